@@ -81,6 +81,8 @@ class Config:
         line_bytes: of a line of SBUF: the width of a bank in one partition; 16, 32 or 64, at least `hbm_bytes`.
         psum_words: FP32 words per PSUM bank and partition, hence the longest moving tile (NeuronCore-v2: 512); a power
             of two from 16 to 512.
+        psum_banks: memories of a partition in which PSUM's `PSUM_BANKS` banks lie, bank b in memory b modulo so many:
+            each reads one word and writes one word a cycle; 2, 4 or 8.
         local_bytes: bytes of the controller's local memory; a power of two from 16 KiB to 64 KiB.
         dma_beats: beats that a DMA engine has asked for, or that have come and not gone on; a power of two from 32 to
             128. It hides the latency of HBM if it is more than that in cycles.
@@ -122,6 +124,7 @@ class Config:
     sbuf_banks: int = 8
     line_bytes: int = LINE_BYTES
     psum_words: int = 512
+    psum_banks: int = PSUM_BANKS
     local_bytes: int = LOCAL_BYTES
     dma_beats: int = 128
     cast_lanes: int = 4
@@ -159,12 +162,14 @@ class Config:
         "counters": (Counters.NONE, Counters.ALL),
         "edge_latency": (1, 3),
         "port_latency": (0, 1),
+        "psum_banks": (2, PSUM_BANKS),
     }
     ALWAYS_NAMED: ClassVar = (
         "rows", "columns", "mac_latency", "add_latency", "dma_engines", "hbm_ports", "hbm_bytes", "cores",
     )  # fmt: skip
     POWERS_OF_TWO: ClassVar = (
-        "hbm_bytes", "sbuf_banks", "line_bytes", "psum_words", "local_bytes", "dma_beats", "cast_lanes", "semaphores",
+        "hbm_bytes", "sbuf_banks", "line_bytes", "psum_words", "psum_banks", "local_bytes", "dma_beats", "cast_lanes",
+        "semaphores",
     )  # fmt: skip
 
     def __post_init__(self):
@@ -237,8 +242,8 @@ class Config:
 
 _BOARD = Config(
     rows=2, columns=2, mac_latency=5, add_latency=7, vector_latency=6, scalar_depth=2, dma_engines=1, hbm_bytes=8,
-    cast_lanes=1, cast_latency=3, semaphores=32, records_ahead=1, sbuf_banks=2, line_bytes=16, local_bytes=16 * 1024,
-    edge_latency=3, port_latency=1,
+    cast_lanes=1, cast_latency=3, semaphores=32, records_ahead=1, sbuf_banks=2, psum_banks=2, line_bytes=16,
+    local_bytes=16 * 1024, edge_latency=3, port_latency=1,
 ).with_overrides(
     **{f"vector_{unit}": 0 for unit in VECTOR_UNITS}, **{f"scalar_{unit}": 0 for unit in SCALAR_UNITS}
 )  # fmt: skip

@@ -90,7 +90,7 @@ def drain(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from the last step of an instruction to the first one that waits for all writes."""
     units = [_DIVIDER] if instruction.opcode == Opcode.BN_AGGR else filter(None, _slow_units(instruction))
     slow = sum(unit[0] - config.vector_latency for unit in units)
-    return timing.READ_LATENCY + lanes_latency(instruction, config) + slow + timing.STORE_LATENCY
+    return timing.READ_LATENCY + lanes_latency(instruction, config) + slow + timing.STORE_LATENCY[config.port_latency]
 
 
 def lanes_latency(instruction: Elementwise, config: Config) -> int:

@@ -28,7 +28,7 @@ HOST_ADDRESS_BITS = 14
 HOST_MAGIC = 0x4843_4E52
 """What IDENTITY reads: "RNCH" in memory order."""
 
-HOST_VERSION = 0x0001_0000
+HOST_VERSION = 0x0001_0001
 """What VERSION reads: of this map. Another lower half has more registers, another upper half moves or changes some."""
 
 

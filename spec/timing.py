@@ -57,11 +57,11 @@ ELEMENTWISE_CHECKER_INTERVAL = 4
 SEQUENCER_LATENCY = 1
 """Cycles from a job to its first step."""
 
-STORE_LATENCY = 1
-"""Cycles from a result to its write."""
+STORE_LATENCY = 1, 2
+"""Cycles from a result to its write, by `port_latency`."""
 
-STORE_SLACK = 4
-"""Results in flight outside of the lanes at full speed."""
+STORE_SLACK = 4, 5
+"""Results in flight outside of the lanes at full speed, by `port_latency`."""
 
 VECTOR_ENTRY_LATENCY = 1, 3
 """Cycles of widening in the vector engine's lanes: with ALUs of one cycle, and with ALUs of more."""

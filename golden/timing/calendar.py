@@ -41,7 +41,7 @@ assert PSUM_BANKS == _BANKS == Config.RANGES["sbuf_banks"][1]
 def bank_places(config: Config) -> np.ndarray:
     """Return where an address has its bank: bits below it, and the mask of it, in SBUF; in PSUM."""
     line, bank = config.line_bytes.bit_length() - 1, config.psum_bank.bit_length() - 1
-    return np.array([line, config.sbuf_banks - 1, bank, PSUM_BANKS - 1], np.int64)
+    return np.array([line, config.sbuf_banks - 1, bank, config.psum_banks - 1], np.int64)
 
 
 def new_calendar() -> np.ndarray:

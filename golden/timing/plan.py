@@ -42,7 +42,7 @@ def plan_of(instruction: Elementwise, config: Config) -> Plan:
         behind=steps_behind(instruction, config),
         interval=step_interval(instruction, config),
         delay=drain(instruction, config),
-        depth=lanes_latency(instruction, config) + timing.STORE_SLACK,
+        depth=lanes_latency(instruction, config) + timing.STORE_SLACK[config.port_latency],
         group=prod(instruction.shape[-instruction.axes :]) if instruction.opcode == Opcode.TENSOR_REDUCE else 1,
         silent=silent,
     )

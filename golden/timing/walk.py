@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.spec import timing
-from neuroncore_rtl.spec.config import PSUM_BANKS, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import adjacent
 from neuroncore_rtl.spec.isa import DmaTensor, Storage
 
@@ -39,7 +39,7 @@ def walk_of(tensor: DmaTensor, shape: tuple[int, ...], rows: bool, config: Confi
     length, jumps = adjacent(tensor, shape, rows)
     if tensor.storage == Storage.PSUM:
         grid = beat = timing.PSUM_WORD_BYTES
-        pitch, banks = config.psum_bank, PSUM_BANKS
+        pitch, banks = config.psum_bank, config.psum_banks
     else:
         beat = size
         grid = size if tensor.storage == Storage.SBUF else timing.BURST_BEATS * size

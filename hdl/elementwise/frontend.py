@@ -109,9 +109,6 @@ class Frontend(wiring.Component):
     LATENCY = Checker.LATENCY + Sequencer.LATENCY
     """Cycles from an instruction that is taken to its first read request."""
 
-    SLACK = timing.STORE_SLACK
-    """Results in flight outside of the lanes at full speed: in fetch, before and in the store, and one to spare."""
-
     def __init__(
         self,
         config: Config,
@@ -145,7 +142,7 @@ class Frontend(wiring.Component):
         m.submodules.checker = checker = Checker(config, self.opcodes, self.slow, self.interval)
         m.submodules.sequencer = sequencer = Sequencer()
         m.submodules.fetch = fetch = Fetch(config)
-        m.submodules.store = store = Store(config, self.latency + self.SLACK)
+        m.submodules.store = store = Store(config, self.latency + timing.STORE_SLACK[config.port_latency])
         wiring.connect(m, wiring.flipped(self.instructions), checker.i)
         wiring.connect(m, checker.o, sequencer.i)
         issue, waiting = sequencer.o, Const(0)

@@ -6,9 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.elementwise.issue import Write
 from neuroncore_rtl.hdl.elementwise.place import from_lanes, quadrants, shifted
-from neuroncore_rtl.hdl.fifo import Fifo
+from neuroncore_rtl.hdl.fifo import BufferedFifo, Fifo, StreamRegister
 from neuroncore_rtl.hdl.memory.port import WritePort
-from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Store"]
@@ -29,11 +28,8 @@ class Store(wiring.Component):
         port: the write port.
         retired: an instruction's last write was taken in the cycle before.
 
-    One result a cycle.
+    One result a cycle, `spec.timing.STORE_LATENCY` cycles later: with `config.port_latency` what waits is in block RAM.
     """
-
-    LATENCY = timing.STORE_LATENCY
-    """Cycles from a result to its write."""
 
     def __init__(self, config: Config, depth: int):
         self.config = config
@@ -54,15 +50,22 @@ class Store(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config, lanes, port = self.config, self.config.partitions, self.port
-        m.submodules.writes = writes = Fifo(Write, self.depth)
-        m.submodules.results = results = Fifo(data.StructLayout({"words": 32 * lanes, "enable": lanes}), self.depth)
+        kind = BufferedFifo if config.port_latency else Fifo
+        m.submodules.writes = writes = kind(Write, self.depth)
+        m.submodules.results = results = kind(data.StructLayout({"words": 32 * lanes, "enable": lanes}), self.depth)
+        next_write = writes.o
+        if config.port_latency:
+            # A write is announced long before its result; block RAM is slower than registers.
+            m.submodules.next_write = register = StreamRegister(Write)
+            wiring.connect(m, writes.o, register.i)
+            next_write = register.o
         outstanding = Signal(range(self.depth + 1))
-        write, result = writes.o.payload, results.o.payload
+        write, result = next_write.payload, results.o.payload
         taken, full = Signal(), Signal()
         m.d.comb += [
             writes.i.payload.eq(self.writes.payload),
             writes.i.valid.eq(self.writes.valid),
-            writes.o.ready.eq(taken),
+            next_write.ready.eq(taken),
             results.i.payload.words.eq(self.result),
             results.i.payload.enable.eq(self.enable),
             results.i.valid.eq(self.result_valid),

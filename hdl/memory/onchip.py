@@ -17,7 +17,7 @@ from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, OnChipStorage, P
 from neuroncore_rtl.hdl.memory.psum_port import PsumPort
 from neuroncore_rtl.hdl.memory.sbuf import Sbuf
 from neuroncore_rtl.hdl.memory.sbuf_block import Geometry
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
 __all__ = ["Conflicts", "OnChipMemory"]
@@ -80,7 +80,7 @@ class OnChipMemory(wiring.Component):
                 "busy": Out(config.sbuf_banks),
                 "psum": Out(ReadPort(columns, 32)),
                 "psum_shared": Out(ReadPort(columns, 32)),
-                "psum_reading": In(PSUM_BANKS),
+                "psum_reading": In(config.psum_banks),
                 "psum_write": Out(PsumWritePort(columns)),
                 "conflicts": Out(Conflicts),
             }

@@ -4,8 +4,9 @@ A partition reads a word, adds the column sum to it and writes it back, one per 
 Overwriting is adding to the neutral element, which is -0 in FP32: x + -0 is x for every x, both zeros included; so a
 word that is overwritten is not read.
 
-Each of the eight banks reads one word and writes one word a cycle. Sums never wait; whoever else reads or writes PSUM
-waits in the cycles in which they use the same bank. Others read two words a cycle, of different banks, and write one.
+Each bank reads one word and writes one word a cycle; there are eight, or fewer memories that hold several banks of the
+addresses each. Sums never wait; whoever else reads or writes PSUM waits in the cycles in which they use the same bank.
+Others read two words a cycle, of different banks, and write one.
 """
 
 from functools import partial
@@ -16,7 +17,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
-from neuroncore_rtl.hdl.memory.psum_block import PsumPartitions, bank_of, word_of
+from neuroncore_rtl.hdl.memory.psum_block import PsumGeometry, PsumPartitions
 from neuroncore_rtl.hdl.span import Span, members
 from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.isa import TENSOR_FIELDS
@@ -41,8 +42,9 @@ class Psum(wiring.Component):
 
     Arguments:
         columns: partitions.
-        words: of a bank.
+        words: of a bank of addresses, of which there are `PSUM_BANKS`.
         add_latency: pipeline stages of the adders.
+        banks: memories that these lie in.
 
     Ports:
         valid: column sums arrive in the next cycle. write: what to do with them (:class:`PsumWrite`).
@@ -54,9 +56,9 @@ class Psum(wiring.Component):
     asked for again earlier than that: the sequencer sees to it.
     """
 
-    def __init__(self, columns: int, words: int, add_latency: int):
+    def __init__(self, columns: int, words: int, add_latency: int, banks: int = PSUM_BANKS):
         self.columns = columns
-        self.words = words
+        self.geometry = PsumGeometry(words, banks)
         self.add_latency = add_latency
         self.spacing = Psum.spacing_of(add_latency)
         super().__init__(
@@ -67,7 +69,7 @@ class Psum(wiring.Component):
                 "reads": In(ReadPort(columns, 32)),
                 "shared_reads": In(ReadPort(columns, 32)),
                 "writes": In(PsumWritePort(columns)),
-                "reading": Out(PSUM_BANKS),
+                "reading": Out(banks),
             }
         )
 
@@ -78,7 +80,7 @@ class Psum(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        word, bank = word_of(self.words), bank_of(self.words)
+        bank_of, word_of = self.geometry.bank, self.geometry.word
         stages = [(self.valid, self.write)]
         for cycle in range(self.add_latency + 1):
             valid, write = Signal(name=f"valid{cycle}"), Signal(PsumWrite, name=f"write{cycle}", reset_less=True)
@@ -88,38 +90,38 @@ class Psum(wiring.Component):
 
         readers, to_outside = (self.reads, self.shared_reads), self.writes.address[2:]
         from_outside = [port.address[2:] for port in readers]
-        own_reads, own_writes = Signal(PSUM_BANKS), Signal(PSUM_BANKS)
-        outside_reads = [Signal(PSUM_BANKS, name=f"outside_reads{number}") for number in range(len(readers))]
-        outside_writes = Signal(PSUM_BANKS)
+        own_reads, own_writes = Signal(self.geometry.banks), Signal(self.geometry.banks)
+        outside_reads = [Signal(self.geometry.banks, name=f"outside_reads{number}") for number in range(len(readers))]
+        outside_writes = Signal(self.geometry.banks)
         m.d.comb += [
             self.reading.eq(own_reads),
-            own_reads.eq(Mux(reading & read.accumulate, 1 << read.address[bank], 0)),
-            own_writes.eq(Mux(writing, 1 << written.address[bank], 0)),
-            outside_writes.eq(Mux(self.writes.valid, 1 << to_outside[bank], 0)),
-            self.writes.ready.eq(~(own_writes & 1 << to_outside[bank]).any()),
+            own_reads.eq(Mux(reading & read.accumulate, 1 << bank_of(read.address), 0)),
+            own_writes.eq(Mux(writing, 1 << bank_of(written.address), 0)),
+            outside_writes.eq(Mux(self.writes.valid, 1 << bank_of(to_outside), 0)),
+            self.writes.ready.eq(~(own_writes & 1 << bank_of(to_outside)).any()),
         ]
         for port, address, outside in zip(readers, from_outside, outside_reads, strict=True):
             m.d.comb += [
-                outside.eq(Mux(port.valid, 1 << address[bank], 0)),
-                port.ready.eq(~(own_reads & 1 << address[bank]).any()),
+                outside.eq(Mux(port.valid, 1 << bank_of(address), 0)),
+                port.ready.eq(~(own_reads & 1 << bank_of(address)).any()),
             ]
         first, second = from_outside
         values = {
             "reads": own_reads | outside_reads[0] | outside_reads[1],
             "read_words": Cat(
-                Mux(own, read.address[word], Mux(here, first[word], second[word]))
+                Mux(own, word_of(read.address), Mux(here, word_of(first), word_of(second)))
                 for own, here in zip(own_reads, outside_reads[0], strict=True)
             ),
             "accumulate": adding.accumulate,
-            "old_bank": adding.address[bank],
+            "old_bank": bank_of(adding.address),
             "update": own_writes,
             "update_integer": written.integer,
             "store": outside_writes & ~own_writes,
             "mask": self.writes.mask,
-            "write_words": Cat(Mux(own, written.address[word], to_outside[word]) for own in own_writes),
-            "read_banks": Cat(address[bank] for address in from_outside),
+            "write_words": Cat(Mux(own, word_of(written.address), word_of(to_outside)) for own in own_writes),
+            "read_banks": Cat(bank_of(address) for address in from_outside),
         }
-        build = partial(PsumPartitions, self.columns, self.words, self.add_latency)
+        build = partial(PsumPartitions, self.columns, self.geometry, self.add_latency)
         module = f"psum_partitions_{self.columns}_latency{self.add_latency}"
         partitions = lanes(m, "partitions", module, build, platform, of=("partition_",))
         m.d.comb += [getattr(partitions, name).eq(value) for name, value in values.items()]

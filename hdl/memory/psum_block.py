@@ -1,8 +1,9 @@
 """The banks and adders of PSUM: partitions, and blocks of them that are converted, and compiled, only once."""
 
+from dataclasses import dataclass
 from functools import partial
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,12 +13,7 @@ from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.bank import Bank
 from neuroncore_rtl.spec.config import PSUM_BANKS
 
-__all__ = [
-    "BANK_BITS", "READERS", "PsumBlock", "PsumPartition", "PsumPartitions", "bank_of", "common_ports", "word_of",
-]  # fmt: skip
-
-BANK_BITS = (PSUM_BANKS - 1).bit_length()
-"""Number of a bank."""
+__all__ = ["READERS", "PsumBlock", "PsumGeometry", "PsumPartition", "PsumPartitions", "common_ports"]
 
 BLOCK = 32
 """Partitions of a block."""
@@ -28,39 +24,63 @@ READERS = 2
 NEGATIVE_ZERO = 0x80000000
 
 
-def word_of(words: int) -> slice:
-    """Return which bits of a word address number the word in its bank, of so many."""
-    return slice(0, (words - 1).bit_length())
-
-
-def bank_of(words: int) -> slice:
-    """Return which bits of a word address number the bank, of so many words."""
-    return slice(word_of(words).stop, word_of(words).stop + BANK_BITS)
-
-
-def common_ports(words: int) -> dict:
-    """Return the ports of a partition that all partitions have in common, those of banks with a part for each bank.
+@dataclass(frozen=True)
+class PsumGeometry:
+    """How PSUM's words are divided.
 
     Arguments:
-        words: of a bank.
+        words: of each of the `PSUM_BANKS` banks of the addresses.
+        banks: of memory, as many or fewer: a bank of the addresses is in the one of its number modulo so many.
+    """
+
+    words: int
+    banks: int
+
+    @property
+    def bank_bits(self) -> int:
+        """Bits that number a bank of memory."""
+        return (self.banks - 1).bit_length()
+
+    @property
+    def depth(self) -> int:
+        """Words of a bank of memory."""
+        return PSUM_BANKS // self.banks * self.words
+
+    @property
+    def _word_bits(self) -> int:
+        return (self.words - 1).bit_length()
+
+    def bank(self, address: Value) -> Value:
+        """Return the bank of memory of a word address."""
+        return address[self._word_bits : self._word_bits + self.bank_bits]
+
+    def word(self, address: Value) -> Value:
+        """Return where in its bank of memory that is."""
+        end = (PSUM_BANKS * self.words - 1).bit_length()
+        return Cat(address[: self._word_bits], address[self._word_bits + self.bank_bits : end])
+
+
+def common_ports(geometry: PsumGeometry) -> dict:
+    """Return the ports of a partition that all partitions have in common, those of banks with a part for each bank.
 
     reads, read_words: banks that are read, and where. accumulate, old_bank: the sum that comes now is added to what
     this bank has read in the cycle before, or else to the neutral element. update, update_integer: the FP32 or INT32
     result of the sum that came `add_latency` cycles ago is written to these banks. store, mask: these bytes of a word
     from outside are. write_words: where banks are written. read_banks: of each reader outside, the bank that is read.
     """
-    places = data.ArrayLayout(word_of(words).stop, PSUM_BANKS)
+    banks, number = geometry.banks, geometry.bank_bits
+    places = data.ArrayLayout((geometry.depth - 1).bit_length(), banks)
     return {
-        "reads": In(PSUM_BANKS),
+        "reads": In(banks),
         "read_words": In(places),
         "accumulate": In(1),
-        "old_bank": In(BANK_BITS),
-        "update": In(PSUM_BANKS),
+        "old_bank": In(number),
+        "update": In(banks),
         "update_integer": In(1),
-        "store": In(PSUM_BANKS),
+        "store": In(banks),
         "mask": In(4),
         "write_words": In(places),
-        "read_banks": In(data.ArrayLayout(BANK_BITS, READERS)),
+        "read_banks": In(data.ArrayLayout(number, READERS)),
     }
 
 
@@ -68,7 +88,7 @@ class PsumPartition(wiring.Component):
     """The banks of one partition and their adder.
 
     Arguments:
-        words: of a bank.
+        geometry: how the words are divided.
         add_latency: pipeline stages of the adder.
 
     Ports (besides `common_ports`):
@@ -78,12 +98,12 @@ class PsumPartition(wiring.Component):
         read_data: the words that `read_banks` have read, which are now those of the cycle before.
     """
 
-    def __init__(self, words: int, add_latency: int):
-        self.words = words
+    def __init__(self, geometry: PsumGeometry, add_latency: int):
+        self.geometry = geometry
         self.add_latency = add_latency
         own = {"sum": In(32), "updates": In(1), "stores": In(1), "store_data": In(32)}
         own["read_data"] = Out(data.ArrayLayout(32, READERS))
-        super().__init__(common_ports(words) | own)
+        super().__init__(common_ports(geometry) | own)
 
     def elaborate(self, platform):
         m = Module()
@@ -104,9 +124,9 @@ class PsumPartition(wiring.Component):
         new = Signal(32)
         m.d.comb += new.eq(Mux(self.update_integer, integer_sum, add.out))
 
-        for number in range(PSUM_BANKS):
-            build = partial(Bank, self.words, 4)
-            bank = shared(m, f"bank{number}", f"bank_{self.words}x4", build, platform)
+        words = self.geometry.depth
+        for number in range(self.geometry.banks):
+            bank = shared(m, f"bank{number}", f"bank_{words}x4", partial(Bank, words, 4), platform)
             update, store = self.update[number] & self.updates, self.store[number] & self.stores
             m.d.comb += [
                 bank.read.eq(self.reads[number]),
@@ -121,10 +141,10 @@ class PsumPartition(wiring.Component):
         return m
 
 
-def _block_ports(partitions: int, words: int) -> dict:
+def _block_ports(partitions: int, geometry: PsumGeometry) -> dict:
     """Return the ports of :class:`PsumBlock`."""
     values = data.ArrayLayout(32, partitions)
-    return common_ports(words) | {
+    return common_ports(geometry) | {
         "sums": In(values),
         "updates": In(partitions),
         "stores": In(partitions),
@@ -138,18 +158,18 @@ class PsumBlock(wiring.Component):
 
     Arguments:
         partitions: how many.
-        words: of a bank.
+        geometry: how the words are divided.
         add_latency: pipeline stages of the adders.
 
     Ports: those of :class:`PsumPartition`, with a part for each partition where it is not one of `common_ports`;
         `read_banks` a cycle earlier, with the read.
     """
 
-    def __init__(self, partitions: int, words: int, add_latency: int):
+    def __init__(self, partitions: int, geometry: PsumGeometry, add_latency: int):
         self.partitions = partitions
-        self.words = words
+        self.geometry = geometry
         self.add_latency = add_latency
-        super().__init__(_block_ports(partitions, words))
+        super().__init__(_block_ports(partitions, geometry))
 
     def elaborate(self, platform):
         m = Module()
@@ -157,9 +177,9 @@ class PsumBlock(wiring.Component):
         read_banks = Signal.like(self.read_banks, reset_less=True)
         m.d.sync += read_banks.eq(self.read_banks)
         for index in range(self.partitions):
-            build = partial(PsumPartition, self.words, self.add_latency)
+            build = partial(PsumPartition, self.geometry, self.add_latency)
             partition = shared(m, f"partition{index}", f"partition_latency{self.add_latency}", build, platform)
-            common = {name: getattr(self, name) for name in common_ports(self.words)} | {"read_banks": read_banks}
+            common = {name: getattr(self, name) for name in common_ports(self.geometry)} | {"read_banks": read_banks}
             m.d.comb += [getattr(partition, name).eq(value) for name, value in common.items()]
             m.d.comb += [
                 partition.sum.eq(self.sums[index]),
@@ -177,20 +197,20 @@ class PsumPartitions(wiring.Component):
     Arguments, ports: those of :class:`PsumBlock`.
     """
 
-    def __init__(self, partitions: int, words: int, add_latency: int):
+    def __init__(self, partitions: int, geometry: PsumGeometry, add_latency: int):
         self.partitions = partitions
-        self.words = words
+        self.geometry = geometry
         self.add_latency = add_latency
-        super().__init__(_block_ports(partitions, words))
+        super().__init__(_block_ports(partitions, geometry))
 
     def elaborate(self, platform):
         m = Module()
         for first in range(0, self.partitions, BLOCK):
             count = min(BLOCK, self.partitions - first)
-            build = partial(PsumBlock, count, self.words, self.add_latency)
+            build = partial(PsumBlock, count, self.geometry, self.add_latency)
             block = shared(m, f"block{first}", f"psum_{count}_latency{self.add_latency}", build, platform)
             part, words = slice(first, first + count), slice(32 * first, 32 * (first + count))
-            m.d.comb += [getattr(block, name).eq(getattr(self, name)) for name in common_ports(self.words)]
+            m.d.comb += [getattr(block, name).eq(getattr(self, name)) for name in common_ports(self.geometry)]
             m.d.comb += [
                 block.sums.eq(self.sums.as_value()[words]),
                 block.updates.eq(self.updates[part]),

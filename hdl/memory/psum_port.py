@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, PsumWritePort, ReadPort, WritePort
-from neuroncore_rtl.hdl.memory.psum_block import bank_of
-from neuroncore_rtl.spec.config import PSUM_BANKS, Config
+from neuroncore_rtl.hdl.memory.psum_block import PsumGeometry
+from neuroncore_rtl.spec.config import Config
 
 __all__ = ["PsumPort"]
 
@@ -47,7 +47,7 @@ class PsumPort(wiring.Component):
                 "psum": Out(ReadPort(config.columns, 32)),
                 "psum_shared": Out(ReadPort(config.columns, 32)),
                 "psum_write": Out(PsumWritePort(config.columns)),
-                "reading": In(PSUM_BANKS),
+                "reading": In(config.psum_banks),
                 "turn": In(range(max(2, ports))),
                 "read_stalls": Out(2 + ports),
                 "write_stalls": Out(2 + ports),
@@ -71,7 +71,7 @@ class PsumPort(wiring.Component):
             ready: whether who is granted the port is served.
             early: the same of the engines, where it is known before it is known who is granted the port.
         """
-        arbiter = BankArbiter(len(engines), len(lines), PSUM_BANKS, bool(self.config.port_latency))
+        arbiter = BankArbiter(len(engines), len(lines), self.config.psum_banks, bool(self.config.port_latency))
         m.submodules[f"{name}_arbiter"] = arbiter
         m.d.comb += [
             arbiter.requests.eq(Cat(asker.valid for asker in engines + lines)),
@@ -87,16 +87,16 @@ class PsumPort(wiring.Component):
         config, vector, psum, shared = self.config, self.vector, self.psum, self.psum_shared
         engines, lines = [self.scalar], [self.line_reads[port] for port in range(config.hbm_ports)]
         ready = Signal()
-        bank = bank_of(config.psum_words)
-        early = None
+        bank_of = PsumGeometry(config.psum_words, config.psum_banks).bank
+        wanted, early = bank_of(vector.address[2:]), None
         if config.port_latency:
             # Without a look at what lines ask for.
-            own, other = self.scalar.address[2:][bank], vector.address[2:][bank]
-            early = [~(self.reading & 1 << own).any() & ~(vector.valid & (other == own))]
+            own = bank_of(self.scalar.address[2:])
+            early = [~(self.reading & 1 << own).any() & ~(vector.valid & (wanted == own))]
         arbiter = self._arbitrate(m, "read", engines, lines, ready, early)
         meet, yields = Signal(), Signal()
         m.d.comb += [
-            meet.eq(vector.valid & arbiter.requests.any() & (vector.address[2:][bank] == shared.address[2:][bank])),
+            meet.eq(vector.valid & arbiter.requests.any() & (wanted == bank_of(shared.address[2:]))),
             yields.eq(arbiter.urgent if config.port_latency else meet & arbiter.urgent),
             psum.valid.eq(vector.valid & ~yields),
             psum.address.eq(vector.address),

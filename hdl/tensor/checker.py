@@ -11,10 +11,9 @@ from neuroncore_rtl.hdl import checker
 from neuroncore_rtl.hdl.arith.formats import FormatCode, element_size
 from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.checker import lowest_rule
-from neuroncore_rtl.hdl.memory.psum_block import bank_of, word_of
 from neuroncore_rtl.hdl.span import Span
 from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.isa.rule import Rule
 from neuroncore_rtl.spec.isa.tensor.rules import column_starts, row_starts
 
@@ -104,8 +103,9 @@ class Checker(checker.Checker):
             unaligned.eq((instruction.address & below).any() | (moving & (instruction.stride & below).any())),
             end.eq(instruction.address + Mux(moving, extent + step, (steps * LOAD_COLUMNS) << size)),
         ]
-        outside = instruction.psum[word_of(config.psum_words)] + instruction.n > config.psum_words
-        beyond = instruction.psum[bank_of(config.psum_words).stop :]  # nothing, if PSUM is as large as it can be
+        word, end_of_psum = ((words - 1).bit_length() for words in (config.psum_words, PSUM_BANKS * config.psum_words))
+        outside = instruction.psum[:word] + instruction.n > config.psum_words
+        beyond = instruction.psum[end_of_psum:]  # nothing, if PSUM is as large as it can be
         if len(beyond):
             outside |= beyond.any()
         return {

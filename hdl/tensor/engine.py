@@ -28,7 +28,7 @@ from neuroncore_rtl.hdl.tensor.loader import Loader
 from neuroncore_rtl.hdl.tensor.mover import Move, Mover
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.spec import timing
-from neuroncore_rtl.spec.config import PSUM_BANKS, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
 __all__ = ["Counters", "TensorEngine"]
@@ -91,7 +91,7 @@ class TensorEngine(wiring.Component):
                 "psum": In(ReadPort(config.columns, 32)),
                 "psum_shared": In(ReadPort(config.columns, 32)),
                 "psum_write": In(PsumWritePort(config.columns)),
-                "psum_reading": Out(PSUM_BANKS),
+                "psum_reading": Out(config.psum_banks),
                 "retired": Out(1),
                 "loaded": Out(1),
                 "error": Out(EngineError),
@@ -226,7 +226,7 @@ class TensorEngine(wiring.Component):
         config = self.config
         control = Cat(mover.column_valid, mover.column.write)
         m.submodules.control_line = line = DelayLine(len(control), self.sum_latency(config) - 1)
-        m.submodules.psum = psum = Psum(config.columns, config.psum_words, config.add_latency)
+        m.submodules.psum = psum = Psum(config.columns, config.psum_words, config.add_latency, config.psum_banks)
         m.d.comb += [line.i.eq(control), Cat(psum.valid, psum.write).eq(line.o)]
         wiring.connect(m, wiring.flipped(self.psum), psum.reads)
         wiring.connect(m, wiring.flipped(self.psum_shared), psum.shared_reads)

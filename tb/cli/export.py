@@ -15,7 +15,7 @@ from amaranth.lib.wiring import In
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.hdl.core import axi_id_bits, core_counters
-from neuroncore_rtl.hdl.elementwise import fetch, frontend, store
+from neuroncore_rtl.hdl.elementwise import fetch, frontend
 from neuroncore_rtl.hdl.host.registers import layout_places
 from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, PAGE_BYTES, constants
 from neuroncore_rtl.hdl.memory.port import LineRead, ReadPort
@@ -25,7 +25,7 @@ from neuroncore_rtl.hdl.tensor.array import row_skew
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.hdl.verilog import module_ports
 from neuroncore_rtl.spec import config as machine
-from neuroncore_rtl.spec import isa, memory_map
+from neuroncore_rtl.spec import isa, memory_map, timing
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa.fields import Layout
 from neuroncore_rtl.tb.cli.board_files import BOARD_TOP, board_files
@@ -148,10 +148,10 @@ def _latency(engine: str, config: Config) -> dict[str, int]:
         return {"update_to_issue": Queue.WAIT_LATENCY, "engine_read": ReadPort.LATENCY, "line_read": LineRead.LATENCY}
     if engine != TENSOR:
         return {
-            "instruction_to_read": frontend.Frontend.LATENCY,
+            "instruction_to_read": frontend.Frontend.LATENCY + 2 * config.port_latency,
             "read_to_lanes": fetch.Fetch.LATENCY,
             "lanes": ENGINES[engine].latency(config),
-            "lanes_to_write": store.Store.LATENCY,
+            "lanes_to_write": timing.STORE_LATENCY[config.port_latency],
         }
     return {
         "column_to_row0": TensorEngine.input_latency(config),

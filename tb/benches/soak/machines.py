@@ -57,6 +57,7 @@ def drawn_config(rng: np.random.Generator, sides: tuple[int, ...] = SIDES) -> Co
         columns=of(*sides),
         significand_bits=of(8, 12, 12),
         psum_words=power("psum_words"),
+        psum_banks=power("psum_banks"),
         semaphores=power("semaphores"),
         **chosen,
     )

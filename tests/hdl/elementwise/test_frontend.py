@@ -18,7 +18,7 @@ from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.hdl.elementwise.frontend import Counters, Frontend
 from neuroncore_rtl.hdl.elementwise.instruction import Opcode
 from neuroncore_rtl.hdl.elementwise.step import Phase
-from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec import isa, timing
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import Rule
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, uses
@@ -284,7 +284,7 @@ def test_latency_is_that_of_the_units(rng):
     assert Frontend.LATENCY == Checker.LATENCY + 1
     assert seen.requests == [first + n for n in range(4)]
     assert seen.steps == [cycle + fetch.Fetch.LATENCY for cycle in seen.requests]
-    assert seen.writes == [cycle + 5 + store.Store.LATENCY for cycle in seen.steps]
+    assert seen.writes == [cycle + 5 + timing.STORE_LATENCY[0] for cycle in seen.steps]
 
 
 @pytest.mark.parametrize("latency", [1, 2, 12])

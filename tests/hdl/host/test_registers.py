@@ -14,7 +14,7 @@ PLACES = layout_places(core_counters(CONFIG))
 
 RESET = {register.name: 0 for register in at.HOST_REGISTERS} | {
     "IDENTITY": int.from_bytes(b"RNCH", "little"),
-    "VERSION": 0x10000,
+    "VERSION": 0x10001,
     "PARAMETER_COUNT": len(parameter_values(CONFIG)),
 }
 """What each register is after reset."""

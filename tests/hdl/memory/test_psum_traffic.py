@@ -5,6 +5,7 @@
 from collections import deque
 
 import numpy as np
+import pytest
 from amaranth import Value
 
 from neuroncore_rtl.golden.arith import add_fp32
@@ -85,10 +86,11 @@ def random_sums(rng, update: dict | None) -> np.ndarray:
     return np.where(rng.random(COLUMNS) < 0.5, related, sums)
 
 
-@simulated(lambda: Psum(COLUMNS, BANK, 1))
-async def test_everyone_sees_what_was_written_before(ctx, psum, rng):
+@pytest.mark.parametrize("banks", [8, 4, 2])
+@simulated(lambda banks: Psum(COLUMNS, BANK, 1, banks))
+async def test_everyone_sees_what_was_written_before(ctx, psum, rng, banks):
     """Who asks for a bank that a sum uses has to wait, and nobody else; what is read and written is that of golden."""
-    model, bank = Model(psum), lambda address: address // BANK
+    model, bank = Model(psum), lambda address: address // BANK % banks
     ports = psum.reads, psum.shared_reads
     awaited, last, seen = [None, None], None, dict.fromkeys(("sums", "reads", "writes", "waits"), 0)
     for _ in range(CYCLES):

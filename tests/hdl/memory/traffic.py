@@ -9,7 +9,7 @@ import numpy as np
 from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE
 from neuroncore_rtl.hdl.memory.onchip import Conflicts, OnChipMemory
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage, ReadPort
-from neuroncore_rtl.spec.config import PSUM_BANKS, Config
+from neuroncore_rtl.spec.config import Config
 from tests.hdl.simulation import drive
 
 __all__ = ["Traffic"]
@@ -163,8 +163,7 @@ class Traffic:
         vector = [p for p in reads if p.signals is self.memory.vector_psum]
         others = [p for p in reads if p.signals is not self.memory.vector_psum]
         first = self.first_of(others) if others else []
-        bank = self.config.psum_bank
-        meeting = [p for p in first if vector and p.request["address"] // bank == vector[0].request["address"] // bank]
+        meeting = [p for p in first if vector and self.psum_bank(p.request) == self.psum_bank(vector[0].request)]
         urgent = [p for p in meeting if p.is_patient and p.waited >= LINE_PATIENCE]
         served = [p for p in others if taken[id(p)]]
         self.beside += bool(served and vector and taken[id(vector[0])])
@@ -203,6 +202,10 @@ class Traffic:
         np.testing.assert_array_equal(seen.reshape(expected.shape), expected, f"{port.name} in cycle {cycle}")
         self.compared += 1
 
+    def psum_bank(self, request: dict) -> int:
+        """Return the memory that a request for PSUM is in."""
+        return request["address"] // self.config.psum_bank % self.config.psum_banks
+
     async def bench(self, ctx, cycles: int, busy: Sequence[float]) -> None:
         """Run for some cycles with each share of `busy`, the probability that a port which is idle asks in a cycle."""
         memory, rng = self.memory, self.rng
@@ -213,11 +216,11 @@ class Traffic:
                 values = {name: value for name, value in (port.request or {}).items() if hasattr(port.signals, name)}
                 drive(ctx, port.signals, valid=port.request is not None, **values)
             psum_ready = {name: bool(rng.random() < 0.8) for name in (*self.psum_due, "psum_write")}
-            reading = sum(1 << bank for bank in range(PSUM_BANKS) if rng.random() < 0.2)
+            reading = sum(1 << bank for bank in range(self.config.psum_banks) if rng.random() < 0.2)
             ctx.set(memory.psum_reading, reading)
             for name, due in self.psum_due.items():
                 if self.early:
-                    bank = ctx.get(getattr(memory, name).address) // self.config.psum_bank
+                    bank = self.psum_bank({"address": ctx.get(getattr(memory, name).address)})
                     psum_ready[name] = not reading >> bank & 1
                 drive(ctx, getattr(memory, name), ready=psum_ready[name], data=due)
             ctx.set(memory.psum_write.ready, psum_ready["psum_write"])
