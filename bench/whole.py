@@ -30,13 +30,15 @@ _MODULE = re.compile(r"^(?:attribute [^\n]*\n)*module \\(\S+)\n.*?^end\n", re.MU
 _CELL = re.compile(r"^  cell \\?(\S+) ", re.MULTILINE)
 _FAMILY = FAMILIES["ecp5"]
 
-SMALL = "+&scorr; &sweep; &dc2; &syn3; &syn3; &dc2; &dc2; &if -a {C} {W} {D} {R} -v; &mfs"
-"""What ABC does to modules that occur several times: it rewrites again and again, and then takes as few LUTs as it
-can."""
+_REWRITTEN = "+&scorr; &sweep; &dc2; &syn3; &syn3; &dc2; &dc2"
+"""What ABC does to all modules first: it merges equal nodes, and rewrites again and again for fewer of them."""
 
-FAST = "+&scorr; &sweep; &dc2; &if {C} {W} {D} {R} -v"
-"""What it does to the others, through which the longest paths go: as few levels as it can. A core's control takes 2 %
-more LUTs for it, the decoders of a row would take 25 %."""
+SMALL = f"{_REWRITTEN}; &if -a {{C}} {{W}} {{D}} {{R}} -v; &mfs"
+"""What it does to modules that occur several times: as few LUTs as it can."""
+
+FAST = f"{_REWRITTEN}; &if {{C}} {{W}} {{D}} {{R}} -v; &mfs"
+"""To the others, through which the longest paths go: as few levels as it can. A vector lane would take 2 % more LUTs
+for it, the decoders of a row 25 %."""
 
 LOOPS = ("running_sum",)
 """Modules that occur several times and have their slowest path in a loop, which no register may cut: fast as well."""
