@@ -10,7 +10,9 @@ __all__ = ["serve_reads", "serve_writes"]
 RESPONSE_SLVERR = 2
 
 
-async def serve_reads(ctx, axi, memory: bytes, *, latency: int = 1, stall: float = 0, errors=(), seed: int = 1):
+async def serve_reads(
+    ctx, axi, memory: bytes, *, latency: int = 1, stall: float = 0, errors=(), seed: int = 1, bursts=None
+):
     """Answer the reads that arrive at a manager's port, in order.
 
     Arguments:
@@ -21,9 +23,11 @@ async def serve_reads(ctx, axi, memory: bytes, *, latency: int = 1, stall: float
         stall: share of the cycles in which nothing new is offered or taken.
         errors: addresses of the beats that are answered with an error, and if it is a mapping with which response.
         seed: of the stalls.
+        bursts: a list that gets (address, beats) of each burst.
     """
     rng = random.Random(seed)
     size = len(axi.w.payload.strb)
+    bursts = [] if bursts is None else bursts
     beats = deque()  # cycle from which on it may come, address, whether it is the last
     offered = asked = None
     for cycle in count():
@@ -41,6 +45,7 @@ async def serve_reads(ctx, axi, memory: bytes, *, latency: int = 1, stall: float
         asked = None if ready else offer
         if valid and ready:
             _check(burst, size)
+            bursts.append((burst.addr, burst.len + 1))
             beats += ((cycle + latency, burst.addr + n * size, n == burst.len) for n in range(burst.len + 1))
         offered = None if taken else offered
 

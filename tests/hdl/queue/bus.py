@@ -25,7 +25,9 @@ class Asker:
             each: called in every cycle until the response is there.
         """
         ctx, bus = self.ctx, self.bus
-        request = {"address": address, "write": data is not None, "mask": mask, "data": data or 0}
+        idle = 0x9E37_79B1 * (address + 1) & 0xFFFF_FFFF  # nobody looks at what a read brings
+        request = {"address": address, "write": data is not None, "mask": mask, "data": idle if data is None else data}
+        assert not ctx.get(bus.response), "an answer to nobody"
         drive(ctx, bus, valid=1, **request)
         assert ctx.get(bus.ready), "a request was not taken though all before it were answered"
         await ctx.tick()

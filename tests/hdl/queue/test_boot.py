@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from amaranth import ResetInserter, Signal
 
+from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, PAGE_BYTES
 from neuroncore_rtl.hdl.queue.boot import Boot
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES
@@ -152,6 +153,25 @@ def test_error_of_the_header_counts_as_its_first_word(address):
     assert boot(CONFIG, words, bytes(64), errors={address})[:2] == ({}, (0, 1, 0))
 
 
+def bursts_of(address: int, size: int, count: int) -> list[tuple[int, int]]:
+    """Return address and beats of the bursts that read so many bytes: up to a page's end and `MAX_BEATS`."""
+    beats, bursts = -(-count // size), []
+    while beats:
+        bursts.append((address, min(beats, MAX_BEATS, (PAGE_BYTES - address % PAGE_BYTES) // size)))
+        address, beats = address + bursts[-1][1] * size, beats - bursts[-1][1]
+    return bursts
+
+
+@pytest.mark.parametrize("beats", [1, 2, 4, 15, 16, 33, 63, 64, 65, 66, 80, 127, 128, 129, 130, 190, 256, 260, 512])
+def test_bursts_are_as_long_as_they_may_be(beats):
+    """Of programs that begin anywhere in a page."""
+    size, seen = CONFIG.hbm_bytes, []
+    place = (5 * beats + 3) * RECORD_BYTES % 8192
+    loaded, *_ = boot(CONFIG, header(CONFIG, size * beats, place), bytes(size * beats), place=place, bursts=seen)
+    assert len(loaded) == beats * size // 4
+    assert seen == bursts_of(BASE, size, 32) + bursts_of(BASE + place, size, size * beats)
+
+
 @pytest.mark.parametrize("program_bytes", [64, 68, 2048, 8196])
 def test_every_cycle_of_a_boot_is_one_of_a_word_or_of_latency(program_bytes):
     _, _, least = boot(CONFIG, header(CONFIG, 4, 0x80), bytes(4), latency=20)
@@ -160,15 +180,16 @@ def test_every_cycle_of_a_boot_is_one_of_a_word_or_of_latency(program_bytes):
         assert cycles - least == program_bytes // 4 - 1 + 2 * (latency - 20)
 
 
-def test_error_of_the_program():
-    loaded, state, _ = boot(CONFIG, header(CONFIG, 64, 0x80), bytes(64), errors={BASE + 0x80 + 32})
+@pytest.mark.parametrize("response", [1, 2, 3])
+def test_error_of_the_program(response):
+    loaded, state, _ = boot(CONFIG, header(CONFIG, 64, 0x80), bytes(64), errors={BASE + 0x80 + 32: response})
     assert (loaded, state) == (dict.fromkeys(range(8), 0), (0, 1, 0))
 
 
-@pytest.mark.parametrize(("size", "program_bytes"), [(8, 4096), (64, LOCAL_BYTES)])
+@pytest.mark.parametrize(("size", "program_bytes"), [(8, 4096), (16, LOCAL_BYTES), (64, 4096)])
 def test_a_word_per_cycle(size, program_bytes):
     """Latency is paid twice, for header and program."""
-    config = Config(rows=4, columns=4, hbm_bytes=size)
+    config = CONFIG.with_overrides(hbm_bytes=size)
     loaded, _, cycles = boot(config, header(config, program_bytes, 0x80), bytes(program_bytes), latency=20)
     assert len(loaded) == program_bytes // 4
     assert cycles < program_bytes // 4 + 2 * 20 + 30

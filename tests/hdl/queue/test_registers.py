@@ -85,7 +85,7 @@ async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut)
         assert asker.cycles == 1
         assert (await asker.access(word, 0) != "error") == (word in writable), hex(word)
         assert asker.cycles == 1
-        for mask in (0b0001, 0b1100, 0b0111):
+        for mask in (0b0001, 0b1100, 0b0111, 0b1011, 0b1101, 0b1110):
             if word in list(RESET)[::3]:
                 assert await asker.access(word, mask=mask) == "error"
                 assert await asker.access(word, 0, mask=mask) == "error"
@@ -122,6 +122,22 @@ async def keep(ctx, dut, rng):
             assert await asker.access(other) == kept[other]
             assert other not in outputs or ctx.get(outputs[other]) == kept[other]
     assert await asker.access(at.ERROR_CAUSE, 0) == "error"
+
+
+@simulated(lambda: Registers(CONFIG))
+async def test_a_bit_that_has_no_place_is_refused(ctx, dut):
+    asker = Asker(ctx, dut.bus)
+    for address, width in (WIDTHS | {at.CONSOLE: 8, at.INTERRUPT_PENDING: 3}).items():
+        for bit in range(32):
+            assert await asker.access(address, 1 << bit) == (None if bit < width else "error"), (hex(address), bit)
+
+
+@simulated(lambda: Registers(CONFIG))
+async def test_the_number_of_a_core_is_read_whole(ctx, dut):
+    asker = Asker(ctx, dut.bus)
+    for bit in range(len(dut.core_number)):
+        ctx.set(dut.core_number, 1 << bit)
+        assert await asker.access(at.CORE_NUMBER) == 1 << bit
 
 
 @simulated(lambda: Registers(CONFIG))
@@ -199,12 +215,12 @@ async def test_an_access_to_a_semaphore_is_answered_when_it_is_taken(ctx, dut, r
         has, refused, seen = int(rng.integers(1 << 16)), int(rng.random() < 0.3), []
         legal = value < 1 << 16 if writes else first == at.SEMAPHORES
 
-        def each(wait=wait, has=has, refused=refused, seen=seen, legal=legal):
+        def each(wait=wait, has=has, refused=refused, seen=seen, legal=legal, writes=writes):
             now = len(seen) == wait
             drive(ctx, port, ready=now, has=has if now else 0xFFFF ^ has, refused=refused if now else 1)
             assert ctx.get(port.valid) == legal
             update = ctx.get(port.update)
-            seen.append((UpdateOp(update.op.value), update.semaphore, update.value))
+            seen.append((UpdateOp(update.op.value), update.semaphore, update.value * writes))
 
         answer = await asker.access(first + 4 * n, value if writes else None, each=each)
         assert answer == ("error" if not legal or refused else None if writes else has)
