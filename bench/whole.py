@@ -37,8 +37,7 @@ SMALL = f"{_REWRITTEN}; &if -a {{C}} {{W}} {{D}} {{R}} -v; &mfs"
 """What it does to modules that occur several times: as few LUTs as it can."""
 
 FAST = f"{_REWRITTEN}; &if {{C}} {{W}} {{D}} {{R}} -v; &mfs"
-"""To the others, through which the longest paths go: as few levels as it can. A vector lane would take 2 % more LUTs
-for it, the decoders of a row 25 %."""
+"""To the others, through which the longest paths go: as few levels as it can. A vector lane would take 2 % more."""
 
 LOOPS = ("running_sum",)
 """Modules that occur several times and have their slowest path in a loop, which no register may cut: fast as well."""

@@ -61,7 +61,8 @@ STORE_LATENCY = 1, 2
 """Cycles from a result to its write, by `port_latency`."""
 
 STORE_SLACK = 4, 5
-"""Results in flight outside of the lanes at full speed, by `port_latency`."""
+"""Results in flight outside of the lanes at full speed, by `port_latency`: in fetch, before and in the store, and one
+to spare."""
 
 VECTOR_ENTRY_LATENCY = 1, 3
 """Cycles of widening in the vector engine's lanes: with ALUs of one cycle, and with ALUs of more."""

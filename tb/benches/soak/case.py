@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -19,8 +19,8 @@ from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
 
 __all__ = [
-    "Case", "Kind", "Verdict", "array_from", "array_json", "config_from", "hbm_from", "hbm_verdict", "instance_from",
-    "instance_json", "kind_of", "usual", "without",
+    "Case", "Kind", "ListedCase", "Verdict", "array_from", "array_json", "config_from", "hbm_from", "hbm_verdict",
+    "instance_from", "instance_json", "kind_of", "usual", "without",
 ]  # fmt: skip
 
 
@@ -155,6 +155,23 @@ class Case(ABC):
     def text(self) -> str:
         """What a file of it has."""
         return json.dumps({"subject": self.subject, **self.as_json()})
+
+
+class ListedCase(Case):
+    """A case whose instructions are one list.
+
+    Attributes:
+        items: what can be left out.
+    """
+
+    items: tuple
+
+    @property
+    def size(self) -> int:
+        return len(self.items)
+
+    def without(self, numbers: Collection[int]) -> Self:
+        return replace(self, items=without(self.items, numbers))
 
 
 def without(items: tuple, numbers: Collection[int]) -> tuple:

@@ -2,7 +2,7 @@
 every byte of every core's HBM is compared."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Self
 
@@ -14,7 +14,7 @@ from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa import Context
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind
 from neuroncore_rtl.tb.benches.soak.case import (
-    Case,
+    ListedCase,
     Verdict,
     array_from,
     array_json,
@@ -23,7 +23,6 @@ from neuroncore_rtl.tb.benches.soak.case import (
     instance_from,
     instance_json,
 )  # fmt: skip
-from neuroncore_rtl.tb.benches.soak.case import without as left_out
 from neuroncore_rtl.tb.benches.soak.core_case import hbm_labels
 from neuroncore_rtl.tb.benches.soak.machines import drawn_hbm, drawn_instance
 from neuroncore_rtl.tb.benches.soak.parts import instruction_of, text_of
@@ -46,7 +45,7 @@ Item = Mapping[int, tuple[Collective, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectiveCase(Case):
+class CollectiveCase(ListedCase):
     """Collectives of the engines of an instance.
 
     Arguments:
@@ -85,10 +84,6 @@ class CollectiveCase(Case):
         core = PRESETS["small"].with_overrides(hbm_bytes=int(rng.choice([8, 16, 32, 64])))
         return drawn_instance(rng, core, CHIPS)
 
-    @property
-    def size(self) -> int:
-        return len(self.items)
-
     def _workload(self) -> Workload:
         lists: dict[int, list[Collective]] = {}
         delays: dict[int, list[int]] = {}
@@ -113,9 +108,6 @@ class CollectiveCase(Case):
         golden_run(workload.lists, {core: expected[core] for core in workload.lists}, self.machine.cores)
         outcome = run(task.device(), replace(task.work(self.seed), limit=LIMIT), doing=task.doing)
         return hbm_verdict(outcome, expected, list(task.failures(outcome, None)))
-
-    def without(self, numbers: Collection[int]) -> Self:
-        return replace(self, items=left_out(self.items, numbers))
 
     def smaller(self, number: int) -> Iterator[Self]:
         item = self.items[number]

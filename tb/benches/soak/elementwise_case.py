@@ -1,7 +1,7 @@
 """Programs of the vector and the scalar engine, whose every stream and port may pause, on memories of the harness."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Self
 
@@ -11,9 +11,8 @@ from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.benches.instructions import Differences
-from neuroncore_rtl.tb.benches.soak.case import Case, Verdict, array_from, array_json, config_from, kind_of
+from neuroncore_rtl.tb.benches.soak.case import ListedCase, Verdict, array_from, array_json, config_from, kind_of
 from neuroncore_rtl.tb.benches.soak.case import usual as usual_configs
-from neuroncore_rtl.tb.benches.soak.case import without as left_out
 from neuroncore_rtl.tb.benches.soak.core_case import OPCODES, machine_labels
 from neuroncore_rtl.tb.benches.soak.machines import drawn_config
 from neuroncore_rtl.tb.benches.soak.parts import covered, instruction_of, smaller_instructions, text_of
@@ -31,7 +30,7 @@ BYTES = (2048, 4096, 4096, 16384)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElementwiseCase(Case):
+class ElementwiseCase(ListedCase):
     """A program of both engines.
 
     Arguments:
@@ -68,10 +67,6 @@ class ElementwiseCase(Case):
         """Return a random machine."""
         return drawn_config(rng)
 
-    @property
-    def size(self) -> int:
-        return len(self.items)
-
     def _program(self) -> ElementwiseProgram:
         program = Program(self.machine)
         for instruction in self.items:
@@ -93,9 +88,6 @@ class ElementwiseCase(Case):
         kind = kind_of(outcome.ending, refused, found.compared, len(found.places))
         said = (*refused, *found.lines())
         return Verdict(kind=kind, compared=found.compared, cycles=outcome.cycles, failures=said)
-
-    def without(self, numbers: Collection[int]) -> Self:
-        return replace(self, items=left_out(self.items, numbers))
 
     def smaller(self, number: int) -> Iterator[Self]:
         for less in smaller_instructions(self.items[number]):

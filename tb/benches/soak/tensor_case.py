@@ -2,7 +2,7 @@
 written, and all that were written in the end."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Self
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.tb.benches.soak.case import Case, Kind, Verdict, array_from, array_json, config_from, usual, without
+from neuroncore_rtl.tb.benches.soak.case import Kind, ListedCase, Verdict, array_from, array_json, config_from, usual
 from neuroncore_rtl.tb.benches.soak.core_case import machine_labels
 from neuroncore_rtl.tb.benches.soak.machines import drawn_config
 from neuroncore_rtl.tb.benches.soak.parts import covered, instruction_of, smaller_instructions, text_of
@@ -27,7 +27,7 @@ Item = isa.Instruction | tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TensorCase(Case):
+class TensorCase(ListedCase):
     """A program of the tensor engine.
 
     Arguments:
@@ -68,10 +68,6 @@ class TensorCase(Case):
         """Return a random machine."""
         return drawn_config(rng)
 
-    @property
-    def size(self) -> int:
-        return len(self.items)
-
     def run(self) -> Verdict:
         program, expected = replayed(self.machine, self.items, self.stationary, self.moving)
         work = TensorWork(program=program, stall=self.stall, seed=self.seed)
@@ -82,9 +78,6 @@ class TensorCase(Case):
         failures = [_difference(words, int(word), int(column), found, expected) for word, column in wrong[:5]]
         kind = Kind.BYTES if len(wrong) else Kind.NONE if found.size else Kind.NOTHING
         return Verdict(kind=kind, compared=4 * found.size, cycles=outcome.cycles, failures=tuple(failures))
-
-    def without(self, numbers: Collection[int]) -> Self:
-        return replace(self, items=without(self.items, numbers))
 
     def smaller(self, number: int) -> Iterator[Self]:
         item = self.items[number]
