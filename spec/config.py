@@ -11,8 +11,8 @@ from neuroncore_rtl.spec.formats import Format, matmul_formats
 from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 
 __all__ = [
-    "LINE_BYTES", "LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "SCALAR_UNITS", "SEMAPHORES", "VECTOR_UNITS", "Config",
-    "Counters", "preset_named",
+    "LINE_BYTES", "LOAD_COLUMNS", "LONE_UNITS", "PRESETS", "PSUM_BANKS", "SCALAR_UNITS", "SEMAPHORES", "VECTOR_UNITS",
+    "Config", "Counters", "preset_named",
 ]  # fmt: skip
 
 LOAD_COLUMNS = 4
@@ -30,6 +30,8 @@ SEMAPHORES = 256
 VECTOR_UNITS = ("division", "power", "search", "statistics", "random")
 """Units that a vector lane has or does without."""
 
+LONE_UNITS = ("division", "power", "search", "statistics")
+"""Those that only a lane of one partition has: they take long, or keep what they have seen."""
 
 SCALAR_UNITS = ("trigonometry", "random")
 """Units that an activation lane has or does without."""
@@ -96,6 +98,9 @@ class Config:
         edge_latency: cycles from a memory word to its operands at the array's edge; 1 to 3.
         port_latency: 0, or 1 for registers between those who wait for each other: from the queues to the engines, from
             the engines to the memories' ports and to the semaphores.
+        lane_partitions: partitions that a lane of the vector or scalar engine serves, one after the other; 1, 2 or 4, a
+            divisor of `partitions`. A step of all partitions takes as many cycles. More than one only without division,
+            power, search and statistics.
 
     Raises:
         TypeError: if a parameter is not an integer.
@@ -134,6 +139,7 @@ class Config:
     counters: int = Counters.ALL
     edge_latency: int = 1
     port_latency: int = 0
+    lane_partitions: int = 1
 
     RANGES: ClassVar = {
         "rows": (2, 1024),
@@ -163,13 +169,14 @@ class Config:
         "edge_latency": (1, 3),
         "port_latency": (0, 1),
         "psum_banks": (2, PSUM_BANKS),
+        "lane_partitions": (1, 4),
     }
     ALWAYS_NAMED: ClassVar = (
         "rows", "columns", "mac_latency", "add_latency", "dma_engines", "hbm_ports", "hbm_bytes", "cores",
     )  # fmt: skip
     POWERS_OF_TWO: ClassVar = (
         "hbm_bytes", "sbuf_banks", "line_bytes", "psum_words", "psum_banks", "local_bytes", "dma_beats", "cast_lanes",
-        "semaphores",
+        "semaphores", "lane_partitions",
     )  # fmt: skip
 
     def __post_init__(self):
@@ -191,6 +198,16 @@ class Config:
         if self.sbuf_bytes % (2 * self.sbuf_banks * self.line_bytes):
             rule = f"sbuf_bytes must be a multiple of {2 * self.sbuf_banks * self.line_bytes}, two lines of every bank"
             raise ValueError(f"{rule}, not {self.sbuf_bytes!r}")
+        self._check_lanes()
+
+    def _check_lanes(self):
+        """Refuse what lanes of several partitions cannot do: their state is kept for each, what takes long is not."""
+        if self.partitions % self.lane_partitions:
+            rule = f"lane_partitions must divide the larger of rows and columns ({self.partitions})"
+            raise ValueError(f"{rule}, not {self.lane_partitions!r}")
+        alone = [f"vector_{unit}" for unit in LONE_UNITS if getattr(self, f"vector_{unit}")]
+        if self.lane_partitions > 1 and alone:
+            raise ValueError(f"lane_partitions must be 1 with {', '.join(alone)}, not {self.lane_partitions!r}")
 
     @property
     def named(self) -> dict[str, int]:
@@ -243,9 +260,8 @@ class Config:
 _BOARD = Config(
     rows=2, columns=2, mac_latency=5, add_latency=7, vector_latency=6, scalar_depth=2, dma_engines=1, hbm_bytes=8,
     cast_lanes=1, cast_latency=3, semaphores=32, records_ahead=1, sbuf_banks=2, psum_banks=2, line_bytes=16,
-    local_bytes=16 * 1024, edge_latency=3, port_latency=1,
-).with_overrides(
-    **{f"vector_{unit}": 0 for unit in VECTOR_UNITS}, **{f"scalar_{unit}": 0 for unit in SCALAR_UNITS}
+    local_bytes=16 * 1024, edge_latency=3, port_latency=1, lane_partitions=2,
+    **{f"vector_{unit}": 0 for unit in VECTOR_UNITS}, **{f"scalar_{unit}": 0 for unit in SCALAR_UNITS},
 )  # fmt: skip
 """What an ECP5-85F has the logic for, in as many stages as a clock of 40 MHz takes."""
 

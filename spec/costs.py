@@ -41,7 +41,8 @@ def step_interval(instruction: Elementwise, config: Config) -> int:
         return first[0] + second[1]
     if first or second:
         return (first or second)[1]
-    return timing.vector_intervals(config.vector_latency).get(instruction.opcode.name, 1)
+    intervals = {} if instruction.opcode == Opcode.ACTIVATE else timing.vector_intervals(config.vector_latency)
+    return max(intervals.get(instruction.opcode.name, 1), config.lane_partitions)
 
 
 def is_slow(instruction: Elementwise) -> bool:
@@ -95,9 +96,10 @@ def drain(instruction: Elementwise, config: Config) -> int:
 
 def lanes_latency(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from a step of an instruction to its result, where no operation is slow."""
+    turns = timing.turns_latency(config.lane_partitions)
     if instruction.opcode == Opcode.ACTIVATE:
-        return timing.SCALAR_LANES_LATENCY[config.scalar_depth > 1]
-    return timing.vector_lanes_latency(config.vector_latency)
+        return turns + timing.SCALAR_LANES_LATENCY[config.scalar_depth > 1]
+    return turns + timing.vector_lanes_latency(config.vector_latency)
 
 
 def _sbuf_reads(instruction: Elementwise) -> int:

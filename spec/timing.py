@@ -13,7 +13,7 @@ __all__ = [
     "PSUM_WORD_BYTES", "QUEUE_RECORDS", "READ_LATENCY", "REMAINDER_INTERVAL", "REMAINDER_LATENCY",
     "SCALAR_LANES_LATENCY", "SEQUENCER_LATENCY", "STORE_LATENCY", "STORE_SLACK", "TENSOR_QUEUE",
     "VECTOR_CAST_LATENCY", "VECTOR_ENTRY_LATENCY", "WRITER_BEATS", "cast_latency", "quotient_wait", "set_interval",
-    "vector_intervals", "vector_lanes_latency",
+    "turns_latency", "vector_intervals", "vector_lanes_latency",
 ]  # fmt: skip
 
 # ---- Queues
@@ -90,6 +90,13 @@ def cast_latency(rounding: int) -> int:
         rounding: cycles of its rounding; if there are more than one, widening takes three, else one.
     """
     return 1 + (1 + 2 * (rounding > 1)) + rounding
+
+
+def turns_latency(lane_partitions: int) -> int:
+    """Return the cycles by which a result is later where a lane serves so many partitions: their words wait in a
+    register, and the last one's result is the last.
+    """
+    return lane_partitions if lane_partitions > 1 else 0
 
 
 def vector_lanes_latency(alu_latency: int) -> int:

@@ -26,9 +26,10 @@ LANE_BITS = 11
 """Width of a number, or a count, of lanes."""
 
 
-def module_name(name: str, depth: int, units: Iterable[str]) -> str:
+def module_name(name: str, depth: int, units: Iterable[str], partitions: int) -> str:
     """Return the Verilog name of a module, which spells the parameters of its lanes where they are not as usual."""
     spelt = f"_depth{depth}" if depth > 1 else ""
+    spelt += f"_for{partitions}" if partitions > 1 else ""
     return name + spelt + "".join(f"_no_{unit}" for unit in SCALAR_UNITS if unit not in units)
 
 
@@ -36,7 +37,7 @@ class ActivationBlock(wiring.Component):
     """Lanes that take a step in the same cycle, one step per cycle.
 
     Arguments:
-        lanes: how many. depth, units: of each (:class:`ActivationLane`).
+        lanes: how many. depth, units, partitions: of each (:class:`ActivationLane`).
 
     Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
         valid, step: a step (:class:`hdl.elementwise.step.Step`).
@@ -45,10 +46,10 @@ class ActivationBlock(wiring.Component):
         words: the lanes' results, `latency` cycles later.
     """
 
-    def __init__(self, lanes: int, depth: int = 1, units: Iterable[str] = SCALAR_UNITS):
+    def __init__(self, lanes: int, depth: int = 1, units: Iterable[str] = SCALAR_UNITS, partitions: int = 1):
         self.lanes = lanes
-        self._build = partial(ActivationLane, depth, units)
-        self._module = module_name("activation_lane", depth, units)
+        self._build = partial(ActivationLane, depth, units, partitions)
+        self._module = module_name("activation_lane", depth, units, partitions)
         self._stages = STAGES[depth]
         self._draws = "random" in units
         self.latency = 1 + self._stages.latency
@@ -93,6 +94,8 @@ class ActivationBlock(wiring.Component):
         element = loading.valid & (loading.phase == Phase.ELEMENT)
         return {
             "dtype": entering.a_dtype,
+            "turn0": loading.valid,
+            "turn1": adding.valid,
             "load0": loading.valid & (loading.phase == Phase.LOAD_S0),
             "load1": loading.valid & (loading.phase == Phase.LOAD_S1),
             "immediate0": element & ~loading.pointer0,
@@ -143,9 +146,9 @@ class ActivationLanes(wiring.Component):
     Arguments, ports: those of :class:`ActivationBlock`, but for `first_lane`.
     """
 
-    def __init__(self, lanes: int, depth: int = 1, units: Iterable[str] = SCALAR_UNITS):
+    def __init__(self, lanes: int, depth: int = 1, units: Iterable[str] = SCALAR_UNITS, partitions: int = 1):
         self.lanes = lanes
-        self.parameters = depth, frozenset(units)
+        self.parameters = depth, frozenset(units), partitions
         words = data.ArrayLayout(32, lanes)
         super().__init__({"valid": In(1), "step": In(Step), "a": In(words), "words": Out(words)})
 

@@ -6,6 +6,7 @@ from amaranth import Const, Module, Signal
 from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
+from neuroncore_rtl.hdl.elementwise.turns import serve
 from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.scalar.block import ActivationLanes, module_name
 from neuroncore_rtl.spec import timing
@@ -16,7 +17,7 @@ __all__ = ["ScalarEngine"]
 
 
 class ScalarEngine(wiring.Component):
-    """Executes ACTIVATE, one element of every lane per cycle.
+    """Executes ACTIVATE, one element of every lane per cycle; of every partition in `config.lane_partitions` cycles.
 
     Arguments:
         config: the machine's parameters.
@@ -31,32 +32,38 @@ class ScalarEngine(wiring.Component):
     @staticmethod
     def latency(config: Config) -> int:
         """Return the cycles from a step to its result."""
-        return timing.SCALAR_LANES_LATENCY[config.scalar_depth > 1]
+        return timing.SCALAR_LANES_LATENCY[config.scalar_depth > 1] + timing.turns_latency(config.lane_partitions)
 
     def elaborate(self, platform):
         m = Module()
-        partitions = self.config.partitions
-        m.submodules.frontend = frontend = Frontend(self.config, SCALAR_OPCODES, latency=self.latency(self.config))
+        config = self.config
+        turns = config.lane_partitions
+        m.submodules.frontend = frontend = Frontend(
+            config, SCALAR_OPCODES, latency=self.latency(config), interval=lambda instruction: Const(turns)
+        )
         connect_engine(m, self, frontend)
+        served = serve(m, frontend, config)
 
-        parameters = self.config.scalar_depth, self.config.scalar_units
-        build = partial(ActivationLanes, partitions, *parameters)
-        module = module_name(f"activation_lanes_{partitions}", *parameters)
-        block = lanes(m, "lanes", module, build, platform, of=("activation_lane",))
+        parameters = config.scalar_depth, config.scalar_units, turns
+        number = config.partitions // turns
+        build = partial(ActivationLanes, number, *parameters)
+        block = lanes(
+            m, "lanes", module_name(f"activation_lanes_{number}", *parameters), build, platform, of=("activation_lane",)
+        )
         m.d.comb += [
-            block.valid.eq(frontend.lanes_valid),
-            block.step.eq(frontend.lanes_step),
-            block.a.eq(frontend.lanes_a),
+            block.valid.eq(served.valid),
+            block.step.eq(served.step),
+            block.a.eq(served.a),
         ]
 
-        writes = frontend.lanes_valid & frontend.lanes_step.writes
-        for cycle in range(self.latency(self.config)):
+        writes = served.valid & served.step.writes
+        for cycle in range(timing.SCALAR_LANES_LATENCY[config.scalar_depth > 1]):
             late = Signal(name=f"writes{cycle}")
             m.d.sync += late.eq(writes)
             writes = late
         m.d.comb += [
-            frontend.result_valid.eq(writes),
-            frontend.result.eq(block.words),
-            frontend.result_enable.eq(Const(-1, partitions)),
+            served.result_valid.eq(writes),
+            served.word.eq(block.words),
+            served.enable.eq(Const(-1, number)),
         ]
         return m

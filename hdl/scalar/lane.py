@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Const, EnableInserter, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,6 +14,7 @@ from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.threefry import ROUNDS, Threefry2x32
 from neuroncore_rtl.hdl.arith.widen import Widen
+from neuroncore_rtl.hdl.elementwise.turns import in_turn
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.scalar.function import FunctionUnit
 from neuroncore_rtl.hdl.scalar.number import Number
@@ -88,10 +90,13 @@ class ActivationLane(wiring.Component):
     Arguments:
         depth: 1, or 2 for stages of its own for every step of a part.
         units: those of `SCALAR_UNITS` that it has; steps that need another one do not come.
+        partitions: that it serves; of more than one the steps come one behind the other, and scale, bias and sum are
+            kept for each.
 
     Ports, with the element:
         a: storage word, right-aligned, upper bits ignored. dtype: its format.
     `stages.widen` cycles later:
+        turn0: there is a step; without a meaning if there is one partition, as `turn1`.
         load0, load1: a is the scale, the bias, which are kept.
         immediate0, immediate1: scalar0 is the scale, scalar1 the bias, FP32; else that is what was loaded.
     `stages.function` cycles later, as all from the element on:
@@ -101,6 +106,7 @@ class ActivationLane(wiring.Component):
     `stages.random` cycles later:
         seed, stream, index: key and counter of the random word of stochastic rounding.
     `stages.sum` cycles later:
+        turn1: there is a step.
         adds: the element is added to the running sum, in FP32, one rounding. restart: to +0 in its place. The sum is
             +0 after a reset and otherwise stays as it is.
         shows_sum: the step puts out the sum of the elements before it, else function(a * scale + bias).
@@ -114,6 +120,7 @@ class ActivationLane(wiring.Component):
 
     a: In(32)
     dtype: In(FormatCode)
+    turn0: In(1)
     load0: In(1)
     load1: In(1)
     immediate0: In(1)
@@ -125,6 +132,7 @@ class ActivationLane(wiring.Component):
     seed: In(32)
     stream: In(32)
     index: In(64)
+    turn1: In(1)
     adds: In(1)
     restart: In(1)
     shows_sum: In(1)
@@ -133,7 +141,8 @@ class ActivationLane(wiring.Component):
     word: Out(32)
     tables: Out(TableReader())
 
-    def __init__(self, depth: int = 1, units: Iterable[str] = SCALAR_UNITS):
+    def __init__(self, depth: int = 1, units: Iterable[str] = SCALAR_UNITS, partitions: int = 1):
+        self.partitions = partitions
         self.stages = STAGES[depth]
         self.latency = self.stages.latency
         self.units = frozenset(units)
@@ -154,6 +163,9 @@ class ActivationLane(wiring.Component):
         operands = []
         for number in (0, 1):
             operand = Signal(32, name=("scale", "bias")[number], reset_less=True)
+            if self.partitions > 1:
+                with m.If(self.turn0):
+                    m.d.sync += operand.eq(in_turn(m, operand, self.partitions, self.turn0, operand.name))
             with m.If(getattr(self, f"load{number}")):
                 m.d.sync += operand.eq(widen.fp32)
             with m.Elif(getattr(self, f"immediate{number}")):
@@ -185,21 +197,27 @@ class ActivationLane(wiring.Component):
 
     def _sum(self, m: Module, y: Value) -> Value:
         """Add to the running sum, and return what is put out."""
-        m.submodules.adder = adder = Fp32Adder(latency=1)
-        empty = Signal(init=1)
-        with m.If(self.adds):
-            m.d.sync += empty.eq(0)
+        turn = self.turn1 if self.partitions > 1 else Const(1)
+        adder = Fp32Adder(latency=1)
+        m.submodules.adder = EnableInserter(turn)(adder) if self.partitions > 1 else adder
+        # Sums to which nothing was added, the one whose turn it is lowest.
+        empty = Signal(self.partitions, init=-1)
+        with m.If(turn):
+            m.d.sync += empty.eq(Cat(empty[1:], empty[0] & ~self.adds))
+        # The adder's output register is the sum that was added to last.
+        total = in_turn(m, adder.out, self.partitions, turn, "total")
         m.d.comb += [
-            # The adder's output register is the sum.
-            adder.a.eq(Mux(empty | (self.adds & self.restart), 0, adder.out)),
+            adder.a.eq(Mux(empty[0] | (self.adds & self.restart), 0, total)),
             adder.b.eq(Mux(self.adds, y, _NEGATIVE_ZERO)),
         ]
-        return Mux(self.shows_sum, adder.out, y)
+        return Mux(self.shows_sum, total, y)
 
     def _staged_sum(self, m: Module, y: Value, platform) -> Value:
         """The same, two cycles later."""
-        total = shared(m, "total", "running_sum", RunningSum, platform)
+        turns = self.partitions
+        module = f"running_sum_for{turns}" if turns > 1 else "running_sum"
+        total = shared(m, "total", module, partial(RunningSum, turns), platform)
         late_y, shows, shown = Signal(32, reset_less=True), Signal(reset_less=True), Signal(32, reset_less=True)
-        m.d.comb += [total.y.eq(y), total.adds.eq(self.adds), total.restart.eq(self.restart)]
+        m.d.comb += [total.turn.eq(self.turn1), total.y.eq(y), total.adds.eq(self.adds), total.restart.eq(self.restart)]
         m.d.sync += [late_y.eq(y), shows.eq(self.shows_sum), shown.eq(Mux(shows, total.out, late_y))]
         return shown

@@ -7,12 +7,13 @@ at most leave a difference of any number of zeros, which needs no rounding: it i
 and then the far way has it. What is infinite or NaN is beside both.
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.fp32 import Fp32
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
+from neuroncore_rtl.hdl.elementwise.turns import in_turn
 from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["RunningSum"]
@@ -24,20 +25,43 @@ _GROUP = 4
 _NEAR_BITS = _BITS + 1
 
 
+class _Sum(data.Struct):
+    """A sum: an exponent biased as in FP32, 1 below the normal numbers; the leading one, if there is one."""
+
+    significand: unsigned(_BITS)
+    exponent: unsigned(FP32.exponent_bits)
+    sign: unsigned(1)
+    infinite: unsigned(1)
+    nan: unsigned(1)
+
+
+_ZERO = {"exponent": 1}
+
+
 class RunningSum(wiring.Component):
     """out = out + y in FP32: subnormals kept, NaN results canonical, Inf - Inf is NaN, x - x is +0.
 
+    Arguments:
+        partitions: that have a sum each. Of more than one, they take turns.
+
     Ports:
+        turn: a step is here, whether it adds or not, and behind it is the turn of the next partition; without a meaning
+            if there is one.
         y: FP32 storage word. adds: it is added. restart: to +0 in the sum's place; looked at with `adds` only.
         out: FP32 storage word of the sum, `LATENCY` cycles later, +0 after a reset; combinational behind registers.
     """
 
     LATENCY = 2
 
+    turn: In(1)
     y: In(32)
     adds: In(1)
     restart: In(1)
     out: Out(32)
+
+    def __init__(self, partitions: int = 1):
+        self.partitions = partitions
+        super().__init__()
 
     def elaborate(self, platform):
         m = Module()
@@ -50,30 +74,36 @@ class RunningSum(wiring.Component):
         )  # fmt: skip
         # What is added to +0 finds it there: the sum that was has been put out by now.
         clears = self.adds & self.restart
-        # The sum: an exponent biased as in FP32, 1 below the normal numbers; the leading one, if there is one.
-        self._sign = sign = Signal()
-        self._exponent = exponent = Signal(FP32.exponent_bits, init=1)
-        self._significand = significand = Signal(_BITS)
-        infinite, nan = Signal(), Signal()
+        self._sum = held = Signal(_Sum, init=_ZERO)
         beyond, field = Signal(), Signal(FP32.exponent_bits)
+        magnitude = Mux(beyond, FP32.infinity, Cat(held.significand[:-1], field))[:31]
         m.d.comb += [
-            beyond.eq(infinite | exponent.all()),
-            field.eq(Mux(significand[-1], exponent, 0)),
-            self.out.eq(Mux(nan, FP32.nan, Cat(Mux(beyond, FP32.infinity, Cat(significand[:-1], field))[:31], sign))),
+            beyond.eq(held.infinite | held.exponent.all()),
+            field.eq(Mux(held.significand[-1], held.exponent, 0)),
+            self.out.eq(Mux(held.nan, FP32.nan, Cat(magnitude, held.sign))),
         ]
+        after = Signal(_Sum, init=_ZERO)
         new_exponent, new_significand, new_sign, cancels = self._add(m, y)
-        with m.If(clears | (adds & cancels)):
-            m.d.sync += [exponent.eq(1), significand.eq(0)]
+        m.d.comb += after.eq(held)
+        with m.If(adds & cancels):
+            m.d.comb += [after.exponent.eq(_ZERO["exponent"]), after.significand.eq(0)]
         with m.Elif(adds):
-            m.d.sync += [exponent.eq(new_exponent), significand.eq(new_significand)]
-        with m.If(clears):
-            m.d.sync += [sign.eq(0), infinite.eq(0), nan.eq(0)]
-        with m.Elif(adds):
-            m.d.sync += [
-                sign.eq(Mux(beyond, sign, Mux(y.special, y.sign, new_sign & ~cancels))),
-                infinite.eq(beyond | y.special),
-                nan.eq(nan | y.nan | (beyond & y.special & (sign ^ y.sign))),
+            m.d.comb += [after.exponent.eq(new_exponent), after.significand.eq(new_significand)]
+        with m.If(adds):
+            m.d.comb += [
+                after.sign.eq(Mux(beyond, held.sign, Mux(y.special, y.sign, new_sign & ~cancels))),
+                after.infinite.eq(beyond | y.special),
+                after.nan.eq(held.nan | y.nan | (beyond & y.special & (held.sign ^ y.sign))),
             ]
+        turn = Const(1)
+        if self.partitions > 1:
+            turn = Signal()
+            m.d.sync += turn.eq(self.turn)
+        before = in_turn(m, after, self.partitions, turn, "sum")
+        with m.If(clears):
+            m.d.sync += held.eq(_Sum.const(_ZERO))
+        with m.Elif(turn):
+            m.d.sync += held.eq(before)
         return m
 
     def _add(self, m: Module, y) -> tuple[Value, ...]:
@@ -81,11 +111,11 @@ class RunningSum(wiring.Component):
         swap, subtract, cancels = Signal(), Signal(), Signal()
         large, small = Signal(_BITS), Signal(_BITS)
         exponent, distance = Signal(FP32.exponent_bits), Signal(FP32.exponent_bits)
-        own, other = (self._significand, self._exponent), (y.significand, y.exponent)
+        own, other = (self._sum.significand, self._sum.exponent), (y.significand, y.exponent)
         above, below = Signal(FP32.exponent_bits), Signal(FP32.exponent_bits)
         m.d.comb += [
             swap.eq(Cat(*own) < Cat(*other)),
-            subtract.eq(self._sign ^ y.sign),
+            subtract.eq(self._sum.sign ^ y.sign),
             cancels.eq(subtract & (Cat(*own) == Cat(*other))),
             large.eq(Mux(swap, other[0], own[0])),
             small.eq(Mux(swap, own[0], other[0])),
@@ -99,7 +129,7 @@ class RunningSum(wiring.Component):
         far, place = self._far(m, large, small, distance, subtract, exponent)
         m.d.comb += takes_near.eq(subtract & ~distance[1:].any() & ~(distance[0] & uncancelled))
         new_exponent = Mux(takes_near, exponent - count, place)[: FP32.exponent_bits]
-        return new_exponent, Mux(takes_near, near, far), Mux(swap, y.sign, self._sign), cancels
+        return new_exponent, Mux(takes_near, near, far), Mux(swap, y.sign, self._sum.sign), cancels
 
     def _far(self, m: Module, large, small, distance, subtract, exponent) -> tuple[Value, Value]:
         """Return the rounded significand and its exponent.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -15,7 +15,7 @@ from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.hierarchy import shared
-from neuroncore_rtl.hdl.vector.control import Cast, Chain, Decoded, Events, Finish, Unit
+from neuroncore_rtl.hdl.vector.control import Cast, Chain, Decoded, Events, Finish, Turns, Unit
 from neuroncore_rtl.hdl.vector.decode import decode, decode_entry, slow_op0, slow_op1
 from neuroncore_rtl.hdl.vector.lane import VectorLane
 from neuroncore_rtl.hdl.vector.stats import SHARES
@@ -40,9 +40,10 @@ _LATENCIES = {
 _ONE = FP32.bias << FP32.mantissa_bits
 
 
-def module_name(name: str, alu_latency: int, units: Iterable[str]) -> str:
+def module_name(name: str, alu_latency: int, units: Iterable[str], partitions: int) -> str:
     """Return the Verilog name of a module, which spells the parameters of its lanes that differ from the presets'."""
     depth = f"_latency{alu_latency}" if alu_latency > 1 else ""
+    depth += f"_for{partitions}" if partitions > 1 else ""
     return name + depth + "".join(f"_no_{unit}" for unit in VECTOR_UNITS if unit not in units)
 
 
@@ -69,7 +70,7 @@ class VectorBlock(wiring.Component):
     than that of others, and so stays until it is done.
 
     Arguments:
-        lanes: how many. alu_latency, units: of each (:class:`VectorLane`).
+        lanes: how many. alu_latency, units, partitions: of each (:class:`VectorLane`).
 
     Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
         valid, step: a step (:class:`Step`), its index that of the block's first lane.
@@ -87,10 +88,11 @@ class VectorBlock(wiring.Component):
     )
     """Cycles for which a slow unit may have two steps."""
 
-    def __init__(self, lanes: int, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS):
+    def __init__(self, lanes: int, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS, partitions: int = 1):
         self.lanes = lanes
         self.alu_latency = alu_latency
         self.units = frozenset(units)
+        self.partitions = partitions
         self.latency = timing.vector_lanes_latency(alu_latency)
         self._hold = max(self._OVERLAP, alu_latency - 1)
         self._before = timing.VECTOR_ENTRY_LATENCY[alu_latency > 1] - 1
@@ -128,8 +130,8 @@ class VectorBlock(wiring.Component):
             for name, value in (("moves", moves), ("moved", moved), ("constant", constant))
         )
 
-        build = partial(VectorLane, self.alu_latency, self.units)
-        module = module_name("vector_lane", self.alu_latency, self.units)
+        build = partial(VectorLane, self.alu_latency, self.units, self.partitions)
+        module = module_name("vector_lane", self.alu_latency, self.units, self.partitions)
         for number in range(self.lanes):
             lane = shared(m, f"lane_{number}", module, build, platform)
             m.d.comb += [getattr(lane, name).eq(value) for name, value in common.items()]
@@ -232,10 +234,22 @@ class VectorBlock(wiring.Component):
             "power": power,
             "unit": finish_2.unit,
             "done": valid_3,
+            "turns": self._turns(m, valid_1, valid_2, valid_3),
             "finish": finish_3,
             "cast": cast_4,
         }
         return control, self._after(m, writes_4)
+
+    def _turns(self, m: Module, *valid: Value) -> Signal:
+        """Return whose turn it is in stages 1 to 3, by counting the steps that have been there: all partitions have
+        one behind the other, and none is left out."""
+        turns = Signal(Turns)
+        if self.partitions > 1:
+            for turn, there in zip(("operate", "chain", "finish"), valid, strict=True):
+                count = Signal(range(self.partitions), name=f"turn_of_{turn}")
+                m.d.sync += count.eq(count + there)
+                m.d.comb += turns[turn].eq(count)
+        return turns
 
     def _after(self, m: Module, writes) -> Signal:
         """Return whether a result leaves: the bit of stage 4 when its cast is done."""
@@ -294,18 +308,20 @@ class VectorLanes(wiring.Component):
     Arguments, ports: those of :class:`VectorBlock`.
     """
 
-    def __init__(self, lanes: int, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS):
+    def __init__(self, lanes: int, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS, partitions: int = 1):
         self.lanes = lanes
         self.alu_latency = alu_latency
         self.units = frozenset(units)
+        self.partitions = partitions
         super().__init__(_block_ports(lanes))
 
     def elaborate(self, platform):
         m = Module()
+        parameters = self.alu_latency, self.units, self.partitions
         for first in range(0, self.lanes, BLOCK_LANES):
             count = min(BLOCK_LANES, self.lanes - first)
-            build = partial(VectorBlock, count, self.alu_latency, self.units)
-            module = module_name(f"vector_block_{count}", self.alu_latency, self.units)
+            build = partial(VectorBlock, count, *parameters)
+            module = module_name(f"vector_block_{count}", *parameters)
             block = shared(m, f"block_{first}", module, build, platform)
             part, words = slice(first, first + count), slice(32 * first, 32 * (first + count))
             step = Signal(Step, name=f"step_{first}")

@@ -15,7 +15,7 @@ from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
 __all__ = [
     "Cast", "Chain", "Decoded", "Entry", "Events", "Finish", "First", "Load", "Operate", "Other", "Second", "Source",
-    "Unit",
+    "Turns", "Unit",
 ]  # fmt: skip
 
 
@@ -134,6 +134,14 @@ class Chain(data.Struct):
     slow: unsigned(1)
     unit: Unit
     pass_second: unsigned(1)
+
+
+class Turns(data.Struct):
+    """Of which of the lane's partitions the steps in stages 1, 2 and 3 are."""
+
+    operate: unsigned(2)
+    chain: unsigned(2)
+    finish: unsigned(2)
 
 
 class Finish(data.Struct):

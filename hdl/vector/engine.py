@@ -10,6 +10,7 @@ from neuroncore_rtl.hdl.arith.formats import element_size
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
 from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
+from neuroncore_rtl.hdl.elementwise.turns import serve
 from neuroncore_rtl.hdl.hierarchy import lanes, shared
 from neuroncore_rtl.hdl.vector.block import VectorLanes, module_name
 from neuroncore_rtl.hdl.vector.decode import slow_op0, slow_op1
@@ -27,7 +28,7 @@ def slow(instruction):
     return slow_op0(instruction) | slow_op1(instruction) | (instruction.opcode == Opcode.BN_AGGR)
 
 
-def interval(instruction, alu_latency: int = 1):
+def interval(instruction, alu_latency: int = 1, turns: int = 1):
     """Return the cycles from one step of an instruction to the next: a slow operation takes what its unit needs between
     two starts; of two, the second waits for the first.
 
@@ -35,14 +36,15 @@ def interval(instruction, alu_latency: int = 1):
         instruction: a view.
         alu_latency: cycles of an ALU. A running result goes through the second one, in a scan through both; statistics
             have a mean that both work at.
+        turns: partitions of a lane, which has no slow unit if there are several.
     """
     of_first, of_second = (_of_unit(instruction[f"op{number}"], "INTERVAL") for number in (0, 1))
     of_first = Mux(instruction.opcode == Opcode.RECIPROCAL, Fp32Divider.INTERVAL, of_first)
     both = _of_unit(instruction.op0, "LATENCY") + of_second
     slow0, slow1 = slow_op0(instruction), slow_op1(instruction)
-    ordinary = Const(1)
+    ordinary = Const(turns)
     for opcode, cycles in timing.vector_intervals(alu_latency).items():
-        ordinary = Mux(instruction.opcode == Opcode[opcode], cycles, ordinary)
+        ordinary = Mux(instruction.opcode == Opcode[opcode], max(cycles, turns), ordinary)
     return Mux(slow0, Mux(slow1, both, of_first), Mux(slow1, of_second, ordinary))
 
 
@@ -68,34 +70,28 @@ class VectorEngine(wiring.Component):
     @staticmethod
     def latency(config: Config) -> int:
         """Return the cycles from a step to its result, where no operation is slow."""
-        return timing.vector_lanes_latency(config.vector_latency)
+        return timing.vector_lanes_latency(config.vector_latency) + timing.turns_latency(config.lane_partitions)
 
     def elaborate(self, platform):
         m = Module()
         config = self.config
+        turns = config.lane_partitions
         m.submodules.frontend = frontend = Frontend(
             config,
             VECTOR_OPCODES,
             latency=self.latency(config),
             slow=slow,
-            interval=partial(interval, alu_latency=config.vector_latency),
+            interval=partial(interval, alu_latency=config.vector_latency, turns=turns),
         )
         connect_engine(m, self, frontend)
-        moved = self._transpose(m, frontend, platform)
-        parameters = config.vector_latency, config.vector_units
-        build = partial(VectorLanes, config.partitions, *parameters)
-        module = module_name(f"vector_lanes_{config.partitions}", *parameters)
+        served = serve(m, frontend, config, self._transpose(m, frontend, platform))
+        parameters = config.vector_latency, config.vector_units, turns
+        number = config.partitions // turns
+        build = partial(VectorLanes, number, *parameters)
+        module = module_name(f"vector_lanes_{number}", *parameters)
         block = lanes(m, "lanes", module, build, platform, of=("vector_lane",))
-        m.d.comb += [
-            block.valid.eq(frontend.lanes_valid),
-            block.step.eq(frontend.lanes_step),
-            block.a.eq(frontend.lanes_a),
-            block.b.eq(frontend.lanes_b),
-            block.moved.eq(moved),
-            frontend.result_valid.eq(block.result_valid),
-            frontend.result.eq(block.word),
-            frontend.result_enable.eq(block.enable),
-        ]
+        m.d.comb += [getattr(block, name).eq(getattr(served, name)) for name in ("valid", "step", "a", "b", "moved")]
+        m.d.comb += [getattr(served, name).eq(getattr(block, name)) for name in ("result_valid", "word", "enable")]
         return m
 
     def _transpose(self, m: Module, frontend: Frontend, platform):

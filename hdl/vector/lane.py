@@ -5,14 +5,16 @@
 
 The stages are numbered by the registers before them; with a deeper pipeline stage 0, the ALUs, and the cast take
 several cycles each. Random words take until stage 4, and so meet their element without a delay. The running result of a
-reduction or a scan is what op1 has made last. Division and power, one unit of each, take many cycles: a step then waits
-before stage 2, or before stage 3; its control, which the block delays as much, says when.
+reduction or a scan is what op1 has made last. Of a lane that serves several partitions, a step of each comes in turn;
+what a partition has of its own, scalars and running results, is kept for each. Division and power, one unit of each,
+take many cycles: a step then waits before stage 2, or before stage 3; its control, which the block delays as much, says
+when.
 """
 
 from collections.abc import Iterable
 from types import SimpleNamespace
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,6 +22,7 @@ from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.arith.widen import Widen
+from neuroncore_rtl.hdl.elementwise.turns import in_turn
 from neuroncore_rtl.hdl.vector.alu import Alu
 from neuroncore_rtl.hdl.vector.cast import RoundOrSaturate, threshold
 from neuroncore_rtl.hdl.vector.control import (
@@ -34,6 +37,7 @@ from neuroncore_rtl.hdl.vector.control import (
     Other,
     Second,
     Source,
+    Turns,
     Unit,
 )
 from neuroncore_rtl.hdl.vector.search import Search
@@ -51,6 +55,7 @@ class VectorLane(wiring.Component):
     Arguments:
         alu_latency: cycles of an ALU, 1 to 6. With more than one, widening and the cast have stages of their own, too.
         units: those of `VECTOR_UNITS` that it has; steps that need another one do not come.
+        partitions: that it serves; of more than one the steps come one behind the other.
 
     Ports; what says "stage n" belongs to a step that is in this stage in the same cycle:
         entry: stage 0, first cycle (:class:`Entry`).
@@ -61,6 +66,7 @@ class VectorLane(wiring.Component):
             `random_latency` cycles.
         operate, events: stage 1 (:class:`Operate`, :class:`Events`); given: stage 1, a word for `First.GIVEN`.
         advance: what accompanies the result of op0 goes to stage 2; in stage 1, but of a slow step a little later.
+        turns: stages 1 to 3 (:class:`Turns`); zero if there is one partition.
         share: stage 2, of the statistics.
         chain: stage 2 (:class:`Chain`).
         divide, power: stage 2, a slow op1 starts. unit: stage 2, which of its results (:class:`Unit`).
@@ -80,6 +86,7 @@ class VectorLane(wiring.Component):
     events: In(Events)
     advance: In(1)
     given: In(32)
+    turns: In(Turns)
     share: In(32)
     chain: In(Chain)
     divide: In(1)
@@ -91,8 +98,9 @@ class VectorLane(wiring.Component):
     word: Out(32)
     enable: Out(1)
 
-    def __init__(self, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS):
+    def __init__(self, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS, partitions: int = 1):
         self.alu_latency = alu_latency
+        self.partitions = partitions
         self.units = frozenset(units)
         self.entry_latency = timing.VECTOR_ENTRY_LATENCY[alu_latency > 1]
         self.cast_latency = timing.VECTOR_CAST_LATENCY[alu_latency > 1]
@@ -139,11 +147,27 @@ class VectorLane(wiring.Component):
                 getattr(statistics, f"summed{number}").eq(alu.summed),
                 getattr(statistics, f"multiplied{number}").eq(alu.multiplied),
             ]
-        kept, running = Signal(32, reset_less=True), Signal(32)
-        m.d.comb += running.eq(Mux(self.done, units.alu1.out, kept))
-        m.d.sync += kept.eq(running)
-        units.running = running
+        units.running, units.late_running = self._running(m, units.alu1.out)
         return units
+
+    def _running(self, m: Module, result: Value) -> list[Signal]:
+        """Return the running result of the partition that is in stage 1, and of that in stage 2."""
+        kept = [Signal(32, name=f"kept_{number}", reset_less=True) for number in range(self.partitions)]
+        if self.partitions == 1:
+            running = Signal(32)
+            m.d.comb += running.eq(Mux(self.done, result, kept[0]))
+            m.d.sync += kept[0].eq(running)
+            return [running, running]
+        for number, word in enumerate(kept):
+            with m.If(self.done & (self.turns.finish == number)):
+                m.d.sync += word.eq(result)
+        words = []
+        for stage in ("operate", "chain"):
+            running = Signal(32, name=f"running_of_{stage}")
+            turn = self.turns[stage]
+            m.d.comb += running.eq(Mux(self.done & (self.turns.finish == turn), result, Array(kept)[turn]))
+            words.append(running)
+        return words
 
     def _unit(self, m: Module, unit: str, name: str, kind: type[wiring.Component], *arguments: int):
         """Add a unit; return it or, where the lane does without, ports that lead nowhere and read as zero."""
@@ -177,6 +201,7 @@ class VectorLane(wiring.Component):
                 signs.eq(signs_now),
             ]
             for number, scalar in enumerate((s0, s1)):
+                m.d.sync += scalar.eq(in_turn(m, scalar, self.partitions, self.valid, f"s{number}"))
                 with m.If(load[f"load{number}"]):
                     m.d.sync += scalar.eq(a_now)
                 with m.Elif(load[f"immediate{number}"]):
@@ -252,7 +277,7 @@ class VectorLane(wiring.Component):
             alu.a.eq(x1),
             alu.b.eq(y1),
         ]
-        _choose(m, "comb", x1, chain.a, {Source.RUNNING: units.running, Source.SECOND: second}, result0)
+        _choose(m, "comb", x1, chain.a, {Source.RUNNING: units.late_running, Source.SECOND: second}, result0)
         beside = delayed(m, Mux(chain.pass_second, second, result0), self.alu_latency, "beside")
         return x1, y1, beside, delayed(m, enable, self.alu_latency, "enable_beside")
 

@@ -2,14 +2,15 @@
 
 import pytest
 
-from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
+from neuroncore_rtl.spec.config import LONE_UNITS, PRESETS, Config, preset_named
 
 
 @pytest.mark.parametrize("name, ends", Config.RANGES.items())
 def test_ends_of_every_range_are_valid(name, ends):
-    # As few HBM ports as possible: each has at least one DMA engine.
+    # As few HBM ports as possible: each has at least one DMA engine. Lanes that have all units are one a partition.
+    without = dict.fromkeys((f"vector_{unit}" for unit in LONE_UNITS), 0) if name == "lane_partitions" else {}
     for value in ends:
-        overrides = {"dma_engines": 16 if name == "hbm_ports" else None} | {name: value}
+        overrides = {"dma_engines": 16 if name == "hbm_ports" else None} | without | {name: value}
         assert getattr(PRESETS["tiny"].with_overrides(**overrides), name) == value
 
 
@@ -29,12 +30,21 @@ def test_beyond_every_range_is_refused(name, ends):
         ("hbm_bytes", 24, ValueError, "^hbm_bytes must be a power of two, not 24$"),
         ("psum_words", 96, ValueError, "^psum_words must be a power of two, not 96$"),
         ("sbuf_bytes", 5000, ValueError, "^sbuf_bytes must be a multiple of 1024, two lines of every bank, not 5000$"),
+        ("lane_partitions", 3, ValueError, "^lane_partitions must be a power of two, not 3$"),
+        ("lane_partitions", 2, ValueError, "^lane_partitions must be 1 with vector_division, .*_statistics, not 2$"),
         ("hbm_ports", 3, ValueError, r"^hbm_ports must be at most dma_engines \(2\), not 3$"),
     ],
 )
 def test_what_cannot_be_built_is_refused(name, value, error, message):
     with pytest.raises(error, match=message):
         PRESETS["tiny"].with_overrides(**{name: value})
+
+
+def test_lanes_serve_as_many_partitions_each():
+    few = PRESETS["tiny"].with_overrides(**{f"vector_{unit}": 0 for unit in LONE_UNITS})
+    assert few.with_overrides(lane_partitions=4).partitions == 4
+    with pytest.raises(ValueError, match=r"^lane_partitions must divide the larger of rows and columns \(6\), not 4$"):
+        few.with_overrides(rows=6, lane_partitions=4)
 
 
 def test_a_line_has_room_for_a_beat():

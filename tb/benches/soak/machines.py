@@ -3,7 +3,7 @@ simulation is built in minutes; and the tempers of their memories."""
 
 import numpy as np
 
-from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.config import LONE_UNITS, Config
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.tb.benches.core_bench import random_hbm
 from neuroncore_rtl.tb.harness.hbm import Hbm
@@ -51,10 +51,14 @@ def drawn_config(rng: np.random.Generator, sides: tuple[int, ...] = SIDES) -> Co
     chosen |= {name: within(name) for name in _WHOLE}
     # A unit that is not there is one less to be wrong.
     chosen |= {name: int(rng.random() < 0.8) for name, span in Config.RANGES.items() if span == (0, 1)}
+    rows, columns = of(*sides), of(*sides)
+    chosen["lane_partitions"] = of(*(n for n in (1, 1, 1, 2, 4) if max(rows, columns) % n == 0))
+    if chosen["lane_partitions"] > 1:
+        chosen |= {f"vector_{unit}": 0 for unit in LONE_UNITS}
     chosen["edge_latency"] = 1 + chosen["mac_latency"] % Config.RANGES["edge_latency"][1]
     return Config(
-        rows=of(*sides),
-        columns=of(*sides),
+        rows=rows,
+        columns=columns,
         significand_bits=of(8, 12, 12),
         psum_words=power("psum_words"),
         psum_banks=power("psum_banks"),

@@ -32,7 +32,7 @@ def test_the_map_is_in_order_and_has_room():
     offsets = [register.offset for register in at.HOST_REGISTERS]
     assert offsets == [4 * number for number in range(len(offsets))]
     assert offsets[-1] < at.PARAMETER_WORDS
-    assert at.PARAMETER_WORDS + 4 * len(parameter_values(CONFIG)) <= 0x100
+    assert at.PARAMETER_WORDS + 4 * len(parameter_values(CONFIG)) <= at.COUNTER_WORDS
     assert counter_offset(len(layout_places(core_counters(PRESETS["full"])))) < 1 << at.HOST_ADDRESS_BITS
     for register in at.HOST_REGISTERS:
         assert sum(field.mask for field in register.fields) in (0, register.mask)

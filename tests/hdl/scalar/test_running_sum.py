@@ -68,6 +68,37 @@ def test_every_sum_is_that_of_golden(rng):
     assert wrong == 0
 
 
+@pytest.mark.parametrize("partitions", [2, 4])
+def test_every_partition_has_a_sum(partitions, rng):
+    """Partitions take turns, with pauses between their steps; of each step some add, or begin again."""
+    unit = RunningSum(partitions)
+
+    async def bench(ctx):
+        totals, compared, wrong = [np.float32(0)] * partitions, 0, 0
+        for number in range(ADDITIONS):
+            of_step = rng.random() < 0.9, rng.random() < 0.05
+            for partition in range(partitions):
+                before = int(totals[partition].view(np.uint32))
+                adds = int(of_step[0] and rng.random() < 0.9)
+                restart = int(of_step[1] or (rng.random() < 0.3 and before & 0x7F800000 == 0x7F800000))
+                y = addend(rng, before)
+                drive(ctx, unit, turn=1, y=y, adds=adds, restart=restart)
+                await ctx.tick()
+                if number and not (adds and restart):
+                    compared += 1
+                    wrong += ctx.get(unit.out) != before
+                if adds:
+                    total = np.float32(0) if restart else totals[partition]
+                    totals[partition] = add_fp32(total, np.uint32(y).view(np.float32))
+            drive(ctx, unit, turn=0, y=addend(rng, 0), adds=0, restart=1)
+            for _ in range(int(rng.choice([0, 0, 1, 2, 5]))):
+                await ctx.tick()
+        return compared, wrong
+
+    compared, wrong = simulate(unit, bench)
+    assert compared > partitions * ADDITIONS * 0.8 and wrong == 0
+
+
 def sums_of_pairs(x: np.ndarray, y: np.ndarray, reset_after: int | None = None) -> list[int]:
     """Return 0 + x + y of each pair, a sum that is restarted with x; a reset, of one pair, leaves nothing of it."""
     reset = Signal()

@@ -7,6 +7,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from amaranth import Module
 
 from neuroncore_rtl.golden.arith import canonical
 from neuroncore_rtl.golden.elementwise import element_index, element_words, store
@@ -17,8 +18,10 @@ from neuroncore_rtl.golden.vector.reduction import negative, reduce_words, scan
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.step import Phase
+from neuroncore_rtl.hdl.elementwise.turns import Turns
 from neuroncore_rtl.hdl.vector.block import VectorBlock
 from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.config import LONE_UNITS, VECTOR_UNITS
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT32, UINT8, UINT16, UINT32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Opcode
 from neuroncore_rtl.spec.isa.alu import Arithmetic
@@ -71,15 +74,38 @@ class Case:
         return max(self.interval, timing.vector_intervals(alu_latency).get(opcode, 1))
 
 
-def played(cases, rng, *, hurry=0, alu_latency=1):
+class OneLane(VectorBlock):
+    """The block whose lanes are one, which serves all partitions."""
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.turns = turns = Turns(self.lanes, self.lanes)
+        units = frozenset(VECTOR_UNITS) - frozenset(LONE_UNITS)
+        m.submodules.block = block = VectorBlock(1, self.alu_latency, units, self.lanes)
+        for name in ("valid", "step", "a", "b", "moved"):
+            m.d.comb += [
+                getattr(turns, name).eq(getattr(self, name)),
+                getattr(block, name).eq(getattr(turns, f"lanes_{name}")),
+            ]
+        for name in ("result_valid", "word", "enable"):
+            m.d.comb += [
+                getattr(self, name).eq(getattr(turns, name)),
+                getattr(turns, f"lanes_{name}").eq(getattr(block, name)),
+            ]
+        return m
+
+
+def played(cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
     """Play cases one after the other, slow ones alone; return [results] of (cycles, words, enables) for each.
 
     Arguments:
         rng: decides on the cycles between steps.
         hurry: cycles by which intervals are cut short.
         alu_latency: cycles of an ALU.
+        kind: of the block.
     """
-    unit = VectorBlock(LANES, alu_latency)
+    unit = kind(LANES, alu_latency)
+    least = LANES if kind is OneLane else 1
 
     async def bench(ctx):
         cycle = 0
@@ -96,7 +122,7 @@ def played(cases, rng, *, hurry=0, alu_latency=1):
 
         for case in cases:
             alone = bool(case.slow or hurry)
-            interval = case.least_interval(alu_latency)
+            interval = max(case.least_interval(alu_latency), least)
             await wait((case.latency(alu_latency) + 2) * alone)
             for step, a, b in zip(case.steps, case.a.tolist(), case.b.tolist(), strict=True):
                 drive(ctx, unit, valid=1, step=step, a=a, b=b)
@@ -108,7 +134,7 @@ def played(cases, rng, *, hurry=0, alu_latency=1):
                 ctx.set(unit.a.as_value(), int(rng.integers(1 << 62)))
                 await wait(interval - 1 - hurry * (interval > 1) + int(rng.choice([0, 0, 1, 4])))
             await wait((case.latency(alu_latency) + 2) * alone)
-        await wait(timing.vector_lanes_latency(alu_latency) + 2)
+        await wait(timing.vector_lanes_latency(alu_latency) + 2 + least)
         return found
 
     found = iter(simulate(unit, bench))
@@ -252,13 +278,13 @@ def slow_cases(rng):
     yield reduction("reduce quotients", words, a, b, quotient, op0=AluOp.DIVIDE.value, reverse0=1)
 
 
-def wrong_cases(cases, results, alu_latency=1):
+def wrong_cases(cases, results, alu_latency=1, turns=1):
     """Return the names of cases whose results are not the expected words, in the expected cycle."""
     wrong = []
     for case, found in zip(cases, results, strict=True):
         latencies, words, enables = zip(*found, strict=True)
         enable = [3] * len(words) if case.enable is None else case.enable.tolist()
-        late = {case.latency(alu_latency)}
+        late = {case.latency(alu_latency) + timing.turns_latency(turns)}
         if list(words) != case.expected.tolist() or list(enables) != enable or set(latencies) != late:
             wrong.append(case.name)
     return wrong
@@ -274,6 +300,14 @@ def test_results_are_those_of_golden_after_the_stated_latency(make, rng):
 def test_deep_alus_change_no_result(alu_latency, rng):
     cases = list(ordinary_cases(rng))[1 + alu_latency % 4 :: 3] + list(slow_cases(rng))[alu_latency % 4 :: 6]
     assert wrong_cases(cases, played(cases, rng, alu_latency=alu_latency), alu_latency) == []
+
+
+@pytest.mark.parametrize("alu_latency", [1, 3])
+def test_a_lane_may_serve_several_partitions(alu_latency, rng):
+    """Scalars, running results and scans are kept for each."""
+    cases = list(ordinary_cases(rng))
+    results = played(cases, rng, alu_latency=alu_latency, kind=OneLane)
+    assert wrong_cases(cases, results, alu_latency, LANES) == []
 
 
 def test_steps_that_come_too_fast_are_noticed(rng):
