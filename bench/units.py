@@ -90,7 +90,9 @@ UNITS: dict[str, Unit] = {
         lambda config: ActivationLane(config.scalar_depth, config.scalar_units),
     ),
     "tables": Unit("the tables of two activation lanes", lambda config: FunctionTables(2)),
-    "controller": Unit("the processor with its memory", lambda config: Controller(config.local_bytes)),
+    "controller": Unit(
+        "the processor with its memory", lambda config: Controller(config.local_bytes, config.port_latency)
+    ),
     "dma": Unit("a DMA engine", DmaEngine),
     "router": Unit("the router of a chip in a ring", lambda config: Router(Instance(core=config))),
     "core": Unit("a whole core", Core),

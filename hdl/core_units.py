@@ -65,7 +65,7 @@ class CoreUnits:
             collective = partial(CollectiveEngine, link_bytes, config.hbm_bytes, config.cores)
             self.collective = gated(m, "collective", "collective_engine", collective, platform)
 
-        m.submodules.controller = self.controller = Controller(config.local_bytes)
+        m.submodules.controller = self.controller = Controller(config.local_bytes, config.port_latency)
         m.submodules.decoder = self.decoder = Decoder(REGIONS, config.port_latency)
         m.submodules.registers = self.registers = Registers(config)
         m.submodules.window = self.window = Window(config)

@@ -18,6 +18,7 @@ class Controller(wiring.Component):
 
     Arguments:
         local_bytes: of that memory.
+        fetch_latency: of :class:`Cpu`.
 
     Ports:
         run: low: the processor is in reset, and the memory may be loaded. It must not fall while a request to the
@@ -42,13 +43,14 @@ class Controller(wiring.Component):
     trace_rd: Out(5)
     trace_value: Out(32)
 
-    def __init__(self, local_bytes: int = LOCAL_BYTES):
+    def __init__(self, local_bytes: int = LOCAL_BYTES, fetch_latency: int = 0):
         self.local_bytes = local_bytes
+        self.fetch_latency = fetch_latency
         super().__init__()
 
     def elaborate(self, platform):
         m = Module()
-        cpu = Cpu()
+        cpu = Cpu(self.fetch_latency)
         m.submodules.cpu = ResetInserter(~self.run)(cpu)
         m.submodules.memory = memory = LocalMemory(self.local_bytes)
         m.submodules.timer = timer = Timer()

@@ -40,6 +40,7 @@ class Cpu(wiring.Component):
     trap or interrupt                           3, until its handler's first instruction takes its own
     ==========================================  ====================================================================
 
+    A redirection (a branch taken and what is in its row, FENCE.I and traps, too) takes `fetch_latency` cycles more.
     A bus that stalls or answers late adds its delay; of fetches, what the prefetch queue holds makes up for some.
 
     Traps: mtval is the address, of the part that failed, for access faults and misaligned accesses, the target for a
@@ -47,6 +48,9 @@ class Cpu(wiring.Component):
     stores at or above LOCAL_BASE may have any alignment; below it, where registers are, a misaligned one traps. A store
     of two parts whose second is refused has written its first. Interrupts are taken between instructions, external
     before timer. Registers x1 to x31 keep their contents in reset.
+
+    Arguments:
+        fetch_latency: 0, or 1 if a word that comes waits for a cycle before it is decoded, for a faster clock.
 
     Ports:
         fetch: instructions, whole words. data: loads and stores; at most one request is unanswered. Both may stall and
@@ -74,9 +78,13 @@ class Cpu(wiring.Component):
 
     _multiplier, _divider = Multiplier, Divider
 
+    def __init__(self, fetch_latency: int = 0):
+        self.fetch_latency = fetch_latency
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
-        m.submodules.fetch = fetch = Fetch()
+        m.submodules.fetch = fetch = Fetch(self.fetch_latency)
         m.submodules.csr = csr = CsrFile()
         m.submodules.access = access = Access()
         m.submodules.multiplier = multiplier = self._multiplier()

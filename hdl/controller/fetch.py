@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,10 +15,13 @@ __all__ = ["Fetch"]
 class Fetch(wiring.Component):
     """Delivers the words from a pc on, in order, until it is redirected.
 
-    The pipeline may take a word in the cycle of its response; otherwise it waits in a queue of `DEPTH`. A redirection
+    The pipeline may take a word in the cycle of its response; otherwise it waits in a queue of `depth`. A redirection
     empties the queue, and asks for its target in the same cycle; what was asked for before is answered, as the bus
     demands, and dropped. With a memory that answers in the next cycle the target is therefore there a cycle after the
-    redirection, and then a word per cycle.
+    redirection, or `latency` cycles later, and then a word per cycle.
+
+    Arguments:
+        latency: 0, or 1 if every word waits in the queue for a cycle: a memory of block RAM answers late in its own.
 
     Ports:
         bus: reads of whole words.
@@ -26,9 +29,6 @@ class Fetch(wiring.Component):
         take: it goes to the pipeline at the end of this cycle.
         redirect, target: continue there, a multiple of 4; take counts for nothing then.
     """
-
-    DEPTH = 2
-    """Words asked for and not taken yet: enough for a word per cycle from a memory that answers in the next cycle."""
 
     bus: Out(Bus())
     valid: Out(1)
@@ -38,6 +38,12 @@ class Fetch(wiring.Component):
     take: In(1)
     redirect: In(1)
     target: In(32)
+
+    def __init__(self, latency: int = 0):
+        self.latency = latency
+        self.depth = 2 + latency
+        """Words asked for and not taken yet: enough for a word per cycle from a memory that answers in the next one."""
+        super().__init__()
 
     def elaborate(self, platform):
         m = Module()
@@ -49,11 +55,11 @@ class Fetch(wiring.Component):
         repeated, repeated_address = Signal(), Signal(32, reset_less=True)
         asks = Signal()
         in_flight, stale, waiting = (
-            Signal(range(self.DEPTH + 1), name=name) for name in ("in_flight", "stale", "waiting")
+            Signal(range(self.depth + 1), name=name) for name in ("in_flight", "stale", "waiting")
         )
         m.d.comb += [
             address.eq(Mux(self.redirect, self.target, next_address)),
-            asks.eq(running & ~repeated & (in_flight + Mux(self.redirect, 0, waiting) < self.DEPTH)),
+            asks.eq(running & ~repeated & (in_flight + Mux(self.redirect, 0, waiting) < self.depth)),
             self.bus.valid.eq(asks | repeated),
             self.bus.address.eq(Mux(repeated, repeated_address, address)),
             self.bus.mask.eq(0b1111),
@@ -78,15 +84,16 @@ class Fetch(wiring.Component):
             m.d.sync += stale.eq(stale - 1)
 
         # The queue: word 0 leaves first; if it is empty, a word goes past it.
-        words = [Signal(33, name=f"word_{place}", reset_less=True) for place in range(self.DEPTH)]
+        words = [Signal(33, name=f"word_{place}", reset_less=True) for place in range(self.depth)]
         arrived, head = Signal(33), Signal(33)
-        place = Signal(range(self.DEPTH + 1))
+        place = Signal(range(self.depth + 1))
+        goes_past = Const(0) if self.latency else ~waiting.any()
         m.d.comb += [
             arrived.eq(Cat(self.bus.result, self.bus.error)),
-            head.eq(Mux(waiting.any(), words[0], arrived)),
+            head.eq(Mux(goes_past, arrived, words[0])),
             Cat(self.instruction, self.error).eq(head),
-            self.valid.eq(waiting.any() | arrives),
-            place.eq(waiting - (self.take & waiting.any())),
+            self.valid.eq(waiting.any() | (goes_past & arrives)),
+            place.eq(waiting - (self.take & ~goes_past)),
         ]
         with m.If(self.take):
             m.d.sync += [word.eq(following) for word, following in pairwise(words)]

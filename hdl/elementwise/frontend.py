@@ -36,7 +36,7 @@ from neuroncore_rtl.hdl.elementwise.sequencer import Sequencer
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.elementwise.store import Store
 from neuroncore_rtl.hdl.engine_error import EngineError
-from neuroncore_rtl.hdl.fifo import StreamRegister
+from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.port import ReadPort, WritePort
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
@@ -147,9 +147,10 @@ class Frontend(wiring.Component):
         wiring.connect(m, checker.o, sequencer.i)
         issue, waiting = sequencer.o, Const(0)
         if config.port_latency:
-            m.submodules.issue = register = StreamRegister(Issue)
-            wiring.connect(m, issue, register.i)
-            issue, waiting = register.o, register.o.valid
+            # Two places, so that the sequencer does not wait for the memories within a cycle.
+            m.submodules.issue = places = Fifo(Issue, 2)
+            wiring.connect(m, issue, places.i)
+            issue, waiting = places.o, places.o.valid
         wiring.connect(m, issue, fetch.i)
         wiring.connect(m, fetch.sbuf, wiring.flipped(self.sbuf))
         wiring.connect(m, fetch.psum, wiring.flipped(self.psum))

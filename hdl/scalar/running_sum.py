@@ -82,28 +82,31 @@ class RunningSum(wiring.Component):
             field.eq(Mux(held.significand[-1], held.exponent, 0)),
             self.out.eq(Mux(held.nan, FP32.nan, Cat(magnitude, held.sign))),
         ]
-        after = Signal(_Sum, init=_ZERO)
+        turn = Const(1)
+        if self.partitions > 1:
+            turn = Signal()
+            m.d.sync += turn.eq(self.turn)
+        # Where others have their turn in between, the sum is made in as many cycles.
+        self._later = lambda name, value: in_turn(m, value, self.partitions, turn, name)
         new_exponent, new_significand, new_sign, cancels = self._add(m, y)
-        m.d.comb += after.eq(held)
+        flags = Cat(adds, beyond, y.sign, y.special, y.nan)
+        adds, beyond, y_sign, y_special, y_nan = self._later("flags", flags)
+        before, after = self._later("before", held), Signal(_Sum)
+        m.d.comb += after.eq(before)
         with m.If(adds & cancels):
             m.d.comb += [after.exponent.eq(_ZERO["exponent"]), after.significand.eq(0)]
         with m.Elif(adds):
             m.d.comb += [after.exponent.eq(new_exponent), after.significand.eq(new_significand)]
         with m.If(adds):
             m.d.comb += [
-                after.sign.eq(Mux(beyond, held.sign, Mux(y.special, y.sign, new_sign & ~cancels))),
-                after.infinite.eq(beyond | y.special),
-                after.nan.eq(held.nan | y.nan | (beyond & y.special & (held.sign ^ y.sign))),
+                after.sign.eq(Mux(beyond, before.sign, Mux(y_special, y_sign, new_sign & ~cancels))),
+                after.infinite.eq(beyond | y_special),
+                after.nan.eq(before.nan | y_nan | (beyond & y_special & (before.sign ^ y_sign))),
             ]
-        turn = Const(1)
-        if self.partitions > 1:
-            turn = Signal()
-            m.d.sync += turn.eq(self.turn)
-        before = in_turn(m, after, self.partitions, turn, "sum")
         with m.If(clears):
             m.d.sync += held.eq(_Sum.const(_ZERO))
         with m.Elif(turn):
-            m.d.sync += held.eq(before)
+            m.d.sync += held.eq(after)
         return m
 
     def _add(self, m: Module, y) -> tuple[Value, ...]:
@@ -124,15 +127,18 @@ class RunningSum(wiring.Component):
             below.eq(other[1] - own[1]),
             distance.eq(Mux(swap, below, above)),
         ]
+        far, place = self._far(m, large, small, distance, subtract, exponent)
         near, count, uncancelled = self._near(m, own, other, exponent)
         takes_near = Signal()
-        far, place = self._far(m, large, small, distance, subtract, exponent)
-        m.d.comb += takes_near.eq(subtract & ~distance[1:].any() & ~(distance[0] & uncancelled))
-        new_exponent = Mux(takes_near, exponent - count, place)[: FP32.exponent_bits]
-        return new_exponent, Mux(takes_near, near, far), Mux(swap, y.sign, self._sum.sign), cancels
+        close, apart, cancels, sign = self._later(
+            "nears", Cat(subtract & ~distance[1:].any(), distance[0], cancels, Mux(swap, y.sign, self._sum.sign))
+        )
+        m.d.comb += takes_near.eq(close & ~(apart & uncancelled))
+        new_exponent = Mux(takes_near, self._exponent - count, place)[: FP32.exponent_bits]
+        return new_exponent, Mux(takes_near, near, far), sign, cancels
 
     def _far(self, m: Module, large, small, distance, subtract, exponent) -> tuple[Value, Value]:
-        """Return the rounded significand and its exponent.
+        """Return, as late as the sum, the rounded significand and its exponent.
 
         Half a unit of the last place is added with the operands: below the large one there are zeros.
         """
@@ -163,6 +169,11 @@ class RunningSum(wiring.Component):
             same.eq((Cat(Const(1, 1), Const(2, 2), large) + Cat(carry, below))[1:]),
             lower.eq((Cat(Const(1, 1), Const(1, 2), large) + Cat(carry, below))[1:]),
         ]
+        higher, same, lower = (
+            self._later(name, word) for name, word in (("higher", higher), ("same", same), ("lower", lower))
+        )
+        subtract, lost = self._later("far", Cat(subtract, lost))
+        exponent = self._exponent = self._later("exponent", exponent)
         places = []
         for word, tail in ((higher, 3), (same, 2), (lower, 1)):
             tie = ~word[:tail].any() & ~lost
@@ -172,7 +183,7 @@ class RunningSum(wiring.Component):
         return Mux(takes_other, other, places[1]), Mux(takes_other, other_exponent, exponent)[: FP32.exponent_bits]
 
     def _near(self, m: Module, own, other, exponent) -> tuple[Value, Value, Value]:
-        """Return the normalised difference, the places that it moved by, and whether those were none."""
+        """Return, as late as the sum, the normalised difference, by how many places, and whether by none."""
         # The exponent must not fall below 1: a one in its place ends the count.
         low, high = Signal(8), Signal(4)
         m.d.comb += [
@@ -192,6 +203,7 @@ class RunningSum(wiring.Component):
             negative.eq(y - x),
             difference.eq(Mux(positive[-1], negative, positive)),
         ]
+        difference, ends = self._later("difference", difference), self._later("ends", ends)
         padded = Cat(Const(0, 3), difference)
         groups = [slice(place - _GROUP, place) for place in range(len(ends), 0, -_GROUP)]
         empty, fines = Signal(len(groups)), []

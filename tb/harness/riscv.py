@@ -151,9 +151,11 @@ class CpuDevice:
 
     Arguments:
         memory_bytes: of its memory, a power of two.
+        fetch_latency: of the processor.
     """
 
     memory_bytes: int = MEMORY_BYTES
+    fetch_latency: int = 0
 
     label = "riscv"
     ports = ("ended", "code", "cycles", "instructions", "silent", "broken")
@@ -167,7 +169,7 @@ class CpuDevice:
         numbers, addresses = ("limit", "patience", "stall", "seed", "external_rate"), ("tohost", "fromhost")
         defines["ARGUMENTS"] = arguments(numbers, ("memory",), ("console",), hexadecimal=addresses)
         defines |= port_wires(Cpu().signature)
-        return harness(__file__, "riscv", defines, cpu_verilog(), ports=self.ports)
+        return harness(__file__, "riscv", defines, cpu_verilog(self.fetch_latency), ports=self.ports)
 
     def load(self, work: CpuWork, directory: Path) -> tuple[list[str], int]:
         """Write the program."""

@@ -72,9 +72,9 @@ def engine_verilog(
     return elaborated(engine, size, lambda: ENGINES[engine](config), asdict(config), **options)
 
 
-def cpu_verilog() -> str:
-    """Return the Verilog of the controller's processor, the same for every configuration."""
-    return elaborated(CPU, "", Cpu, {})
+def cpu_verilog(fetch_latency: int = 0) -> str:
+    """Return the Verilog of the controller's processor."""
+    return elaborated(CPU, "", lambda: Cpu(fetch_latency), {"fetch_latency": fetch_latency})
 
 
 def elaborated(
