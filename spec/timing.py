@@ -70,7 +70,7 @@ VECTOR_ENTRY_LATENCY = 1, 3
 VECTOR_CAST_LATENCY = 1, 5
 """The same of a cast."""
 
-SCALAR_LANES_LATENCY = 23, 42
+SCALAR_LANES_LATENCY = 23, 44
 """Cycles from a step to its result in the scalar engine's lanes, by their depth."""
 
 DIVIDE_INTERVAL, DIVIDE_LATENCY = 8, 10

@@ -36,9 +36,11 @@ class AddressGenerator(wiring.Component):
         place = data.StructLayout({"address": HBM_ADDRESS_BITS, "partition": PARTITION_BITS})
         side, indexed, waiting = Signal(Side, reset_less=True), Signal(), Signal()
         starts = [Signal(place, name=f"start{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
+        # An index, and whether it is the last one of its dimension, a register too: it decides where the next run is.
         index = [Signal(len(side.last[d]), name=f"index{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
+        ended = [Signal(name=f"ended{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
         skips = Signal()
-        dimension, finished = self._next_dimension(m, side, index, skips)
+        dimension, finished = self._next_dimension(m, ended, skips)
         moved = self._move(m, side, starts, dimension)
         m.d.comb += [
             self.o.valid.eq(self.busy & ~waiting),
@@ -56,6 +58,7 @@ class AddressGenerator(wiring.Component):
             for d in range(DMA_DIMENSIONS):
                 m.d.sync += [
                     index[d].eq(0),
+                    ended[d].eq(self.start.side.last[d] == 0),
                     starts[d].address.eq(self.start.side.address),
                     starts[d].partition.eq(self.start.side.partition),
                 ]
@@ -63,7 +66,12 @@ class AddressGenerator(wiring.Component):
             m.d.sync += [self.busy.eq(~finished), waiting.eq(indexed & (dimension == _OUTERMOST))]
             for d in range(DMA_DIMENSIONS):
                 with m.If(dimension >= d if d else 1):
-                    m.d.sync += [starts[d].eq(moved), index[d].eq(Mux(dimension == d, index[d] + 1, 0))]
+                    following = (index[d] + 1)[: len(index[d])]
+                    m.d.sync += [
+                        starts[d].eq(moved),
+                        index[d].eq(Mux(dimension == d, following, 0)),
+                        ended[d].eq(Mux(dimension == d, following == side.last[d], side.last[d] == 0)),
+                    ]
         with m.Elif(self.rows.valid & self.rows.ready):
             m.d.sync += [self.busy.eq(~self.rows.payload.bad), waiting.eq(0)]
             for d in range(_OUTERMOST):
@@ -71,13 +79,13 @@ class AddressGenerator(wiring.Component):
         return m
 
     @staticmethod
-    def _next_dimension(m: Module, side, index: list[Signal], skips: Signal) -> tuple[Signal, Signal]:
-        """Return the innermost dimension that is not at its end, which the next run lies along, and whether none is;
-        of a row that is skipped, as behind its last run."""
+    def _next_dimension(m: Module, ended: list[Signal], skips: Signal) -> tuple[Signal, Signal]:
+        """Return the innermost dimension that has not ended, which the next run lies along, and whether none is; of a
+        row that is skipped, as behind its last run."""
         dimension, finished = Signal(range(DMA_DIMENSIONS)), Signal()
         m.d.comb += finished.eq(1)
         for d in reversed(range(DMA_DIMENSIONS)):
-            with m.If((index[d] != side.last[d]) & (~skips if d < _OUTERMOST else 1)):
+            with m.If(~ended[d] & (~skips if d < _OUTERMOST else 1)):
                 m.d.comb += [dimension.eq(d), finished.eq(0)]
         return dimension, finished
 

@@ -24,8 +24,8 @@ _CODES = tuple(fmt.code for fmt in FORMATS.values())
 
 
 class Checker(checker.Checker):
-    """Judges a copy every `INTERVAL` cycles, and with `config.port_latency` two more: for registers of the
-    tensors' bounds, and since an instruction does not come as the one before it goes.
+    """Judges a copy every `INTERVAL` cycles, and with `config.port_latency` three more: for registers of the
+    tensors' bounds and of the rules that are broken, and since an instruction does not come as the one before it goes.
 
     Arguments:
         config: the machine's parameters.
@@ -46,7 +46,7 @@ class Checker(checker.Checker):
     @property
     def latency(self) -> int:
         """Cycles from an instruction at i to its job at o, or to the error."""
-        return self.LATENCY + self.config.port_latency
+        return self.LATENCY + 2 * self.config.port_latency
 
     def elaborate(self, platform):
         m = Module()
@@ -54,7 +54,7 @@ class Checker(checker.Checker):
         held, verdict, legal = Signal(), Signal(), Signal()
         # With registers who comes does not look at who goes in the same cycle.
         back_to_back = not self.config.port_latency
-        last_turn = Extent.TURNS + self.config.port_latency
+        last_turn = Extent.TURNS + 2 * self.config.port_latency
         turn = Signal(range(last_turn + 1))
         judged, job = Signal(Job, reset_less=True), Signal(Job)
         m.d.comb += [
@@ -75,7 +75,10 @@ class Checker(checker.Checker):
         indexed = {"src": instruction.gather, "dst": instruction.scatter}
         tensors = [self._tensor(m, name, instruction, job, turn, indexed) for name in ("src", "dst")]
         self._rows(m, instruction, job)
-        broken = self._judge(m, instruction, tensors)
+        broken = {
+            rule: delayed(m, breaks, self.config.port_latency, f"breaks_{rule.name.lower()}")
+            for rule, breaks in self._judge(m, instruction, tensors).items()
+        }
         cause = lowest_rule(m, broken)
         m.d.comb += legal.eq(~_any(broken.values()))
         self.refuse(m, verdict & ~legal, cause)

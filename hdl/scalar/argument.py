@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.arith.multiply import halves_product, joined
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.hdl.enumeration import typed_enum
-from neuroncore_rtl.hdl.scalar.number import EXPONENT, normalised, placed
+from neuroncore_rtl.hdl.scalar.number import EXPONENT, begun, normalised, placed
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, ControlRow, Coordinate, Factor, Scale, Source, TableReader
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import layout
@@ -69,7 +69,7 @@ class Argument(wiring.Component):
 
     CUTS = {
         False: ("decode", "control", "turns", "segment"),
-        True: ("normal", "decode", "control", "places", "turns", "quadrant", "segment"),
+        True: ("leading", "normal", "decode", "control", "places", "turns", "quadrant", "segment"),
     }
     """Places of the registers."""
 
@@ -96,7 +96,8 @@ class Argument(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cut = Pipeline(m, self.CUTS[self.staged]).cut
-        entering = cut("normal", **normalised(m, self.z, "number"), function=self.function)
+        z = cut("leading", **vars(begun(m, self.z, "number")), function=self.function)
+        entering = cut("normal", **normalised(m, z, "number"))
         z = cut("decode", number=placed(m, entering, "number"), function=entering.function)
         self._look_up(m, z)
         number = z.number

@@ -2,17 +2,20 @@
 
 from types import SimpleNamespace
 
-from amaranth import Module, Signal, Value, signed, unsigned
+from amaranth import Cat, Module, Signal, Value, signed, unsigned
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl.arith.fp32 import Fp32
-from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.hdl.arith.normalise import normalise_partly
 from neuroncore_rtl.spec.formats import FP32
 
-__all__ = ["EXPONENT", "Number", "decode", "normalised", "placed"]
+__all__ = ["EXPONENT", "Number", "begun", "decode", "normalised", "placed"]
 
 EXPONENT = signed(9)
 """Shape of an exponent, from -149 (the smallest subnormal) to 128 (infinities and NaN)."""
+
+_COARSE, _FINE = range(3, 5), range(3)
+"""Digits of the shift that normalises a significand."""
 
 
 class Number(data.Struct):
@@ -34,17 +37,25 @@ def decode(m: Module, word: Value, name: str) -> Signal:
         word: FP32 storage word.
         name: of the signal, and prefix of others, in waveforms.
     """
-    return placed(m, SimpleNamespace(**normalised(m, word, name)), name)
+    return placed(m, SimpleNamespace(**normalised(m, begun(m, word, name), name)), name)
 
 
-def normalised(m: Module, word: Value, name: str) -> dict[str, Value]:
-    """Return what :func:`placed` makes the number of, so that a register may stand in between; arguments as above."""
+def begun(m: Module, word: Value, name: str) -> SimpleNamespace:
+    """Return what :func:`normalised` goes on with, so that a register may stand in between; arguments as above."""
     fp32 = Fp32(word)
-    significand, shift = normalise(m, fp32.significand, name)
-    return {
-        "significand": significand, "shift": shift, "field": fp32.exponent, "sign": fp32.sign, "zero": fp32.zero,
-        "infinite": fp32.infinite, "nan": fp32.nan,
-    }  # fmt: skip
+    significand, coarse, _ = normalise_partly(m, fp32.significand, name, _COARSE, None, None)
+    return SimpleNamespace(
+        significand=significand, coarse=coarse, field=fp32.exponent, sign=fp32.sign, zero=fp32.zero,
+        infinite=fp32.infinite, nan=fp32.nan,
+    )  # fmt: skip
+
+
+def normalised(m: Module, parts: SimpleNamespace, name: str) -> dict[str, Value]:
+    """Return, of what :func:`begun` returned, what :func:`placed` makes the number of, likewise."""
+    significand, fine, _ = normalise_partly(m, parts.significand, name, _FINE, None, None)
+    values = dict(vars(parts))
+    coarse = values.pop("coarse")
+    return values | {"significand": significand, "shift": Cat(fine, coarse)}
 
 
 def placed(m: Module, parts: SimpleNamespace, name: str) -> Signal:

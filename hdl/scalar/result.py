@@ -3,6 +3,8 @@
 Steps 8 to 10 of docs/activation.md.
 """
 
+from types import SimpleNamespace
+
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -28,7 +30,9 @@ _MAGNITUDE_BITS = SUM.width - 1
 _KEPT = layout.POINT
 """Bits of a significand that is rounded; what is below them is one sticky bit."""
 _COARSE, _FINE = range(3, 6), range(3)
-"""Digits of the shift that normalises a magnitude."""
+"""Digits of the shift that normalises a magnitude, in two steps, ..."""
+_STAGED = range(4, 6), range(2, 4), range(2)
+"""... and in three, where each has a stage of its own."""
 SERIES_BITS = 29
 """Width of the factor of t in the power, as wide as the table needs."""
 _LINEAR_HALF, _SERIES_HALF = 12, 15
@@ -51,8 +55,11 @@ class Result(wiring.Component):
 
     CUTS = {
         False: ("power", "linear", "quadratic", "round", "out"),
-        True: ("places", "power", "linear", "quadratic_parts", "quadratic", "power_parts", "round", "shift", "out"),
-    }
+        True: (
+            "places", "coarse", "power", "linear", "quadratic_parts", "quadratic", "power_parts", "round", "shift",
+            "out",
+        ),
+    }  # fmt: skip
     """Places of the registers."""
 
     total: In(SUM)
@@ -77,7 +84,11 @@ class Result(wiring.Component):
             "places", total=self.total, point=self.point, exp2=self.exp2, sign=self.sign, special=self.special,
             places=places,
         )  # fmt: skip
-        total = cut("power", **self._part(m, given))
+        if self.staged:
+            given = cut("coarse", **self._moved(m, self._word_of(given), _STAGED[0]))
+            total = cut("power", **self._moved(m, given, _STAGED[1]))
+        else:
+            total = cut("power", **self._part(m, given))
         linear = cut("linear", **self._fields(m, total))
 
         later = {name: value for name, value in vars(linear).items() if name != "index"}
@@ -120,27 +131,31 @@ class Result(wiring.Component):
         return shift
 
     def _part(self, m: Module, given) -> dict[str, Value]:
-        """S * 2**X as a logarithm with its point where it belongs, and the magnitude of S, each by some of the digits
-        of its shift."""
-        shift = given.places
-        later = {"point": given.point, "exp2": given.exp2, "sign": given.sign, "special": given.special}
-        if not self.staged:
-            logarithm = Signal(signed(_LOG_BITS))
-            m.d.comb += logarithm.eq(given.total >> shift)
-            normal, zeros, _ = normalise_partly(m, given.total[:_MAGNITUDE_BITS], "magnitude", _COARSE, None, None)
-            return later | {"logarithm": logarithm, "normal": normal, "zeros": zeros}
-        # One shifter to the left for either: a logarithm goes through it the other way round.
+        """S * 2**X as a logarithm with its point where it belongs, and the magnitude of S, partly normalised."""
+        logarithm = Signal(signed(_LOG_BITS))
+        m.d.comb += logarithm.eq(given.total >> given.places)
+        normal, zeros, _ = normalise_partly(m, given.total[:_MAGNITUDE_BITS], "magnitude", _COARSE, None, None)
+        later = {name: getattr(given, name) for name in ("point", "exp2", "sign", "special")}
+        return later | {"logarithm": logarithm, "normal": normal, "zeros": zeros}
+
+    def _word_of(self, given) -> SimpleNamespace:
+        """What one shifter to the left moves in either case: a logarithm goes through it the other way round."""
         fill = given.exp2 & given.total[-1]
         word = Mux(given.exp2, given.total[::-1], Cat(Const(0, 1), given.total[:_MAGNITUDE_BITS]))
-        word, zeros = _shifted(m, word, _COARSE, shift, given.exp2, fill)
-        return later | {"word": word, "zeros": zeros, "shift": shift[: len(_FINE)], "fill": fill}
+        later = {name: getattr(given, name) for name in ("point", "exp2", "sign", "special")}
+        return SimpleNamespace(**later, word=word, fill=fill, shift=given.places, zeros=Const(0, 0))
+
+    def _moved(self, m: Module, z, digits: range) -> dict[str, Value]:
+        """The same behind some of the digits of its shift."""
+        word, zeros = _shifted(m, z.word, digits, z.shift, z.exp2, z.fill)
+        return vars(z) | {"word": word, "zeros": Cat(zeros, z.zeros)}
 
     def _placed(self, m: Module, total) -> tuple[Value, Value, Value]:
         """Return the logarithm, the normalised magnitude, and its leading zeros."""
         if not self.staged:
             normal, fine, _ = normalise_partly(m, total.normal, "magnitude", _FINE, None, None)
             return total.logarithm, normal, Cat(fine, total.zeros)
-        word, fine = _shifted(m, total.word, _FINE, total.shift, total.exp2, total.fill)
+        word, fine = _shifted(m, total.word, _STAGED[2], total.shift, total.exp2, total.fill)
         return word[::-1][:_LOG_BITS].as_signed(), word[1:], Cat(fine, total.zeros)
 
     def _fields(self, m: Module, total) -> dict[str, Value]:

@@ -203,7 +203,6 @@ class RunningSum(wiring.Component):
             negative.eq(y - x),
             difference.eq(Mux(positive[-1], negative, positive)),
         ]
-        difference, ends = self._later("difference", difference), self._later("ends", ends)
         padded = Cat(Const(0, 3), difference)
         groups = [slice(place - _GROUP, place) for place in range(len(ends), 0, -_GROUP)]
         empty, fines = Signal(len(groups)), []
@@ -218,7 +217,8 @@ class RunningSum(wiring.Component):
                 empty[number].eq(~padded[group].any() & ~ended),
                 fine.eq(Mux(seen[3], 0, Mux(seen[2], 1, Mux(seen[1], 2, 3)))),
             ]
-            fines.append(fine)
+            fines.append(self._later(f"fine{number}", fine))
+        difference, empty = self._later("difference", difference), self._later("empty", empty)
         count, fine = Signal(3), Signal(2)
         for bit in range(3):
             ways = [empty[:number].all() & ~empty[number] for number in range(1, len(groups)) if number >> bit & 1]

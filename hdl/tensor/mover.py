@@ -1,6 +1,6 @@
 """The mover: turns a MultiplyMoving into moving columns, one a cycle."""
 
-from amaranth import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -49,6 +49,19 @@ class _Column(data.Struct):
 def _meets(write: PsumWrite, issued: list[tuple[Value, Value]]) -> Value:
     """Return whether a column adds to one of the words that were issued."""
     return Cat(was & (word == write.address) for word, was in issued).any() & write.accumulate
+
+
+def _word_of(address: Value) -> Value:
+    """Return the address of a whole word: the memory knows no others, and the edge picks the element."""
+    return address & ~(MOVING_BITS // 8 - 1)
+
+
+def _needs(column, read: Value) -> Value:
+    """Return whether a column's word is another one than that which was read last.
+
+    What was read for another instruction may have been overwritten since.
+    """
+    return column.first | (_word_of(column.address) != read)
 
 
 class Mover(wiring.Component):
@@ -102,6 +115,7 @@ class Mover(wiring.Component):
         held, column = columns.valid, columns.payload
         write = column.control.write
         word_address, read_address = Signal.like(column.address), Signal.like(column.address)
+        reads = Signal()  # its word was not the last one that was read
 
         # A word that is added to must have been written. The words still on their way are the last few issued.
         in_flight = Signal()
@@ -111,22 +125,30 @@ class Mover(wiring.Component):
             m.d.sync += [word.eq(issued[-1][0]), was.eq(issued[-1][1])]
             issued.append((word, was))
         if not self.config.port_latency:
-            m.d.comb += in_flight.eq(_meets(write, issued[1:]))
+            m.d.comb += [in_flight.eq(_meets(write, issued[1:])), reads.eq(_needs(column, read_address))]
         else:
-            # Compared a cycle before it matters: those that will be on their way then.
-            with m.If(register.i.ready):
-                m.d.sync += in_flight.eq(_meets(register.i.payload.control.write, issued[:-1]))
+            # Compared a cycle before it matters, with those that will be on their way then. That this column goes is
+            # known last of all.
+            following, before = register.i.payload, issued[1:-1]
+            with m.If(fire):
+                m.d.sync += [
+                    in_flight.eq(_meets(following.control.write, [(write.address, Const(1)), *before])),
+                    reads.eq(_needs(following, word_address)),
+                ]
+            with m.Elif(~held):
+                m.d.sync += [
+                    in_flight.eq(_meets(following.control.write, before)),
+                    reads.eq(_needs(following, read_address)),
+                ]
             with m.Else():
-                m.d.sync += in_flight.eq(_meets(write, issued[1:-1]))
+                m.d.sync += in_flight.eq(_meets(write, before))
 
         m.d.comb += [
             self.wait_weights.eq(held & column.control.swap & ~self.weights_loaded),
             self.wait_psum.eq(held & in_flight & ~self.wait_weights),
             wanted.eq(held & ~self.wait_weights & ~in_flight),
-            # The memory knows whole words; the edge picks the element.
-            word_address.eq(column.address & ~(MOVING_BITS // 8 - 1)),
-            # What was read for another instruction may have been overwritten since.
-            self.memory.valid.eq(wanted & (column.first | (word_address != read_address))),
+            word_address.eq(_word_of(column.address)),
+            self.memory.valid.eq(wanted & reads),
             self.memory.address.eq(word_address),
             self.wait_operand.eq(self.memory.valid & ~self.memory.ready),
             fire.eq(wanted & ~self.wait_operand),
