@@ -6,6 +6,7 @@ what is compiled once serves every mutant.
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -110,7 +111,9 @@ def rtlil_of(component: wiring.Component) -> str:
     return rtlil.convert(m, "top", ports=ports)
 
 
-def mutants_of(text: str, count: int, seed: int, folder: Path, part: str = "") -> list[Mutant]:
+def mutants_of(
+    text: str, count: int, seed: int, folder: Path, part: str = "", without: Sequence[str] = ()
+) -> list[Mutant]:
     """Draw mutants of a component, and write into a folder the module that has them all, `mutants.v`.
 
     Arguments:
@@ -118,12 +121,14 @@ def mutants_of(text: str, count: int, seed: int, folder: Path, part: str = "") -
         count: how many at most. seed: of the draw.
         folder: for what is generated.
         part: the submodule to change; all of the component unless it is named.
+        without: its submodules that stay as they are.
 
     Raises:
         RuntimeError: Yosys fails; the message is its own.
     """
     (folder / "plain.il").write_text(text)
-    where = f"top.unit.{part} top.unit.{part}.*" if part else "top.unit top.unit.*"
+    top = f"top.unit.{part}" if part else "top.unit"
+    where = f"{top} {top}.* %u" + "".join(f" {top}.{name} {top}.{name}.* %u %d" for name in without)
     yosys(_DRAW.format(count=count, seed=seed, where=where), folder)
     lines = [line for line in (folder / "drawn.ys").read_text().splitlines() if line.startswith("mutate ")]
     lines = [line for line in lines if not _LEFT_OUT.search(line)]

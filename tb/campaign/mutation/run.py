@@ -108,7 +108,8 @@ def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str]
     try:
         with progress(f"{name}: building"):
             component = unit.make()
-            mutants = {m.number: m for m in mutants_of(rtlil_of(component), count, seed, folder, unit.part)}
+            drawn = mutants_of(rtlil_of(component), count, seed, folder, unit.part, unit.without)
+            mutants = {mutant.number: mutant for mutant in drawn}
             if only is not None:
                 mutants = {number: mutant for number, mutant in mutants.items() if str(mutant) in only}
             if not unit.module:

@@ -24,6 +24,7 @@ class Unit:
         cycles: of proofs of equivalence, from reset, enough for every result; 0 if so many are too many for a solver,
             and what is not equal in a step then is a hole.
         part: the submodule that mutants are made of; all of the component unless it is named.
+        without: submodules of that which are left out, as they have a row of their own.
         module: its Verilog module in the harness in which its tests simulate it; empty if they simulate it by itself.
     """
 
@@ -32,6 +33,7 @@ class Unit:
     tests: tuple[str, ...]
     cycles: int = 10
     part: str = ""
+    without: tuple[str, ...] = ()
     module: str = ""
 
 

@@ -15,6 +15,7 @@ from neuroncore_rtl.hdl.vector.search import Search
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.benches.mac import MacUnit
 from neuroncore_rtl.tb.campaign.mutation.control import CONTROL
+from neuroncore_rtl.tb.campaign.mutation.engines import ENGINES
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files
 
 __all__ = ["UNITS", "unit_named"]
@@ -34,6 +35,7 @@ UNITS = {
     "loader": Unit(
         "tensor sequencing: loader", lambda: Loader(Config(rows=2, columns=1024)), files("tensor/sequencers")
     ),
+    **ENGINES,
     **CONTROL,
 }
 """By the names that UNIT= takes."""

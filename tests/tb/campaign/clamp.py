@@ -22,6 +22,19 @@ class Clamp(wiring.Component):
         return m
 
 
+class Two(wiring.Component):
+    """Two clamps, one behind the other."""
+
+    i: In(8)
+    o: Out(8)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.first, m.submodules.second = first, second = Clamp(), Clamp()
+        m.d.comb += [first.i.eq(self.i), second.i.eq(first.o), self.o.eq(~second.o)]
+        return m
+
+
 HERE = "tests/tb/campaign"
 
 SEEN = Unit("clamp", Clamp, (f"{HERE}/clamp_seen.py",), cycles=4)

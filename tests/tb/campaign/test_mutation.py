@@ -23,7 +23,7 @@ from neuroncore_rtl.tb.campaign.mutation.units import UNITS
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.cli.registry import MUTATED
 from neuroncore_rtl.tb.sim.settings import UsageError
-from tests.tb.campaign.clamp import Clamp
+from tests.tb.campaign.clamp import Clamp, Two
 
 COUNT, SEED = 60, 3
 
@@ -102,6 +102,20 @@ def test_mutants_are_the_same_for_the_same_seed(built, tmp_path):
     assert {mutant.mode for mutant in again} == {"inv", "const0", "const1", "cnot0", "cnot1"}
     assert all(place.startswith("tests/tb/campaign/clamp.py:") for mutant in again for place in mutant.sources)
     assert not any("CLK" in mutant.where for mutant in again)
+
+
+@pytest.mark.parametrize(
+    ("where", "there"),
+    [
+        ({}, {"first", "second", ""}),
+        ({"part": "first"}, {"first"}),
+        ({"without": ["first"]}, {"second", ""}),
+        ({"without": ["first", "second"]}, {""}),
+    ],
+)
+def test_mutants_are_of_the_part_that_is_asked_for(where, there, tmp_path):
+    mutants = mutants_of(rtlil_of(Two()), 25, SEED, tmp_path, **where)
+    assert {next((name for name in ("first", "second") if f" of {name}." in str(m)), "") for m in mutants} == there
 
 
 def differences(library, mutants) -> dict[int, tuple[bool, bool]]:
