@@ -4,6 +4,8 @@ Random operands seldom have one; a wire that is broken is often seen by no other
 units and, mixed with others, for `make sim`.
 """
 
+from functools import cache
+
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
@@ -18,6 +20,11 @@ _NEAR = (ONE, ONE + 1, 0x00800000, 0x00FFFFFF, 0x01800001)
 
 _LEFT = [(field, bit) for field in range(1, 28) for bit in {0, 22 - field, 23 - field, 24 - field} if 0 <= bit < 23]
 """Exponent fields near the least one, and bits that are left of such numbers: they just become normal, or do not."""
+
+_FRACTION = FP32.infinity ^ 0x7FFFFFFF
+
+_FARTHEST = 16
+"""Places by which an addend is larger than a product, at most: for more of them factors are rare."""
 
 
 def bits_apart() -> tuple[np.ndarray, np.ndarray]:
@@ -52,27 +59,23 @@ def lone_bits() -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([a, b]), np.concatenate([b, a])
 
 
+@cache
 def lone_factors() -> tuple[np.ndarray, np.ndarray]:
     """Return pairs of FP32 patterns whose exact product is halfway between two numbers but for one bit."""
-    pairs = []
-    for dropped in (23, 24):
-        for bit in range(dropped - 1):
-            low = 1 << dropped - 1 | 1 << bit
-            for a in range((1 << 23) + 1, 1 << 24, 2):
-                b = low * pow(a, -1, 1 << 24) % (1 << 24)
-                product = a * b
-                if b >> 23 and product.bit_length() == 24 + dropped and product % (2 << dropped) == low:
-                    pairs.append((127 << 23 | a & 0x7FFFFF, 127 << 23 | b & 0x7FFFFF))
-                    break
-    a, b = np.array(pairs, np.uint32).T
+    lone = ((dropped, 1 << dropped - 1 | 1 << bit) for dropped in (23, 24) for bit in range(dropped - 1))
+    pairs = np.array([_factors(24, low, dropped, 24 + dropped) for dropped, low in lone]).T
+    a, b = (ONE | pairs & _FRACTION).astype(np.uint32)
     return np.concatenate([a, b]), np.concatenate([b, a])
 
 
+@cache
 def lone_products() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return triples (a, b, c) of FP32 patterns of which one bit decides: sums of `lone_bits`, one of them a product.
+    """Return triples (a, b, c) of FP32 patterns of which one bit decides, of all 48 of the exact product.
 
-    The other factor is a power of two down to the least number, so that any bit of the exact product is the one; and
-    each of the three is a NaN that differs from an infinity in one bit, beside numbers and infinities.
+    Sums of `lone_bits`, one of them a product: the other factor is a power of two down to the least number. Products
+    halfway between two numbers but for one bit, of the sum with an addend that is larger or of the product alone. And
+    products that are halfway, with an addend far below. Each of the three is a NaN that differs from an infinity in one
+    bit, beside numbers and infinities.
     """
     x, y = lone_bits()
     finite = (x & FP32.infinity) != FP32.infinity
@@ -88,14 +91,35 @@ def lone_products() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     swap = np.arange(len(a)) % 3 == 0
     one, zero = np.full_like(nan, ONE), np.zeros_like(nan)
     parts = [(np.where(swap, b, a), np.where(swap, a, b), c), (nan, other, one), (one, nan, other), (nan, zero, other)]
-    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+    return tuple(np.concatenate(column) for column in zip(*parts, _exact_products(), strict=True))
 
 
+def _exact_products() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return triples (a, b, c) of FP32 patterns of whose exact product one bit decides that no power of two brings."""
+    triples = []
+    # An addend that is larger, by so many places: the product loses as many more bits.
+    for dropped in range(25, 25 + _FARTHEST):
+        for bit in range(dropped - 1):
+            factors = _factors(24, 1 << dropped - 1 | 1 << bit, dropped)
+            triples += [(*factors, (128 + dropped - 24) << 23 | 3 << 21 | odd) for odd in (0, 1)]
+    # A product that is halfway, in the one or the other of its last places, and an addend of each size below it.
+    for dropped in (23, 24):
+        factors = _factors(24, 1 << dropped - 1, dropped, 24 + dropped)
+        triples += [(*factors, field << 23) for field in range(60, 128 - 48 + dropped)]
+    a, b, c = np.array(triples).T
+    products = [(ONE | a & _FRACTION, ONE | b & _FRACTION, c)]
+    products.append((*lone_factors(), np.zeros_like(lone_factors()[0])))
+    a, b, c = (np.concatenate(column).astype(np.uint32) for column in zip(*products, strict=True))
+    b_sign, c_sign = np.array([[0, 0, 1, 1], [0, 1, 0, 1]], np.uint32)[:, :, np.newaxis] << 31
+    return np.tile(a, 4), (b_sign | b).ravel(), (c_sign | c).ravel()
+
+
+@cache
 def lone_macs(fmt: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return cases (x, w, acc) of a float format of which one bit decides.
 
     NaN that differ from an infinity in one bit, and subnormal numbers of one bit, each in every place; and sums halfway
-    between two numbers but for one bit of the accumulator, or of the product.
+    between two numbers but for one bit of the accumulator, or of the product. Of FP32 the upper halves are multiplied.
     """
     position = fmt.mantissa_bits + fmt.padding_bits
     one, lone, halves = fmt.bias << position, lone_fraction_bits(fmt), _halves()
@@ -111,6 +135,10 @@ def lone_macs(fmt: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     fraction = (fit & 0x7FFFFF) >> cut << fmt.padding_bits
     x, w = fmt.bias - distance // 2 << position | fraction, fmt.bias - (distance - distance // 2) << position
     parts += [(x, w, acc) for acc in (ONE, ONE + 1)] + [(w, x, acc) for acc in (ONE, ONE + 1)]
+    # A product that no single operand has.
+    x, w, acc = _multiplied(min(fmt.precision, 12))
+    x, w = (fmt.bias << position | bits << max(position - 11, 0) >> max(11 - position, 0) for bits in (x, w))
+    parts.append((x, w, acc))
     columns = zip(*(np.broadcast_arrays(*map(np.atleast_1d, part)) for part in parts), strict=True)
     x, w, acc = (np.concatenate(column).astype(np.uint32) for column in columns)
     x_signs, acc_signs = np.array([0, 0, 1, 1], np.uint32) << fmt.bits - 1, np.array([0, 1, 0, 1], np.uint32) << 31
@@ -125,3 +153,44 @@ def _halves() -> np.ndarray:
     """
     words = [127 - d << 23 | (1 << d - 1 | 1 << bit) & (1 << 23) - 1 for d in range(1, 25) for bit in range(d - 1)]
     return np.array(words, np.uint32)
+
+
+def _multiplied(bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return fractions of 11 bits of two significands of so many bits, the leading one included, and FP32 patterns: to
+    these is added a product halfway between two numbers but for one bit, for each that there is."""
+    found = []
+    for dropped in range(2, 2 * bits + 1):
+        for bit in range(dropped - 1):
+            factors = _factors(bits, 1 << dropped - 1 | 1 << bit, dropped, 2 * bits)
+            if factors is not None:
+                # The last place of the accumulator is that of the product's half, doubled.
+                field = 127 + dropped + 25 - 2 * bits
+                found += [(*factors, field << 23 | 3 << 21 | odd) for odd in (0, 1)]
+    x, w, acc = np.array(found).T
+    x, w = ((significand << 12 - bits) & (1 << 11) - 1 for significand in (x, w))
+    return x, w, acc
+
+
+def _factors(bits: int, low: int, dropped: int, length: int = 0) -> tuple[int, int] | None:
+    """Return two numbers of so many bits whose product has certain lowest bits, if there are such.
+
+    Arguments:
+        bits: of either, its leading one included. low: the lowest `dropped` bits. length: of the product; 0 for any.
+    """
+    for many in (1 << 10, 1 << 14, 1 << 18):
+        for zeros in range(min((low & -low).bit_length(), bits)):
+            first = 1 << bits - 1 - zeros
+            odd = np.arange(first | 1, min(2 * first, first + 2 * many), 2, dtype=np.uint64)
+            inverse = odd.copy()
+            for _ in range(5):  # each doubles the bits that are right
+                inverse *= 2 - odd * inverse
+            a, step = odd << np.uint64(zeros), 1 << dropped - zeros
+            b = (np.uint64(low >> zeros) * inverse & np.uint64(step - 1)).astype(np.int64)
+            b += np.maximum(-(-((1 << bits - 1) - b) // step), 0) * step
+            fits = b >> bits == 0
+            if length:
+                fits &= a * b.astype(np.uint64) >> np.uint64(length - 1) == 1
+            if fits.any():
+                number = np.flatnonzero(fits)[0]
+                return int(a[number]), int(b[number])
+    return None

@@ -130,7 +130,7 @@ def mac_cases(
     with np.errstate(all="ignore"):
         product = operand(x, fmt, x_half).astype(np.float64) * operand(w, fmt, w_half)
     cases = x, w, _addends(rng, product)
-    if not fmt.is_float or fmt == FP32:
+    if not fmt.is_float:
         return cases
     lone, chosen = lone_macs(fmt), rng.random(n) < 0.04
     number = rng.integers(0, len(lone[0]), n)

@@ -18,13 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, without_memories, yosys
+from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, as_seen, without_memories, yosys
 from neuroncore_rtl.tb.sim.formal import NoAnswer, run_tool
 
 __all__ = ["Finding", "Proof", "prove"]
 
-OPENED = "opened.il"
-"""The file of the prepared netlist without its memories."""
+PROVED, OPENED = "proved.il", "opened.il"
+"""The files of the prepared netlist with the outputs that are looked at, and of that without its memories."""
 
 _STEP = f"""
 design -reset
@@ -51,7 +51,7 @@ an input then. One that a mutant does not use any more stays, so that both sides
 
 _RUN = f"""
 design -reset
-read_rtlil {PREPARED}
+read_rtlil {PROVED}
 hierarchy -top top
 {{change}}
 flatten
@@ -115,7 +115,9 @@ def prove(mutants: Sequence[Mutant], cycles: int, folder: Path, workers: int = 1
     Raises:
         RuntimeError: a tool fails.
     """
-    (folder / OPENED).write_text(without_memories((folder / PREPARED).read_text()))
+    text = as_seen((folder / PREPARED).read_text())
+    (folder / PROVED).write_text(text)
+    (folder / OPENED).write_text(without_memories(text))
     for start in range(0, len(mutants), 8):
         some = mutants[start : start + 8]
         with ThreadPoolExecutor(workers) as pool:

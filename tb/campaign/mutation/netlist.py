@@ -6,18 +6,24 @@ what is compiled once serves every mutant.
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockDomain, Module, Signal, Value
+from amaranth.hdl import ClockDomain, Module, Signal, Value, ValueLike
 from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.tb.sim.formal import run_tool
 
-__all__ = ["SELECT_BITS", "Mutant", "Port", "mutants_of", "ports_of", "rtlil_of", "without_memories", "yosys"]
+__all__ = [
+    "SELECT_BITS", "Means", "Mutant", "Port", "as_seen", "mutants_of", "ports_of", "rtlil_of", "without_memories",
+    "yosys",
+]  # fmt: skip
+
+Means = Callable[[Module, wiring.Component], Mapping[str, ValueLike]]
+"""What says what proofs of a component are about, see `Unit`."""
 
 SELECT_BITS = 16
 """Of the input that selects a mutant."""
@@ -43,10 +49,14 @@ mutate -list {{count}} -seed {{seed}} -ctrl mutant {SELECT_BITS} 1 -o drawn.ys {
 
 _INSTRUMENT = f"""
 read_rtlil {PREPARED}
+chformal -assume -remove
 hierarchy -top top
 script mutants.ys
 write_verilog -norename -noattr mutants.v
 """
+
+_SEEN = "_seen"
+"""Behind the name of an output: another one, which proofs look at in its place."""
 
 _LEFT_OUT = re.compile(r" -port ((\w+_)?CLK|Q) ")
 """Clocks, as another clock is no change of the logic and the proofs know only one; and registers' outputs, where their
@@ -101,13 +111,23 @@ def ports_of(component: wiring.Component) -> list[tuple[Port, Signal]]:
     return list(found.values())
 
 
-def rtlil_of(component: wiring.Component) -> str:
-    """Return the RTLIL of a component in a module `top` with the ports clk, rst and those of `ports_of`."""
+def rtlil_of(component: wiring.Component, means: Means = lambda m, component: {}) -> str:
+    """Return the RTLIL of a component in a module `top` with the ports clk, rst and those of `ports_of`.
+
+    Arguments:
+        component: it. means: see `Unit`; what it returns of a port p7 has the port p7_seen.
+    """
     m = Module()
     m.domains.sync = sync = ClockDomain()
     m.submodules.unit = component
     ports = {"clk": (sync.clk, None), "rst": (sync.rst, None)}
     ports |= {port.name: (signal, None) for port, signal in ports_of(component)}
+    names = {id(signal): port.name for port, signal in ports_of(component)}
+    for output, value in means(m, component).items():
+        replaced = Value.cast(getattr(component, output))
+        seen = Signal(len(replaced))
+        m.d.comb += seen.eq(value)
+        ports[f"{names[id(replaced)]}{_SEEN}"] = seen, None
     return rtlil.convert(m, "top", ports=ports)
 
 
@@ -135,6 +155,13 @@ def mutants_of(
     (folder / "mutants.ys").write_text("\n".join(lines) + "\n")
     yosys(_INSTRUMENT, folder)
     return [_mutant(line) for line in lines]
+
+
+def as_seen(text: str) -> str:
+    """Return RTLIL in which outputs that have another in their place are none; see `rtlil_of`."""
+    for name in re.findall(rf"^  wire .*output \d+ \\(\w+){_SEEN}$", text, re.MULTILINE):
+        text = re.sub(rf"^(  wire .*)output \d+ (\\{name})$", r"\1\2", text, flags=re.MULTILINE)
+    return text
 
 
 def without_memories(text: str) -> str:

@@ -108,7 +108,7 @@ def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str]
     try:
         with progress(f"{name}: building"):
             component = unit.make()
-            drawn = mutants_of(rtlil_of(component), count, seed, folder, unit.part, unit.without)
+            drawn = mutants_of(rtlil_of(component, unit.means), count, seed, folder, unit.part, unit.without)
             mutants = {mutant.number: mutant for mutant in drawn}
             if only is not None:
                 mutants = {number: mutant for number, mutant in mutants.items() if str(mutant) in only}

@@ -9,6 +9,7 @@ from types import ModuleType
 from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT
+from neuroncore_rtl.tb.campaign.mutation.netlist import Means
 
 __all__ = ["Unit", "files", "of_tests"]
 
@@ -25,6 +26,9 @@ class Unit:
             and what is not equal in a step then is a hole.
         part: the submodule that mutants are made of; all of the component unless it is named.
         without: submodules of that which are left out, as they have a row of their own.
+        means: called with a module and the component, says what proofs are about: it may assume something of inputs
+            (`Assume`) there, and returns of outputs that do not always mean anything, by name, what is looked at in
+            their place.
         module: its Verilog module in the harness in which its tests simulate it; empty if they simulate it by itself.
     """
 
@@ -34,6 +38,7 @@ class Unit:
     cycles: int = 10
     part: str = ""
     without: tuple[str, ...] = ()
+    means: Means = lambda m, component: {}
     module: str = ""
 
 

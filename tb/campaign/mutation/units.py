@@ -2,6 +2,9 @@
 
 import importlib
 
+from amaranth import Cat, Mux, Signal
+from amaranth.hdl import Assume
+
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
 from neuroncore_rtl.hdl.arith.fma import Fp32Fma
@@ -13,6 +16,7 @@ from neuroncore_rtl.hdl.tensor.mover import Mover
 from neuroncore_rtl.hdl.vector.alu import Alu
 from neuroncore_rtl.hdl.vector.search import Search
 from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import matmul_formats
 from neuroncore_rtl.tb.benches.mac import MacUnit
 from neuroncore_rtl.tb.campaign.mutation.control import CONTROL
 from neuroncore_rtl.tb.campaign.mutation.engines import ENGINES
@@ -21,13 +25,33 @@ from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files
 __all__ = ["UNITS", "unit_named"]
 
 
+def _known_formats(m, unit):
+    """Of any other the operand means nothing."""
+    known = matmul_formats(unit.mac.significand_bits)
+    m.d.comb += Assume(Cat(unit.word.format == fmt.code for fmt in known).any())
+    return {}
+
+
+def _of_integers_or_not(m, unit):
+    """The product is of integers, the sum is not."""
+    integer, late = unit.integer, []
+    for cycle in range(unit.latency):
+        late.append(integer)
+        integer = Signal(name=f"integer_{cycle}")
+        m.d.sync += integer.eq(late[-1])
+    late.append(integer)
+    return {"out": Mux(late[unit.latency], 0, unit.out), "product": Mux(late[unit.product_latency], unit.product, 0)}
+
+
 UNITS = {
-    "pe": Unit("PE with its decoders", lambda: MacUnit(2), files("arith/mac", "arith/benches"), 5),
+    "pe": Unit(
+        "PE with its decoders", lambda: MacUnit(2), files("arith/mac", "arith/benches"), 5, means=_known_formats
+    ),
     "edge_decoder": Unit("edge decoder", EdgeDecoder, files("arith/decode"), 2),
     "rounding": Unit("rounding", lambda: Fp32Rounder(2), files("arith/round"), 5),
     "threefry": Unit("Threefry", Threefry2x32, files("arith/threefry"), 2),
     "adder": Unit("FP32 adder", lambda: Fp32Adder(2), files("arith/fp32"), 5),
-    "multiply_add": Unit("FP32 multiply-add", lambda: Fp32Fma(4), files("arith/fp32"), 7),
+    "multiply_add": Unit("FP32 multiply-add", lambda: Fp32Fma(4), files("arith/fp32"), 7, means=_of_integers_or_not),
     "alu": Unit("vector ALU", lambda: Alu(), files("vector/alu"), 4),
     "search": Unit("search", Search, files("vector/search"), 20),
     "psum": Unit("PSUM", lambda: Psum(3, 16, 1), files("memory/psum_traffic"), 6),

@@ -61,8 +61,12 @@ def test_one_bit_decides(rng):
         if fmt.is_float:
             x, w, acc = lone_macs(fmt)
             parts.append((fmt.code, x, w, acc, 0, 0, arith.mac(x, w, acc, fmt)))
+    x, w, acc = lone_macs(FP32)
+    for halves in product((0, 1), repeat=2):
+        names = (("hi", "lo")[half] for half in halves)
+        parts.append((FP32.code, x, w, acc, *halves, arith.mac(x, w, acc, FP32, *names)))
     cases, expected = shuffled(rng, parts, ("format", "x", "w", "acc", "x_half", "w_half"))
-    assert len(expected) > 5_000
+    assert len(expected) > 50_000
     assert_same(MacUnit(2), cases, expected, "verilator")
 
 

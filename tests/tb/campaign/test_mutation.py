@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from amaranth import Module
-from amaranth.hdl import ClockDomain
+from amaranth.hdl import Assume, ClockDomain
 from amaranth.sim import Simulator
 from click.testing import CliRunner
 
@@ -133,6 +133,25 @@ def test_proved_equal_is_what_no_input_tells_apart(built):
         mutant.number: not any(differs[mutant.number]) for mutant in some
     }
     assert set(proofs.values()) >= {Finding.STEP, Finding.DIFFERS} and Finding.BOUNDED not in proofs.values()
+
+
+def test_what_means_nothing_is_not_looked_at(tmp_path):
+    """Inputs that never come, and an output."""
+
+    def means(m, clamp):
+        m.d.comb += Assume(clamp.i < 100)
+        return {"large": 0}
+
+    mutants = mutants_of(rtlil_of(Clamp(), means), COUNT, SEED, tmp_path)
+    library = compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(Clamp()))], tmp_path)
+    sound = shown(library, 0)
+    unlike = {mutant.number: shown(library, mutant.number) != sound for mutant in mutants}
+    differs = {number: bool(found[:100, 0].any()) for number, found in unlike.items()}
+    elsewhere = [mutant for mutant in mutants if unlike[mutant.number].any() and not differs[mutant.number]]
+    some = elsewhere[:5] + [mutant for mutant in mutants if differs[mutant.number]][:3]
+    assert len(some) == 8
+    proofs = {mutant.number: proof.finding.equal for mutant, proof in prove(some, 4, tmp_path, 2)}
+    assert proofs == {mutant.number: not differs[mutant.number] for mutant in some}
 
 
 @pytest.mark.slow
