@@ -60,9 +60,12 @@ def fma_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray,
     """Return n triples (a, b, c) of FP32 patterns.
 
     The addend cancels the 48 bits of the product as far as 24 can, lies a few places above or below it, where it ties
-    or nearly ties, or has nothing to do with it.
+    or nearly ties, or has nothing to do with it. Of some products one factor is a subnormal number of any size, so that
+    they have as many zeros above their leading one.
     """
     a, b = multiply_cases(rng, n)
+    small = rng.integers(1, 1 << 23, n) >> rng.integers(0, 23, n) | rng.choice(SIGNS, n)
+    a = np.where(rng.random(n) < 0.15, small, a).astype(np.uint32)
     with np.errstate(all="ignore"):
         product = decode(a, FP32) * decode(b, FP32)
         product = np.where(np.isfinite(product), product, 1.0)
@@ -73,12 +76,15 @@ def fma_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray,
         full = rng.integers(1 << 23, 1 << 24, n) * rng.choice([-1.0, 1.0], n)
         few = np.ldexp(full, -23).round(3)
         powers = np.where(rng.random(n) < 0.5, few * scaled, np.copysign(scaled, full)).astype(np.float32)
+        close = (
+            (np.ldexp(full, -23 + np.frexp(product)[1] + rng.integers(-28, 4, n))).astype(np.float32).view(np.uint32)
+        )
         distant = (np.ldexp(full, -23) * scaled).astype(np.float32).view(np.uint32)
         kinds = [
-            random_fp32(rng, n), cancelling + steps, distant, powers.view(np.uint32), rng.choice(special_fp32(), n),
-            rng.choice(SIGNS, n),
+            random_fp32(rng, n), cancelling + steps, distant, close, powers.view(np.uint32),
+            rng.choice(special_fp32(), n), rng.choice(SIGNS, n),
         ]  # fmt: skip
-    return a, b, mixed(rng, n, (15, 30, 25, 15, 10, 5), kinds)
+    return a, b, mixed(rng, n, (15, 25, 15, 15, 15, 10, 5), kinds)
 
 
 def alu_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:

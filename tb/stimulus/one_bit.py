@@ -101,7 +101,9 @@ def _exact_products() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for dropped in range(25, 25 + _FARTHEST):
         for bit in range(dropped - 1):
             factors = _factors(24, 1 << dropped - 1 | 1 << bit, dropped)
-            triples += [(*factors, (128 + dropped - 24) << 23 | 3 << 21 | odd) for odd in (0, 1)]
+            triples += [(*factors, 104 + dropped << 23 | 3 << 21 | odd) for odd in (0, 1)]
+            # A carry out of the sum moves it by one place, and what is lost farther down.
+            triples += [(*factors, 103 + dropped << 23 | ones) for ones in (0x7FFFFC, 0x7FFFFE)]
     # A product that is halfway, in the one or the other of its last places, and an addend of each size below it.
     for dropped in (23, 24):
         factors = _factors(24, 1 << dropped - 1, dropped, 24 + dropped)

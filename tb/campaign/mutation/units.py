@@ -37,7 +37,7 @@ def _of_integers_or_not(m, unit):
     integer, late = unit.integer, []
     for cycle in range(unit.latency):
         late.append(integer)
-        integer = Signal(name=f"integer_{cycle}")
+        integer = Signal(name=f"integer_{cycle}", reset_less=True)
         m.d.sync += integer.eq(late[-1])
     late.append(integer)
     return {"out": Mux(late[unit.latency], 0, unit.out), "product": Mux(late[unit.product_latency], unit.product, 0)}

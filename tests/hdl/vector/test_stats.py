@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from amaranth import Module, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,6 +14,7 @@ from neuroncore_rtl.golden.vector.statistics import bn_aggr, bn_stats
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.vector.alu import Alu
 from neuroncore_rtl.hdl.vector.stats import SHARES, Sample, Statistics
+from neuroncore_rtl.spec import timing
 from tests.hdl.simulation import drive, simulate
 from tests.hdl.vector.units import pause, random_words, rest
 
@@ -21,9 +22,12 @@ SEED = 20260403
 LATENCIES = (1, 2, pytest.param(6, marks=pytest.mark.slow))
 """Of the ALUs."""
 
+OPERATIONS = ("sum0", "fused0", "sum1", "fused1", "divide")
+
 
 class WithUnits(wiring.Component):
-    """The statistics and what a lane has beside them: ALUs, which have nothing else to do, and the divider."""
+    """The statistics and what a lane has beside them: ALUs, which have nothing else to do, and the divider. taken: which
+    of `OPERATIONS` they ask for in this cycle."""
 
     x: In(32)
     sample: In(Sample)
@@ -31,6 +35,7 @@ class WithUnits(wiring.Component):
     number: In(3)
     out: Out(32)
     quotient: Out(32)
+    taken: Out(5)
 
     def __init__(self, latency):
         super().__init__()
@@ -63,6 +68,7 @@ class WithUnits(wiring.Component):
             divider.b.eq(statistics.denominator),
             self.out.eq(statistics.out),
             self.quotient.eq(divider.out),
+            self.taken.eq(Cat(*(getattr(statistics, name).takes for name in OPERATIONS[:-1]), statistics.divide)),
         ]
         return m
 
@@ -115,7 +121,8 @@ PLACES = [1, 2, 4, 5]
 
 @pytest.mark.parametrize("latency", LATENCIES)
 def test_stats_are_those_of_golden(rng, latency):
-    lengths = [1, 2, 3, 511 if latency == 1 else 40, *rng.integers(1, 60, 12 if latency == 1 else 4).tolist()]
+    # What is left of the odd elements is seen of a single one.
+    lengths = [1, 2, 3, 511 if latency == 1 else 40, 1, *rng.integers(1, 60, 12 if latency == 1 else 4).tolist()]
     sequences = [random_words(rng, length, special=0.02 * (number % 3)) for number, length in enumerate(lengths)]
     expected = np.array([bn_stats(words)[PLACES] for words in sequences])
     found = measured_stats(sequences, rng, latency=latency)
@@ -159,7 +166,8 @@ def aggregate_sequences(rng):
     sequences = []
     for sets in (1, 2, 3, 5, 8, 17):
         words = random_words(rng, 3 * sets, special=0.1 * (sets % 2)).reshape(sets, 3)
-        counts = rng.choice([0, 1, 2, 3, 77, 256], sets).astype(np.float32)
+        counts = np.where(rng.random(sets) < 0.6, rng.choice([0, 1, 2, 3, 77, 256], sets), rng.uniform(0, 9, sets))
+        counts = counts.astype(np.float32)
         words[:, 0] = np.where(rng.random(sets) < 0.9, counts.view(np.uint32), words[:, 0])
         sequences.append(words.reshape(-1))
     sequences.append(np.array([0, 0, 0, 1 << 31, 0, 0], np.uint32))
@@ -174,6 +182,38 @@ def test_aggregates_are_those_of_golden(rng, latency):
 
 def test_a_set_costs_no_more_than_is_published():
     assert 3 * Statistics().set_interval <= 13
+
+
+@pytest.mark.parametrize("latency", LATENCIES)
+def test_units_are_taken_when_they_are_needed_and_no_longer(latency):
+    """The ALUs are those of the lane's own operations else."""
+    unit = WithUnits(latency)
+    step, quotient = unit.statistics.latency, timing.quotient_wait(latency, unit.statistics.set_interval)
+    needed = {
+        "update": {"sum0": [0], "fused0": [step], "sum1": [2 * step], "fused1": [3 * step]},
+        "count": {"sum0": [0], "divide": [step]},
+        "mean": {"sum0": [0], "fused1": [step]},
+        "m2": {"sum1": [0], "fused0": [quotient], "fused1": [quotient, quotient + step]},
+        "variance": {"divide": [0]},
+        "odd": {},
+        "first": {},
+    }
+    assert set(needed) == {name for name, _ in Sample.as_shape()}
+
+    async def bench(ctx):
+        found = {}
+        for kind in needed:
+            found[kind] = {}
+            for cycle in range(quotient + 4 * latency):
+                drive(ctx, unit, sample={kind: int(cycle == 0)})
+                taken = ctx.get(unit.taken)
+                for number, name in enumerate(OPERATIONS):
+                    if taken >> number & 1:
+                        found[kind].setdefault(name, []).append(cycle)
+                await ctx.tick()
+        return found
+
+    assert simulate(unit, bench) == needed
 
 
 def test_sets_that_come_too_fast_are_noticed(rng):
