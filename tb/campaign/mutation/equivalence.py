@@ -26,6 +26,12 @@ __all__ = ["Finding", "Proof", "prove"]
 PROVED, OPENED = "proved.il", "opened.il"
 """The files of the prepared netlist with the outputs that are looked at, and of that without its memories."""
 
+_NAMED = "named"
+"""In front of names of cells that Yosys made."""
+
+_REGISTERS = "registers.ys"
+"""The file of a script that makes registers instances of modules."""
+
 _STEP = f"""
 design -reset
 read_rtlil {OPENED}
@@ -34,11 +40,10 @@ hierarchy -top top
 flatten
 async2sync
 dffunmap
-setattr -set keep 1 t:$dff t:opened*
+script {_REGISTERS}
+setattr -set keep 1 t:opened*
 opt_clean -purge
-splitnets -ports o:*
-splitnets -driver
-expose -evert -evert-dff t:*
+expose -evert t:opened*
 setattr -unset init w:*
 setattr -unset keep t:*
 opt_clean
@@ -46,8 +51,9 @@ select -assert-none t:$*ff* t:$mem* t:opened*
 rename top {{name}}
 design -stash {{name}}
 """
-"""Registers and memories become outputs and inputs of a side. A register's initial value would still hold for what is
-an input then. One that a mutant does not use any more stays, so that both sides have the same ports."""
+"""Registers and memories become outputs and inputs of a side, which are called as their cells are: a register's wires
+may be called otherwise in a mutant. A register's initial value would still hold for what is an input then. One that a
+mutant does not use any more stays, so that both sides have the same ports."""
 
 _RUN = f"""
 design -reset
@@ -117,7 +123,10 @@ def prove(mutants: Sequence[Mutant], cycles: int, folder: Path, workers: int = 1
     """
     text = as_seen((folder / PREPARED).read_text())
     (folder / PROVED).write_text(text)
-    (folder / OPENED).write_text(without_memories(text))
+    # Only ports of cells with a name of their own become outputs and inputs.
+    text = re.sub(r"^(  cell \S+ )\$", rf"\1\\{_NAMED}$", without_memories(text), flags=re.MULTILINE)
+    (folder / OPENED).write_text(text)
+    (folder / _REGISTERS).write_text(_registers(text))
     for start in range(0, len(mutants), 8):
         some = mutants[start : start + 8]
         with ThreadPoolExecutor(workers) as pool:
@@ -130,9 +139,21 @@ def prove(mutants: Sequence[Mutant], cycles: int, folder: Path, workers: int = 1
         yield from ((mutant, asked.get(mutant, Proof(Finding.STEP))) for mutant in some)
 
 
+def _registers(text: str) -> str:
+    """Return a script that makes each register of RTLIL an instance of a module of its width."""
+    script = ""
+    for width in sorted({int(width) for width in re.findall(r"parameter \\WIDTH (\d+)\n", text)}):
+        module = f"opened_register{width}"
+        ports = f"wire input 1 \\CLK\n wire width {width} input 2 \\D\n wire width {width} output 3 \\Q"
+        il = f"attribute \\blackbox 1\nmodule \\{module}\n {ports}\nend\n"
+        script += f"read_rtlil <<END\n{il}END\nchtype -set {module} t:$dff r:WIDTH={width} %i\n"
+    return script
+
+
 def _script(mutant: Mutant, kind: str) -> str:
     side = {"step": _STEP, "run": _RUN}[kind]
-    sides = [("sound", ""), ("changed", f"mutate {mutant.command}")]
+    command = mutant.command.replace(" -cell $", f" -cell {_NAMED}$") if kind == "step" else mutant.command
+    sides = [("sound", ""), ("changed", f"mutate {command}")]
     text = "".join(side.format(change=change, name=name) for name, change in sides)
     return text + _BOTH.format(file=f"{kind}{mutant.number}.smt2")
 

@@ -26,8 +26,10 @@ OPERATIONS = ("sum0", "fused0", "sum1", "fused1", "divide")
 
 
 class WithUnits(wiring.Component):
-    """The statistics and what a lane has beside them: ALUs, which have nothing else to do, and the divider. taken: which
-    of `OPERATIONS` they ask for in this cycle."""
+    """The statistics and what a lane has beside them: ALUs, which have nothing else to do, and the divider.
+
+    taken: which of `OPERATIONS` the statistics ask for in this cycle.
+    """
 
     x: In(32)
     sample: In(Sample)
