@@ -139,7 +139,7 @@ MUTATED = (
         "mover",
         "loader",
     ),
-    *("divider", "power", "statistics", "functions", "running_sum", "sequencer", "frontend"),
+    *("divider", "power", "statistics", "functions", "running_sum", "indices", "sequencer", "frontend"),
     *("queue", "semaphores", "fetcher", "boot", "registers", "address_decoder", "riscv"),
 )
 """Those of which `make mutate` makes mutants."""

@@ -5,6 +5,7 @@ from amaranth.hdl import Assume
 
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.power import Fp32Power
+from neuroncore_rtl.hdl.elementwise.indices import Indices
 from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
 from neuroncore_rtl.hdl.vector.stats import SHARES
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, of_tests
@@ -40,7 +41,10 @@ ENGINES = {
         part="unit",
     ),
     "running_sum": Unit("running sum", RunningSum, files("scalar/running_sum"), 0),
-    "sequencer": Unit("element-wise sequencer", _sequencer, files("elementwise/sequencer"), 0, part="sequencer"),
+    "indices": Unit("element-wise indices", Indices, files("elementwise/indices"), 3),
+    "sequencer": Unit(
+        "element-wise sequencer", _sequencer, files("elementwise/sequencer"), 0, part="sequencer", without=("indices",)
+    ),
     "frontend": Unit(
         "element-wise front end", _frontend, files("elementwise/frontend"), 0, without=("checker", "sequencer")
     ),

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from amaranth import Module, Mux, Shape
+from amaranth import Module, Mux, ResetInserter, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -21,7 +21,7 @@ from neuroncore_rtl.spec.isa.alu import Arithmetic
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, arithmetic_of
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import steps_of
-from tests.hdl.simulation import drive, simulated
+from tests.hdl.simulation import drive, simulate, simulated
 from tests.hdl.streams import play
 
 SEED = 2011
@@ -131,8 +131,36 @@ def test_steps_are_those_of_the_definition(shape, rng):
     config = CONFIGS[shape]
     instructions = [legal_fields(rng, config, {opcode}, elements=5) for opcode in OPCODES for _ in range(3)]
     rng.shuffle(instructions)
-    issues, _ = issues_of(config, instructions, stall=0.1)
+    issues, _ = issues_of(config, instructions, stall=0.4)
     assert_steps(config, instructions, issues)
+
+
+def test_a_reset_forgets_that_an_instruction_was_slow():
+    """The first one behind it drains nothing, the one behind a slow one does."""
+    config, reset = CONFIGS["4x4"], Signal()
+    dut = Front(config)
+    slow_one, other = (Elementwise.pack(copy(1, opcode)) for opcode in (isa.Opcode.RECIPROCAL, isa.Opcode.TENSOR_COPY))
+
+    async def bench(ctx):
+        drains = []
+        for word in (slow_one, other, slow_one, None, other):
+            if word is None:
+                ctx.set(reset, 1)
+                await ctx.tick()
+                ctx.set(reset, 0)
+                continue
+            ctx.set(Value.cast(dut.i.payload), word)
+            drive(ctx, dut.i, valid=1)
+            await ctx.tick().until(dut.i.ready)
+            drive(ctx, dut.i, valid=0)
+            (drain,) = await ctx.tick().sample(dut.o.payload.drain).until(dut.o.valid)
+            drains.append(drain)
+            drive(ctx, dut.o, ready=1)
+            await ctx.tick()
+            drive(ctx, dut.o, ready=0)
+        return drains
+
+    assert simulate(ResetInserter(reset)(dut), bench) == [1, 1, 1, 0]
 
 
 def test_steps_of_instructions_follow_each_other_without_a_bubble():
