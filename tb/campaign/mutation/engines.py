@@ -1,13 +1,9 @@
 """Rows of the units of the element-wise engines: those of the lanes, and what is in front of the lanes."""
 
-from amaranth import Cat
-from amaranth.hdl import Assume
-
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.indices import Indices
 from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
-from neuroncore_rtl.hdl.vector.stats import SHARES
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, of_tests
 
 __all__ = ["ENGINES"]
@@ -23,18 +19,11 @@ def _frontend():
     return tests.Bench(tests.TINY, [], [], None).dut
 
 
-def _shares(m, unit):
-    """There are no others."""
-    m.d.comb += Assume(Cat(unit.statistics.share == word for word in SHARES).any())
-    return {}
-
-
 ENGINES = {
     "divider": Unit("divider", Fp32Divider, files("arith/iterative"), 0),
     "power": Unit("power", Fp32Power, files("arith/iterative"), 0),
     "statistics": Unit(
-        "statistics", lambda: of_tests("vector.test_stats").WithUnits(1), files("vector/stats"), 0, part="statistics",
-        means=_shares,
+        "statistics", lambda: of_tests("vector.test_stats").WithUnits(1), files("vector/stats"), 16, part="statistics"
     ),
     "functions": Unit(
         "activation functions", lambda: of_tests("scalar.activations").PlayedFunction(), files("scalar/function"), 0,

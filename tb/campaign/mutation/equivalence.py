@@ -35,7 +35,7 @@ _REGISTERS = "registers.ys"
 _STEP = f"""
 design -reset
 read_rtlil {OPENED}
-hierarchy -top top
+hierarchy -top {{top}}
 {{change}}
 flatten
 async2sync
@@ -48,7 +48,7 @@ setattr -unset init w:*
 setattr -unset keep t:*
 opt_clean
 select -assert-none t:$*ff* t:$mem* t:opened*
-rename top {{name}}
+rename {{top}} {{name}}
 design -stash {{name}}
 """
 """Registers and memories become outputs and inputs of a side, which are called as their cells are: a register's wires
@@ -58,7 +58,7 @@ mutant does not use any more stays, so that both sides have the same ports."""
 _RUN = f"""
 design -reset
 read_rtlil {PROVED}
-hierarchy -top top
+hierarchy -top {{top}}
 {{change}}
 flatten
 memory_nordff
@@ -66,7 +66,7 @@ memory_map
 async2sync
 dffunmap
 opt_clean -purge
-rename top {{name}}
+rename {{top}} {{name}}
 design -stash {{name}}
 """
 
@@ -110,18 +110,22 @@ class Proof:
     cycles: int | None = None
 
 
-def prove(mutants: Sequence[Mutant], cycles: int, folder: Path, workers: int = 1) -> Iterator[tuple[Mutant, Proof]]:
+def prove(
+    mutants: Sequence[Mutant], cycles: int, folder: Path, workers: int = 1, part: str = ""
+) -> Iterator[tuple[Mutant, Proof]]:
     """Return what is found of each mutant, as it comes.
 
     Arguments:
         mutants: of the netlist in `folder`. cycles: of the questions about more than one; with 0 these are not asked.
         folder: as of `netlist.mutants_of`.
         workers: solvers at once.
+        part: the submodule that they are of, whose inputs are then free, if they are not of all of the component.
 
     Raises:
         RuntimeError: a tool fails.
     """
     text = as_seen((folder / PREPARED).read_text())
+    top = f"top.unit.{part}" if part else "top"
     (folder / PROVED).write_text(text)
     # Only ports of cells with a name of their own become outputs and inputs.
     text = re.sub(r"^(  cell \S+ )\$", rf"\1\\{_NAMED}$", without_memories(text), flags=re.MULTILINE)
@@ -130,11 +134,11 @@ def prove(mutants: Sequence[Mutant], cycles: int, folder: Path, workers: int = 1
     for start in range(0, len(mutants), 8):
         some = mutants[start : start + 8]
         with ThreadPoolExecutor(workers) as pool:
-            yosys("".join(_script(mutant, "step") for mutant in some), folder)
+            yosys("".join(_script(mutant, "step", top) for mutant in some), folder)
             equal = set(itertools.compress(some, pool.map(lambda mutant: _is_step(mutant, folder), some)))
             others = [mutant for mutant in some if mutant not in equal]
             if others and cycles:
-                yosys("".join(_script(mutant, "run") for mutant in others), folder)
+                yosys("".join(_script(mutant, "run", top) for mutant in others), folder)
             asked = dict(zip(others, pool.map(lambda mutant: _ask(mutant, cycles, folder), others), strict=True))
         yield from ((mutant, asked.get(mutant, Proof(Finding.STEP))) for mutant in some)
 
@@ -150,11 +154,11 @@ def _registers(text: str) -> str:
     return script
 
 
-def _script(mutant: Mutant, kind: str) -> str:
+def _script(mutant: Mutant, kind: str, top: str) -> str:
     side = {"step": _STEP, "run": _RUN}[kind]
     command = mutant.command.replace(" -cell $", f" -cell {_NAMED}$") if kind == "step" else mutant.command
     sides = [("sound", ""), ("changed", f"mutate {command}")]
-    text = "".join(side.format(change=change, name=name) for name, change in sides)
+    text = "".join(side.format(change=change, name=name, top=top) for name, change in sides)
     return text + _BOTH.format(file=f"{kind}{mutant.number}.smt2")
 
 

@@ -124,7 +124,9 @@ def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str]
                   if not child.passed}  # fmt: skip
         survivors = [mutant for number, mutant in mutants.items() if number not in caught]
         with progress(f"{name}: {len(survivors)} proofs"):
-            proofs = {mutant.number: proof for mutant, proof in prove(survivors, unit.cycles, folder, workers)}
+            proofs = {
+                mutant.number: proof for mutant, proof in prove(survivors, unit.cycles, folder, workers, unit.part)
+            }
     finally:
         shutil.rmtree(folder)
     return Outcome(name, count, seed, mutants, tests, caught, proofs, time.monotonic() - started)

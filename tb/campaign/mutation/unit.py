@@ -24,11 +24,11 @@ class Unit:
         tests: files of its tests.
         cycles: of proofs of equivalence, from reset, enough for every result; 0 if so many are too many for a solver,
             and what is not equal in a step then is a hole.
-        part: the submodule that mutants are made of; all of the component unless it is named.
+        part: the submodule that mutants are made of, and proofs; all of the component unless it is named.
         without: submodules of that which are left out, as they have a row of their own.
-        means: called with a module and the component, says what proofs are about: it may assume something of inputs
-            (`Assume`) there, and returns of outputs that do not always mean anything, by name, what is looked at in
-            their place.
+        means: called with a module and the component, says what proofs of all of it are about: it may assume something
+            of inputs (`Assume`) there, and returns of outputs that do not always mean anything, by name, what is looked
+            at in their place.
         module: its Verilog module in the harness in which its tests simulate it; empty if they simulate it by itself.
     """
 

@@ -10,6 +10,7 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.golden.arith import add_fp32, multiply_add_fp32
 from neuroncore_rtl.golden.vector.statistics import bn_aggr, bn_stats
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.vector.alu import Alu
@@ -139,6 +140,23 @@ def test_elements_that_come_too_fast_are_noticed(rng):
 def test_wrong_shares_are_noticed(rng):
     words = random_words(rng, 40, special=0)
     assert (measured_stats([words], rng, lambda k: SHARES[k] + (k > 2)) != bn_stats(words)[PLACES]).any()
+
+
+def test_any_share_is_taken_as_it_is(rng):
+    """Whoever forms them: what the mean moves by is the distance times that word."""
+    words, shares = random_words(rng, 60, special=0), rng.uniform(-0.5, 2, 30).astype(np.float32)
+    shares[rng.permutation(30)[:6]] = np.ldexp(rng.uniform(1, 2, 6), [1, 2, -66, -100, -149, 5])
+    expected = []
+    for parity in (0, 1):
+        mean = m2 = np.float32(0)
+        for x, share in zip(words[parity::2].view(np.float32), shares, strict=True):
+            distance = add_fp32(x, -mean)
+            mean = multiply_add_fp32(distance, share, mean)
+            m2 = multiply_add_fp32(distance, add_fp32(x, -mean), m2)
+        expected += [mean, m2]
+    assert np.isfinite(expected).all()
+    found = measured_stats([words], rng, shares.view(np.uint32).tolist().__getitem__)
+    assert found.tolist() == [np.array(expected).view(np.uint32).tolist()]
 
 
 def measured_aggregates(sequences, rng, latency=1, hurry=0):

@@ -118,6 +118,15 @@ def test_mutants_are_of_the_part_that_is_asked_for(where, there, tmp_path):
     assert {next((name for name in ("first", "second") if f" of {name}." in str(m)), "") for m in mutants} == there
 
 
+def test_proofs_of_a_part_are_about_that_part(tmp_path):
+    """Whoever gives it its inputs: what the clamp in front never gives the other may be given to it."""
+    mutants = mutants_of(rtlil_of(Two()), COUNT, SEED, tmp_path, part="second")
+    found = [
+        sum(proof.finding.equal for _, proof in prove(mutants[:16], 4, tmp_path, 2, part)) for part in ("", "second")
+    ]
+    assert 0 < found[1] < found[0] < 16
+
+
 def differences(library, mutants) -> dict[int, tuple[bool, bool]]:
     """Return of each mutant whether o and whether large is another for any input."""
     sound = shown(library, 0)
