@@ -132,14 +132,17 @@ module collective (
     `ENGINE_VIEWS
 
     `HBM
-`ifdef CHECK_AXI
-    // Whoever is told that an instruction is retired may read what it has written.
+    // Whoever is told that an instruction is retired may read what it has written: nothing of it may be on its way then,
+    // and behind the last one of a core nothing may come.
+    reg  [15:0]             unanswered [0:2*`CORES-1];
+    wire [2*`CORES-1:0]     asks = awvalid & awready, answers = bvalid & bready, writes = asks | (wvalid & wready);
     integer k;
-    always @(posedge clk) if (!rst) begin
+    always @(posedge clk) begin
         /* verilator unroll_disable */
-        for (k = 0; k < `CORES; k = k + 1)
-            if (retired[k] && !(idle[2*k] && idle[2*k+1]))
-                $fatal(1, "core %0d retires an instruction before HBM has answered", k);
+        for (k = 0; k < 2 * `CORES; k = k + 1) begin
+            unanswered[k] <= rst ? 0 : unanswered[k] + {15'd0, asks[k]} - {15'd0, answers[k]};
+            if (!rst && (retired[k/2] && unanswered[k] != 0 || at_end[k/2] && writes[k]))
+                $fatal(1, "core %0d retires an instruction before HBM has answered", k / 2);
+        end
     end
-`endif
 endmodule

@@ -8,6 +8,7 @@ from amaranth.hdl import Assume
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
 from neuroncore_rtl.hdl.arith.fma import Fp32Fma
+from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.threefry import Threefry2x32
 from neuroncore_rtl.hdl.memory.psum import Psum
@@ -28,7 +29,7 @@ __all__ = ["UNITS", "unit_named"]
 def _known_formats(m, unit):
     """Of any other the operand means nothing."""
     known = matmul_formats(unit.mac.significand_bits)
-    m.d.comb += Assume(Cat(unit.word.format == fmt.code for fmt in known).any())
+    m.d.comb += Assume(Cat(unit.word.format == FormatCode(fmt.code) for fmt in known).any())
     return {}
 
 
