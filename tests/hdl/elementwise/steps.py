@@ -3,15 +3,26 @@
 from dataclasses import dataclass
 
 import numpy as np
+from amaranth import Shape
+from amaranth.lib import data
 
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import DIMENSIONS, POINTER_FIELDS, Opcode, Storage
-from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, VALUES8, transpose_block, uses
+from neuroncore_rtl.spec.isa.alu import Arithmetic
+from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, VALUES8, arithmetic_of, transpose_block, uses
 from neuroncore_rtl.spec.isa.fields import unpack
 
-__all__ = ["Column", "ExpectedStep", "steps_of"]
+__all__ = ["Column", "ExpectedStep", "assert_passed_on", "numbers", "steps_of"]
+
+_PASSED_ON = (
+    "opcode", "op0", "op1", "reverse0", "reverse1", "negate", "keep", "function", "alpha", "sum_continue", "pointer0",
+    "scalar0", "pointer1", "scalar1", "b_dtype", "seed", "stream", "index_partition", "partitions",
+)  # fmt: skip
+"""Fields that a step has as its instruction does."""
+
+_OF_STEP = ("phase", "number", "first", "last", "position", "index", "a_dtype", "dst_dtype")
 
 _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
@@ -108,3 +119,31 @@ def steps_of(values: dict[str, int], config: Config) -> list[ExpectedStep]:
         step.dst_dtype = values["b_dtype" if at_b else "dst_dtype"]
     steps[-1].final = 1
     return steps
+
+
+def assert_passed_on(values: dict[str, int], want: ExpectedStep, step: dict[str, int]) -> None:
+    """Compare what the lanes get of a step, integers by its fields' names, with the definition."""
+    what = f"{want}: {values}"
+    for name in _OF_STEP:
+        wanted = getattr(want, name)
+        if wanted is not None and not (name == "number" and want.phase in (Phase.LOAD_S0, Phase.LOAD_S1)):
+            assert step[name] == getattr(wanted, "value", wanted), f"{name} of {what}"
+    for name in _PASSED_ON:
+        assert step[name] == values[name], f"{name} of {what}"
+    arithmetic = arithmetic_of(values)
+    flags = arithmetic != Arithmetic.FP32, arithmetic == Arithmetic.UINT32
+    assert (step["integer"], step["uint32"]) == flags, what
+    assert step["stochastic"] == (values["stochastic"] and want.phase == Phase.ELEMENT), what
+
+
+def numbers(layout, word):
+    """Return the fields of a word, structures within it too, as integers: an unused code need not be a known one."""
+    values = {}
+    for name, field in layout:
+        bits = word >> field.offset & ((1 << field.width) - 1)
+        inner = field.shape.as_shape() if hasattr(field.shape, "as_shape") else field.shape
+        if isinstance(inner, data.Layout):
+            values[name] = numbers(inner, bits)
+        else:
+            values[name] = bits - (bits >> (field.width - 1) << field.width if Shape.cast(inner).signed else 0)
+    return values

@@ -17,13 +17,13 @@ from neuroncore_rtl.hdl.elementwise import fetch, store
 from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.hdl.elementwise.frontend import Counters, Frontend
 from neuroncore_rtl.hdl.elementwise.instruction import Opcode
-from neuroncore_rtl.hdl.elementwise.step import Phase
+from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.spec import isa, timing
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import Rule
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, uses
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
-from tests.hdl.elementwise.steps import steps_of
+from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
 from tests.hdl.simulation import drive, random_bits, simulate
 
 SEED = 2024
@@ -35,8 +35,12 @@ BYTES = 2048
 
 HALVES = (0, BYTES // 2), (BYTES // 2, BYTES)
 
-SLOW, SLOW_LATENCY, INTERVAL = isa.Opcode.RECIPROCAL, 9, 3
-"""The opcode of which no other may be in the lanes, its additional latency, and cycles between the steps of a scan."""
+SLOW, SLOW_LATENCY = isa.Opcode.RECIPROCAL, 9
+"""The opcode of which no other may be in the lanes, and its additional latency."""
+
+LONGEST = isa.Opcode.DROPOUT
+INTERVALS = {isa.Opcode.TENSOR_TENSOR_SCAN: 3, LONGEST: 39}
+"""Cycles between the steps of an instruction, where they are not one."""
 
 _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
@@ -78,7 +82,8 @@ def execute(values, config, stored):
 
 @dataclass
 class Seen:
-    """What a run showed: the cycles of each kind of event, how long it was busy, and what it counted and reported."""
+    """What a run showed: the cycles of each kind of event, the steps, as words, whether it was busy and active in each
+    cycle, and what it counted and reported."""
 
     taken: list = field(default_factory=list)
     requests: list = field(default_factory=list)
@@ -86,7 +91,9 @@ class Seen:
     results: list = field(default_factory=list)
     writes: list = field(default_factory=list)
     retired: list = field(default_factory=list)
-    busy: int = 0
+    busy: list = field(default_factory=list)
+    active: list = field(default_factory=list)
+    lanes: list = field(default_factory=list)
     counters: dict = field(default_factory=dict)
     error: tuple = ()
 
@@ -114,9 +121,16 @@ class Bench:
             OPCODES,
             latency=latency,
             slow=lambda instruction: instruction.opcode == Opcode(SLOW.value),
-            interval=lambda instruction: Mux(instruction.opcode == Opcode.TENSOR_TENSOR_SCAN, INTERVAL, 1),
+            interval=self._interval,
         )
         self.seen = Seen()
+
+    @staticmethod
+    def _interval(instruction):
+        cycles = 1
+        for opcode, interval in INTERVALS.items():
+            cycles = Mux(instruction.opcode == Opcode(opcode.value), interval, cycles)
+        return cycles
 
     def run(self):
         return simulate(self.dut, self._bench)
@@ -127,7 +141,7 @@ class Bench:
         held = {}
         lanes = []
         cycle = idle = 0
-        while idle < 12:
+        while idle < 12 + max(INTERVALS.values()):
             sent = len(seen.taken)
             ctx.set(dut.instructions.valid, sent < len(self.words))
             ctx.set(Value.cast(dut.instructions.payload), self.words[min(sent, len(self.words) - 1)])
@@ -142,7 +156,8 @@ class Bench:
             self._write(ctx, held, cycle)
             if ctx.get(dut.retired):
                 seen.retired.append(cycle)
-            seen.busy += ctx.get(dut.busy)
+            seen.busy.append(ctx.get(dut.busy))
+            seen.active.append(ctx.get(dut.active))
             waits = len(seen.taken) < len(self.words) and not ctx.get(dut.error.valid)
             idle = 0 if ctx.get(dut.busy) or waits else idle + 1
             assert cycle < self.PATIENCE, "the front end does not finish"
@@ -178,6 +193,7 @@ class Bench:
         if not ctx.get(dut.lanes_valid):
             return
         self.seen.steps.append(cycle)
+        self.seen.lanes.append(ctx.get(Value.cast(dut.lanes_step)))
         names = ("phase", "opcode", "number", "position", "writes", "a_dtype", "b_dtype", "dst_dtype")
         step = {name: ctx.get(Value.cast(getattr(dut.lanes_step, name))) for name in names}
         slow = step["opcode"] == SLOW
@@ -230,7 +246,7 @@ def program(rng, config, count):
         turns = rng.random() < 0.3
         direction ^= turns
         windows = {"source": HALVES[direction], "result": HALVES[1 - direction]}
-        values = legal_fields(rng, config, OPCODES, elements=4, windows=windows)
+        values = legal_fields(rng, config, OPCODES - {LONGEST}, elements=4, windows=windows)
         instructions.append(values | {"overlap": 0 if turns else int(rng.random() < 0.7)})
     return instructions
 
@@ -248,6 +264,15 @@ def assert_runs(config, instructions, rng, legal=None, **options):
     return seen
 
 
+def assert_busy(seen):
+    """It is busy as long as an instruction waits or has not been retired, active with it, and neither is for ever."""
+    cycles = np.arange(len(seen.busy))
+    taken, retired = (np.searchsorted(events, cycles) for events in (seen.taken, seen.retired))
+    assert seen.busy == ((cycles <= seen.taken[-1]) | (taken > retired)).astype(int).tolist()
+    assert all(active >= busy for active, busy in zip(seen.active, seen.busy, strict=True))
+    assert not seen.active[-1]
+
+
 def assert_program_runs(config, instructions, rng, **options):
     """Run legal instructions, and compare memory and the number of everything; return what was seen."""
     seen = assert_runs(config, instructions, rng, **options)
@@ -260,7 +285,11 @@ def assert_program_runs(config, instructions, rng, **options):
         assert retired == seen.writes[last] + 1
     assert seen.counters["instructions"] == len(instructions)
     assert seen.counters["elements"] == sum(step.phase == Phase.ELEMENT for each in steps for step in each)
-    assert seen.counters["busy"] == seen.busy
+    assert seen.counters["busy"] == sum(seen.busy)
+    assert_busy(seen)
+    of_steps = [values for values, each in zip(instructions, steps, strict=True) for _ in each]
+    for values, step, got in zip(of_steps, (step for each in steps for step in each), seen.lanes, strict=True):
+        assert_passed_on(values, step, numbers(Step.as_shape(), got))
     assert seen.error == (0, 0, 0)
     return seen
 
@@ -287,7 +316,7 @@ def test_latency_is_that_of_the_units(rng):
     assert seen.writes == [cycle + 5 + timing.STORE_LATENCY[0] for cycle in seen.steps]
 
 
-@pytest.mark.parametrize("latency", [1, 2, 12])
+@pytest.mark.parametrize("latency", [1, 2, 3, 12])
 def test_instructions_that_overlap_leave_no_bubble(latency, rng):
     seen = assert_program_runs(TINY, [copy(n) for n in (5, 4, 30, 6, 4)], rng, latency=latency)
     assert set(np.diff(seen.steps)) == set(np.diff(seen.writes)) == {1}
@@ -310,11 +339,12 @@ def test_two_sources_cost_two_cycles_from_one_memory(a, b, apart, rng):
 
 
 def test_an_interval_is_kept(rng):
-    values = copy(12, isa.Opcode.TENSOR_TENSOR_SCAN, b_address=512)
-    seen = assert_program_runs(TINY, [values], rng)
-    assert set(np.diff(seen.steps)) == {INTERVAL}
-    seen = assert_program_runs(TINY, [values], rng, stall=0.3)
-    assert min(np.diff(seen.steps)) == INTERVAL
+    for opcode, interval in INTERVALS.items():
+        values = copy(12, opcode, b_address=512)
+        seen = assert_program_runs(TINY, [values], rng)
+        assert set(np.diff(seen.steps)) == {interval}
+        seen = assert_program_runs(TINY, [values], rng, stall=0.3)
+        assert min(np.diff(seen.steps)) == interval
 
 
 def test_an_illegal_instruction_is_a_clean_stop(rng):
