@@ -11,7 +11,7 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.spec.formats import FP32, Format
 
-__all__ = ["bits_apart", "lone_bits", "lone_factors", "lone_fraction_bits", "lone_macs", "lone_products"]
+__all__ = ["bits_apart", "lone_bits", "lone_factors", "lone_fraction_bits", "lone_macs", "lone_powers", "lone_products"]
 
 ONE = 0x3F80_0000
 
@@ -114,6 +114,24 @@ def _exact_products() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     a, b, c = (np.concatenate(column).astype(np.uint32) for column in zip(*products, strict=True))
     b_sign, c_sign = np.array([[0, 0, 1, 1], [0, 1, 0, 1]], np.uint32)[:, :, np.newaxis] << 31
     return np.tile(a, 4), (b_sign | b).ravel(), (c_sign | c).ravel()
+
+
+def lone_powers() -> tuple[np.ndarray, np.ndarray]:
+    """Return pairs (base, exponent) of FP32 patterns of which one bit decides.
+
+    Negative bases, to powers that are integers but for one bit of their fraction, in each place and of each size. And
+    words that differ in one bit from a zero, a one or an infinity, to powers of both kinds, or as such.
+    """
+    fields, bits = np.meshgrid(np.arange(126, 153), np.arange(23))
+    digits = (fields << 23 | 1 << bits).ravel()
+    special = np.array([0, ONE, FP32.infinity])
+    beside = np.concatenate([special, np.bitwise_xor.outer(special, 1 << np.arange(31)).ravel()])
+    powers = np.array([0, ONE, 0x40000000, 0x3FC00000, 0x40400000, FP32.infinity])
+    pairs = [np.meshgrid([0xC0000000, 0xBFC00000], digits), np.meshgrid(beside, powers), np.meshgrid(powers, beside)]
+    a, b = (np.concatenate([grid.ravel() for grid in side]) for side in zip(*pairs, strict=True))
+    signs = np.array([[0, 0], [0, 1], [1, 0], [1, 1]]) << 31
+    a, b = (np.bitwise_xor.outer(sign, words).ravel() for sign, words in zip(signs.T, (a, b), strict=True))
+    return a.astype(np.uint32), b.astype(np.uint32)
 
 
 @cache

@@ -16,7 +16,7 @@ from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.spec.power import LOGARITHM
 from neuroncore_rtl.tb.harness.player import PlayedUnit
 from neuroncore_rtl.tb.stimulus.alu_cases import divide_cases, power_cases, remainder_cases, special_pairs
-from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits
+from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits, lone_powers
 from tests.hdl.arith.units import play
 from tests.hdl.simulation import drive, simulated
 from tests.oracles.known import ARITHMETIC, assert_known
@@ -86,6 +86,13 @@ def test_quotients_and_remainders_in_turn(rng):
     expected = np.choose(2 * remainder + floored, [on_words(function, a, b) for function in golden])
     found = play_pairs(Fp32Divider(), a, b, "verilator", remainder=remainder, floored=floored)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_one_bit_decides_a_power():
+    """Of a NaN, of a one, of whether an exponent is an integer, and odd."""
+    a, b = lone_powers()
+    assert len(a) > 5_000
+    np.testing.assert_array_equal(play_pairs(Fp32Power(), a, b, "verilator"), on_words(arith.power_fp32, a, b))
 
 
 def test_divider_that_forgets_the_remainder_is_seen(rng, monkeypatch):
