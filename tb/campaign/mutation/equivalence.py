@@ -3,7 +3,7 @@
 Sound and mutant stand side by side, with the same inputs. Asked in this order is:
 
 - *step*: with the same state in every register and memory, is any output or any next state another, or what a memory
-  is asked for or given? If not, none ever is.
+  is asked for or given? If not, none ever is. Bits of registers on which nothing depends are no state.
 - *bounded*: is any output another in the first cycles from the initial state? If so, the mutant differs.
 - *induction*: is any output another in a cycle behind so many in which none was, whatever the state? If not, none is.
 
@@ -54,6 +54,9 @@ design -stash {{name}}
 """Registers and memories become outputs and inputs of a side, which are called as their cells are: a register's wires
 may be called otherwise in a mutant. A register's initial value would still hold for what is an input then. One that a
 mutant does not use any more stays, so that both sides have the same ports."""
+
+_LIVE = _STEP.replace("script ", "setattr -set keep 1 t:opened*\nsplitcells t:$dff\nopt_clean -purge\nscript ", 1)
+"""The same without the bits of registers that nothing depends on."""
 
 _RUN = f"""
 design -reset
@@ -136,6 +139,7 @@ def prove(
         with ThreadPoolExecutor(workers) as pool:
             yosys("".join(_script(mutant, "step", top) for mutant in some), folder)
             equal = set(itertools.compress(some, pool.map(lambda mutant: _is_step(mutant, folder), some)))
+            equal |= {mutant for mutant in some if mutant not in equal and _is_live_step(mutant, folder, top)}
             others = [mutant for mutant in some if mutant not in equal]
             if others and cycles:
                 yosys("".join(_script(mutant, "run", top) for mutant in others), folder)
@@ -146,7 +150,7 @@ def prove(
 def _registers(text: str) -> str:
     """Return a script that makes each register of RTLIL an instance of a module of its width."""
     script = ""
-    for width in sorted({int(width) for width in re.findall(r"parameter \\WIDTH (\d+)\n", text)}):
+    for width in range(1, 1 + max(map(int, re.findall(r"parameter \\WIDTH (\d+)\n", text)), default=0)):
         module = f"opened_register{width}"
         ports = f"wire input 1 \\CLK\n wire width {width} input 2 \\D\n wire width {width} output 3 \\Q"
         il = f"attribute \\blackbox 1\nmodule \\{module}\n {ports}\nend\n"
@@ -155,8 +159,8 @@ def _registers(text: str) -> str:
 
 
 def _script(mutant: Mutant, kind: str, top: str) -> str:
-    side = {"step": _STEP, "run": _RUN}[kind]
-    command = mutant.command.replace(" -cell $", f" -cell {_NAMED}$") if kind == "step" else mutant.command
+    side = {"step": _STEP, "live": _LIVE, "run": _RUN}[kind]
+    command = mutant.command.replace(" -cell $", f" -cell {_NAMED}$") if kind != "run" else mutant.command
     sides = [("sound", ""), ("changed", f"mutate {command}")]
     text = "".join(side.format(change=change, name=name, top=top) for name, change in sides)
     return text + _BOTH.format(file=f"{kind}{mutant.number}.smt2")
@@ -164,6 +168,15 @@ def _script(mutant: Mutant, kind: str, top: str) -> str:
 
 def _is_step(mutant: Mutant, folder: Path) -> bool:
     return _holds(folder, f"step{mutant.number}.smt2", "-t", "1") is True
+
+
+def _is_live_step(mutant: Mutant, folder: Path, top: str) -> bool:
+    """Return whether it is a step of what outputs depend on; that must be the same bits of the same registers."""
+    try:
+        yosys(_script(mutant, "live", top), folder)
+    except RuntimeError:
+        return False
+    return _holds(folder, f"live{mutant.number}.smt2", "-t", "1") is True
 
 
 def _ask(mutant: Mutant, cycles: int, folder: Path) -> Proof:

@@ -1,6 +1,6 @@
 """A unit that is small enough for all there is to know of its mutants: what it does with each of 256 inputs."""
 
-from amaranth import Module, Mux
+from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -19,6 +19,20 @@ class Clamp(wiring.Component):
         m = Module()
         m.d.comb += self.large.eq(self.o == 200)
         m.d.sync += self.o.eq(Mux(self.i > 200, 200, self.i & Mux(self.i[7], 0xFE, 0xFF)))
+        return m
+
+
+class Unread(wiring.Component):
+    """A register of which the upper half is not read."""
+
+    i: In(8)
+    o: Out(4)
+
+    def elaborate(self, platform):
+        m = Module()
+        kept = Signal(8)
+        m.d.sync += kept.eq(self.i)
+        m.d.comb += self.o.eq(kept[:4])
         return m
 
 

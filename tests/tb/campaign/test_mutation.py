@@ -3,6 +3,7 @@
 """Mutants: the stand-in for Amaranth's simulator, and verdicts and proofs of a unit of which everything is known."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from neuroncore_rtl.tb.campaign.mutation.units import UNITS
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.cli.registry import MUTATED
 from neuroncore_rtl.tb.sim.settings import UsageError
-from tests.tb.campaign.clamp import Clamp, Two
+from tests.tb.campaign.clamp import Clamp, Two, Unread
 
 COUNT, SEED = 60, 3
 
@@ -142,6 +143,14 @@ def test_proved_equal_is_what_no_input_tells_apart(built):
         mutant.number: not any(differs[mutant.number]) for mutant in some
     }
     assert set(proofs.values()) >= {Finding.STEP, Finding.DIFFERS} and Finding.BOUNDED not in proofs.values()
+
+
+def test_bits_of_a_register_that_nothing_reads_are_no_state(tmp_path):
+    mutants = mutants_of(rtlil_of(Unread()), 30, SEED, tmp_path)
+    changed = {mutant: int(re.search(r" D\[(\d+)\]", mutant.where)[1]) for mutant in mutants if " D[" in mutant.where}
+    assert {place < 4 for place in changed.values()} == {False, True}
+    for mutant, proof in prove(list(changed), 4, tmp_path, 2):
+        assert (proof.finding == Finding.STEP) == (changed[mutant] >= 4), mutant
 
 
 def test_what_means_nothing_is_not_looked_at(tmp_path):
