@@ -11,7 +11,7 @@ __all__ = ["ENGINES"]
 
 def _sequencer():
     tests = of_tests("elementwise.test_sequencer")
-    return tests.Front(tests.CONFIGS["4x4"])
+    return tests.Front(tests.WIDE)
 
 
 def _frontend():

@@ -16,6 +16,7 @@ from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction, O
 from neuroncore_rtl.hdl.elementwise.issue import Issue
 from neuroncore_rtl.hdl.elementwise.sequencer import Sequencer
 from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.elementwise import Elementwise
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
@@ -23,6 +24,9 @@ from tests.hdl.simulation import drive, simulate, simulated
 from tests.hdl.streams import play
 
 SEED = 2011
+
+WIDE = Config(rows=32, columns=4)
+"""With as long a block to transpose as there is."""
 
 
 def slow(instruction):
@@ -102,10 +106,14 @@ def in_all_dimensions(rng, config):
             return values
 
 
-@pytest.mark.parametrize("shape", ["4x4", "6x4"])
+@pytest.mark.parametrize("shape", ["32x4", "6x4"])
 def test_steps_are_those_of_the_definition(shape, rng):
-    config = CONFIGS[shape]
-    instructions = [legal_fields(rng, config, {opcode}, elements=5) for opcode in OPCODES for _ in range(3)]
+    config = {"32x4": WIDE, "6x4": CONFIGS["6x4"]}[shape]
+    few = 2 if config is WIDE else 5
+    elements = dict.fromkeys(OPCODES, 5) | {isa.Opcode.TRANSPOSE: few}
+    instructions = [
+        legal_fields(rng, config, {opcode}, elements=most) for opcode, most in elements.items() for _ in range(3)
+    ]
     instructions += [in_all_dimensions(rng, config) for _ in range(6)]
     rng.shuffle(instructions)
     issues, _ = issues_of(config, instructions, stall=0.4)
@@ -114,7 +122,7 @@ def test_steps_are_those_of_the_definition(shape, rng):
 
 def test_a_reset_forgets_that_an_instruction_was_slow():
     """The first one behind it drains nothing, the one behind a slow one does."""
-    config, reset = CONFIGS["4x4"], Signal()
+    config, reset = WIDE, Signal()
     dut = Front(config)
     slow_one, other = (Elementwise.pack(copy(1, opcode)) for opcode in (isa.Opcode.RECIPROCAL, isa.Opcode.TENSOR_COPY))
 
@@ -141,13 +149,13 @@ def test_a_reset_forgets_that_an_instruction_was_slow():
 
 
 def test_steps_of_instructions_follow_each_other_without_a_bubble():
-    _, cycles = issues_of(CONFIGS["4x4"], [copy(count) for count in (4, 7, 4, 5)])
+    _, cycles = issues_of(WIDE, [copy(count) for count in (4, 7, 4, 5)])
     first = Checker.LATENCY + Sequencer.LATENCY
     assert cycles == list(range(first, first + 20))
 
 
 def test_short_instructions_take_the_interval_of_the_checker():
-    _, cycles = issues_of(CONFIGS["4x4"], [copy(1)] * 5)
+    _, cycles = issues_of(WIDE, [copy(1)] * 5)
     assert np.diff(cycles).tolist() == [Checker.INTERVAL] * 4
 
 
@@ -185,7 +193,7 @@ async def test_walks_are_affine(ctx, generator, rng):
 )
 def test_a_broken_step_is_noticed(opcode, changed, rng):
     """The comparison above fails for a sequencer that takes a wrong turn."""
-    config = CONFIGS["4x4"]
+    config = WIDE
     instructions = [legal_fields(rng, config, {opcode}, elements=5) for _ in range(6)]
     issues, _ = issues_of(config, instructions)
     assert_steps(config, instructions, issues)
