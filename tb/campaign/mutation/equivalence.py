@@ -29,8 +29,8 @@ PROVED, OPENED = "proved.il", "opened.il"
 _NAMED = "named"
 """In front of names of cells that Yosys made."""
 
-_REGISTERS = "registers.ys"
-"""The file of a script that makes registers instances of modules."""
+_REGISTERS, _SPLIT = "registers.ys", "split.ys"
+"""The files of scripts that make registers instances of modules, the second of parts of registers, too."""
 
 _STEP = f"""
 design -reset
@@ -55,7 +55,10 @@ design -stash {{name}}
 may be called otherwise in a mutant. A register's initial value would still hold for what is an input then. One that a
 mutant does not use any more stays, so that both sides have the same ports."""
 
-_LIVE = _STEP.replace("script ", "setattr -set keep 1 t:opened*\nsplitcells t:$dff\nopt_clean -purge\nscript ", 1)
+_LIVE = _STEP.replace(
+    f"script {_REGISTERS}",
+    f"setattr -set keep 1 t:opened*\nsplitcells t:$dff\nopt_clean -purge\nscript {_SPLIT}",
+)
 """The same without the bits of registers that nothing depends on."""
 
 _RUN = f"""
@@ -134,6 +137,7 @@ def prove(
     text = re.sub(r"^(  cell \S+ )\$", rf"\1\\{_NAMED}$", without_memories(text), flags=re.MULTILINE)
     (folder / OPENED).write_text(text)
     (folder / _REGISTERS).write_text(_registers(text))
+    (folder / _SPLIT).write_text(_registers(text, range(1, 65)))
     for start in range(0, len(mutants), 8):
         some = mutants[start : start + 8]
         with ThreadPoolExecutor(workers) as pool:
@@ -147,10 +151,10 @@ def prove(
         yield from ((mutant, asked.get(mutant, Proof(Finding.STEP))) for mutant in some)
 
 
-def _registers(text: str) -> str:
-    """Return a script that makes each register of RTLIL an instance of a module of its width."""
+def _registers(text: str, split: Sequence[int] = ()) -> str:
+    """Return a script that makes each register of RTLIL an instance of a module of its width, or of one of others."""
     script = ""
-    for width in range(1, 1 + max(map(int, re.findall(r"parameter \\WIDTH (\d+)\n", text)), default=0)):
+    for width in sorted({*split, *map(int, re.findall(r"parameter \\WIDTH (\d+)\n", text))}):
         module = f"opened_register{width}"
         ports = f"wire input 1 \\CLK\n wire width {width} input 2 \\D\n wire width {width} output 3 \\Q"
         il = f"attribute \\blackbox 1\nmodule \\{module}\n {ports}\nend\n"
