@@ -22,6 +22,7 @@ from neuroncore_rtl.spec.isa.fields import pack, unpack, width_of
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, Writer, garbled
 from neuroncore_rtl.tb.stimulus.nops import NopProgram
+from neuroncore_rtl.tb.stimulus.tensor_turns import CLOSE, TURNS
 from neuroncore_rtl.tb.stimulus.tensor_windows import random_columns, random_rows
 
 __all__ = ["CoreChoices", "CoreProgram", "CoreWriter", "execute_in_order", "garbled_image", "random_core_program"]
@@ -155,13 +156,17 @@ class CoreWriter:
         own = choices.elementwise_choices
         self.elementwise = Writer(rng, config, own, self.memories, self.program.append)
         self.loaded: isa.LoadStationary | None = None
+        self.turns: list[bool | None] = []
+        """Whether the next instructions of the tensor engine are loads; None for any."""
 
     def add(self) -> None:
         """Add an instruction."""
         c = self.choices
         kind = self.rng.random() * (c.tensor + c.elementwise + c.copies)
-        if kind < c.tensor:
-            self._add_tensor()
+        if not self.turns and kind < c.tensor:
+            self.turns = list(TURNS[self.rng.integers(len(TURNS))]) if self.rng.random() < CLOSE else [None]
+        if self.turns:
+            self._add_tensor(self.turns.pop(0))
         elif kind < c.tensor + c.elementwise:
             self.elementwise.add()
         else:
@@ -181,8 +186,8 @@ class CoreWriter:
         contents.append((self.hbm, stimulus.ordinary_codes(rng, FP32, self.hbm.size // 4).view(np.uint8)))
         return CoreProgram(self.program, contents, results)
 
-    def _add_tensor(self) -> None:
-        """Add a LoadStationary or a MultiplyMoving."""
+    def _add_tensor(self, loads: bool | None = None) -> None:
+        """Add a LoadStationary or a MultiplyMoving, as is said or at random."""
         rng, config = self.rng, self.config
         fmt = config.matmul_formats[rng.integers(len(config.matmul_formats))]
         common = {
@@ -190,7 +195,9 @@ class CoreWriter:
             "half": int(rng.integers(2)) * (fmt is FP32),
             **random_rows(rng, config),
         }
-        if self.loaded is None or rng.random() < 0.4:
+        if loads is None:
+            loads = rng.random() < 0.4
+        if self.loaded is None or loads:
             common |= random_columns(rng, config)
             address = self._sbuf_address(fmt, -(-common["m"] // LOAD_COLUMNS) * LOAD_COLUMNS, 1, LOAD_COLUMNS)
             instruction = self.loaded = isa.LoadStationary(**common, address=address)

@@ -14,6 +14,7 @@ from neuroncore_rtl.spec.formats import FP32, INT8, Format
 from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.harness.tensor import Drain, Step, TensorProgram
 from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.stimulus.tensor_turns import CLOSE, TURNS
 from neuroncore_rtl.tb.stimulus.tensor_windows import random_columns, random_rows
 
 __all__ = ["random_program", "replayed"]
@@ -41,8 +42,11 @@ def random_program(
     """
     words = config.psum_words
     writer = _Writer(rng, config, words if longest is None else min(words, longest))
+    turns: list[bool] = []
     for _ in range(instructions):
-        if writer.loaded is None or rng.random() < 0.35:
+        if not turns:
+            turns = list(TURNS[rng.integers(len(TURNS))]) if rng.random() < CLOSE else [rng.random() < 0.35]
+        if turns.pop(0) or writer.loaded is None:
             writer.load()
         else:
             writer.multiply()
