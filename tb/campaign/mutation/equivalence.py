@@ -13,7 +13,7 @@ A mutant that passes the second and fails the third is equal for so many cycles;
 import enum
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,11 +61,15 @@ _LIVE = _STEP.replace(
 )
 """The same without the bits of registers that nothing depends on."""
 
-_RUN = f"""
+WATCHED = "watched.il"
+"""The file of the prepared netlist with what its inputs have to keep to, if they have."""
+
+_RUN = """
 design -reset
-read_rtlil {PROVED}
-hierarchy -top {{top}}
-{{change}}
+read_rtlil {file}
+hierarchy -top {top}
+{change}
+proc
 flatten
 memory_nordff
 memory_map
@@ -88,6 +92,9 @@ opt_clean
 dffunmap
 write_smt2 {file}
 """
+
+_OTHER_PORTS = "No matching port in"
+"""What Yosys says where the sides differ in their ports."""
 
 _TIMEOUT = 300.0
 """Seconds of each question."""
@@ -117,7 +124,12 @@ class Proof:
 
 
 def prove(
-    mutants: Sequence[Mutant], cycles: int, folder: Path, workers: int = 1, part: str = ""
+    mutants: Sequence[Mutant],
+    cycles: int,
+    folder: Path,
+    workers: int = 1,
+    part: str = "",
+    watch: Callable[[str], str] = str,
 ) -> Iterator[tuple[Mutant, Proof]]:
     """Return what is found of each mutant, as it comes.
 
@@ -126,6 +138,7 @@ def prove(
         folder: as of `netlist.mutants_of`.
         workers: solvers at once.
         part: the submodule that they are of, whose inputs are then free, if they are not of all of the component.
+        watch: puts into the netlist what its inputs have to keep to, of which no step knows.
 
     Raises:
         RuntimeError: a tool fails.
@@ -133,6 +146,7 @@ def prove(
     text = as_seen((folder / PREPARED).read_text())
     top = f"top.unit.{part}" if part else "top"
     (folder / PROVED).write_text(text)
+    (folder / WATCHED).write_text(watch(text))
     # Only ports of cells with a name of their own become outputs and inputs.
     text = re.sub(r"^(  cell \S+ )\$", rf"\1\\{_NAMED}$", without_memories(text), flags=re.MULTILINE)
     (folder / OPENED).write_text(text)
@@ -165,8 +179,8 @@ def _registers(text: str, split: Sequence[int] = ()) -> str:
 def _script(mutant: Mutant, kind: str, top: str) -> str:
     side = {"step": _STEP, "live": _LIVE, "run": _RUN}[kind]
     command = mutant.command.replace(" -cell $", f" -cell {_NAMED}$") if kind != "run" else mutant.command
-    sides = [("sound", ""), ("changed", f"mutate {command}")]
-    text = "".join(side.format(change=change, name=name, top=top) for name, change in sides)
+    sides = [("sound", "", WATCHED), ("changed", f"mutate {command}", PROVED)]
+    text = "".join(side.format(change=change, name=name, top=top, file=file) for name, change, file in sides)
     return text + _BOTH.format(file=f"{kind}{mutant.number}.smt2")
 
 

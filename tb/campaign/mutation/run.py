@@ -9,11 +9,13 @@ import sys
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.tb.campaign.mutation.children import Child
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Proof, prove
+from neuroncore_rtl.tb.campaign.mutation.legal import watched
 from neuroncore_rtl.tb.campaign.mutation.library import compile_library
 from neuroncore_rtl.tb.campaign.mutation.netlist import Mutant, mutants_of, ports_of, rtlil_of
 from neuroncore_rtl.tb.campaign.mutation.session import Request
@@ -124,9 +126,9 @@ def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str]
                   if not child.passed}  # fmt: skip
         survivors = [mutant for number, mutant in mutants.items() if number not in caught]
         with progress(f"{name}: {len(survivors)} proofs"):
-            proofs = {
-                mutant.number: proof for mutant, proof in prove(survivors, unit.cycles, folder, workers, unit.part)
-            }
+            watch = partial(watched, component=component, legal=unit.legal) if unit.legal else str
+            asked = prove(survivors, unit.cycles, folder, workers, unit.part, watch)
+            proofs = {mutant.number: proof for mutant, proof in asked}
     finally:
         shutil.rmtree(folder)
     return Outcome(name, count, seed, mutants, tests, caught, proofs, time.monotonic() - started)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 
+from amaranth.hdl import Module, Value
 from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT
@@ -29,6 +30,7 @@ class Unit:
         means: called with a module and the component, says what proofs of all of it are about: it may assume something
             of inputs (`Assume`) there, and returns of outputs that do not always mean anything, by name, what is looked
             at in their place.
+        legal: says in proofs what the component may be given, as of `legal.watched`; anything unless there is such.
         module: its Verilog module in the harness in which its tests simulate it; empty if they simulate it by itself.
     """
 
@@ -40,6 +42,7 @@ class Unit:
     without: tuple[str, ...] = ()
     means: Means = lambda m, component: {}
     module: str = ""
+    legal: Callable[[Module, wiring.Component], Value] | None = None
 
 
 def files(*names: str) -> tuple[str, ...]:

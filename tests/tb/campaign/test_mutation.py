@@ -4,6 +4,8 @@
 
 import json
 import re
+from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from neuroncore_rtl.hdl.conversion import to_verilog
 from neuroncore_rtl.tb.campaign.mutation import command
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove
 from neuroncore_rtl.tb.campaign.mutation.harnessed import shell
+from neuroncore_rtl.tb.campaign.mutation.legal import watched
 from neuroncore_rtl.tb.campaign.mutation.library import compile_library
 from neuroncore_rtl.tb.campaign.mutation.netlist import mutants_of, ports_of, rtlil_of
 from neuroncore_rtl.tb.campaign.mutation.run import TestsFailed, mutate
@@ -37,11 +40,15 @@ def built(tmp_path_factory):
     return compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(Clamp()))], folder), mutants, folder
 
 
-def shown(library, mutant: int) -> np.ndarray:
-    """Return o and large for all inputs, up and down: int[512, 2]."""
+EVERY = (*range(256), *reversed(range(256)))
+"""All inputs, up and down."""
+
+
+def shown(library, mutant: int, inputs=EVERY) -> np.ndarray:
+    """Return o and large of some inputs: int[inputs, 2]."""
     model = library.model()
     model.set("mutant", mutant)
-    numbers = np.array([*range(256), *reversed(range(256)), 0], np.uint8)[:, None]
+    numbers = np.array([*inputs, 0], np.uint8)[:, None]
     return model.trace({"p0": numbers}, ["p1", "p2"])[1:].astype(int)
 
 
@@ -128,10 +135,10 @@ def test_proofs_of_a_part_are_about_that_part(tmp_path):
     assert 0 < found[1] < found[0] < 16
 
 
-def differences(library, mutants) -> dict[int, tuple[bool, bool]]:
+def differences(library, mutants, inputs=EVERY) -> dict[int, tuple[bool, bool]]:
     """Return of each mutant whether o and whether large is another for any input."""
-    sound = shown(library, 0)
-    return {mutant.number: tuple((shown(library, mutant.number) != sound).any(axis=0)) for mutant in mutants}
+    sound = shown(library, 0, inputs)
+    return {mutant.number: tuple((shown(library, mutant.number, inputs) != sound).any(axis=0)) for mutant in mutants}
 
 
 def test_proved_equal_is_what_no_input_tells_apart(built):
@@ -170,6 +177,21 @@ def test_what_means_nothing_is_not_looked_at(tmp_path):
     assert len(some) == 8
     proofs = {mutant.number: proof.finding.equal for mutant, proof in prove(some, 4, tmp_path, 2)}
     assert proofs == {mutant.number: not differs[mutant.number] for mutant in some}
+
+
+def test_proofs_ask_for_no_more_than_is_legal(built):
+    """What differs for numbers above 127 alone is equal where there are none, though in no step by itself."""
+    library, mutants, folder = built
+    few = [*range(128), *reversed(range(128))]
+    differs, rare = differences(library, mutants), differences(library, mutants, few)
+    some = [mutant for mutant in mutants if any(differs[mutant.number]) and not any(rare[mutant.number])][:2]
+    some += [mutant for mutant in mutants if any(rare[mutant.number])][:1]
+    watch = partial(watched, component=Clamp(), legal=lambda m, unit: unit.i < 128)
+    proofs = {mutant.number: proof.finding for mutant, proof in prove(some, 4, folder, 2, watch=watch)}
+    assert {number: finding.equal for number, finding in proofs.items()} == {
+        mutant.number: not any(rare[mutant.number]) for mutant in some
+    }
+    assert Counter(proofs.values()) == {Finding.INDUCTION: 2, Finding.DIFFERS: 1}
 
 
 @pytest.mark.slow
