@@ -100,6 +100,7 @@ class QueueModel:
         self.cleared = False
         self.own = deque()  # updates of the next record, if it is a NOP that waits for nothing
         self.kept = False  # one of them was on offer and was not taken
+        self.turn = 0  # the lane whose update is made if both have one
         self.rung = 0
         self.counters = dict.fromkeys(isa.QUEUE_COUNTERS, 0)
         self.body_bits = width_of(INSTRUCTIONS[engine].layout)
@@ -112,6 +113,11 @@ class QueueModel:
     def offer(self) -> tuple | None:
         """Return a NOP's update if it is on offer: it gives way to those of the lanes, unless it was there first."""
         return self.own[0] if self.own and (self.kept or not any(lane.offers for lane in self.lanes)) else None
+
+    @property
+    def chosen(self) -> int:
+        """The lane whose update is on offer, if the NOP's is not: the one whose turn it is, if it has any."""
+        return self.turn if self.lanes[self.turn].offers else (self.turn + 1) % len(self.lanes)
 
     def passes(self, updated) -> bool:
         """Return whether a NOP is passed in a cycle in which this update was taken, as of `step`."""
@@ -157,6 +163,9 @@ class QueueModel:
         taken; these lanes were told to have finished; the update of this lane, or the NOP's (`OWN`), was taken."""
         self.counters[self.state(values)] += 1
         clears = self.here and not self.cleared and holds(self.here[0], values) and self.flying < IN_FLIGHT and not halt
+        if self.offer() is None and any(lane.offers for lane in self.lanes):
+            # Behind an update it is the other lane's turn; one that is on offer stays.
+            self.turn = (self.chosen + (updated is not None)) % len(self.lanes)
         self.kept = self.offer() is not None and updated != OWN
         if updated == OWN:
             self.own.popleft()

@@ -52,13 +52,22 @@ def fetch(
         count = sum(map(len, wanted))
         valids = Cat(port.valid for port in dut.records)
         asks = [Cat(getattr(port, name) for port in dut.requests) for name in ("valid", "ready")]
+        bus = [dut.axi.ar.valid, dut.axi.ar.ready, dut.axi.r.valid & dut.axi.r.payload.last]
         cycle, delivered, last = 0, [], len(wanted) - 1
+        under_way = address_waits = came = 0
         while len(delivered) < count:
             assert cycle < 200 * count + 200
-            *_, record, valid, asking, ready = await ctx.tick().sample(dut.records[0].payload, valids, *asks)
-            if asking & ready:
+            *_, record, valid, asking, ready, address, goes, ends = await ctx.tick().sample(
+                dut.records[0].payload, valids, *asks, *bus
+            )
+            assert (address, bool(valid)) == (address_waits, came)
+            taken = asking and under_way < dut.OUTSTANDING and (goes or not address)
+            assert bool(ready) == bool(taken)
+            if taken:
                 last = next_turn(last, asking, len(wanted))
-                assert asking & ready == 1 << last
+                assert ready == 1 << last
+            address_waits, came = bool(taken) or (address and not goes), ends
+            under_way += bool(taken) - ends
             if valid:
                 assert valid & valid - 1 == 0
                 content = (record.as_bits() % (1 << RECORD_BITS)).to_bytes(RECORD_BYTES, "little")
@@ -92,18 +101,22 @@ def test_every_queue_gets_its_records_in_order(size, stall):
         assert [r for r, error in got if not error] == [MEMORY[a : a + RECORD_BYTES] for a in asked if a != wrong]
 
 
-def test_after_a_reset_it_is_as_new():
+@pytest.mark.parametrize(("size", "worn"), [(16, WORN), *((64, WORN + more) for more in range(6))])
+def test_after_a_reset_it_is_as_new(size, worn):
     wanted = addresses(6)
-    delivered = fetch(16, wanted, pause=0.4, worn=WORN, stall=0.4, latency=8)
+    delivered = fetch(size, wanted, pause=0.4, worn=worn, stall=0.4, latency=8)
     for queue, asked in enumerate(wanted):
         got = [(record, error) for _, number, record, error in delivered if number == queue]
         assert got == [(MEMORY[a : a + RECORD_BYTES], False) for a in asked]
 
 
-@pytest.mark.parametrize("where", range(RECORD_BYTES // 16))
-def test_an_error_in_any_beat_is_one_of_its_record_alone(where):
+@pytest.mark.parametrize(
+    ("size", "where", "response"),
+    [(16, where, 1 + where % 3) for where in range(8)] + [(64, where, 1 + bit) for where in (0, 1) for bit in range(3)],
+)
+def test_an_error_in_any_beat_is_one_of_its_record_alone(size, where, response):
     wanted = [[0, 128, 256], [], [], [], []]
-    delivered = fetch(16, wanted, errors={128 + 16 * where: 1 + where % 3})
+    delivered = fetch(size, wanted, errors={128 + size * where: response})
     assert [error for *_, error in delivered] == [False, True, False]
 
 
@@ -118,3 +131,21 @@ def test_records_follow_back_to_back(size):
     """A latency of 24 cycles does not show: as many records are on their way as it takes."""
     cycles = [cycle for cycle, *_ in fetch(size, addresses(8), latency=24)]
     assert cycles[-1] - cycles[0] == 39 * RECORD_BYTES // size
+
+
+@pytest.mark.parametrize("size", [16, 64])
+def test_as_many_records_are_under_way_as_there_may_be(size):
+    """The next is asked for when the first of them has come."""
+    cycles = [cycle for cycle, *_ in fetch(size, addresses(8), latency=400)]
+    first, second = cycles[: Fetcher.OUTSTANDING], cycles[Fetcher.OUTSTANDING : 2 * Fetcher.OUTSTANDING]
+    assert 400 < first[-1] < 600 and 800 < second[0] < second[-1] < 1000
+
+
+@pytest.mark.parametrize("size", [16, 64])
+def test_between_records_nothing_may_be_under_way(size):
+    wanted = addresses(4)
+    delivered = fetch(size, wanted, pause=0.98)
+    for queue, asked in enumerate(wanted):
+        assert [record for _, number, record, _ in delivered if number == queue] == [
+            MEMORY[address : address + RECORD_BYTES] for address in asked
+        ]

@@ -24,10 +24,22 @@ QUEUES = {
 }
 
 
+SEMAPHORES = (3, 85, 172, 240)
+"""Those that records wait for."""
+
+LEVELS = (0, 0x2ACD, 0xB553, 0xFFFF)
+"""What they have, and what is waited for."""
+
+
+def mark(serial):
+    """Return a value of an update that tells it from others, and has bits everywhere."""
+    return serial * 0x9E37 % (1 << 16)
+
+
 def random_item(rng, engine, address, serial):
     """Return a record with random waits and updates; serial numbers tell updates apart."""
-    waits = tuple((int(rng.integers(4)), int(rng.integers(4))) for _ in range(rng.integers(3)))
-    updates = tuple((UpdateOp(int(rng.integers(4))), int(rng.integers(256)), 2 * serial + n) for n in range(2))
+    waits = tuple((int(rng.choice(SEMAPHORES)), int(rng.choice(LEVELS))) for _ in range(rng.integers(3)))
+    updates = tuple((UpdateOp(int(rng.integers(4))), int(rng.integers(256)), mark(2 * serial + n)) for n in range(2))
     engine = Engine.QUEUE if rng.random() < 0.3 else engine
     return Item(int(engine), random_bits(rng, RECORD_BITS - HEADER_BITS), waits, updates, address)
 
@@ -36,7 +48,7 @@ def random_blocks(rng, engine, count):
     """Return blocks (address, count), and the records that lie there, by address."""
     blocks, memory = [], {}
     for _ in range(count):
-        place = int(rng.integers(1 << 40)) // RECORD_BYTES * RECORD_BYTES
+        place = int(rng.integers(1 << 40))  # a queue does not ask whether it is a multiple of RECORD_BYTES
         length = int(rng.choice((0, 1, 2, 3, 7, 12)))
         blocks.append((place, length))
         for n in range(length):
@@ -84,7 +96,7 @@ class Driver:
         ctx.set(dut.completions, sum(1 << n for n in finished))
         ctx.set(dut.update.ready, self.may("update"))
         if self.may("change"):
-            self.values[int(self.rng.integers(4))] = int(self.rng.integers(4))
+            self.values[int(self.rng.choice(SEMAPHORES))] = int(self.rng.choice(LEVELS))
         waits = ctx.get(dut.wait)
         on = [(wait.semaphore, wait.value) for wait in waits if wait.on]
         if self.model.here:
@@ -119,8 +131,8 @@ class Driver:
         if own or any(offers):
             payload = ctx.get(dut.update.payload)
             update = (UpdateOp(payload.op.value), payload.semaphore, payload.value)
-            assert own in (None, update)
-            chosen = OWN if own else offers.index(update)
+            chosen = OWN if own else model.chosen
+            assert update == (own or offers[chosen])
             assert self.offered in (None, update), "an update changed while it was on offer"
             self.offered = update
         for name in QUEUE_COUNTERS:
@@ -173,9 +185,9 @@ def test_after_a_reset_in_the_middle_of_work_it_is_as_new(kind, rng):
     dut, reset = Queue(*QUEUES[kind]), Signal()
 
     async def bench(ctx):
-        for _ in range(15):
+        for _ in range(25):
             blocks, memory = random_blocks(rng, QUEUES[kind][0], 3)
-            driver = Driver(rng, ctx, dut, QueueModel(*QUEUES[kind]), memory, PACES["random"])
+            driver = Driver(rng, ctx, dut, QueueModel(*QUEUES[kind]), memory, PACES["random"] | {"update": 0.25})
             driver.blocks.extend(blocks)
             for _ in range(int(rng.integers(10, 50))):
                 await driver.cycle()
@@ -184,6 +196,27 @@ def test_after_a_reset_in_the_middle_of_work_it_is_as_new(kind, rng):
             ctx.set(reset, 0)
             drive(ctx, dut.blocks, valid=0)
         await compare(ctx, dut, kind, "random", rng)
+
+    simulate(ResetInserter(reset)(dut), bench)
+
+
+def test_a_block_has_as_many_records_as_its_count_says(rng):
+    """Every bit of the count alone makes it longer than two records are."""
+    dut, reset = Queue(*QUEUES["tensor"]), Signal()
+
+    async def bench(ctx):
+        for bit in range(16):
+            place, cycles = int(rng.integers(1 << 40)), 700 if bit == 15 else 25
+            addresses = [(place + n * RECORD_BYTES) % (1 << 40) for n in range(cycles)]
+            memory = {at: Item(int(Engine.TENSOR), random_bits(rng, 500), address=at) for at in addresses}
+            driver = Driver(rng, ctx, dut, QueueModel(*QUEUES["tensor"]), memory, PACES["fast"])
+            driver.blocks.append((place, (1 << bit) + 2))
+            for _ in range(cycles):
+                await driver.cycle()
+            assert len(driver.issued) > min(1 << bit, cycles // 2 - 10)
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
 
     simulate(ResetInserter(reset)(dut), bench)
 

@@ -6,7 +6,7 @@ from amaranth import ResetInserter, Signal
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.spec.isa import RECORD_BITS, RECORD_BYTES, Cause, Engine, Rule, UpdateOp
-from tests.hdl.queue.test_queue import QUEUES, random_item
+from tests.hdl.queue.test_queue import QUEUES, mark, random_item
 from tests.hdl.simulation import drive, simulate
 
 SEED = 1984
@@ -18,12 +18,12 @@ KINDS = ("refused", "engine", "fetch", "other engine")
 
 def program(rng, kind):
     """Return the address of a block, its records, the place of one that fails, and what is to be said of it."""
-    first = int(rng.integers(1 << 40)) // RECORD_BYTES * RECORD_BYTES
+    first = int(rng.integers(1 << 40))
     items = [random_item(rng, Engine.TENSOR, (first + n * RECORD_BYTES) % (1 << 40), n) for n in range(RECORDS)]
     bad = int(rng.integers(3, RECORDS))
     item = items[bad]
     semaphore = int(rng.integers(256))
-    item.updates = ((UpdateOp.ADD, semaphore, 2 * bad), (UpdateOp.SET, 255 - semaphore, 2 * bad + 1))
+    item.updates = ((UpdateOp.ADD, semaphore, mark(2 * bad)), (UpdateOp.SET, 255 - semaphore, mark(2 * bad + 1)))
     cause, detail = Cause.SEMAPHORE, semaphore
     if kind == "engine":
         item.engine, cause, detail = int(Engine.TENSOR), Rule.SHAPE, int(rng.integers(1 << 32))
@@ -59,7 +59,7 @@ async def fail(ctx, dut, rng, kind):
         update = dut.update.payload
         taken = ctx.get(dut.update.valid & dut.update.ready)
         # Of those behind an error more are refused, which changes nothing.
-        refused = taken and kind == "refused" and (ctx.get(update.value) == 2 * bad or errors)
+        refused = taken and kind == "refused" and (ctx.get(update.value) == mark(2 * bad) or errors)
         ctx.set(dut.update_refused, bool(refused))
         if ctx.get(dut.request.valid & dut.request.ready):
             fetching.append(ctx.get(dut.request.payload))
