@@ -1,8 +1,12 @@
 """Registers of machine mode, as programs see them."""
 
-from itertools import islice
+from itertools import islice, pairwise
+
+import pytest
 
 from tests.hdl.controller.programs import run
+
+SEED = 1986
 
 ONES = 0xFFFF_FFFF
 EVERYTHING = ("mstatus", "misa", "mie", "mtvec", "mstatush", "mcountinhibit", "mhpmevent3", "0x33F", "mscratch", "mepc",
@@ -68,3 +72,42 @@ def test_cycles_and_time():
     )
     assert reads[1] - reads[0] == reads[3] - reads[2] == 2
     assert reads[4:] == [1, 9]
+
+
+def test_set_and_clear_of_random_words(rng):
+    """Every pair of bits is among them: of what is there, and of what is set or cleared."""
+    words = [int(word) for word in rng.integers(1 << 32, size=32)]
+    text = "".join(
+        f"li x1, {old}; csrrw x0, mscratch, x1; li x1, {new}; csrr{way} x2, mscratch, x1; csrrs x2, mscratch, x0\n"
+        for way in "sc"
+        for old, new in pairwise(words)
+    )
+    expected = [result for way in "sc" for old, new in pairwise(words)
+                for result in (old, old | new if way == "s" else old & ~new)]  # fmt: skip
+    assert values(text) == expected
+
+
+@pytest.mark.parametrize("counter", ["minstret", "mcycle"])
+def test_counts_of_64_bits(counter):
+    """What every bit of a count does, and a carry into every bit of its upper half."""
+    highs = [0, ONES, 0x5555_5555, 0xAAAA_AAAA, *((1 << bit) - 1 for bit in range(1, 32))]
+    text = ""
+    for high in highs:
+        for low in (0x5555_5555, 0xAAAA_AAAA, ONES - 1):
+            text += f"""
+                li x1, {high}; csrrw x0, {counter}h, x1; li x1, {low}; csrrw x0, {counter}, x1
+                nop; nop; nop; csrrs x2, {counter}h, x0; csrrs x3, {counter}, x0
+            """
+    reads = iter(values(text))
+    behind = {}
+    for high in highs:
+        for low in (0x5555_5555, 0xAAAA_AAAA, ONES - 1):
+            count = next(reads) << 32 | next(reads)
+            behind.setdefault(low, set()).add(count - (high << 32) - low & (1 << 64) - 1)
+    ((ahead,), *others) = behind.values()
+    assert others == [{ahead}] * 2 and 3 < ahead < 20
+
+
+def test_time_has_an_upper_half():
+    """Of which these programs see no more than 0."""
+    assert values("csrrs x2, timeh, x0") == [0]
