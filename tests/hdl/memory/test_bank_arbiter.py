@@ -1,0 +1,96 @@
+"""Who gets a bank: beside a model that asks all who want one to line up, cycle by cycle."""
+
+import pytest
+from amaranth import ResetInserter, Signal
+
+from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE, BankArbiter
+from tests.hdl.simulation import drive, simulate
+
+SEED = 2014
+
+ENGINES, LINES, BANKS = 3, 4, 4
+REQUESTERS = range(ENGINES + LINES)
+
+PHASES = (
+    *((0.2, 0.1, 0.0, 4), (0.5, 0.9, 0.1, 4), (0.9, 0.9, 0.0, 1), (0.9, 0.5, 0.5, 2)),
+    *((0.3, 0.95, 0.9, 3), (1.0, 1.0, 0.0, 1), (1.0, 1.0, 0.3, 2)),
+)
+"""How likely an engine asks for something new in a cycle, a line does, and what is granted cannot be taken; and how
+many banks they ask for."""
+
+
+class Model:
+    """What an arbiter answers, and for how long lines have waited. Arguments: early: as of the arbiter."""
+
+    def __init__(self, early):
+        self.early = early
+        self.waited = [0] * LINES
+
+    def answer(self, wishes, turn, held_up):
+        """Return grants, stalls and whether somebody urgent is served; wishes are the banks asked for, or None."""
+        urgent = [waited == LINE_PATIENCE for waited in self.waited]
+
+        def place(number):
+            line = number - ENGINES
+            return (1, number) if line < 0 else (0 if urgent[line] else 2, (line - turn) % LINES)
+
+        granted = set()
+        for bank in range(BANKS):
+            asking = sorted((number for number in REQUESTERS if wishes[number] == bank), key=place)
+            if asking and not (self.early and any(urgent) and asking[0] < ENGINES):
+                granted.add(asking[0])
+        stalled = {number for number in REQUESTERS if wishes[number] is not None} - (set() if held_up else granted)
+        served = any(urgent) if self.early else any(urgent[number - ENGINES] for number in granted if number >= ENGINES)
+        for line in range(LINES):
+            self.waited[line] = min(self.waited[line] + 1, LINE_PATIENCE) if ENGINES + line in stalled else 0
+        return granted, stalled, served
+
+
+def bits(numbers):
+    return sum(1 << number for number in numbers)
+
+
+async def step(ctx, arbiter, model, wishes, turn, held_up, rng):
+    """Go on by a cycle, comparing everything; return who is granted a bank, and who waits."""
+    ctx.set(arbiter.requests, bits(number for number in REQUESTERS if wishes[number] is not None))
+    for port, bank in zip(arbiter.banks, wishes, strict=True):
+        ctx.set(port, int(rng.integers(BANKS)) if bank is None else bank)
+    drive(ctx, arbiter, turn=turn, held_up=held_up)
+    granted, stalled, urgent = model.answer(wishes, turn, held_up)
+    seen = ctx.get(arbiter.grants), ctx.get(arbiter.stalls), ctx.get(arbiter.urgent)
+    assert seen == (bits(granted), bits(stalled), urgent), (wishes, turn, held_up)
+    await ctx.tick()
+    return granted, stalled
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_each_bank_goes_to_who_is_first(early, rng):
+    """Each asks until it is served, or now and then gives up for a cycle; a reset comes when all have lost patience."""
+    arbiter, reset = BankArbiter(ENGINES, LINES, BANKS, early), Signal()
+
+    async def bench(ctx):
+        model = Model(early)
+        seen = {"urgent": 0, "behind a line": 0}
+        for engines, lines, held, banks in PHASES:
+            wishes, resting = [None] * len(REQUESTERS), set()
+            for _ in range(200):
+                for number in set(REQUESTERS) - resting:
+                    if wishes[number] is None and rng.random() < (engines if number < ENGINES else lines):
+                        wishes[number] = int(rng.integers(banks))
+                turn, held_up = int(rng.integers(LINES)), bool(rng.random() < held)
+                seen["urgent"] += LINE_PATIENCE in model.waited
+                granted, stalled = await step(ctx, arbiter, model, wishes, turn, held_up, rng)
+                seen["behind a line"] += any(n < ENGINES for n in stalled) and any(n >= ENGINES for n in granted)
+                resting = {number for number in stalled if rng.random() < 0.03}
+                wishes = [wish if number in stalled - resting else None for number, wish in enumerate(wishes)]
+            for _ in range(LINE_PATIENCE + 1):
+                await step(ctx, arbiter, model, [0] * len(REQUESTERS), 0, True, rng)
+            assert model.waited == [LINE_PATIENCE] * LINES
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+            model = Model(early)
+        print(seen)
+        assert min(seen.values()) > 50
+
+    simulate(ResetInserter(reset)(arbiter), bench)
