@@ -39,8 +39,8 @@ class Outcome:
 class Pair(wiring.Component):
     """Both ends and their wires.
 
-    Ports: of each end its streams `i` and `o`, a port for each virtual channel, `dead` and `counters`; of each wire its
-    `disturbance`, wire n leads from end n to the other.
+    Ports: of each end its streams `i` and `o`, a port for each virtual channel, `tx`, `dead` and `counters`; of each
+    wire its `disturbance`, wire n leads from end n to the other.
     """
 
     def __init__(self, link_bytes: int = 8, latency: int = 2):
@@ -51,6 +51,7 @@ class Pair(wiring.Component):
             {
                 "i": In(flits).array(len(ENDS), VIRTUAL_CHANNELS),
                 "o": Out(flits).array(len(ENDS), VIRTUAL_CHANNELS),
+                "tx": Out(frame_layout(link_bytes)).array(len(ENDS)),
                 "disturbance": In(DISTURBANCE).array(len(ENDS)),
                 "dead": Out(1).array(len(ENDS)),
                 "counters": Out(LinkCounters).array(len(ENDS)),
@@ -63,7 +64,7 @@ class Pair(wiring.Component):
             m.submodules[f"end{n}"], m.submodules[f"wire{n}"] = end, wire
             m.d.comb += [wire.i.eq(end.tx), far.rx.eq(wire.o), far.rx_present.eq(wire.present)]
             m.d.comb += [wire.disturbance.eq(self.disturbance[n]), self.dead[n].eq(end.dead)]
-            m.d.comb += self.counters[n].eq(end.counters)
+            m.d.comb += [self.tx[n].eq(end.tx), self.counters[n].eq(end.counters)]
             for vc in range(VIRTUAL_CHANNELS):
                 wiring.connect(m, wiring.flipped(self.i[n][vc]), end.i[vc])
                 wiring.connect(m, end.o[vc], wiring.flipped(self.o[n][vc]))

@@ -74,11 +74,15 @@ def test_many_flits_wrap_every_number():
     assert delivered(link_bytes=1, flits=flits, seed=3, errors=0.05).counters[0]["replays"] > 32
 
 
-def test_idle_link_is_not_dead():
+@pytest.mark.parametrize("counts", [(0, 0), (0x55, 0xAA), (0xAA, 0x55)])
+def test_idle_link_is_not_dead(counts):
+    """Nor is it behind flits of any number."""
     cycles = LinkEnd.DEAD_CYCLES + 300
-    outcome = run_pair(link_bytes=1, latency=1, cycles=cycles)
+    outcome = run_pair(link_bytes=1, latency=2, flits={(end, 0): counts[end] for end in ENDS}, cycles=cycles)
     assert outcome.dead_at == [None, None]
-    assert outcome.counters[0] == dict.fromkeys(outcome.counters[0], 0) | {"idle": cycles}
+    for end in ENDS:
+        seen = {"flits": counts[end], "idle": cycles - counts[end]}
+        assert outcome.counters[end] == dict.fromkeys(outcome.counters[end], 0) | seen
 
 
 @pytest.mark.parametrize("busy", [False, True])

@@ -1,0 +1,129 @@
+"""A model of an end of a link: what it says and does in every cycle."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from neuroncore_rtl.hdl.link.end import LinkEnd, window
+from neuroncore_rtl.hdl.link.flit import RETRY_BITS
+from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
+
+__all__ = ["BAD", "EndModel", "Said"]
+
+BAD = "bad"
+"""A frame that comes with a wrong check."""
+
+NUMBERS = 1 << SEQUENCE_BITS
+
+
+@dataclass(frozen=True)
+class Said:
+    """A frame: its flit and virtual channel, None if it carries none; the other fields of a body."""
+
+    flit: tuple[int, int] | None = None
+    sequence: int = 0
+    answer: int = 0
+    expected: int = 0
+    retry: int = 0
+    credits: tuple[int, ...] = (0,) * VIRTUAL_CHANNELS
+
+
+@dataclass
+class EndModel:
+    """An end, whose `step` moves it on by a cycle. Arguments: latency: of the wire."""
+
+    latency: int
+    flits: list = field(default_factory=list)  # all that were taken, with their virtual channels
+    known: int = 0  # of them, those that the other end has
+    sequence: int = 0  # the next one that is said
+    answer: int = 0
+    last: int = 0  # virtual channel of the last one
+    free: list = field(default_factory=lambda: [None] * VIRTUAL_CHANNELS)
+    expected: int = 0
+    retry: int = 0
+    buffers: list = field(default_factory=lambda: [deque() for _ in range(VIRTUAL_CHANNELS)])
+    gone: list = field(default_factory=lambda: [0] * VIRTUAL_CHANNELS)
+    heard: object = None
+    quiet: int = 0
+    tx: Said = Said()
+    counters: dict = field(
+        default_factory=lambda: dict.fromkeys(("flits", "replays", "crc_errors", "discarded", "idle", "stalled"), 0)
+    )
+
+    def __post_init__(self):
+        self.window = window(self.latency)
+        self.free = [self.window] * VIRTUAL_CHANNELS
+        self.returned = [0] * VIRTUAL_CHANNELS  # what is known of the other's `gone`
+
+    @property
+    def dead(self) -> bool:
+        """Whether the wire has been silent, or nothing arrived, for long."""
+        return self.quiet >= LinkEnd.DEAD_CYCLES
+
+    def ready(self, valid) -> list[bool]:
+        """Return which virtual channels may give their flits; `valid`: which have one."""
+        room = len(self.flits) - self.known < self.window
+        may = [room and free > 0 for free in self.free]
+        other = 1 - self.last
+        wants = [valid[vc] and may[vc] for vc in range(VIRTUAL_CHANNELS)]
+        chosen = other if wants[other] else self.last
+        return [may[vc] and vc == chosen for vc in range(VIRTUAL_CHANNELS)]
+
+    def shown(self, vc: int) -> int | None:
+        """Return the flit on offer of a virtual channel."""
+        return self.buffers[vc][0] if self.buffers[vc] else None
+
+    def step(self, offered, taken, heard) -> None:
+        """Move on by a cycle.
+
+        Arguments:
+            offered: of each virtual channel the flit that the router offers, or None.
+            taken: whether it takes what is `shown`.
+            heard: the frame that comes over the wire, `BAD`, or None.
+        """
+        counters, frame = self.counters, self.heard if isinstance(self.heard, Said) else None
+        saying = self.flits[self.sequence] if self.sequence < len(self.flits) else None
+        following = Said(
+            saying, self.sequence % NUMBERS, self.answer, self.expected % NUMBERS, self.retry,
+            tuple(gone % NUMBERS for gone in self.gone),
+        )  # fmt: skip
+        counters["idle"] += saying is None
+        counters["crc_errors"] += self.heard == BAD
+        news = frame is not None and frame.expected != self.known % NUMBERS
+        owed = self.known < len(self.flits)
+        if not self.dead:
+            self.quiet = 0 if frame and (news or not owed) else self.quiet + 1
+
+        ready = self.ready([flit is not None for flit in offered])
+        accepted = [vc for vc, flit in enumerate(offered) if flit is not None and ready[vc]]
+        counters["stalled"] += not accepted and any(flit is not None for flit in offered)
+        for vc in range(VIRTUAL_CHANNELS):
+            if taken[vc] and self.buffers[vc]:
+                self.buffers[vc].popleft()
+                self.gone[vc] += 1
+        self.sequence += saying is not None
+        for vc in accepted:
+            self.flits.append((offered[vc], vc))
+            self.free[vc] -= 1
+            self.last = vc
+            counters["flits"] += 1
+        if frame:
+            self._hear(frame)
+        self.tx, self.heard = following, heard
+
+    def _hear(self, frame: Said) -> None:
+        self.known += (frame.expected - self.known) % NUMBERS
+        if frame.retry != self.answer:
+            self.sequence, self.answer = self.known, frame.retry
+            self.counters["replays"] += 1
+        for vc, gone in enumerate(frame.credits):
+            self.free[vc] += (gone - self.returned[vc]) % NUMBERS
+            self.returned[vc] = gone
+        counts = frame.answer == self.retry
+        if counts and frame.sequence != self.expected % NUMBERS:
+            self.retry = (self.retry + 1) % (1 << RETRY_BITS)
+        elif counts and frame.flit:
+            flit, vc = frame.flit
+            self.buffers[vc].append(flit)
+            self.expected += 1
+            return
+        self.counters["discarded"] += frame.flit is not None

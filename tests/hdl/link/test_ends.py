@@ -1,0 +1,116 @@
+"""Both ends of a link beside a model of each: every frame, every stream and every counter, in every cycle."""
+
+import random
+import zlib
+from collections import deque
+
+import pytest
+from amaranth import ResetInserter, Signal
+
+from neuroncore_rtl.hdl.link.flit import body_layout, flit_layout, frame_layout
+from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
+from tests.hdl.link.ends import BAD, EndModel, Said
+from tests.hdl.link.pair import ENDS, Pair
+from tests.hdl.simulation import simulate
+
+LATENCY, BYTES = 2, 1
+VCS = range(VIRTUAL_CHANNELS)
+BODY, FRAME = body_layout(BYTES), frame_layout(BYTES)
+
+PHASES = (
+    {"offer": 1, "drain": 1, "errors": 0},
+    {"offer": 0.3, "drain": 0.7, "errors": 0.05},
+    {"offer": 1, "drain": 0.3, "errors": 0.02},
+    {"offer": 0.7, "drain": 0.9, "errors": 0.3},
+    {"offer": 0, "drain": 1, "errors": 0.1},
+    {"offer": 1, "drain": 1, "errors": 0.05},
+)
+"""How likely a source has a flit in a cycle, a sink takes one, and something befalls a frame."""
+
+
+class Machine:
+    """Plays what is around the ends and moves their models on. Arguments: dice: of what happens."""
+
+    def __init__(self, ctx, pair, dice):
+        self.ctx, self.pair, self.dice = ctx, pair, dice
+        self.fresh()
+
+    def fresh(self):
+        """Begin again, with nothing under way."""
+        self.models = [EndModel(LATENCY) for _ in ENDS]
+        self.offered = [[None] * VIRTUAL_CHANNELS for _ in ENDS]
+        self.wires = [deque([None] * (LATENCY + 1)) for _ in ENDS]  # the last is the frame delivered before
+
+    async def cycle(self, offer, drain, errors):
+        """Let a cycle pass."""
+        ctx, pair, dice = self.ctx, self.pair, self.dice
+        taken, come = [[dice.random() < drain for _ in VCS] for _ in ENDS], []
+        for end in ENDS:
+            for vc in VCS:
+                if self.offered[end][vc] is None and dice.random() < offer:
+                    self.offered[end][vc] = dice.getrandbits(flit_layout(BYTES).size)
+                flit = self.offered[end][vc]
+                ctx.set(pair.i[end][vc].valid, flit is not None)
+                ctx.set(pair.i[end][vc].payload.as_value(), dice.getrandbits(8) if flit is None else flit)
+                ctx.set(pair.o[end][vc].ready, taken[end][vc])
+            come.append(self.disturb(end, dice.choice(("flip", "drop", "repeat")) if dice.random() < errors else None))
+        for end, model in enumerate(self.models):
+            self.compare(end, model)
+        await ctx.tick()
+        for end, model in enumerate(self.models):
+            ready = model.ready([flit is not None for flit in self.offered[end]])
+            self.wires[end].appendleft(model.tx)
+            self.wires[end].pop()
+            model.step(self.offered[end], taken[end], come[1 - end])
+            self.offered[end] = [None if ready[vc] else self.offered[end][vc] for vc in VCS]
+
+    def disturb(self, end, what):
+        """Do something to the frame that leaves an end's wire; return what comes."""
+        bit = self.dice.randrange(FRAME.size)
+        self.ctx.set(self.pair.disturbance[end], {"flip_bit": bit} | ({what: 1} if what else {}))
+        frame = self.wires[end][LATENCY if what == "repeat" else LATENCY - 1]
+        return None if what == "drop" else BAD if what == "flip" and frame else frame
+
+    def compare(self, end, model):
+        """Compare all that an end shows with its model."""
+        ctx, pair = self.ctx, self.pair
+        frame = ctx.get(pair.tx[end])
+        body = frame.body
+        bits = body.as_bits()
+        assert frame.crc == zlib.crc32(bits.to_bytes((BODY.size + 7) // 8, "little"))
+        flit = (body.flit.as_bits(), body.vc) if body.valid else None
+        credits = tuple(body.credits_returned[vc] for vc in VCS)
+        assert Said(flit, body.sequence, body.answer, body.expected, body.retry, credits) == model.tx
+        ready = model.ready([flit is not None for flit in self.offered[end]])
+        for vc in VCS:
+            stream, shown = pair.o[end][vc], model.shown(vc)
+            assert ctx.get(pair.i[end][vc].ready) == ready[vc]
+            assert ctx.get(stream.valid) == (shown is not None)
+            assert shown is None or ctx.get(stream.payload.as_value()) == shown
+        counted = ctx.get(pair.counters[end])
+        assert {name: counted[name] for name in model.counters} == model.counters
+        assert ctx.get(pair.dead[end]) == model.dead
+
+
+@pytest.mark.parametrize("cycles", [150])
+def test_all_that_the_ends_show_in_every_cycle_is_that_of_their_models(cycles):
+    """A reset of both comes in the middle of work, behind each phase; all numbers go round between."""
+    pair, reset = Pair(BYTES, LATENCY), Signal()
+    dice = random.Random(cycles)
+
+    async def bench(ctx):
+        machine = Machine(ctx, pair, dice)
+        for number, phase in enumerate(PHASES):
+            for _ in range(cycles * (5 if number == len(PHASES) - 1 else 1)):
+                await machine.cycle(**phase)
+            assert number or min(model.counters["flits"] for model in machine.models) > 100
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+            last = machine.models
+            machine.fresh()
+        for model in last:
+            print(model.counters)
+            assert len(model.flits) > 300 and min(model.counters.values()) > 0
+
+    simulate(ResetInserter(reset)(pair), bench)
