@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from amaranth import unsigned
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
@@ -33,20 +34,21 @@ HBM_BYTES = 1 << 17
 
 _DEPTH = 256
 
-_PORTS = {"errors": DetailedError, "peers": Peer, "counters": CollectiveCounters}
+_PORTS = {"errors": DetailedError, "peers": Peer, "counters": CollectiveCounters, "awake": unsigned(32)}
 """What each core's engine says in the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """Memories at the end, uint8 [cores, bytes]; errors; cycles in which each core retired; counters of each core; whom
-    each core waits for at the end, if it does."""
+    each core waits for at the end, if it does; cycles in which each needed its clock."""
 
     memories: np.ndarray
     errors: Sequence[CollectiveFault]
     retired: Sequence[Sequence[int]]
     counters: Sequence[dict[str, int | dict[str, int]]]
     peers: Sequence[int | None]
+    awake: Sequence[int]
 
 
 def _engine(core: int) -> str:
@@ -59,7 +61,8 @@ def _engine(core: int) -> str:
     ]
     axi = connections(axi_connections(("axi__0", "axi__1"), HBM_BEAT, 1, first=2 * core))
     return (
-        f"collective_engine engine_{core} (.clk(clk), .rst(rst), .core({core}), {' '.join(links)} {axi}, .active(),"
+        f"collective_engine engine_{core} (.clk(gated[{core}]), .rst(rst), .core({core}), {' '.join(links)} {axi},"
+        f" .active(active[{core}]),"
         f" .instructions__payload(program_[{core} * `DEPTH + next[{core}]]), .instructions__valid(offered[{core}]),"
         f" .instructions__ready(accepts[{core}]), .retired(retired[{core}]), .busy(busy[{core}]),"
         f" .dead({core} == 0 && cycles >= death ? dead[3:0] : 4'd0), .error(errors[`ERROR * {core} +: `ERROR]),"
@@ -132,5 +135,6 @@ def run_collectives(
             ],
             retired=retired,
             counters=said["counters"],
+            awake=said["awake"],
             peers=[peer["core"] if peer["valid"] else None for peer in said["peers"]],
         )

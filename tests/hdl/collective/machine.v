@@ -2,7 +2,7 @@
 // a source keep their order, those of different sources meet in any. The simulator never waits for Python.
 //
 // Defined by machine.py: `CORES, `INSTRUCTION (bits), `DEPTH (of a core's program), `HBM, `ENGINES (instances of the
-// engine, one for each core).
+// engine, one for each core). `awake` counts the cycles in which each needs its clock.
 //
 // Plusargs, besides those of tb/harness/hbm.v: +program (`DEPTH words for each core), +counts (of each core):
 // hexadecimal files; +events: a line "core cycle" for an instruction that is retired; +delay: of the network, in cycles;
@@ -13,7 +13,8 @@ module machine (
     output reg                         done,
     output wire [`ERROR*`CORES-1:0]    errors,
     output wire [`PEER*`CORES-1:0]     peers,
-    output wire [`COUNTERS*`CORES-1:0] counters
+    output wire [`COUNTERS*`CORES-1:0] counters,
+    output reg  [32*`CORES-1:0]        awake
 );
     localparam PORTS = 2 * `CORES;
     localparam PENDING = 64;
@@ -26,6 +27,7 @@ module machine (
     integer                limit, delay, dead, death, events, c, k, source, target;
     initial begin
         done = 0;
+        awake = 0;
         if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
         if (!$value$plusargs("delay=%d", delay)) delay = 10;
         if (!$value$plusargs("dead=%d", dead)) dead = 0;
@@ -43,6 +45,10 @@ module machine (
     integer             after_error = 0;
     reg  [31:0]         next [0:`CORES-1], retirements [0:`CORES-1], o_in [0:PORTS-1], o_out [0:PORTS-1];
     wire [`CORES-1:0]   offered, accepts, retired, busy, failed, at_end;
+    // The clock of an engine stands still where it says that it may.
+    wire [`CORES-1:0]   active, gated = {`CORES{clk}} & running;
+    reg  [`CORES-1:0]   running = ~0;
+    always @(negedge clk) running <= active | {`CORES{rst}};
     wire [PORTS-1:0]    i_ready, o_valid, o_ready;
     wire [`FLIT-1:0]    o_flit [0:PORTS-1];
     reg  [PORTS-1:0]    i_valid = 0, occupied, o_waited = 0;
@@ -75,6 +81,7 @@ module machine (
         if (rst) starting <= starting - 1;
         if (|failed) after_error <= after_error + 1;
         for (c = 0; c < `CORES; c = c + 1) begin
+            awake[32*c+:32] <= awake[32*c+:32] + {31'd0, active[c] && !rst};
             if (offered[c] && accepts[c]) next[c] <= next[c] + 1;
             if (retired[c]) begin
                 retirements[c] <= retirements[c] + 1;

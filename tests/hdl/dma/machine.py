@@ -43,7 +43,7 @@ class Error:
     detail: int
 
 
-SEEN = ("busy", "wait_axi_read", "wait_axi_write", "wait_line_read", "wait_line_write", "bursts")
+SEEN = ("busy", "wait_axi_read", "wait_axi_write", "wait_line_read", "wait_line_write", "bursts", "active")
 """Cycles that the harness counts at the ports, and bursts that HBM is asked for."""
 
 

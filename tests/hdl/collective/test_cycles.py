@@ -1,0 +1,53 @@
+"""How many cycles collectives take, of every kind: a change of timing is a change."""
+
+import numpy as np
+
+from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, Group
+from tests.hdl.collective.machine import CORES, HBM_BYTES, run_collectives
+from tests.hdl.collective.test_engines import all_reduce, programs_of
+
+K, T = CollectiveKind, CollectiveType
+
+COLLECTIVES = {
+    "all_reduce": all_reduce(Group(0, 1, CORES), count=3000, dst=1 << 16, chunk=5),
+    "narrow": all_reduce(Group(3, -1, 3), count=1000, dst=1 << 16, dtype=T.BF16, narrow=True, stochastic=True),
+    "wide": all_reduce(Group(3, -1, 3), count=1000, dst=1 << 16, dtype=T.BF16),
+    "reduce_scatter": all_reduce(Group(1, 1, 4), kind=K.REDUCE_SCATTER, count=500, pitch=2048, dst=1 << 16),
+    "all_gather": all_reduce(Group(4, -1, 5), kind=K.ALL_GATHER, count=500, pitch=2048, dst=1 << 16),
+    "all_to_all": all_reduce(Group(0, 1, 5), kind=K.ALL_TO_ALL, count=500, pitch=2048, dst=1 << 16),
+    "broadcast": all_reduce(Group(0, 1, 5), kind=K.BROADCAST, count=2500, root=2, dst=1 << 16),
+    "send": all_reduce(Group(1, 3, 2), kind=K.SEND, count=700, root=1, dst=1 << 16),
+    "barrier": all_reduce(Group(0, 1, 5), kind=K.BARRIER),
+}
+
+ENDS = [
+    [
+        [1437, 3862, 4819, 6127, 6518],
+        [1404, 1907, 2405, 3030, 3911, 4811, 6148, 6376, 6539],
+        [1396, 1894, 2397, 3022, 3903, 4805, 6199, 6560],
+        [1433, 1804, 2298, 2968, 3877, 4798, 6117, 6581],
+        [1452, 3007, 3888, 4791, 6106, 6449, 6601],
+    ],
+    [
+        [1811, 4623, 5739, 7306, 7777],
+        [1776, 2307, 2917, 3647, 4665, 5766, 7333, 7630, 7798],
+        [1788, 2274, 2893, 3631, 4704, 5750, 7359, 7819],
+        [1797, 2205, 2791, 3593, 4617, 5757, 7263, 7840],
+        [1832, 3631, 4688, 5732, 7286, 7708, 7860],
+    ],
+]
+"""Cycles in which each core retires them, one after the other: without pauses, and with some."""
+
+AWAKE = [
+    [6504, 6525, 6546, 6567, 6587],
+    [7763, 7784, 7805, 7826, 7846],
+]
+"""Cycles in which each core needs its clock, of both."""
+
+
+def test_cycles():
+    memories = np.random.default_rng(1).integers(0, 256, (CORES, HBM_BYTES), np.uint8)
+    outcomes = [run_collectives(programs_of(*COLLECTIVES.values()), memories, stall=stall) for stall in (0, 60)]
+    assert not any(outcome.errors for outcome in outcomes)
+    assert [outcome.retired for outcome in outcomes] == ENDS
+    assert [outcome.awake for outcome in outcomes] == AWAKE
