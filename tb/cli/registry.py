@@ -141,6 +141,7 @@ MUTATED = (
     ),
     *("divider", "power", "statistics", "functions", "running_sum", "indices", "sequencer", "frontend"),
     *("queue", "semaphores", "fetcher", "boot", "registers", "address_decoder", "riscv"),
+    *("bank_arbiter", "link_end", "router", "collective", "dma"),
 )
 """Those of which `make mutate` makes mutants."""
 

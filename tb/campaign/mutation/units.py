@@ -21,6 +21,7 @@ from neuroncore_rtl.spec.formats import matmul_formats
 from neuroncore_rtl.tb.benches.mac import MacUnit
 from neuroncore_rtl.tb.campaign.mutation.control import CONTROL
 from neuroncore_rtl.tb.campaign.mutation.engines import ENGINES
+from neuroncore_rtl.tb.campaign.mutation.fabric import FABRIC
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files
 
 __all__ = ["UNITS", "unit_named"]
@@ -62,6 +63,7 @@ UNITS = {
     ),
     **ENGINES,
     **CONTROL,
+    **FABRIC,
 }
 """By the names that UNIT= takes."""
 
