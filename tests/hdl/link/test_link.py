@@ -85,16 +85,18 @@ def test_idle_link_is_not_dead(counts):
         assert outcome.counters[end] == dict.fromkeys(outcome.counters[end], 0) | seen
 
 
-@pytest.mark.parametrize("busy", [False, True])
-def test_cut_link_is_dead(busy):
-    """The end that hears nothing reports it in time, and the other one if flits of it are under way."""
-    cut_at, slack = 100, 12
+@pytest.mark.parametrize(("busy", "arrived"), [(False, 100), (True, 0x55), (True, 0xAA)])
+def test_cut_link_is_dead(busy, arrived):
+    """The end that hears nothing reports it in time, and the other one if flits of it are under way, whatever number
+    the first of them has."""
+    cut_at, slack = arrived + LinkEnd.SEND_LATENCY + 2, 12
     limit = cut_at + LinkEnd.DEAD_CYCLES + slack
     outcome = run_pair(link_bytes=1, flits={(0, 0): 4000 * busy}, cycles=limit, cut=(0, cut_at))
     assert (outcome.dead_at[0] is not None) == busy
     for cycle in filter(None, outcome.dead_at):
         assert cut_at + LinkEnd.DEAD_CYCLES - slack <= cycle <= limit
     assert outcome.dead_at[1] is not None
+    assert not busy or len(outcome.received[0, 0]) == arrived
     for path in PATHS:
         assert outcome.sent[path][: len(outcome.received[path])] == outcome.received[path]
 
