@@ -76,8 +76,8 @@ memory_map
 async2sync
 dffunmap
 opt_clean -purge
-rename {{top}} {{name}}
-design -stash {{name}}
+rename {top} {name}
+design -stash {name}
 """
 
 _BOTH = """
