@@ -95,7 +95,8 @@ class Checker(checker.Checker):
         rows = instruction.gather | instruction.scatter
         size = element_size(m, f"{name}_size", tensor["dtype"])
         m.d.comb += [
-            extent.turn.eq(turn),
+            # What it has found stands until the next copy.
+            extent.turn.eq(Mux(turn > Extent.TURNS, Extent.TURNS, turn)),
             extent.axis.eq(tensor["axis"]),
             extent.rows.eq(rows),
             extent.indexed.eq(indexed[name]),

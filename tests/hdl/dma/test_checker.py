@@ -11,7 +11,7 @@ from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.dma import NO_AXIS, DmaCopy, dma_violation
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.dma.copies import random_copy
-from tests.hdl.simulation import random_bits
+from tests.hdl.simulation import random_bits, simulate
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 2718
@@ -76,6 +76,38 @@ def test_one_every_interval(shape, rng):
     assert played.cycles["i"] == [(Checker.INTERVAL + 3 * more) * number for number in range(len(words))]
     assert shown == played.cycles["o"] == [cycle + Checker.LATENCY + 2 * more for cycle in played.cycles["i"]]
     assert len(words) > 5 and error is None
+
+
+@pytest.mark.parametrize("shape", ["4x4", "registered"])
+def test_a_copy_that_waits_for_the_one_before_it_stays_what_it_is(shape, rng):
+    """Whoever takes jobs takes none for long: what is judged meanwhile is judged once, and goes as it was."""
+    config = CONFIGS[shape]
+    words = random_words(rng, config, 12, 0, 0)
+    words = [word for word, broken in zip(words, violations_of(config, words), strict=True) if not broken]
+
+    def jobs(patience):
+        unit = Checker(config)
+
+        async def bench(ctx):
+            found, number = [], 0
+            for cycle in range(40 * len(words) * max(1, patience)):
+                ctx.set(unit.i.valid, number < len(words))
+                ctx.set(unit.i.payload.as_value(), words[min(number, len(words) - 1)])
+                ctx.set(unit.o.ready, cycle % (patience + 1) == patience)
+                await ctx.delay(1e-9)
+                taken, goes = ctx.get(unit.i.valid & unit.i.ready), ctx.get(unit.o.valid & unit.o.ready)
+                if goes:
+                    found.append(ctx.get(unit.o.payload.as_value()))
+                await ctx.tick()
+                number += taken
+                if len(found) == len(words):
+                    break
+            return found
+
+        return simulate(unit, bench)
+
+    assert len(words) > 5 and len(jobs(0)) == len(words)
+    assert jobs(0) == jobs(25)
 
 
 @pytest.mark.parametrize("shape", CONFIGS)
