@@ -203,7 +203,9 @@ class ActivationLane(wiring.Component):
         # Sums to which nothing was added, the one whose turn it is lowest.
         empty = Signal(self.partitions, init=-1)
         with m.If(turn):
-            m.d.sync += empty.eq(Cat(empty[1:], empty[0] & ~self.adds))
+            m.d.sync += empty.eq(Cat(empty[1:], empty[0]))
+            with m.If(self.adds):
+                m.d.sync += empty[-1].eq(0)
         # The adder's output register is the sum that was added to last.
         total = in_turn(m, adder.out, self.partitions, turn, "total")
         m.d.comb += [

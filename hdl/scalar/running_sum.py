@@ -105,7 +105,7 @@ class RunningSum(wiring.Component):
             ]
         with m.If(clears):
             m.d.sync += held.eq(_Sum.const(_ZERO))
-        with m.Elif(turn):
+        with m.Elif(adds if self.partitions == 1 else turn):
             m.d.sync += held.eq(after)
         return m
 

@@ -46,8 +46,9 @@ module machine (
     reg  [31:0]         next [0:`CORES-1], retirements [0:`CORES-1], o_in [0:PORTS-1], o_out [0:PORTS-1];
     wire [`CORES-1:0]   offered, accepts, retired, busy, failed, at_end;
     // The clock of an engine stands still where it says that it may.
-    wire [`CORES-1:0]   active, gated = {`CORES{clk}} & running;
     reg  [`CORES-1:0]   running = ~0;
+    wire [`CORES-1:0]   active;
+    wire [`CORES-1:0]   gated = {`CORES{clk}} & running;
     always @(negedge clk) running <= active | {`CORES{rst}};
     wire [PORTS-1:0]    i_ready, o_valid, o_ready;
     wire [`FLIT-1:0]    o_flit [0:PORTS-1];

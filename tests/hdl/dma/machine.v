@@ -78,8 +78,9 @@ module machine (
     always @(posedge clk) if (rvalid && !rready) $fatal(1, "there is no room for what was asked for");
 
     // Its clock stands still where it says that it may.
-    wire active, gated = clk && running;
     reg  running = 1;
+    wire active;
+    wire gated = clk && running;
     always @(negedge clk) running <= active || rst;
 
     dma_engine engine (
