@@ -79,7 +79,8 @@ class CoreUnits:
         self.queues = []
         for number in range(queues):
             engine = engine_of_queue(number, config)
-            queue = partial(Queue, engine, LANES[engine], records_ahead(engine, config), config.port_latency)
+            sizes = records_ahead(engine, config), config.port_latency, config.hbm_bytes
+            queue = partial(Queue, engine, LANES[engine], *sizes)
             self.queues.append(shared(m, f"queue{number}", f"queue_{engine.name.lower()}", queue, platform))
 
     @property

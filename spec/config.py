@@ -80,7 +80,8 @@ class Config:
             of two lines of every bank.
         sbuf_banks: banks of SBUF in every partition, interleaved by lines: each reads one line and writes one line a
             cycle; 2, 4 or 8.
-        line_bytes: of a line of SBUF: the width of a bank in one partition; 16, 32 or 64, at least `hbm_bytes`.
+        line_bytes: of a line of SBUF: the width of a bank in one partition; 8, 16, 32 or 64, at least
+            `hbm_bytes` and `load_bytes`.
         psum_words: FP32 words per PSUM bank and partition, hence the longest moving tile (NeuronCore-v2: 512); a power
             of two from 16 to 512.
         psum_banks: memories of a partition in which PSUM's `PSUM_BANKS` banks lie, bank b in memory b modulo so many:
@@ -157,7 +158,7 @@ class Config:
         "cores": (1, 128),
         "sbuf_bytes": (1024, 192 * 1024),
         "sbuf_banks": (2, 8),
-        "line_bytes": (16, LINE_BYTES),
+        "line_bytes": (8, LINE_BYTES),
         "psum_words": (16, 512),
         "local_bytes": (16 * 1024, LOCAL_BYTES),
         "dma_beats": (32, 128),
@@ -193,8 +194,9 @@ class Config:
             raise ValueError(f"significand_bits must be 8 or 12, not {self.significand_bits!r}")
         if self.hbm_ports > self.dma_engines:
             raise ValueError(f"hbm_ports must be at most dma_engines ({self.dma_engines}), not {self.hbm_ports!r}")
-        if self.line_bytes < self.hbm_bytes:
-            raise ValueError(f"line_bytes must be at least hbm_bytes ({self.hbm_bytes}), not {self.line_bytes!r}")
+        for name in ("hbm_bytes", "load_bytes"):
+            if self.line_bytes < (least := getattr(self, name)):
+                raise ValueError(f"line_bytes must be at least {name} ({least}), not {self.line_bytes!r}")
         if self.sbuf_bytes % (2 * self.sbuf_banks * self.line_bytes):
             rule = f"sbuf_bytes must be a multiple of {2 * self.sbuf_banks * self.line_bytes}, two lines of every bank"
             raise ValueError(f"{rule}, not {self.sbuf_bytes!r}")
@@ -233,6 +235,12 @@ class Config:
         return self.partitions if self.partitions % 4 else self.partitions // 4
 
     @property
+    def load_bytes(self) -> int:
+        """Bytes of a partition that a load step of the array reads: `LOAD_COLUMNS` elements of the widest format, of
+        which an array of two columns wants two."""
+        return 4 * (LOAD_COLUMNS if self.columns > 2 else 2)
+
+    @property
     def psum_bank(self) -> int:
         """Bytes of a bank of PSUM per partition."""
         return 4 * self.psum_words
@@ -259,7 +267,7 @@ class Config:
 
 _BOARD = Config(
     rows=2, columns=2, mac_latency=5, add_latency=7, vector_latency=6, scalar_depth=2, dma_engines=1, hbm_bytes=8,
-    cast_lanes=1, cast_latency=3, semaphores=32, records_ahead=1, sbuf_banks=2, psum_banks=2, line_bytes=16,
+    cast_lanes=1, cast_latency=3, semaphores=32, records_ahead=1, sbuf_banks=2, psum_banks=2, line_bytes=8,
     local_bytes=16 * 1024, edge_latency=3, port_latency=1, lane_partitions=2,
     **{f"vector_{unit}": 0 for unit in VECTOR_UNITS}, **{f"scalar_{unit}": 0 for unit in SCALAR_UNITS},
 )  # fmt: skip

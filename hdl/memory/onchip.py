@@ -8,7 +8,7 @@ line ports: reads, writes ------------> SBUF | PSUM
 from functools import partial, reduce
 from operator import or_
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -93,8 +93,8 @@ class OnChipMemory(wiring.Component):
         for name in ("psum", "psum_shared", "psum_write"):
             wiring.connect(m, getattr(psum, name), wiring.flipped(getattr(self, name)))
         m.d.comb += psum.reading.eq(self.psum_reading)
-        for name in ("stationary", "moving"):
-            wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(sbuf, name))
+        wiring.connect(m, wiring.flipped(self.moving), sbuf.moving)
+        _widened(m, self.config, self.stationary, sbuf.stationary)
         for name in ("vector", "scalar"):
             wiring.connect(m, wiring.flipped(getattr(self, f"{name}_sbuf")), getattr(sbuf, name))
             wiring.connect(m, wiring.flipped(getattr(self, f"{name}_psum")), getattr(psum, name))
@@ -141,6 +141,19 @@ class OnChipMemory(wiring.Component):
         }.items():
             with m.If(stalls.any()):
                 m.d.sync += self.conflicts[name].eq(self.conflicts[name] + sum(stalls))
+
+
+def _widened(m: Module, config: Config, wide: ReadPort, sbuf: ReadPort) -> None:
+    """Give a port `LOAD_COLUMNS` words of each partition, of which SBUF has read as many as the array wants: the edge
+    looks for them at either place."""
+    bits, times = 8 * config.load_bytes, 4 * LOAD_COLUMNS // config.load_bytes
+    data = (sbuf.data.word_select(row, bits).replicate(times) for row in range(config.rows))
+    m.d.comb += [
+        sbuf.valid.eq(wide.valid),
+        sbuf.address.eq(wide.address),
+        wide.ready.eq(sbuf.ready),
+        wide.data.eq(Cat(data)),
+    ]
 
 
 def _divide(m: Module, port, sbuf, psum) -> None:

@@ -32,7 +32,7 @@ class Sbuf(wiring.Component):
         config: the machine's parameters.
 
     Ports (storage is not looked at):
-        moving, stationary: read ports of `config.rows` partitions, 32 and 128 bits.
+        moving, stationary: read ports of `config.rows` partitions, 32 bits and `config.load_bytes`.
         vector, scalar: read ports of all partitions, 32 bits.
         vector_write, scalar_write: write ports.
         line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
@@ -49,7 +49,7 @@ class Sbuf(wiring.Component):
         super().__init__(
             {
                 "moving": In(ReadPort(config.rows, 32)),
-                "stationary": In(ReadPort(config.rows, 32 * READERS["stationary"])),
+                "stationary": In(ReadPort(config.rows, 8 * config.load_bytes)),
                 "vector": In(ReadPort(config.partitions, 32)),
                 "scalar": In(ReadPort(config.partitions, 32)),
                 "vector_write": In(WritePort(config.partitions)),
@@ -117,7 +117,7 @@ class Sbuf(wiring.Component):
             alone = Cat((bank[len(readers) :] & here).any() for bank in served)
             m.d.comb += read.eq(lockstep | alone)
 
-        for name, words in READERS.items():
+        for name, words in self.geometry.readers.items():
             port = getattr(self, name)
             place = slice((4 * words - 1).bit_length(), self.geometry.place.stop)
             m.d.comb += [

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.bank import Bank
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.spec.config import Config
 
 __all__ = [
     "BLOCK",
@@ -27,8 +27,8 @@ BLOCK = 8
 BLOCK_BITS = (BLOCK - 1).bit_length()
 """Number of a partition in its block."""
 
-READERS = {"moving": 1, "stationary": LOAD_COLUMNS, "vector": 1, "scalar": 1}
-"""Who reads all partitions in lockstep, and how many adjacent words of each."""
+READERS = ("moving", "stationary", "vector", "scalar")
+"""Who reads all partitions in lockstep."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Geometry:
         line_bytes: bytes of a line.
         ports: line ports.
         size: bytes of a line port's access.
+        load_bytes: bytes that the stationary port reads of a partition.
     """
 
     banks: int
@@ -48,12 +49,14 @@ class Geometry:
     line_bytes: int
     ports: int
     size: int
+    load_bytes: int
 
     @classmethod
     def of(cls, config: Config) -> "Geometry":
         """Return that of a machine."""
         banks, line = config.sbuf_banks, config.line_bytes
-        return cls(banks, config.sbuf_bytes // line // banks, line, config.hbm_ports, config.hbm_bytes)
+        lines, size = config.sbuf_bytes // line // banks, config.hbm_bytes
+        return cls(banks, lines, line, config.hbm_ports, size, config.load_bytes)
 
     @property
     def place(self) -> slice:
@@ -89,6 +92,11 @@ class Geometry:
     def select_bits(self) -> int:
         """Bits of bank above place in a line, of a line port's access."""
         return self.bank_bits + (self.line_bytes // self.size - 1).bit_length()
+
+    @property
+    def readers(self) -> dict[str, int]:
+        """How many adjacent words each of `READERS` has of a partition."""
+        return {name: self.load_bytes // 4 if name == "stationary" else 1 for name in READERS}
 
     def __str__(self) -> str:
         return f"ports{self.ports}x{self.size}"
@@ -134,7 +142,7 @@ class SbufPartition(wiring.Component):
         m = Module()
         geometry = self.geometry
         banks = [self._bank(m, bank, platform) for bank in range(geometry.banks)]
-        for name, words in READERS.items():
+        for name, words in geometry.readers.items():
             with m.Switch(getattr(self, f"{name}_select")):
                 for number in range(geometry.banks * geometry.words // words):
                     bank, place = divmod(number, geometry.words // words)
@@ -171,7 +179,7 @@ def _reading(partitions: int, geometry: Geometry) -> dict:
     """Return the ports of those who read partitions in lockstep."""
     banks = geometry.banks
     members = {"read": In(banks), "read_line": In(data.ArrayLayout(geometry.line_bits, banks))}
-    for name, words in READERS.items():
+    for name, words in geometry.readers.items():
         members[f"{name}_select"] = In(range(banks * geometry.words // words))
         members[name] = Out(data.ArrayLayout(32 * words, partitions) if partitions > 1 else 32 * words)
     return members
@@ -198,13 +206,10 @@ def _block_ports(partitions: int, geometry: Geometry) -> dict:
     return members
 
 
-_OF_PARTITIONS = {name: 32 * words for name, words in READERS.items()} | {
-    "vector_enable": 1,
-    "vector_words": 32,
-    "scalar_enable": 1,
-    "scalar_words": 32,
-}
-"""The ports of a block that have a part for each partition, and its bits."""
+def _of_partitions(geometry: Geometry) -> dict[str, int]:
+    """Return the ports of a block that have a part for each partition, and its bits."""
+    reads = {name: 32 * words for name, words in geometry.readers.items()}
+    return reads | {"vector_enable": 1, "vector_words": 32, "scalar_enable": 1, "scalar_words": 32}
 
 
 class SbufBlock(wiring.Component):
@@ -301,6 +306,7 @@ class SbufPartitions(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        of_partitions = _of_partitions(self.geometry)
         for number, count in enumerate(self.counts):
             build = partial(SbufBlock, count, self.geometry)
             block = shared(m, f"block{number}", f"sbuf_block_{count}_{self.geometry}", build, platform)
@@ -309,8 +315,8 @@ class SbufPartitions(wiring.Component):
                 inner, outer = getattr(block, name), getattr(self, name)
                 if name in self.OF_A_BLOCK:
                     outer = outer[number]
-                elif name in _OF_PARTITIONS:
-                    bits = _OF_PARTITIONS[name]
+                elif name in of_partitions:
+                    bits = of_partitions[name]
                     outer = Value.cast(outer)[bits * first : bits * (first + count)]
                 m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
         return m

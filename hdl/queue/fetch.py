@@ -1,16 +1,16 @@
 """Fetches the records of all queues from HBM."""
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
-from neuroncore_rtl.hdl.queue.record import Record
+from neuroncore_rtl.hdl.queue.record import RecordBeat
 from neuroncore_rtl.hdl.round_robin import RoundRobin
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BITS, RECORD_BYTES, queue_count
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES, queue_count
 
 __all__ = ["Fetcher"]
 
@@ -18,7 +18,7 @@ __all__ = ["Fetcher"]
 class Fetcher(wiring.Component):
     """Serves the queues in turn: a burst for each record.
 
-    A request takes a cycle to become an address, and a record one from its last beat to the queue; one comes every
+    A request takes a cycle to become an address, and a beat one to its queue; a record comes every
     RECORD_BYTES / hbm_bytes cycles if HBM keeps up.
 
     Arguments:
@@ -27,7 +27,7 @@ class Fetcher(wiring.Component):
     Ports:
         requests: of each queue, the HBM address of a record, a multiple of RECORD_BYTES. A queue asks only for what it
             has room for; it is answered in the order in which it asked.
-        records: to each queue what it asked for.
+        records: to each queue what it asked for, beat by beat.
         axi: reads.
     """
 
@@ -40,7 +40,7 @@ class Fetcher(wiring.Component):
         super().__init__(
             {
                 "requests": In(stream.Signature(HBM_ADDRESS_BITS)).array(queues),
-                "records": Out(stream.Signature(Record, always_ready=True)).array(queues),
+                "records": Out(stream.Signature(RecordBeat(config.hbm_bytes), always_ready=True)).array(queues),
                 "axi": Out(AxiPort(config.hbm_bytes, 1)),
             }
         )
@@ -73,21 +73,24 @@ class Fetcher(wiring.Component):
                 with m.Case(queue), m.If(turn.taken):
                     m.d.sync += address.eq(request.payload)
 
-        beat = len(axi.r.payload.data)
-        record = Signal(RECORD_BITS, reset_less=True)
-        failed, wrong, error = Signal(), Signal(), Signal()
+        beat = Signal(RecordBeat(self.config.hbm_bytes), reset_less=True)
+        place = Signal.like(beat.place)
+        failed, wrong = Signal(), Signal()
         m.d.comb += [
             axi.r.ready.eq(1),
             wrong.eq(failed | (axi.r.payload.resp != RESPONSE_OKAY)),
             order.o.ready.eq(axi.r.valid & axi.r.payload.last),
         ]
         for queue, port in enumerate(self.records):
-            m.d.comb += port.payload.eq(Cat(record, error))
-            m.d.sync += port.valid.eq(order.o.ready & (order.o.payload == queue))
+            m.d.comb += port.payload.eq(beat)
+            m.d.sync += port.valid.eq(axi.r.valid & (order.o.payload == queue))
         with m.If(axi.r.valid):
             m.d.sync += [
-                record.eq(Cat(record[beat:], axi.r.payload.data)),
+                beat.data.eq(axi.r.payload.data),
+                beat.place.eq(place),
+                beat.last.eq(axi.r.payload.last),
+                beat.error.eq(wrong),
+                place.eq(Mux(axi.r.payload.last, 0, place + 1)),
                 failed.eq(wrong & ~axi.r.payload.last),
-                error.eq(wrong),
             ]
         return m

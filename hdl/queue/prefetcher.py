@@ -5,7 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.fifo import Fifo
-from neuroncore_rtl.hdl.queue.record import Header, Record
+from neuroncore_rtl.hdl.queue.record import Header, RecordBeat
+from neuroncore_rtl.hdl.queue.record_fifo import RecordFifo
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 
@@ -24,18 +25,20 @@ class Prefetcher(wiring.Component):
 
     Arguments:
         body_bits: of a record's body that are used. records: how many are fetched ahead, the next one among them.
+        size: bytes of a beat of a record.
 
     Ports:
         blocks: doorbell. places: blocks that it takes without waiting. halt: it takes and forgets all.
         rung: records of all blocks taken, modulo 2 ** 32.
-        request: HBM address of a record; there is room for it. record: what came, in order.
+        request: HBM address of a record; there is room for it. record: what came, in order, beat by beat.
         head: the next record, of its body the bits that are used. address: where it is in HBM.
         coming: there is a next record, even if it has not come. next_address: its address.
     """
 
-    def __init__(self, body_bits: int, records: int):
+    def __init__(self, body_bits: int, records: int, size: int):
         self.body_bits = body_bits
         self.records = records
+        self.size = size
         super().__init__(
             {
                 "blocks": In(stream.Signature(Block)),
@@ -43,7 +46,7 @@ class Prefetcher(wiring.Component):
                 "halt": In(1),
                 "rung": Out(32),
                 "request": Out(stream.Signature(HBM_ADDRESS_BITS)),
-                "record": In(stream.Signature(Record, always_ready=True)),
+                "record": In(stream.Signature(RecordBeat(size), always_ready=True)),
                 "head": Out(stream.Signature(data.StructLayout({"header": Header, "body": body_bits, "error": 1}))),
                 "address": Out(HBM_ADDRESS_BITS),
                 "coming": Out(1),
@@ -55,10 +58,11 @@ class Prefetcher(wiring.Component):
         m = Module()
         m.submodules.block_fifo = blocks = Fifo(Block, QUEUE_BLOCKS)
         m.submodules.addresses = addresses = Fifo(HBM_ADDRESS_BITS, self.records)
-        m.submodules.record_fifo = records = Fifo(self.head.payload.shape(), self.records)
+        m.submodules.record_fifo = records = RecordFifo(self.head.payload.shape(), self.size, self.records)
         block = blocks.o.payload
         fetched = Signal(len(block.count))  # records of the block that were asked for
         rings, asked = Signal(), Signal()
+        wiring.connect(m, wiring.flipped(self.record), records.beat)
         wiring.connect(m, records.o, wiring.flipped(self.head))
         m.d.comb += [
             self.blocks.ready.eq(blocks.i.ready | self.halt),
@@ -74,10 +78,6 @@ class Prefetcher(wiring.Component):
             addresses.i.valid.eq(asked),
             addresses.i.payload.eq(self.request.payload),
             addresses.o.ready.eq(self.head.ready),
-            records.i.valid.eq(self.record.valid),
-            records.i.payload.header.eq(self.record.payload.header),
-            records.i.payload.body.eq(self.record.payload.body),
-            records.i.payload.error.eq(self.record.payload.error),
             self.address.eq(addresses.o.payload),
             self.coming.eq(blocks.o.valid | addresses.o.valid),
             self.next_address.eq(Mux(addresses.o.valid, addresses.o.payload, self.request.payload)),

@@ -9,11 +9,11 @@ from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.queue.errors import QueueError
 from neuroncore_rtl.hdl.queue.in_flight import Flight, InFlight
 from neuroncore_rtl.hdl.queue.prefetcher import Block, Prefetcher
-from neuroncore_rtl.hdl.queue.record import Record
+from neuroncore_rtl.hdl.queue.record import RecordBeat
 from neuroncore_rtl.hdl.queue.semaphores import Update, Wait
 from neuroncore_rtl.hdl.queue.updates import Updates
 from neuroncore_rtl.spec import isa, timing
-from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, Engine, engines_taken
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, RECORD_BYTES, Engine, engines_taken
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS, LANES, QUEUE_BLOCKS
 from neuroncore_rtl.spec.isa.fields import width_of
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
@@ -47,11 +47,12 @@ class Queue(wiring.Component):
         lanes: 2 for the tensor engine, where a LoadStationary (lane 1) may finish before an earlier MultiplyMoving
             (lane 0); else 1.
         records: how many are fetched ahead, the one that waits or is issued among them.
+        size: bytes of a beat of a record.
         refusal_latency: cycles from an update that is taken to `update_refused`; 0 or 1.
 
     Ports:
         blocks: doorbell. places: blocks that it takes without waiting. After an error it takes and forgets all.
-        request: HBM address of a record to fetch; there is room for it. record: what came, in order.
+        request: HBM address of a record to fetch; there is room for it. record: what came, in order, beat by beat.
         wait: what the next record waits for; wait_satisfied: both hold, in the same cycle.
         issue: the instruction, to the engine: the lowest bits of the body, as wide as the engine's layout.
         completions: a pulse of each lane: the engine has finished the oldest record of that lane.
@@ -70,13 +71,16 @@ class Queue(wiring.Component):
     WAIT_LATENCY = 2
     """Cycles from an update that is taken to the instruction that waited for it at `issue`."""
 
-    def __init__(self, engine: Engine, lanes: int = 1, records: int = 4, refusal_latency: int = 0):
+    def __init__(
+        self, engine: Engine, lanes: int = 1, records: int = 4, refusal_latency: int = 0, size: int = RECORD_BYTES
+    ):
         if not 1 <= lanes <= LANES[engine]:
             raise ValueError(f"lanes must be 1, or 2 for the tensor engine, not {lanes!r}")
         self.engine = engine
         self.lanes = lanes
         self.records = records
         self.refusal_latency = refusal_latency
+        self.size = size
         self.body_bits = width_of(INSTRUCTIONS[engine].layout)
         oldest = {"oldest": Out(HBM_ADDRESS_BITS)} if engine == Engine.COLLECTIVE else {}
         super().__init__(
@@ -84,7 +88,7 @@ class Queue(wiring.Component):
                 "blocks": In(stream.Signature(Block)),
                 "places": Out(range(QUEUE_BLOCKS + 1)),
                 "request": Out(stream.Signature(HBM_ADDRESS_BITS)),
-                "record": In(stream.Signature(Record, always_ready=True)),
+                "record": In(stream.Signature(RecordBeat(size), always_ready=True)),
                 "wait": Out(data.ArrayLayout(Wait, 2)),
                 "wait_satisfied": In(1),
                 "issue": Out(stream.Signature(self.body_bits)),
@@ -112,7 +116,7 @@ class Queue(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.prefetcher = self._prefetcher = prefetcher = Prefetcher(self.body_bits, self.records)
+        m.submodules.prefetcher = self._prefetcher = prefetcher = Prefetcher(self.body_bits, self.records, self.size)
         m.submodules.updates = self._updates = Updates()  # of a NOP
         self._bad, self._cleared = Signal(), Signal()  # the next record is not one of ours; it waits for nothing
         self._given = Signal()  # the engine takes it
@@ -278,7 +282,7 @@ class Queue(wiring.Component):
             self.progress.eq(
                 (self.blocks.valid & self.blocks.ready)
                 | (self.request.valid & self.request.ready)
-                | self.record.valid
+                | (self.record.valid & self.record.payload.last)
                 | self.issued
                 | self.completions.any()
                 | (self.update.valid & self.update.ready)

@@ -70,7 +70,7 @@ class Loader(wiring.Component):
             address.eq(instruction.address + ((index * LOAD_COLUMNS) << size)),
             self.memory.valid.eq(self.i.valid & (running | self.start_allowed)),
             # The memory knows whole words; the edge picks the elements.
-            self.memory.address.eq(address & ~(STATIONARY_BITS // 8 - 1)),
+            self.memory.address.eq(address & ~(self.config.load_bytes - 1)),
             fire.eq(self.memory.valid & self.memory.ready),
             last.eq(index == tiles - 1),
             self.step_valid.eq(fire),

@@ -11,7 +11,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiBus, AxiMaster, AxiRam, AxiResp
 
-from neuroncore_rtl.spec.isa import RECORD_BITS
+from neuroncore_rtl.spec.isa import RECORD_BYTES
 from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 from neuroncore_rtl.tb.sim.clock import PERIOD_NS
 
@@ -171,6 +171,7 @@ async def units_use_a_ram(dut):
     boot.set("start", 1)
     loaded, records, retired = {}, [[] for _ in SETTINGS["requests"]], [0] * len(engines)
     expected = list(map(len, SETTINGS["requests"])), list(map(len, SETTINGS["copies"]))
+    fields = SETTINGS["beat"]  # of a record's beat, where each is and how many bits it has
     done = False
     while not (done and dut.idle.value == 1 and (list(map(len, records)), retired) == expected):
         await RisingEdge(dut.clk)
@@ -182,9 +183,14 @@ async def units_use_a_ram(dut):
             loaded[word % (LOCAL_BYTES // 4)] = word // (LOCAL_BYTES // 4)
         for queue, found in enumerate(records):
             if fetcher.get(f"records__{queue}__valid"):
-                record = fetcher.get(f"records__{queue}__payload")
-                assert record < 1 << RECORD_BITS, "the bit above is the error"
-                found.append(f"{record:x}")
+                beat = fetcher.get(f"records__{queue}__payload")
+                data, place, last, error = (beat >> low & (1 << bits) - 1 for low, bits in fields)
+                assert not error
+                if not place:
+                    found.append("")
+                found[-1] = f"{data:0{fields[0][1] // 4}x}{found[-1]}"
+                if last:
+                    assert len(found[-1]) == 2 * RECORD_BYTES
         retired = [count + engine.get("retired") for count, engine in zip(retired, engines, strict=True)]
     Path(SETTINGS["found"]).write_text(json.dumps({"loaded": loaded, "records": records}))
     Path(SETTINGS["after"]).write_bytes(ram.read(0, SETTINGS["size"]))

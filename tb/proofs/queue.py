@@ -3,7 +3,7 @@
 from amaranth.hdl import Assert, Assume, Module, Signal
 
 from neuroncore_rtl.hdl.queue.queue import Queue
-from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Engine
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, HEADER_BITS, Engine
 from neuroncore_rtl.tb.proofs.proof import Model, Proof, stream_stays
 
 __all__ = ["PROOFS", "InOrder"]
@@ -37,6 +37,7 @@ class InOrder(Model):
         m.d.comb += [
             Assume(~unit.halt & ~unit.engine_error.valid & ~unit.update_refused),
             Assume(~unit.record.valid | (came < asked)),
+            Assume(unit.record.payload.last),  # all of it comes at once
             Assume(~unit.completions | (retired != flown)),
         ]
         with m.If(unit.request.valid & unit.request.ready):
@@ -46,7 +47,7 @@ class InOrder(Model):
         with m.If(unit.record.valid):
             m.d.sync += came.eq(came + 1)
             with m.If(came == number):
-                m.d.sync += body.eq(unit.record.payload.body)
+                m.d.sync += body.eq(unit.record.payload.data[HEADER_BITS:])
         with m.If(unit.issue.valid):
             m.d.comb += Assert(went < came)
             with m.If(went == number):

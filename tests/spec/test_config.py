@@ -52,6 +52,12 @@ def test_a_line_has_room_for_a_beat():
         PRESETS["small"].with_overrides(line_bytes=16)
 
 
+def test_a_line_has_room_for_what_the_array_loads_at_once():
+    assert PRESETS["fpga"].line_bytes == PRESETS["fpga"].load_bytes == 8
+    with pytest.raises(ValueError, match=r"^line_bytes must be at least load_bytes \(16\), not 8$"):
+        PRESETS["fpga"].with_overrides(columns=3)
+
+
 def test_overrides_that_are_none_change_nothing():
     assert PRESETS["full"].with_overrides(rows=None, columns=None) == PRESETS["full"]
 

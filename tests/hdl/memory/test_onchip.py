@@ -15,9 +15,10 @@ CONFIGS = (
         **{"sbuf_bytes": 1536, "sbuf_banks": 4, "line_bytes": 32, "psum_words": 16, "psum_banks": 4},
     ),
     Config(rows=4, columns=3, hbm_ports=2, dma_engines=2, hbm_bytes=8, psum_banks=2, port_latency=1),
+    Config(rows=3, columns=2, hbm_bytes=8, sbuf_bytes=1024, sbuf_banks=2, line_bytes=8),
 )
 """More and fewer partitions of PSUM than rows, one and two blocks, lines of one and of several accesses; small
-memories, few of PSUM; engines that do not look at what lines ask for."""
+memories, few of PSUM; engines that do not look at what lines ask for; lines of what two columns load."""
 
 CYCLES = 250
 

@@ -65,7 +65,7 @@ def ports_of(memory: OnChipMemory, config: Config) -> list[Port]:
     sbuf, psum, both = (OnChipStorage.SBUF,), (OnChipStorage.PSUM,), (OnChipStorage.SBUF, OnChipStorage.PSUM)
     ports = [
         Port("read", "moving", 0, memory.moving, sbuf, config.rows, 4),
-        Port("read", "stationary", 9, memory.stationary, sbuf, config.rows, 16),
+        Port("read", "stationary", 9, memory.stationary, sbuf, config.rows, config.load_bytes),
         Port("read", "vector_read", 2, memory.vector_sbuf, sbuf, config.partitions, 4),
         Port("read", "scalar_read", 3, memory.scalar_sbuf, sbuf, config.partitions, 4),
         Port("read", "vector_read", 2, memory.vector_psum, psum, config.columns, 4),
@@ -194,6 +194,8 @@ class Traffic:
         if cycle not in port.due:
             return
         expected, wanted = port.due.pop(cycle)
+        if port.name == "stationary":
+            expected = np.tile(expected, 16 // self.config.load_bytes)
         bits = len(port.signals.data)
         seen = np.frombuffer(ctx.get(port.signals.data).to_bytes(bits // 8, "little"), np.uint8)
         if port.is_line and wanted["storage"] == OnChipStorage.PSUM:

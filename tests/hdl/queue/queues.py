@@ -10,10 +10,25 @@ from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 from neuroncore_rtl.spec.isa.fields import pack, width_of
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 
-__all__ = ["OWN", "Item", "QueueModel", "holds"]
+__all__ = ["OWN", "Item", "QueueModel", "beats", "holds", "whole"]
 
 OWN = -1
 """Whose update it is: the NOP's, which no lane has."""
+
+
+def beats(bits: int, error: int, size: int) -> list[dict]:
+    """Return a record as the beats of `size` bytes that it comes in."""
+    last = RECORD_BYTES // size - 1
+    parts = ((bits >> 8 * size * place) % (1 << 8 * size) for place in range(last + 1))
+    return [
+        {"data": part, "place": place, "last": place == last, "error": error and place == last}
+        for place, part in enumerate(parts)
+    ]
+
+
+def whole(bits: int, error: int) -> dict:
+    """Return a record that comes at once."""
+    return beats(bits, error, RECORD_BYTES)[0]
 
 
 @dataclass

@@ -9,11 +9,11 @@ from amaranth.lib.wiring import In
 from neuroncore_rtl.hdl.collective.peer import Peer
 from neuroncore_rtl.hdl.queue.errors import Errors
 from neuroncore_rtl.hdl.queue.queue import Queue
-from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.hdl.queue.watchdog import Watchdog
 from neuroncore_rtl.spec.config import SEMAPHORES
-from neuroncore_rtl.spec.isa import RECORD_BITS, RECORD_BYTES, Engine
+from neuroncore_rtl.spec.isa import RECORD_BYTES, Engine
+from tests.hdl.queue.queues import whole
 from tests.hdl.simulation import drive
 
 __all__ = ["ENGINES", "Player", "System"]
@@ -127,7 +127,7 @@ class Player:
             item = waiting.popleft() if came else None
             ctx.set(queue.record.valid, item is not None)
             if item:
-                ctx.set(queue.record.payload, Record.from_bits(item.bits | item.error << RECORD_BITS))
+                drive(ctx, queue.record, payload=whole(item.bits, item.error))
             ctx.set(queue.issue.ready, self.may())
             done = 0
             for lane, works in enumerate(self.working[number]):

@@ -9,7 +9,7 @@ from amaranth import Cat
 
 from neuroncore_rtl.hdl.queue.fetch import Fetcher
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import RECORD_BITS, RECORD_BYTES, queue_count
+from neuroncore_rtl.spec.isa import RECORD_BYTES, queue_count
 from tests.hdl.memory.axi_memory import serve_reads
 from tests.hdl.simulation import WORN, next_turn, offer, simulate
 
@@ -52,26 +52,34 @@ def fetch(
         count = sum(map(len, wanted))
         valids = Cat(port.valid for port in dut.records)
         asks = [Cat(getattr(port, name) for port in dut.requests) for name in ("valid", "ready")]
-        bus = [dut.axi.ar.valid, dut.axi.ar.ready, dut.axi.r.valid & dut.axi.r.payload.last]
+        bus = [dut.axi.ar.valid, dut.axi.ar.ready, dut.axi.r.valid, dut.axi.r.payload.last]
         cycle, delivered, last = 0, [], len(wanted) - 1
+        parts = []
         under_way = address_waits = came = 0
         while len(delivered) < count:
             assert cycle < 200 * count + 200
-            *_, record, valid, asking, ready, address, goes, ends = await ctx.tick().sample(
+            *_, beat, valid, asking, ready, address, goes, arrives, last_beat = await ctx.tick().sample(
                 dut.records[0].payload, valids, *asks, *bus
             )
+            ends = arrives and last_beat
             assert (address, bool(valid)) == (address_waits, came)
             taken = asking and under_way < dut.OUTSTANDING and (goes or not address)
             assert bool(ready) == bool(taken)
             if taken:
                 last = next_turn(last, asking, len(wanted))
                 assert ready == 1 << last
-            address_waits, came = bool(taken) or (address and not goes), ends
+            address_waits, came = bool(taken) or (address and not goes), arrives
             under_way += bool(taken) - ends
             if valid:
                 assert valid & valid - 1 == 0
-                content = (record.as_bits() % (1 << RECORD_BITS)).to_bytes(RECORD_BYTES, "little")
-                delivered.append((cycle, valid.bit_length() - 1, content, bool(record.error)))
+                assert beat.place == len(parts)
+                parts.append((valid, beat.data.to_bytes(size, "little")))
+                assert bool(beat.last) == (len(parts) == RECORD_BYTES // size)
+                if beat.last:
+                    assert {queue for queue, _ in parts} == {valid}
+                    record = b"".join(part for _, part in parts)
+                    delivered.append((cycle, valid.bit_length() - 1, record, bool(beat.error)))
+                    parts = []
             cycle += 1
         for _ in range(50):
             *_, more = await ctx.tick().sample(valids)

@@ -8,10 +8,9 @@ import pytest
 from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT, Queue
-from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
 from neuroncore_rtl.spec.isa.record import HEADER_BITS
-from tests.hdl.queue.queues import OWN, Item, QueueModel, holds
+from tests.hdl.queue.queues import OWN, Item, QueueModel, holds, whole
 from tests.hdl.simulation import drive, random_bits, simulate, simulated
 
 SEED = 1977
@@ -89,7 +88,7 @@ class Driver:
         ctx.set(dut.record.valid, came is not None)
         record = came.bits if came else random_bits(self.rng, RECORD_BITS)
         error = came.error if came else self.may("half")
-        ctx.set(dut.record.payload, Record.from_bits(record | error << RECORD_BITS))
+        drive(ctx, dut.record, payload=whole(record, error))
         ctx.set(dut.issue.ready, self.may("issue"))
         working = [n for n, lane in enumerate(self.model.lanes) if len(lane.records) > lane.finished]
         finished = [n for n in working if self.may("finish")]

@@ -4,8 +4,8 @@ import pytest
 from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.queue.queue import Queue
-from neuroncore_rtl.hdl.queue.record import Record
-from neuroncore_rtl.spec.isa import RECORD_BITS, RECORD_BYTES, Cause, Engine, Rule, UpdateOp
+from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause, Engine, Rule, UpdateOp
+from tests.hdl.queue.queues import whole
 from tests.hdl.queue.test_queue import QUEUES, mark, random_item
 from tests.hdl.simulation import drive, simulate
 
@@ -48,7 +48,7 @@ async def fail(ctx, dut, rng, kind):
         ctx.set(dut.record.valid, came is not None)
         if came is not None:
             item = items[(came - first) % (1 << 40) // RECORD_BYTES]
-            ctx.set(dut.record.payload, Record.from_bits(item.bits | item.error << RECORD_BITS))
+            drive(ctx, dut.record, payload=whole(item.bits, item.error))
         ctx.set(dut.request.ready, int(rng.random() < 0.8))
         ctx.set(dut.issue.ready, int(rng.random() < 0.8))
         ctx.set(dut.update.ready, int(rng.random() < 0.7))

@@ -13,6 +13,7 @@ from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.memory.axi import MAX_BEATS
 from neuroncore_rtl.hdl.queue.boot import Boot
 from neuroncore_rtl.hdl.queue.fetch import Fetcher
+from neuroncore_rtl.hdl.queue.record import RecordBeat
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import INT8
 from neuroncore_rtl.spec.isa import RECORD_BYTES, DmaCopy, DmaTensor, Storage, queue_count
@@ -159,6 +160,7 @@ def test_units_use_a_ram(pause, tmp_path):
     files = {name: str((tmp_path / name).resolve()) for name in ("content", "found", "after")}
     encoded = [[copy.encode() for copy in of_engine] for of_engine in copies]
     settings = {"requests": requests, "copies": encoded, "boot": 0, "size": size, "pause": pause, "seed": SEED}
+    settings["beat"] = [(field.offset, field.width) for _, field in RecordBeat(UNITS.hbm_bytes)]
     axi.run(units_bench(), "units_use_a_ram", **settings, **files)
     found = json.loads((tmp_path / "found").read_text())
     assert {int(number): word for number, word in found["loaded"].items()} == loaded
