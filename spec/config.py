@@ -275,7 +275,7 @@ _BOARD = Config(
 
 PRESETS: dict[str, Config] = {
     "nano": _BOARD.with_overrides(sbuf_bytes=8 * 1024, psum_words=64, counters=Counters.NONE),
-    "fpga": _BOARD.with_overrides(sbuf_bytes=64 * 1024, psum_words=512, counters=Counters.QUEUES),
+    "fpga": _BOARD.with_overrides(sbuf_bytes=16 * 1024, psum_words=128, counters=Counters.NONE),
     "tiny": Config(rows=4, columns=4),
     "small": Config(rows=16, columns=16, dma_engines=4, hbm_bytes=32),
     "medium": Config(rows=32, columns=32, dma_engines=4, hbm_bytes=64),
@@ -285,7 +285,7 @@ PRESETS: dict[str, Config] = {
 """Named configurations; `full` is the NeuronCore-v2's array and its 16 DMA engines. Its HBM ports carry 256 bytes a
 cycle, between what its DMA engines are published to move (272 GB/s, 194 bytes a cycle at 1.4 GHz) and what its HBM is
 (410 GB/s, 293 bytes a cycle); the smaller ones have bandwidth in proportion to their arrays, or a little more. `nano`
-and `fpga` are the smallest core, and fit a board: `nano` has small memories, `fpga` the block RAM of an ECP5-85F."""
+and `fpga` are the smallest core, and fit a board: `fpga` is what an ECP5-85F can be routed with, `nano` has half its memory."""
 
 
 def preset_named(name: str) -> Config:

@@ -62,7 +62,7 @@ def main(settings: Settings) -> int:
         name=NAME,
         do_build=False,
         script_after_read=f'scratchpad -set abc9.script "{ABC}"',
-        nextpnr_opts=f"--seed {settings.seed} --router router2 --report report.json --timing-allow-fail",
+        nextpnr_opts=f"--seed {settings.seed} --placer static --router router2 --report report.json --timing-allow-fail",
         add_preferences=f'FREQUENCY NET "clk" {HASTE * settings.mhz} MHZ;',
     )
     plan.extract(directory)

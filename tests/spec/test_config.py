@@ -9,8 +9,10 @@ from neuroncore_rtl.spec.config import LONE_UNITS, PRESETS, Config, preset_named
 def test_ends_of_every_range_are_valid(name, ends):
     # As few HBM ports as possible: each has at least one DMA engine. Lanes that have all units are one a partition.
     without = dict.fromkeys((f"vector_{unit}" for unit in LONE_UNITS), 0) if name == "lane_partitions" else {}
+    # The shortest line is one of two columns.
+    short = {"columns": 2, "hbm_bytes": 8} if name == "line_bytes" else {}
     for value in ends:
-        overrides = {"dma_engines": 16 if name == "hbm_ports" else None} | without | {name: value}
+        overrides = {"dma_engines": 16 if name == "hbm_ports" else None} | without | short | {name: value}
         assert getattr(PRESETS["tiny"].with_overrides(**overrides), name) == value
 
 

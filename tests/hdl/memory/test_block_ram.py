@@ -12,14 +12,14 @@ from neuroncore_rtl.hdl import verilog
 from neuroncore_rtl.hdl.controller.memory import LocalMemory
 from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.bank import Bank
-from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.config import PRESETS, PSUM_BANKS
 
 FPGA, TINY = PRESETS["fpga"], PRESETS["tiny"]
 
 UNITS = {
     "bank of SBUF": lambda: Bank(FPGA.sbuf_bytes // FPGA.sbuf_banks // FPGA.line_bytes, FPGA.line_bytes),
     "wide bank of SBUF": lambda: Bank(TINY.sbuf_bytes // TINY.sbuf_banks // TINY.line_bytes, TINY.line_bytes),
-    "bank of PSUM": lambda: Bank(FPGA.psum_words, 4),
+    "bank of PSUM": lambda: Bank(FPGA.psum_words * PSUM_BANKS // FPGA.psum_banks, 4),
     "local memory": lambda: LocalMemory(FPGA.local_bytes),
     "buffer of a DMA engine": lambda: BufferedFifo(8 * FPGA.hbm_bytes + 1, FPGA.dma_beats),
 }
