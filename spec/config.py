@@ -285,7 +285,8 @@ PRESETS: dict[str, Config] = {
 """Named configurations; `full` is the NeuronCore-v2's array and its 16 DMA engines. Its HBM ports carry 256 bytes a
 cycle, between what its DMA engines are published to move (272 GB/s, 194 bytes a cycle at 1.4 GHz) and what its HBM is
 (410 GB/s, 293 bytes a cycle); the smaller ones have bandwidth in proportion to their arrays, or a little more. `nano`
-and `fpga` are the smallest core, and fit a board: `fpga` is what an ECP5-85F can be routed with, `nano` has half its memory."""
+and `fpga` are the smallest core, and fit a board: `fpga` is what an ECP5-85F can be routed with,
+`nano` has half its memory."""
 
 
 def preset_named(name: str) -> Config:
