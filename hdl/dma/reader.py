@@ -58,11 +58,7 @@ class Reader(wiring.Component):
         m.submodules.beats = beats = BufferedFifo(beat, self.room)
         m.submodules.held = helds = BufferedFifo(held, self.room)
         gone = self._cut(m, beats.o, helds.o)
-        asked = stream.Signature(held).create()
-        access, owed = self._request(m, asked, gone)
-        # Whether an access is taken comes late in a cycle, and what it holds is wanted with its beat, later still.
-        for late, now in zip((helds.i.valid, helds.i.payload), (asked.valid, asked.payload), strict=True):
-            m.d.sync += late.eq(now)
+        access, owed = self._request(m, helds.i, gone)
         self._collect(m, beats.i, access)
         m.d.comb += self.starved.eq((owed != 0) & ~beats.o.valid)
         return m

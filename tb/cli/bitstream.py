@@ -10,7 +10,8 @@ from pathlib import Path
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.bench.paths import estimate_table, estimated
 from neuroncore_rtl.bench.placement import path_table, slowest
-from neuroncore_rtl.bench.synthesis import ABC
+from neuroncore_rtl.bench.routing import overused, routed
+from neuroncore_rtl.bench.synthesis import ABC, Netlist
 from neuroncore_rtl.bench.whole import LUTS_OF, black_box, instantiated, largest, whole
 from neuroncore_rtl.hdl.board.board import Board
 from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
@@ -65,7 +66,7 @@ def main(settings: Settings) -> int:
         name=NAME,
         do_build=False,
         script_after_read=f'scratchpad -set abc9.script "{ABC}"',
-        nextpnr_opts=f"--seed {settings.seed} {NEXTPNR} --report report.json --timing-allow-fail",
+        nextpnr_opts=f"{NEXTPNR} --report report.json --timing-allow-fail",
         add_preferences=f'FREQUENCY NET "clk" {HASTE * settings.mhz} MHZ;',
     )
     plan.extract(directory)
@@ -83,18 +84,40 @@ def main(settings: Settings) -> int:
     if problem := capacity_problem(counts, platform, name):
         console.print(problem, markup=False, soft_wrap=True)
         return 1
-    _run(directory, routing, f"nextpnr: {name}")
+    reached = _routed(directory, routing, board, name, settings)
+    if not reached:
+        return 1
     _run(directory, packing, f"ecppack: {name}")
-    found = slowest(json.loads((directory / "report.json").read_text()), board)
-    if found["critical_path"]:
-        console.print(path_table(found["critical_path"]))
-    reached = found["fmax_mhz"]
-    console.print(f"{reached:.1f} MHz routed, {settings.mhz} MHz asked for, seed {settings.seed}", markup=False)
     if reached < settings.mhz:
         console.print(f"the bitstream must run at {settings.mhz} MHz, but its slowest path takes longer", markup=False)
     for path in (directory / f"{NAME}.bit", directory / f"{NAME}.svf"):
         console.print(f"{path.stat().st_size:>12,} bytes  {shown(path)}", markup=False, soft_wrap=True)
     return int(reached < settings.mhz)
+
+
+def _routed(directory: Path, command: list[str], board: Netlist, name: str, settings: Settings) -> float:
+    """Place and route with one seed after the other until MHZ is reached; return the clock of the last that was
+    routed, in MHz, 0 if there is none."""
+    console, log, reached = terminal(), directory / f"{NAME}.tim", 0.0
+    program, *options = command
+    for seed in range(settings.seed, settings.seed + settings.seeds):
+        again = [_program(program), *options, "--seed", str(seed)]
+        if not routed(again, directory, log, f"nextpnr: {name}, seed {seed}"):
+            least = min(overused(log.read_text(errors="replace")))
+            console.print(f"seed {seed}: the router stands still, {least:,} wires are taken twice", markup=False)
+            continue
+        found = slowest(json.loads((directory / "report.json").read_text()), board)
+        if found["critical_path"]:
+            console.print(path_table(found["critical_path"]))
+        reached = found["fmax_mhz"]
+        console.print(f"{reached:.1f} MHz routed, {settings.mhz} MHz asked for, seed {seed}", markup=False)
+        if reached >= settings.mhz:
+            break
+    if not reached:
+        last = settings.seed + settings.seeds - 1
+        tried = f"{name} is not routed with seeds {settings.seed} to {last}: try others, SEED={last + 1}"
+        console.print(tried, markup=False)
+    return reached
 
 
 def _taken(counts: Mapping[str, int]) -> dict[str, int]:
@@ -131,6 +154,18 @@ def _pll(directory: Path, mhz: int) -> str:
     return text
 
 
+def _program(name: str) -> Path:
+    """Return where one of YoWASP's tools is.
+
+    Raises:
+        MissingTool: if it is not there.
+    """
+    program = Path(sys.executable).with_name(f"yowasp-{name}")
+    if not program.is_file():
+        raise MissingTool(f"{program.name} is missing beside {sys.executable}: run make")
+    return program
+
+
 def _run(directory: Path, command: list[str], doing: str) -> None:
     """Run one of YoWASP's tools.
 
@@ -138,9 +173,7 @@ def _run(directory: Path, command: list[str], doing: str) -> None:
         MissingTool: if it is not there.
         BuildFailed: if it failed, with the end of what it said.
     """
-    program = Path(sys.executable).with_name(f"yowasp-{command[0]}")
-    if not program.is_file():
-        raise MissingTool(f"{program.name} is missing beside {sys.executable}: run make")
+    program = _program(command[0])
     with progress(doing):
         result = subprocess.run([program, *command[1:]], cwd=directory, capture_output=True, text=True)
     if result.returncode:
