@@ -42,17 +42,17 @@ def drawn_config(rng: np.random.Generator, sides: tuple[int, ...] = SIDES) -> Co
         low, high = max(low, Config.RANGES[name][0]), Config.RANGES[name][1]
         return of(*(1 << n for n in range(low.bit_length() - 1, high.bit_length())))
 
-    rows, columns = of(*sides), of(*sides)
     chosen = {name: power(name) for name in ("hbm_bytes", "sbuf_banks", "dma_beats", "cast_lanes", "local_bytes")}
-    least = max(chosen["hbm_bytes"], Config(rows=rows, columns=columns).load_bytes)
-    chosen["line_bytes"] = power("line_bytes", least)
-    lines = 2 * chosen["sbuf_banks"] * chosen["line_bytes"]
-    chosen["sbuf_bytes"] = 1024 * of(*SBUF) // lines * lines
+    line, sbuf = power("line_bytes", chosen["hbm_bytes"]), 1024 * of(*SBUF)
     chosen["dma_engines"] = of(*DMA_ENGINES)
     chosen["hbm_ports"] = int(rng.integers(1, min(Config.RANGES["hbm_ports"][1], chosen["dma_engines"]) + 1))
     chosen |= {name: within(name) for name in _WHOLE}
     # A unit that is not there is one less to be wrong.
     chosen |= {name: int(rng.random() < 0.8) for name, span in Config.RANGES.items() if span == (0, 1)}
+    rows, columns = of(*sides), of(*sides)
+    chosen["line_bytes"] = max(line, Config(rows=rows, columns=columns).load_bytes)
+    lines = 2 * chosen["sbuf_banks"] * chosen["line_bytes"]
+    chosen["sbuf_bytes"] = sbuf // lines * lines
     chosen["lane_partitions"] = of(*(n for n in (1, 1, 1, 2, 4) if max(rows, columns) % n == 0))
     if chosen["lane_partitions"] > 1:
         chosen |= {f"vector_{unit}": 0 for unit in LONE_UNITS}
