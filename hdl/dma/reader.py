@@ -58,7 +58,11 @@ class Reader(wiring.Component):
         m.submodules.beats = beats = BufferedFifo(beat, self.room)
         m.submodules.held = helds = BufferedFifo(held, self.room)
         gone = self._cut(m, beats.o, helds.o)
-        access, owed = self._request(m, helds.i, gone)
+        asked = stream.Signature(held).create()
+        access, owed = self._request(m, asked, gone)
+        # Whether an access is taken comes late in a cycle, and what it holds is wanted with its beat, later still.
+        for late, now in zip((helds.i.valid, helds.i.payload), (asked.valid, asked.payload), strict=True):
+            m.d.sync += late.eq(now)
         self._collect(m, beats.i, access)
         m.d.comb += self.starved.eq((owed != 0) & ~beats.o.valid)
         return m
@@ -103,8 +107,11 @@ class Reader(wiring.Component):
             m.d.sync += owes.eq(owed != 1)
         with m.If(self.i.ready | gone):
             m.d.sync += full.eq(self.i.ready & ~gone & (free == wanted))
+        # Both are there when it is known which one it is.
+        more = Signal.like(free)
+        m.d.comb += more.eq(free + gone)
         m.d.sync += [
-            free.eq(free - Mux(self.i.ready, wanted, 0) + gone),
+            free.eq(Mux(self.i.ready, more - wanted, more)),
             owed.eq(owed + Mux(burst, wanted, 0) - self.axi.r.valid),
         ]
         return access, owed
