@@ -12,13 +12,14 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.board.host_link import HostLink
-from neuroncore_rtl.hdl.board.memory import BeatSplitter, BurstServer
+from neuroncore_rtl.hdl.board.memory import BeatSplitter, BurstServer, memory_beats
 from neuroncore_rtl.hdl.board.registers import BoardRegisters
 from neuroncore_rtl.hdl.board.sdram import SdramController, sdram_words
 from neuroncore_rtl.hdl.board.sdram_chip import SdramChip, SdramPins
 from neuroncore_rtl.hdl.board.uart import UartReceiver, UartTransmitter
 from neuroncore_rtl.hdl.core import Core
 from neuroncore_rtl.hdl.core_ports import axi_id_bits
+from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.axi import AxiPort
 from neuroncore_rtl.hdl.queue.errors import CoreError
@@ -76,7 +77,10 @@ class Machine(wiring.Component):
         m.submodules.server = server = BurstServer(port.size, port.id_bits, ports + 1, self.chip.bytes)
         m.submodules.splitter = splitter = BeatSplitter(port.size, self.chip)
         wiring.connect(m, wiring.flipped(self.link), server.managers[ports])
-        wiring.connect(m, server.beats, splitter.beats)
+        # A beat takes the splitter several cycles: one place is enough for those who must not wait for the chip's row.
+        m.submodules.beat = beat = Fifo(memory_beats(port.size), depth=1)
+        wiring.connect(m, server.beats, beat.i)
+        wiring.connect(m, beat.o, splitter.beats)
         wiring.connect(m, splitter.answers, server.answers)
         wiring.connect(m, splitter.words, wiring.flipped(self.words))
         wiring.connect(m, wiring.flipped(self.read), splitter.read)

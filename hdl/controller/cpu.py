@@ -172,7 +172,7 @@ class Cpu(wiring.Component):
 
     def _execute(self, m: Module, x, w, fetch, csr, access, multiplier):
         """Compute, and pass the instruction on when it is ready and everything older ends well."""
-        clear, refuses = Signal(), Signal()
+        clear, refuses, taken = Signal(), Signal(), Signal()
         m.d.comb += [
             x.address.eq(x.base + x.offset),
             clear.eq(~w.waits & ~w.traps),
@@ -186,13 +186,15 @@ class Cpu(wiring.Component):
             with m.Case(Kind.LOAD, Kind.STORE):
                 self._end_access(m, x, end, access, refuses)
             with m.Case(Kind.BRANCH, Kind.JUMP):
-                m.d.comb += end.jumps.eq((x.kind == Kind.JUMP) | alu.holds)
-                end.trap(m, Cause.INSTRUCTION_MISALIGNED, Cat(Const(0, 1), x.address[1:]), end.jumps & x.address[1])
+                m.d.comb += [taken.eq((x.kind == Kind.JUMP) | alu.holds), end.jumps.eq(taken & ~x.address[1])]
+                end.trap(m, Cause.INSTRUCTION_MISALIGNED, Cat(Const(0, 1), x.address[1:]), taken & x.address[1])
             with m.Case(Kind.DIVIDE):
                 m.d.comb += [end.ready.eq(divider.done), x.result.eq(divider.out)]
             with m.Case(Kind.CSR):
                 # Empty behind it, so that all that came before is counted.
                 m.d.comb += [end.ready.eq(~w.valid), x.result.eq(csr.read)]
+                # Which is when it leaves; of others that is known later in a cycle.
+                m.d.comb += csr.commit.eq(x.valid & ~w.valid)
                 end.trap(m, Cause.ILLEGAL, x.instruction, csr.illegal)
             with m.Case(Kind.MRET):
                 m.d.comb += end.jumps.eq(1)
@@ -242,7 +244,6 @@ class Cpu(wiring.Component):
             csr.operation.eq(funct3),
             csr.operand.eq(x.a),
             csr.source.eq(x.instruction[15:20]),
-            csr.commit.eq(x.leaves & (x.kind == Kind.CSR)),
             csr.leave.eq(x.leaves & (x.kind == Kind.MRET)),
         ]
         return alu, divider
@@ -263,7 +264,7 @@ class Cpu(wiring.Component):
     @staticmethod
     def _redirect(m: Module, x, w, end: End, fetch, csr):
         """Fetch from elsewhere after a trap or a jump."""
-        m.d.comb += fetch.redirect.eq(w.traps | (x.leaves & end.jumps & ~end.traps))
+        m.d.comb += fetch.redirect.eq(w.traps | (x.leaves & end.jumps))
         with m.If(w.traps):
             m.d.comb += fetch.target.eq(csr.trap_target)
         with m.Elif(x.kind == Kind.MRET):

@@ -56,7 +56,7 @@ class End:
 
     Attributes:
         ready: it can; unless said otherwise at once.
-        jumps: fetching goes on at its target.
+        jumps: fetching goes on at its target; not with traps.
         traps, cause, trap_value: in a trap, with mcause and mtval.
     """
 

@@ -74,15 +74,12 @@ class Store(wiring.Component):
             port.valid.eq(results.o.valid),
             taken.eq(port.valid & port.ready),
         ]
-        # Flags, as what waits for them is late in a cycle.
+        # Flags, as what waits for them is late in a cycle. So is whether a write comes, and whether one is taken.
         with m.If(self.writes.valid & ~taken):
-            m.d.sync += [full.eq(outstanding == self.depth - 1), self.drained.eq(0)]
+            m.d.sync += [outstanding.eq(outstanding + 1), full.eq(outstanding == self.depth - 1), self.drained.eq(0)]
         with m.Elif(taken & ~self.writes.valid):
-            m.d.sync += [full.eq(0), self.drained.eq(outstanding == 1)]
-        m.d.sync += [
-            outstanding.eq(outstanding + self.writes.valid - taken),
-            self.retired.eq(taken & write.last),
-        ]
+            m.d.sync += [outstanding.eq(outstanding - 1), full.eq(0), self.drained.eq(outstanding == 1)]
+        m.d.sync += self.retired.eq(taken & write.last)
 
         place = write.place
         present = Signal(lanes)

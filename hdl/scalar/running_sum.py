@@ -99,7 +99,7 @@ class RunningSum(wiring.Component):
             m.d.comb += [after.exponent.eq(new_exponent), after.significand.eq(new_significand)]
         with m.If(adds):
             m.d.comb += [
-                after.sign.eq(Mux(beyond, before.sign, Mux(y_special, y_sign, new_sign & ~cancels))),
+                after.sign.eq(Mux(beyond, before.sign, new_sign & ~cancels)),
                 after.infinite.eq(beyond | y_special),
                 after.nan.eq(before.nan | y_nan | (beyond & y_special & (before.sign ^ y_sign))),
             ]
@@ -190,11 +190,11 @@ class RunningSum(wiring.Component):
             low.eq(Cat(exponent[:3] == value for value in range(8))),
             high.eq(Cat((exponent[3:5] == value) & ~exponent[5:].any() for value in range(4))),
         ]
-        ends, step = Signal(_NEAR_BITS + 3), Signal(2)
+        ends, step = Signal(_NEAR_BITS - 1), Signal(2)
         x, y, difference = Signal(_NEAR_BITS), Signal(_NEAR_BITS), Signal(_NEAR_BITS)
         positive, negative = Signal(_NEAR_BITS + 1), Signal(_NEAR_BITS)
         m.d.comb += [
-            ends.eq(Cat(Const(0, 3), (low[place % 8] & high[place // 8] for place in range(_NEAR_BITS, 0, -1)))),
+            ends.eq(Cat(low[place % 8] & high[place // 8] for place in range(_NEAR_BITS - 1, 0, -1))),
             # Their order is known by the difference alone, before the exponents have been compared.
             step.eq((own[1] - other[1])[:2]),
             x.eq(Mux(step == 3, own[0], Cat(Const(0, 1), own[0]))),
@@ -203,25 +203,25 @@ class RunningSum(wiring.Component):
             negative.eq(y - x),
             difference.eq(Mux(positive[-1], negative, positive)),
         ]
-        padded = Cat(Const(0, 3), difference)
-        groups = [slice(place - _GROUP, place) for place in range(len(ends), 0, -_GROUP)]
+        # The lowest bit is left when there is no one above: if it were zero, too, nothing would be left of the sum.
+        higher = difference[1:]
+        groups = [slice(place - _GROUP, place) for place in range(len(higher), 0, -_GROUP)]
         empty, fines = Signal(len(groups)), []
         for number, group in enumerate(groups):
-            fine, ended, seen = (
-                Signal(2, name=f"fine{number}"),
-                Signal(name=f"ended{number}"),
-                padded[group] | ends[group],
-            )
+            fine, seen = Signal(2, name=f"fine{number}"), higher[group] | ends[group]
             m.d.comb += [
-                ended.eq(ends[group].any()),
-                empty[number].eq(~padded[group].any() & ~ended),
+                empty[number].eq(~seen.any()),
                 fine.eq(Mux(seen[3], 0, Mux(seen[2], 1, Mux(seen[1], 2, 3)))),
             ]
             fines.append(self._later(f"fine{number}", fine))
         difference, empty = self._later("difference", difference), self._later("empty", empty)
         count, fine = Signal(3), Signal(2)
         for bit in range(3):
-            ways = [empty[:number].all() & ~empty[number] for number in range(1, len(groups)) if number >> bit & 1]
+            ways = [
+                empty[:number].all() & ~empty[number : number + 1].any()
+                for number in range(1, len(groups) + 1)
+                if number >> bit & 1
+            ]
             m.d.comb += count[bit].eq(Cat(ways).any())
         with m.Switch(count):
             for number, places in enumerate(fines):

@@ -1,6 +1,6 @@
 """The mover: turns a MultiplyMoving into moving columns, one a cycle."""
 
-from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -130,15 +130,11 @@ class Mover(wiring.Component):
             # Compared a cycle before it matters, with those that will be on their way then. That this column goes is
             # known last of all.
             following, before = register.i.payload, issued[1:-1]
-            with m.If(fire):
+            last_read = Mux(held, word_address, read_address)
+            with m.If(fire | ~held):
                 m.d.sync += [
-                    in_flight.eq(_meets(following.control.write, [(write.address, Const(1)), *before])),
-                    reads.eq(_needs(following, word_address)),
-                ]
-            with m.Elif(~held):
-                m.d.sync += [
-                    in_flight.eq(_meets(following.control.write, before)),
-                    reads.eq(_needs(following, read_address)),
+                    in_flight.eq(_meets(following.control.write, [(write.address, held), *before])),
+                    reads.eq(_needs(following, last_read)),
                 ]
             with m.Else():
                 m.d.sync += in_flight.eq(_meets(write, before))

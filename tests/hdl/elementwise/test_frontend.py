@@ -24,7 +24,7 @@ from neuroncore_rtl.spec.isa import Rule
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, uses
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
-from tests.hdl.simulation import drive, random_bits, simulate
+from tests.hdl.simulation import WORN, drive, random_bits, simulate
 
 SEED = 2024
 
@@ -132,8 +132,8 @@ class Bench:
             cycles = Mux(instruction.opcode == Opcode(opcode.value), interval, cycles)
         return cycles
 
-    def run(self):
-        return simulate(self.dut, self._bench)
+    def run(self, worn=0):
+        return simulate(self.dut, self._bench, worn=worn)
 
     async def _bench(self, ctx):
         dut, seen = self.dut, self.seen
@@ -247,15 +247,16 @@ def program(rng, config, count):
         direction ^= turns
         windows = {"source": HALVES[direction], "result": HALVES[1 - direction]}
         values = legal_fields(rng, config, OPCODES - {LONGEST}, elements=4, windows=windows)
-        instructions.append(values | {"overlap": 0 if turns else int(rng.random() < 0.7)})
+        constants = {f"scalar{k}": int(random_bits(rng, 32)) for k in (0, 1) if not values[f"pointer{k}"]}
+        instructions.append(values | constants | {"overlap": 0 if turns else int(rng.random() < 0.7)})
     return instructions
 
 
-def assert_runs(config, instructions, rng, legal=None, **options):
+def assert_runs(config, instructions, rng, legal=None, worn=0, **options):
     """Run instructions, and compare memory with what the definition makes of the first `legal` ones, by default all."""
     stored = memories(rng, config)
     expected = [rows.copy() for rows in stored]
-    seen = Bench(config, [Elementwise.pack(values) for values in instructions], stored, rng, **options).run()
+    seen = Bench(config, [Elementwise.pack(values) for values in instructions], stored, rng, **options).run(worn)
     for values in instructions[:legal]:
         execute(values, config, expected)
     for name, got, want in zip(("SBUF", "PSUM"), stored, expected, strict=True):
@@ -305,6 +306,10 @@ def test_programs_leave_what_the_definition_says(shape, stall, rng):
 
 def test_long_lanes_and_stalled_writes_keep_all_results(rng):
     assert_program_runs(TINY, program(rng, TINY, 50), rng, stall=0.7, latency=11)
+
+
+def test_a_reset_leaves_nothing(rng):
+    assert_program_runs(TINY, program(rng, TINY, 10), rng, worn=WORN)
 
 
 def test_latency_is_that_of_the_units(rng):

@@ -2,6 +2,8 @@
 
 """The running sum of deep lanes against golden: additions that depend on each other, every cycle."""
 
+import functools
+
 import numpy as np
 import pytest
 from amaranth import ResetInserter, Signal
@@ -99,17 +101,20 @@ def test_every_partition_has_a_sum(partitions, rng):
     assert compared > partitions * ADDITIONS * 0.8 and wrong == 0
 
 
-def sums_of_pairs(x: np.ndarray, y: np.ndarray, reset_after: int | None = None) -> list[int]:
-    """Return 0 + x + y of each pair, a sum that is restarted with x; a reset, of one pair, leaves nothing of it."""
+def sums(*addends: np.ndarray, reset_after: int | None = None) -> list[int]:
+    """Return the sum of the first of each addend, of the second, and so on; each begins with a restart.
+
+    A reset in one of the cycles leaves nothing of it.
+    """
     reset = Signal()
     unit = RunningSum()
 
     async def bench(ctx):
         found = []
-        for pair in zip(x.tolist(), y.tolist(), strict=True):
-            for cycle, word in enumerate((*pair, 0)):
+        for together in zip(*(words.tolist() for words in addends), strict=True):
+            for cycle, word in enumerate((*together, 0)):
                 ctx.set(reset, cycle == reset_after)
-                drive(ctx, unit, y=word, adds=cycle < 2, restart=cycle == 0)
+                drive(ctx, unit, y=word, adds=cycle < len(together), restart=cycle == 0)
                 await ctx.tick()
             found.append(ctx.get(unit.out))
         return found
@@ -126,14 +131,34 @@ def test_one_bit_decides():
     x = np.concatenate([x[opposite][::2], x[~opposite][::8], np.repeat(special, len(special))])
     y = np.concatenate([y[opposite][::2], y[~opposite][::8], np.tile(special, len(special))])
     assert len(x) > 1_000
-    assert sums_of_pairs(x, y) == on_words(add_fp32, on_words(add_fp32, np.zeros_like(x), x), y).tolist()
+    assert sums(x, y) == in_golden(x, y)
+
+
+def in_golden(*addends: np.ndarray) -> list[int]:
+    """Return what :func:`sums` does, of golden."""
+    return functools.reduce(functools.partial(on_words, add_fp32), addends, np.zeros_like(addends[0])).tolist()
+
+
+def test_a_power_of_two_and_what_is_next_to_it():
+    """What is left is one bit, far below both, or not as far as the smallest exponent."""
+    power = np.arange(1, 60, dtype=np.uint32) << 23
+    for x, y in ((power, power - 1 | 1 << 31), (power - 1, power | 1 << 31)):
+        assert sums(x, y) == in_golden(x, y)
+
+
+def test_infinity_stays():
+    """Also once another one has been added to it."""
+    infinity, others = FP32.infinity, [ONE, FP32.infinity, 1, 0x7F7FFFFF]
+    sign = np.repeat(np.uint32([0, 1 << 31]), len(others))
+    x, y = sign | infinity, (sign ^ 1 << 31) | np.uint32(others * 2)
+    assert sums(x, x, y) == in_golden(x, x, y)
 
 
 @pytest.mark.parametrize("words", [(ONE, ONE), (ONE | 1 << 31, ONE), (0x7F800000, ONE), (0xFF800000, 0x7F800000)])
 @pytest.mark.parametrize("reset_after", (1, 2))
 def test_reset_clears_the_sum(words, reset_after):
     """And what is on its way to it."""
-    assert sums_of_pairs(*np.uint32(words).reshape(2, 1), reset_after) == [0]
+    assert sums(*np.uint32(words).reshape(2, 1), reset_after=reset_after) == [0]
 
 
 @pytest.mark.parametrize("part", ["_far", "_near"])
