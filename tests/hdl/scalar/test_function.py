@@ -38,6 +38,14 @@ def test_every_function_in_stages_is_that_of_golden(rng, trigonometry):
     assert_same(STAGED[trigonometry], cases, results(**cases), "verilator")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages")])
+def test_a_million_results(unit, rng):
+    cases = argument_cases(rng, 1_000_000 // len(FUNCTIONS) + 1)
+    assert len(cases["z"]) > 1_000_000
+    assert_same(unit, cases, results(**cases), "verilator")
+
+
 def test_factors_fit_where_they_are_narrower_than_their_sums():
     """q2 and q1 of every segment, and the factor of t in the power, at the ends of t and where they turn."""
     tables = load()

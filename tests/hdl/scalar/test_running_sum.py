@@ -6,13 +6,16 @@ import functools
 
 import numpy as np
 import pytest
-from amaranth import ResetInserter, Signal
+from amaranth import Module, ResetInserter, Signal
+from amaranth.lib import data
 
 from neuroncore_rtl.golden.arith import add_fp32
 from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
 from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.stimulus.one_bit import lone_bits
-from neuroncore_rtl.tb.stimulus.operands import special_fp32
+from neuroncore_rtl.tb.stimulus.operands import add_cases, special_fp32
+from tests.hdl.arith.units import play
 from tests.hdl.simulation import drive, simulate
 from tests.oracles.words import on_words
 
@@ -137,6 +140,38 @@ def test_one_bit_decides():
 def in_golden(*addends: np.ndarray) -> list[int]:
     """Return what :func:`sums` does, of golden."""
     return functools.reduce(functools.partial(on_words, add_fp32), addends, np.zeros_like(addends[0])).tolist()
+
+
+class PlayedSum(Playable):
+    """The unit with its inputs in one word; a cycle without one adds nothing."""
+
+    def __init__(self):
+        super().__init__(data.StructLayout({"y": 32, "adds": 1, "restart": 1}), RunningSum.LATENCY)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.unit = unit = RunningSum()
+        m.d.comb += [
+            unit.y.eq(self.word.y),
+            unit.adds.eq(self.word.adds & self.valid),
+            unit.restart.eq(self.word.restart),
+            self.result.eq(unit.out),
+        ]
+        self.delay_valid(m)
+        return m
+
+
+@pytest.mark.slow
+def test_a_million_sums(rng):
+    """Of pairs, the first of which is put in the sum's place. A restart comes a cycle after the last addend."""
+    x, y = add_cases(rng, 1_000_000)
+    words = np.stack([x, y, np.zeros_like(x)], axis=1)
+    flags = {"adds": (1, 1, 0), "restart": (1, 0, 0)}
+    cases = {"y": words.ravel()} | {name: np.resize(np.uint32(bits), words.size) for name, bits in flags.items()}
+    results, unknown = play(PlayedSum(), cases, "verilator")
+    assert not unknown.size
+    wrong = results.reshape(words.shape)[:, :2] != np.stack([in_golden(x), in_golden(x, y)], axis=1)
+    assert wrong.size >= 2_000_000 and not wrong.any()
 
 
 def test_a_power_of_two_and_what_is_next_to_it():

@@ -53,6 +53,14 @@ def test_every_operation_is_that_of_golden(rng, sim):
     assert_same(UNIT, cases, expected, sim)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("latency", [1, 6])
+def test_a_million_results(latency, rng):
+    cases, expected = alu_program(rng, lambda: alu_cases(rng, 1_000_000 // len(OPERATIONS) + 1))
+    assert len(expected) > 1_000_000
+    assert_same(PlayedUnit(Alu(latency), PORTS), cases, expected, "verilator")
+
+
 def test_one_bit_decides(rng):
     """Of a NaN, a zero, a distance, a product, a sum; or between two words."""
     pairs = [np.concatenate(side) for side in zip(bits_apart(), lone_factors(), lone_bits(), strict=True)]
