@@ -3,7 +3,9 @@
 """What the tests of the activation lanes share: function units that can be played, and arguments worth trying."""
 
 from collections.abc import Iterable
+from fractions import Fraction
 
+import mpmath
 import numpy as np
 from amaranth import Module, Signal
 from amaranth.lib import data, wiring
@@ -12,12 +14,15 @@ from neuroncore_rtl.golden.scalar.functions import activate
 from neuroncore_rtl.hdl.scalar.function import FunctionUnit
 from neuroncore_rtl.hdl.scalar.number import decode
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, FunctionTables
+from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS, load
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, HIGH_EXPONENT, LOW_EXPONENT, control_address
 from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
-__all__ = ["ALPHAS", "STAGED", "UNIT", "argument_cases", "border_arguments", "cases_of", "results"]
+__all__ = [
+    "ALPHAS", "STAGED", "UNIT", "argument_cases", "border_arguments", "cases_of", "near_quarter_turns", "results",
+]  # fmt: skip
 
 ALPHAS = np.array(
     [
@@ -78,6 +83,23 @@ def border_arguments(name: str) -> np.ndarray:
                 low = (np.arange(1, count) / count * 2.0 ** (LOW_EXPONENT + 1)).astype(np.float32).view(np.uint32)
                 borders.append(low | np.uint32(negative << 31))
     return (np.concatenate(borders)[:, np.newaxis] + np.arange(-2, 3).astype(np.uint32)).ravel()
+
+
+def near_quarter_turns() -> np.ndarray:
+    """Return FP32 words, of both signs, whose numbers come as close to multiples of pi / 2 as any of their binade.
+
+    Of their sines and cosines what is left of a long product decides, down to its last bits. m * 2**k is close to one
+    if m is the denominator of a fraction close to 2**k * 2 / pi, or a small multiple of it.
+    """
+    with mpmath.workprec(400):
+        turns = Fraction(int(mpmath.ldexp(2 / mpmath.pi, 350)), 1 << 350)
+    words = []
+    for exponent in range(FP32.bias + 1):
+        closest = (turns * Fraction(2) ** (exponent - FP32.precision + 1)).limit_denominator((1 << FP32.precision) - 1)
+        first = -(-(1 << FP32.precision - 1) // closest.denominator)
+        for significand in range(first * closest.denominator, 1 << FP32.precision, closest.denominator)[:4]:
+            words.append(exponent + FP32.bias << FP32.precision - 1 | significand & ~(1 << FP32.precision - 1))
+    return np.array([word | sign << 31 for word in words for sign in (0, 1)], np.uint32)
 
 
 def cases_of(parts: Iterable[tuple]) -> dict[str, np.ndarray]:

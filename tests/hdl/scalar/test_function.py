@@ -13,6 +13,7 @@ from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC, layout, load
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, control_address
 from tests.hdl.arith.units import assert_same, differences, faulty_wire
+from tests.hdl.scalar import activations
 from tests.hdl.scalar.activations import ALPHAS, STAGED, UNIT, argument_cases, border_arguments, cases_of, results
 
 SEED = 20260403
@@ -44,6 +45,16 @@ def test_a_million_results(unit, rng):
     cases = argument_cases(rng, 1_000_000 // len(FUNCTIONS) + 1)
     assert len(cases["z"]) > 1_000_000
     assert_same(unit, cases, results(**cases), "verilator")
+
+
+@pytest.mark.parametrize("unit", [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages")])
+def test_numbers_close_to_quarter_turns(unit):
+    z = activations.near_quarter_turns()
+    assert len(z) > 300
+    cases = cases_of([(name, z, 0) for name in TRIGONOMETRIC])
+    expected = results(**cases)
+    assert (expected << 1 < 0x66000000).sum() > 50  # below 2**-25
+    assert_same(unit, cases, expected, "verilator")
 
 
 def test_factors_fit_where_they_are_narrower_than_their_sums():
