@@ -1,18 +1,46 @@
 """Counters: registers that add up what happens."""
 
-from amaranth import Module
-from amaranth.hdl import ValueLike
-from amaranth.lib import data
+from collections.abc import Mapping
 
-__all__ = ["count"]
+from amaranth import Module
+from amaranth.hdl import Value, ValueLike
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Counting", "count"]
+
+
+class Counting(wiring.Component):
+    """Counters that grow at the end of every cycle, and start again behind their largest values.
+
+    Arguments:
+        shape: a layout of counters, unsigned.
+        amounts: bits of what is added, by the name of the counter; the others stay 0.
+
+    Ports:
+        amounts: what is added. counters: they.
+    """
+
+    def __init__(self, shape, amounts: Mapping[str, int]):
+        super().__init__({"amounts": In(data.StructLayout(dict(amounts))), "counters": Out(shape)})
+
+    def elaborate(self, platform):
+        m = Module()
+        for name, _ in self.amounts.shape():
+            m.d.sync += self.counters[name].eq(self.counters[name] + self.amounts[name])
+        return m
 
 
 def count(m: Module, counters: data.View, **amounts: ValueLike) -> None:
     """Let fields of `counters` grow by these amounts at the end of every cycle; an event of one bit counts as 1.
 
     Arguments:
-        m: the module whose `sync` domain counts.
-        counters: a register of a layout of counters.
-        amounts: what is added, by the name of the field.
+        m: the module, which gets a submodule `counting`.
+        counters: of a layout of counters, unsigned.
+        amounts: what is added, unsigned, by the name of the field.
     """
-    m.d.sync += [counters[name].eq(counters[name] + amount) for name, amount in amounts.items()]
+    amounts = {name: Value.cast(amount) for name, amount in amounts.items()}
+    widths = {name: len(amount) for name, amount in amounts.items()}
+    m.submodules.counting = unit = Counting(counters.shape(), widths)
+    m.d.comb += [unit.amounts[name].eq(amount) for name, amount in amounts.items()]
+    m.d.comb += [counters[name].eq(unit.counters[name]) for name in amounts]

@@ -30,7 +30,7 @@ class Fetch(wiring.Component):
         writes: the step that goes will write; to the store. room: it has room for one more result. drained: everything
             that was announced is written.
         wait_sbuf, wait_psum, wait_write: what holds the step up.
-        went: a step goes. busy: one has gone that still arrives, or keeps the next one waiting.
+        went: a step goes. busy: one has gone that keeps the next one waiting.
     """
 
     LATENCY = ReadPort.LATENCY
@@ -87,7 +87,7 @@ class Fetch(wiring.Component):
             go.eq(may_read & may_go & (~issue.reads_a | a_done | a_taken) & (~issue.reads_b | b_done | b_taken)),
             self.i.ready.eq(go),
             self.went.eq(go),
-            self.busy.eq(self.valid | ~rested),
+            self.busy.eq(~rested),
             self.writes.valid.eq(go & issue.step.writes),
             self.writes.payload.eq(issue.write),
             self.wait_sbuf.eq(sbuf.valid & ~sbuf.ready),

@@ -28,6 +28,7 @@ from amaranth import Const, Module, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.counting import count
 from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.hdl.elementwise.fetch import Fetch
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
@@ -178,13 +179,14 @@ class Frontend(wiring.Component):
             ),
             self.active.eq(self.busy | fetch.busy),
         ]
-        for name, happens in {
-            "busy": self.busy,
-            "instructions": self.retired,
-            "elements": fetch.went & (fetch.i.payload.step.phase == Phase.ELEMENT),
-            "wait_sbuf": fetch.wait_sbuf,
-            "wait_psum": fetch.wait_psum,
-            "wait_write": fetch.wait_write,
-        }.items():
-            m.d.sync += self.counters[name].eq(self.counters[name] + happens)
+        count(
+            m,
+            self.counters,
+            busy=self.busy,
+            instructions=self.retired,
+            elements=fetch.went & (fetch.i.payload.step.phase == Phase.ELEMENT),
+            wait_sbuf=fetch.wait_sbuf,
+            wait_psum=fetch.wait_psum,
+            wait_write=fetch.wait_write,
+        )
         return m

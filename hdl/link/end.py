@@ -9,6 +9,7 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.counting import count
 from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.crc import Crc32, crc_of_zeros
 from neuroncore_rtl.hdl.link.flit import body_layout, flit_stream, frame_layout
@@ -125,15 +126,14 @@ class LinkEnd(wiring.Component):
         with m.Elif(~self.dead):
             m.d.sync += quiet.eq(quiet + 1)
 
-        events = {
-            "flits": sender.accepted,
-            "replays": sender.replayed,
-            "crc_errors": bad,
-            "discarded": receiver.discarded,
-            "idle": ~sender.o.valid,
-            "stalled": sender.stalled,
-        }
-        for name, event in events.items():
-            with m.If(event):
-                m.d.sync += self.counters[name].eq(self.counters[name] + 1)
+        count(
+            m,
+            self.counters,
+            flits=sender.accepted,
+            replays=sender.replayed,
+            crc_errors=bad,
+            discarded=receiver.discarded,
+            idle=~sender.o.valid,
+            stalled=sender.stalled,
+        )
         return m

@@ -4,6 +4,7 @@ from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.counting import Counting
 from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.queue.record import Header, RecordBeat
 from neuroncore_rtl.hdl.queue.record_fifo import RecordFifo
@@ -62,6 +63,9 @@ class Prefetcher(wiring.Component):
         block = blocks.o.payload
         fetched = Signal(len(block.count))  # records of the block that were asked for
         rings, asked = Signal(), Signal()
+        m.submodules.rung = rung = Counting(
+            data.StructLayout({"records": len(self.rung)}), {"records": len(block.count)}
+        )
         wiring.connect(m, wiring.flipped(self.record), records.beat)
         wiring.connect(m, records.o, wiring.flipped(self.head))
         m.d.comb += [
@@ -69,6 +73,8 @@ class Prefetcher(wiring.Component):
             rings.eq(self.blocks.valid & blocks.i.ready & ~self.halt & (self.blocks.payload.count != 0)),
             blocks.i.valid.eq(rings),
             blocks.i.payload.eq(self.blocks.payload),
+            rung.amounts.records.eq(Mux(rings, self.blocks.payload.count, 0)),
+            self.rung.eq(rung.counters.records),
             self.places.eq(QUEUE_BLOCKS - blocks.level),
             # The address waits for its record, so its place is the record's as well.
             self.request.valid.eq(blocks.o.valid & addresses.i.ready),
@@ -82,8 +88,6 @@ class Prefetcher(wiring.Component):
             self.coming.eq(blocks.o.valid | addresses.o.valid),
             self.next_address.eq(Mux(addresses.o.valid, addresses.o.payload, self.request.payload)),
         ]
-        with m.If(rings):
-            m.d.sync += self.rung.eq(self.rung + self.blocks.payload.count)
         with m.If(asked):
             m.d.sync += fetched.eq(Mux(blocks.o.ready, 0, fetched + 1))
         return m

@@ -1,10 +1,11 @@
 """The queue of an engine: takes records from HBM in order, waits, issues, and updates semaphores when they finish."""
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.pipeline import delayed
+from neuroncore_rtl.hdl.counting import count
 from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.queue.errors import QueueError
 from neuroncore_rtl.hdl.queue.in_flight import Flight, InFlight
@@ -194,9 +195,7 @@ class Queue(wiring.Component):
         m.d.sync += [
             self._flying.eq(self._flying + self._given - left),
             self._left.eq(self._left + left),
-            self.counters.records.eq(self.counters.records + left + self.passed),
         ]
-        m.d.comb += self.retired_count.eq(self.counters.records)
         return lanes
 
     def _update(self, m: Module, lanes: list[InFlight]) -> Value:
@@ -288,14 +287,16 @@ class Queue(wiring.Component):
                 | (self.update.valid & self.update.ready)
             ),
         ]
-        counters = self.counters
-        with m.If(self.waiting):
-            m.d.sync += counters.wait_semaphore.eq(counters.wait_semaphore + 1)
-        with m.Elif(self._prefetcher.head.valid):
-            m.d.sync += counters.wait_engine.eq(counters.wait_engine + 1)
-        with m.Elif(coming):
-            m.d.sync += counters.wait_fetch.eq(counters.wait_fetch + 1)
-        with m.Elif(flying):
-            m.d.sync += counters.executing.eq(counters.executing + 1)
-        with m.Else():
-            m.d.sync += counters.idle.eq(counters.idle + 1)
+        doing = {
+            "wait_semaphore": self.waiting,
+            "wait_engine": self._prefetcher.head.valid,
+            "wait_fetch": coming,
+            "executing": flying,
+            "idle": Const(1),
+        }
+        amounts, before = {"records": sum(flight.leaves for flight in lanes) + self.passed}, Const(0)
+        for name, does in doing.items():
+            amounts[name] = does & ~before
+            before = before | does
+        count(m, self.counters, **amounts)
+        m.d.comb += self.retired_count.eq(self.counters.records)

@@ -13,6 +13,7 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.counting import count
 from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.fifo import BypassFifo, Fifo
 from neuroncore_rtl.hdl.hierarchy import lanes
@@ -257,20 +258,19 @@ class TensorEngine(wiring.Component):
             m.d.sync += drain.eq(drain - 1)
         outside = self.psum.valid | self.psum_shared.valid | self.psum_write.valid
         m.d.comb += self.active.eq(self.busy | (drain != 0) | self.loaded | outside)
-        counters = self.counters
         spans = {"k": mover.column.rows, "m": mover.column.write.partitions}
         sizes = [Signal.like(span.end, name=name) for name, span in spans.items()]
         m.d.comb += [size.eq(span.end - span.first) for size, span in zip(sizes, spans.values(), strict=True)]
         macs = Signal(22)
         m.d.comb += macs.eq(sizes[0] * sizes[1])
-        for counter, happens in (
-            (counters.busy, self.busy),
-            (counters.columns, mover.column_valid),
-            (counters.loads, loader.step_valid),
-            (counters.wait_weights, mover.wait_weights),
-            (counters.wait_operand, mover.wait_operand),
-            (counters.wait_psum, mover.wait_psum),
-        ):
-            m.d.sync += counter.eq(counter + happens)
-        with m.If(mover.column_valid):
-            m.d.sync += counters.macs.eq(counters.macs + macs)
+        count(
+            m,
+            self.counters,
+            busy=self.busy,
+            columns=mover.column_valid,
+            loads=loader.step_valid,
+            wait_weights=mover.wait_weights,
+            wait_operand=mover.wait_operand,
+            wait_psum=mover.wait_psum,
+            macs=Mux(mover.column_valid, macs, 0),
+        )

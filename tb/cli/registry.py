@@ -138,6 +138,7 @@ MUTATED = (
         "psum",
         "mover",
         "loader",
+        "counting",
     ),
     *("divider", "power", "statistics", "functions", "running_sum", "indices", "sequencer", "frontend"),
     *("queue", "semaphores", "fetcher", "boot", "registers", "address_decoder", "riscv"),

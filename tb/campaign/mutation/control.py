@@ -25,7 +25,10 @@ def _of_records(m: Module, fetcher: Fetcher) -> Value:
 
 
 CONTROL = {
-    "queue": Unit("queue", lambda: Queue(Engine.TENSOR, 2, 4), files("queue/queue", "queue/queue_errors"), 8),
+    "queue": Unit(
+        "queue", lambda: Queue(Engine.TENSOR, 2, 4), files("queue/queue", "queue/queue_errors"), 8,
+        without=("counting", "prefetcher.rung"),
+    ),
     "semaphores": Unit("semaphores", lambda: Semaphores(3, 16), files("queue/semaphores"), 8),
     "fetcher": Unit(
         "fetcher", lambda: Fetcher(Config(rows=4, columns=4, dma_engines=2, hbm_bytes=64)), files("queue/fetch"), 8,

@@ -35,7 +35,8 @@ ENGINES = {
         "element-wise sequencer", _sequencer, files("elementwise/sequencer"), 0, part="sequencer", without=("indices",)
     ),
     "frontend": Unit(
-        "element-wise front end", _frontend, files("elementwise/frontend"), 0, without=("checker", "sequencer")
+        "element-wise front end", _frontend, files("elementwise/frontend"), 0,
+        without=("checker", "sequencer", "counting"),
     ),
 }  # fmt: skip
 """By the names that UNIT= takes."""

@@ -22,7 +22,7 @@ from neuroncore_rtl.tb.benches.mac import MacUnit
 from neuroncore_rtl.tb.campaign.mutation.control import CONTROL
 from neuroncore_rtl.tb.campaign.mutation.engines import ENGINES
 from neuroncore_rtl.tb.campaign.mutation.fabric import FABRIC
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, of_tests
 
 __all__ = ["UNITS", "unit_named"]
 
@@ -61,6 +61,7 @@ UNITS = {
     "loader": Unit(
         "tensor sequencing: loader", lambda: Loader(Config(rows=2, columns=1024)), files("tensor/sequencers")
     ),
+    "counting": Unit("counters", lambda: of_tests("test_counting").counting(), ("tests/hdl/test_counting.py",), 3),
     **ENGINES,
     **CONTROL,
     **FABRIC,

@@ -7,6 +7,7 @@ so that a word, a lane or a step that is exchanged for another shows in memory.
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from neuroncore_rtl.hdl.elementwise import fetch, store
 from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.hdl.elementwise.frontend import Counters, Frontend
 from neuroncore_rtl.hdl.elementwise.instruction import Opcode
+from neuroncore_rtl.hdl.elementwise.job import INTERVAL_BITS
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.spec import isa, timing
 from neuroncore_rtl.spec.formats import FORMATS
@@ -38,22 +40,26 @@ HALVES = (0, BYTES // 2), (BYTES // 2, BYTES)
 SLOW, SLOW_LATENCY = isa.Opcode.RECIPROCAL, 9
 """The opcode of which no other may be in the lanes, and its additional latency."""
 
-LONGEST = isa.Opcode.DROPOUT
-INTERVALS = {isa.Opcode.TENSOR_TENSOR_SCAN: 3, LONGEST: 39}
-"""Cycles between the steps of an instruction, where they are not one."""
+RESTS, LONGEST = isa.Opcode.TENSOR_TENSOR_SCAN, isa.Opcode.DROPOUT
+"""The opcodes whose steps do not follow each other: three cycles, and as many as the seed says."""
 
 _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
 
-def memories(rng, config):
-    """SBUF and PSUM as uint8 [partitions, bytes]."""
-    return [rng.integers(0, 256, (rows, BYTES)).astype(np.uint8) for rows in (config.partitions, config.columns)]
+def memories(rng, config, size):
+    """SBUF and PSUM as uint8 [partitions, bytes], of `size` bytes each."""
+    return [rng.integers(0, 256, (rows, size)).astype(np.uint8) for rows in (config.partitions, config.columns)]
 
 
 def combined(phase, number, position, a, b, size):
     """What the lanes of these tests make of a step; None is not read. Elements are integers of one lane each."""
     salt = number if phase == Phase.RESULT else position
     return [(x + 3 * y + salt) % (1 << 8 * size) for x, y in zip(a, b, strict=True)]
+
+
+def takes_part_with(result):
+    """Return whether a lane of these tests takes part that has this result."""
+    return result % 8 != 0
 
 
 def execute(values, config, stored):
@@ -77,7 +83,10 @@ def execute(values, config, stored):
             writes.append((step.write, results))
     for column, results in writes:
         raw = b"".join(result.to_bytes(column.size, "little") for result in results)
-        stored[column.storage][rows(column)] = np.frombuffer(raw, np.uint8).reshape(lanes, column.size)
+        takes_part = [takes_part_with(result) for result in results]
+        kept = np.frombuffer(raw, np.uint8).reshape(lanes, column.size)[takes_part]
+        partitions, place = rows(column)
+        stored[column.storage][partitions, place][takes_part] = kept
 
 
 @dataclass
@@ -108,12 +117,14 @@ class Bench:
         rng: of the stalls, and of what data ports show while nothing was asked for.
         stall: share of cycles in which a port is not ready.
         latency: of the lanes.
+        longest: cycles between the steps of any instruction.
     """
 
     PATIENCE = 100_000
     """Cycles after which a run has failed."""
 
-    def __init__(self, config, words, stored, rng, stall=0.0, latency=3):
+    def __init__(self, config, words, stored, rng, stall=0.0, latency=3, longest=3):
+        self.longest = longest
         self.config, self.words, self.stored = config, words, stored
         self.rng, self.stall, self.latency = rng, stall, latency
         self.dut = Frontend(
@@ -127,10 +138,8 @@ class Bench:
 
     @staticmethod
     def _interval(instruction):
-        cycles = 1
-        for opcode, interval in INTERVALS.items():
-            cycles = Mux(instruction.opcode == Opcode(opcode.value), interval, cycles)
-        return cycles
+        longest = Mux(instruction.opcode == Opcode(LONGEST.value), instruction.seed[:INTERVAL_BITS], 1)
+        return Mux(instruction.opcode == Opcode(RESTS.value), 3, longest)
 
     def run(self, worn=0):
         return simulate(self.dut, self._bench, worn=worn)
@@ -141,7 +150,7 @@ class Bench:
         held = {}
         lanes = []
         cycle = idle = 0
-        while idle < 12 + max(INTERVALS.values()):
+        while idle < 12 + self.longest:
             sent = len(seen.taken)
             ctx.set(dut.instructions.valid, sent < len(self.words))
             ctx.set(Value.cast(dut.instructions.payload), self.words[min(sent, len(self.words) - 1)])
@@ -216,12 +225,13 @@ class Bench:
 
     def _give_result(self, ctx, lanes, cycle):
         valid, count = bool(lanes) and lanes[0][0] == cycle, self.config.partitions
-        result = random_bits(self.rng, 32 * count)
+        result, enable = random_bits(self.rng, 32 * count), random_bits(self.rng, count)
         if valid:
             _, results, _ = lanes.pop(0)
+            enable = sum(takes_part_with(word) << lane for lane, word in enumerate(results))
             result = sum(word << 32 * lane for lane, word in enumerate(results))
             self.seen.results.append(cycle)
-        drive(ctx, self.dut, result_valid=valid, result_enable=(1 << count) - 1, result=result)
+        drive(ctx, self.dut, result_valid=valid, result_enable=enable, result=result)
 
     def _write(self, ctx, held, cycle):
         port = self.dut.write
@@ -252,9 +262,9 @@ def program(rng, config, count):
     return instructions
 
 
-def assert_runs(config, instructions, rng, legal=None, worn=0, **options):
+def assert_runs(config, instructions, rng, legal=None, worn=0, size=BYTES, **options):
     """Run instructions, and compare memory with what the definition makes of the first `legal` ones, by default all."""
-    stored = memories(rng, config)
+    stored = memories(rng, config, size)
     expected = [rows.copy() for rows in stored]
     seen = Bench(config, [Elementwise.pack(values) for values in instructions], stored, rng, **options).run(worn)
     for values in instructions[:legal]:
@@ -312,6 +322,13 @@ def test_a_reset_leaves_nothing(rng):
     assert_program_runs(TINY, program(rng, TINY, 10), rng, worn=WORN)
 
 
+def test_addresses_have_all_their_bits(rng):
+    size = TINY.sbuf_bytes
+    places = [size - 16, *(1 << bit for bit in range(6, size.bit_length() - 1)), size // 3 & ~15]
+    program = [copy(4, a_address=a, dst_address=b, overlap=0) for a, b in pairwise(places)]
+    assert_program_runs(TINY, program, rng, size=size)
+
+
 def test_latency_is_that_of_the_units(rng):
     seen = assert_program_runs(TINY, [copy(4)], rng, latency=5)
     first = seen.taken[0] + Frontend.LATENCY
@@ -343,13 +360,16 @@ def test_two_sources_cost_two_cycles_from_one_memory(a, b, apart, rng):
     assert set(np.diff(seen.steps)) == {apart}
 
 
-def test_an_interval_is_kept(rng):
-    for opcode, interval in INTERVALS.items():
-        values = copy(12, opcode, b_address=512)
-        seen = assert_program_runs(TINY, [values], rng)
-        assert set(np.diff(seen.steps)) == {interval}
-        seen = assert_program_runs(TINY, [values], rng, stall=0.3)
-        assert min(np.diff(seen.steps)) == interval
+@pytest.mark.parametrize(
+    ("opcode", "interval"), [(RESTS, 3), *((LONGEST, interval) for interval in (2, 39, 84, 152, 255))]
+)
+def test_an_interval_is_kept(opcode, interval, rng):
+    values = copy(4, opcode, b_address=512, seed=interval)
+    seen = assert_program_runs(TINY, [values], rng, longest=interval)
+    assert set(np.diff(seen.steps)) == {interval}
+    assert np.flatnonzero(seen.active)[-1] == max(np.flatnonzero(seen.busy)[-1], seen.steps[-1] + interval - 2)
+    seen = assert_program_runs(TINY, [values], rng, stall=0.3, longest=interval)
+    assert min(np.diff(seen.steps)) == interval
 
 
 def test_an_illegal_instruction_is_a_clean_stop(rng):
