@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from amaranth import Mux, Value
+from amaranth import Mux, ResetInserter, Signal, Value
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl.elementwise import fetch, store
@@ -26,7 +26,7 @@ from neuroncore_rtl.spec.isa import Rule
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, uses
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
-from tests.hdl.simulation import WORN, drive, random_bits, simulate
+from tests.hdl.simulation import drive, random_bits, simulate
 
 SEED = 2024
 
@@ -91,11 +91,12 @@ def execute(values, config, stored):
 
 @dataclass
 class Seen:
-    """What a run showed: the cycles of each kind of event, the steps, as words, whether it was busy and active in each
-    cycle, and what it counted and reported."""
+    """What a run showed: the cycles of each kind of event, how many reads were taken, the steps, as words, whether it
+    was busy and active in each cycle, and what it counted and reported."""
 
     taken: list = field(default_factory=list)
     requests: list = field(default_factory=list)
+    reads: int = 0
     steps: list = field(default_factory=list)
     results: list = field(default_factory=list)
     writes: list = field(default_factory=list)
@@ -141,10 +142,21 @@ class Bench:
         longest = Mux(instruction.opcode == Opcode(LONGEST.value), instruction.seed[:INTERVAL_BITS], 1)
         return Mux(instruction.opcode == Opcode(RESTS.value), 3, longest)
 
-    def run(self, worn=0):
-        return simulate(self.dut, self._bench, worn=worn)
+    def run(self, before=None, cycles=0):
+        """Run the instructions; before that another bench's, `cycles` long, and then the front end is reset."""
+        reset = Signal()
 
-    async def _bench(self, ctx):
+        async def bench(ctx):
+            before.dut = self.dut
+            await before._bench(ctx, cycles)
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+            return await self._bench(ctx)
+
+        return simulate(ResetInserter(reset)(self.dut), bench) if before else simulate(self.dut, self._bench)
+
+    async def _bench(self, ctx, cycles=None):
         dut, seen = self.dut, self.seen
         ports = dut.sbuf, dut.psum
         held = {}
@@ -174,6 +186,8 @@ class Bench:
             await ctx.tick()
             for port, value in zip(ports, words, strict=True):
                 ctx.set(port.data, value)
+            if cycle == cycles:
+                return seen
         assert not lanes and not held
         seen.error = tuple(ctx.get(dut.error[name]) for name in ("valid", "cause", "number"))
         seen.counters = {name: ctx.get(dut.counters[name]) for name, _ in data.Layout.cast(Counters)}
@@ -194,6 +208,7 @@ class Bench:
         rows = self.stored[storage]
         if not valid & ready:
             return random_bits(self.rng, 32 * len(rows))
+        self.seen.reads += 1
         assert address % 4 == 0
         return int.from_bytes(rows[:, address : address + 4].tobytes(), "little")
 
@@ -262,11 +277,13 @@ def program(rng, config, count):
     return instructions
 
 
-def assert_runs(config, instructions, rng, legal=None, worn=0, size=BYTES, **options):
+def assert_runs(config, instructions, rng, legal=None, size=BYTES, before=None, cycles=0, **options):
     """Run instructions, and compare memory with what the definition makes of the first `legal` ones, by default all."""
     stored = memories(rng, config, size)
     expected = [rows.copy() for rows in stored]
-    seen = Bench(config, [Elementwise.pack(values) for values in instructions], stored, rng, **options).run(worn)
+    seen = Bench(config, [Elementwise.pack(values) for values in instructions], stored, rng, **options).run(
+        before, cycles
+    )
     for values in instructions[:legal]:
         execute(values, config, expected)
     for name, got, want in zip(("SBUF", "PSUM"), stored, expected, strict=True):
@@ -290,6 +307,7 @@ def assert_program_runs(config, instructions, rng, **options):
     steps = [steps_of(values, config) for values in instructions]
     assert len(seen.taken) == len(seen.retired) == len(instructions) > 0
     assert len(seen.steps) == sum(map(len, steps))
+    assert seen.reads == sum((step.a is not None) + (step.b is not None) for each in steps for step in each)
     writes = [sum(step.write is not None for step in each) for each in steps]
     assert len(seen.writes) == len(seen.results) == sum(writes)
     for last, retired in zip(np.cumsum(writes) - 1, seen.retired, strict=True):
@@ -318,8 +336,13 @@ def test_long_lanes_and_stalled_writes_keep_all_results(rng):
     assert_program_runs(TINY, program(rng, TINY, 50), rng, stall=0.7, latency=11)
 
 
-def test_a_reset_leaves_nothing(rng):
-    assert_program_runs(TINY, program(rng, TINY, 10), rng, worn=WORN)
+@pytest.mark.parametrize("cycles", [35, 50, 65, 80])
+def test_a_reset_leaves_nothing(cycles, rng):
+    """Of steps and results that are under way."""
+    words = [Elementwise.pack(values) for values in program(rng, TINY, 20)]
+    before = Bench(TINY, words, memories(rng, TINY, BYTES), rng, stall=0.6)
+    assert_program_runs(TINY, program(rng, TINY, 10), rng, before=before, cycles=cycles)
+    assert len(before.seen.steps) > 5
 
 
 def test_addresses_have_all_their_bits(rng):
