@@ -345,6 +345,15 @@ def test_a_reset_leaves_nothing(cycles, rng):
     assert len(before.seen.steps) > 5
 
 
+@pytest.mark.parametrize("axes", range(1, isa.DIMENSIONS + 1))
+def test_a_reduction_is_over_so_many_axes(axes, rng):
+    shape = {f"count{d}": 2 for d in range(isa.DIMENSIONS)}
+    steps = {f"{name}_step{d}": 1 << d for name in ("a", "dst") for d in range(isa.DIMENSIONS)}
+    values = copy(2, isa.Opcode.TENSOR_REDUCE, axes=axes) | shape | steps
+    seen = assert_program_runs(TINY, [values], rng)
+    assert len(seen.writes) == 1 << isa.DIMENSIONS - axes
+
+
 def test_addresses_have_all_their_bits(rng):
     size = TINY.sbuf_bytes
     places = [size - 16, *(1 << bit for bit in range(6, size.bit_length() - 1)), size // 3 & ~15]
