@@ -59,8 +59,8 @@ _SEEN = "_seen"
 """Behind the name of an output: another one, which proofs look at in its place."""
 
 _LEFT_OUT = re.compile(r" -port ((\w+_)?CLK|clk|Q) ")
-"""Clocks, those of submodules too, as another clock is no change of the logic and the proofs know only one; and registers' outputs, where their
-initial values are: what goes in, and what each reader gets, is changed instead."""
+"""Clocks, those of submodules too, as another clock is no change of the logic and the proofs know only one; and
+registers' outputs, where their initial values are: what goes in, and what each reader gets, is changed instead."""
 
 
 @dataclass(frozen=True)

@@ -349,7 +349,7 @@ def test_a_reset_leaves_nothing(cycles, rng):
 def test_a_reduction_is_over_so_many_axes(axes, rng):
     shape = {f"count{d}": 2 for d in range(isa.DIMENSIONS)}
     steps = {f"{name}_step{d}": 1 << d for name in ("a", "dst") for d in range(isa.DIMENSIONS)}
-    values = copy(2, isa.Opcode.TENSOR_REDUCE, axes=axes) | shape | steps
+    values = copy(2, isa.Opcode.TENSOR_REDUCE, op0=isa.AluOp.ADD, axes=axes) | shape | steps
     seen = assert_program_runs(TINY, [values], rng)
     assert len(seen.writes) == 1 << isa.DIMENSIONS - axes
 
