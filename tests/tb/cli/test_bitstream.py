@@ -28,6 +28,39 @@ def test_cores_wrong():
         bitstream.main(BENCH.settings(["CORES=2"]))
 
 
+@pytest.mark.parametrize(("clocks", "tried", "packed"), [((36.5, 39.0, None, 38.0), 4, 2), ((None, 41.0, 42.0), 2, 2)])
+def test_the_fastest_of_the_seeds_is_packed(clocks, tried, packed, tmp_path, monkeypatch, capsys):
+    """Seeds are tried until one is fast enough; of one without a clock the router stands still."""
+    seeds = []
+
+    def routed(command, directory, log, doing):
+        seeds.append(int(command[-1]))
+        if clocks[seeds[-1] - 1] is None:
+            log.write_text("iter=1 wires=9 overused=7 overuse=7\n")
+            return False
+        (directory / "report.json").write_text("{}")
+        (directory / "top.config").write_text(f"{seeds[-1]}")
+        return True
+
+    monkeypatch.setattr(bitstream, "routed", routed)
+    monkeypatch.setattr(bitstream, "slowest", lambda *_: {"critical_path": [], "fmax_mhz": clocks[seeds[-1] - 1]})
+    settings = BENCH.settings(["MHZ=40", f"SEEDS={len(clocks)}"])
+    assert bitstream._routed(tmp_path, ["nextpnr-ecp5"], None, "tiny", settings) == clocks[packed - 1]
+    assert seeds == list(range(1, tried + 1))
+    assert (tmp_path / "top.config").read_text() == f"{packed}"
+    assert "the router stands still, 7 wires are taken twice" in capsys.readouterr().out
+
+
+def test_none_of_the_seeds_is_routed(tmp_path, monkeypatch, capsys):
+    def stands_still(command, directory, log, doing):
+        log.write_text("iter=1 wires=9 overused=7 overuse=7\n")
+        return False
+
+    monkeypatch.setattr(bitstream, "routed", stands_still)
+    assert bitstream._routed(tmp_path, ["nextpnr-ecp5"], None, "tiny", BENCH.settings(["SEEDS=2"])) == 0
+    assert "tiny is not routed with seeds 1 to 2: try others, SEED=3" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_link_and_memory_become_a_bitstream(capsys):
     assert bitstream.main(BENCH.settings(["CORE=0"])) == 0
