@@ -97,7 +97,7 @@ def _differences(m: Module, unit: wiring.PureInterface, twin: wiring.PureInterfa
         elif members["valid"].flow == Out:
             yield owner.valid & differs
         else:
-            yield _late(m, owner.valid & owner.ready, owner.signature.LATENCY) & differs
+            yield _late(m, owner.valid & owner.ready, owner.signature.latency) & differs
 
 
 def _late(m: Module, value: Value, cycles: int) -> Value:

@@ -78,9 +78,9 @@ class Core(wiring.Component):
         self._connect_controller(m, units)
         accesses = connect_on_chip(m, self.config, units)
         under_way, beats = connect_hbm(m, self.config, units, self.axi)
-        moves = accesses | beats  # long instructions make progress, too
+        moves = [accesses, beats]  # long instructions make progress, too
         if units.collective:
-            moves |= self._connect_links(m, units)
+            moves.append(self._connect_links(m, units))
         self._connect_watchdog(m, units, moves, under_way)
         self._observe(m, units)
         return with_local_reset(m) if units.collective else m
@@ -167,12 +167,11 @@ class Core(wiring.Component):
         ]
         return Cat(flits.valid & flits.ready for flits in (*self.link_i, *self.link_o)).any()
 
-    def _connect_watchdog(self, m: Module, units: CoreUnits, moves: Value, under_way: Value) -> None:
+    def _connect_watchdog(self, m: Module, units: CoreUnits, moves: list[Value], under_way: Value) -> None:
         """Tell the watchdog what moves, and the host when nothing does any more."""
         watchdog, errors = units.watchdog, units.errors
-        late = self.config.port_latency
-        something = [*(queue.progress for queue in units.queues), units.semaphores.updated, moves]
-        progress = Cat(delayed(m, one, late, f"progress{number}") for number, one in enumerate(something)).any()
+        something = Cat(*(queue.progress for queue in units.queues), *moves)
+        progress = delayed(m, something, self.config.port_latency, "progress").any() | units.semaphores.updated
         m.d.comb += [
             watchdog.limit.eq(units.registers.watchdog_limit),
             watchdog.progress.eq(progress),

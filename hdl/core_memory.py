@@ -47,7 +47,7 @@ def connect_on_chip(m: Module, config: Config, units: CoreUnits) -> Value:
         *(port for engine in (units.vector, units.scalar) for port in (engine.sbuf, engine.psum, engine.write)),
         *(port for engine in units.dma for port in (engine.read, engine.write)),
     ]
-    return Cat(port.valid & port.ready for port in ports).any()
+    return Cat(port.valid & port.ready for port in ports)
 
 
 def connect_hbm(m: Module, config: Config, units: CoreUnits, ports: list) -> tuple[Value, Value]:
@@ -71,5 +71,5 @@ def connect_hbm(m: Module, config: Config, units: CoreUnits, ports: list) -> tup
             - (axi.b.valid & axi.b.ready)
         )
         open_transactions.append((under_way != 0) | axi.ar.valid | axi.aw.valid)
-    beats = Cat((axi.r.valid & axi.r.ready) | (axi.w.valid & axi.w.ready) for axi in ports).any()
+    beats = Cat((axi.r.valid & axi.r.ready) | (axi.w.valid & axi.w.ready) for axi in ports)
     return Cat(open_transactions).any(), beats

@@ -91,7 +91,8 @@ def drain(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from the last step of an instruction to the first one that waits for all writes."""
     units = [_DIVIDER] if instruction.opcode == Opcode.BN_AGGR else filter(None, _slow_units(instruction))
     slow = sum(unit[0] - config.vector_latency for unit in units)
-    return timing.READ_LATENCY + lanes_latency(instruction, config) + slow + timing.STORE_LATENCY[config.port_latency]
+    memories = timing.READ_LATENCY[config.port_latency] + timing.STORE_LATENCY[config.port_latency]
+    return memories + lanes_latency(instruction, config) + slow
 
 
 def lanes_latency(instruction: Elementwise, config: Config) -> int:
@@ -140,8 +141,8 @@ def steps_before(instruction: Elementwise) -> int:
 def array_latency(config: Config) -> int:
     """Return the cycles from the last column of a MultiplyMoving to the pulse that retires it."""
     tiles = -(-config.columns // LOAD_COLUMNS)
-    through = timing.READ_LATENCY + config.edge_latency + config.rows * config.mac_latency + tiles
-    return through + config.add_latency
+    read = timing.READ_LATENCY[config.port_latency]
+    return read + config.edge_latency + config.rows * config.mac_latency + tiles + config.add_latency
 
 
 def adjacent(tensor: DmaTensor, shape: tuple[int, ...], rows: bool) -> tuple[int, tuple[tuple[int, int], ...]]:

@@ -26,10 +26,10 @@ FETCHER_RECORDS = 16
 
 # ---- Memories on chip
 
-READ_LATENCY = 1
-"""Cycles from an engine's request that is taken to its data."""
+READ_LATENCY = 1, 2
+"""Cycles from an engine's request that is taken to its data, by `port_latency`."""
 
-LINE_READ_LATENCY = 2
+LINE_READ_LATENCY = 2, 3
 """The same of a line port."""
 
 LINE_PATIENCE = 16
@@ -60,7 +60,7 @@ SEQUENCER_LATENCY = 1
 STORE_LATENCY = 1, 2
 """Cycles from a result to its write, by `port_latency`."""
 
-STORE_SLACK = 4, 5
+STORE_SLACK = 4, 6
 """Results in flight outside of the lanes at full speed, by `port_latency`: in fetch, before and in the store, and one
 to spare."""
 

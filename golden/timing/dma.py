@@ -121,7 +121,7 @@ class DmaEngine:
 
             def read(last: int) -> None:
                 self._asked_for(copy, last + self._turns(0, last))
-                latency = timing.LINE_READ_LATENCY
+                latency = timing.LINE_READ_LATENCY[self._config.port_latency]
                 self._arrive(copy, beats, now + latency, last + latency)
 
             self._access(copy, copy.source, 0, copy.start(number, copy.source.beats), beats, now, beats, read)

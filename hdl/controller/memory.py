@@ -49,11 +49,14 @@ class LocalMemory(wiring.Component):
         m.submodules.words = words = Memory(shape=32, depth=self.size // 4, init=[])
         instructions, read, write = words.read_port(), words.read_port(), words.write_port(granularity=8)
         word = Signal(range(self.size // 4))
+        # Judged with the answer, as where a jump leads is known late in a cycle.
+        asked = Signal.like(self.fetch.address, reset_less=True)
         m.d.comb += [
             self.fetch.ready.eq(1),
             instructions.addr.eq(self.fetch.address[2:]),
             instructions.en.eq(self.fetch.valid),
             self.fetch.result.eq(instructions.data),
+            self.fetch.error.eq(~is_local(asked, self.size)),
             self.data.ready.eq(1),
             # Not the address of writes: a tool that merges both takes a write of some bytes for a read without a clock.
             read.addr.eq(self.data.address[2:]),
@@ -69,7 +72,7 @@ class LocalMemory(wiring.Component):
             m.d.comb += write.en.eq(self.data.mask)
         m.d.sync += [
             self.fetch.response.eq(self.fetch.valid),
-            self.fetch.error.eq(~is_local(self.fetch.address, self.size)),
+            asked.eq(self.fetch.address),
             self.data.response.eq(self.data.valid),
         ]
         return m

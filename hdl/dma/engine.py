@@ -71,7 +71,7 @@ class DmaEngine(wiring.Component):
         super().__init__(
             {
                 "instructions": In(stream.Signature(DmaInstruction)),
-                "read": Out(LineRead(size)),
+                "read": Out(LineRead(size, config.port_latency)),
                 "write": Out(LineWrite(size)),
                 "written": In(1, init=1),
                 "axi": Out(AxiPort(size, 1)),
@@ -91,7 +91,7 @@ class DmaEngine(wiring.Component):
         m.submodules.rows = rows = RowReader(size, self.config.port_latency)
         m.submodules.src_addresses = src_addresses = AddressGenerator()
         m.submodules.src_chunker = src_chunker = Chunker(size)
-        m.submodules.reader = reader = Reader(size, self.config.dma_beats)
+        m.submodules.reader = reader = Reader(size, self.config.dma_beats, self.config.port_latency)
         m.submodules.caster = caster = Caster(size, self.config.cast_lanes, self.config.cast_latency)
         m.submodules.ring = ring = ByteRing(size)
         m.submodules.dst_addresses = dst_addresses = AddressGenerator()

@@ -26,6 +26,7 @@ class Reader(wiring.Component):
         size: bytes of a beat.
         room: beats asked for, or come and not gone on: more than HBM's latency in cycles, as it is taken burst by
             burst.
+        latency: `port_latency` of the machine, for the cycles that a line takes.
 
     Ports:
         i: chunks, with the formats of their copy.
@@ -34,7 +35,7 @@ class Reader(wiring.Component):
         starved: HBM owes beats, and there is none. busy: a beat is asked for, or has come and not gone on.
     """
 
-    def __init__(self, size: int, room: int):
+    def __init__(self, size: int, room: int, latency: int = 0):
         self.size = size
         self.room = room
         super().__init__(
@@ -42,7 +43,7 @@ class Reader(wiring.Component):
                 "i": In(stream.Signature(chunk_layout(size))),
                 "formats": In(Formats),
                 "axi": Out(AxiPort(size, 1)),
-                "line": Out(LineRead(size)),
+                "line": Out(LineRead(size, latency)),
                 "o": Out(stream.Signature(piece_layout(size))),
                 "starved": Out(1),
                 "busy": Out(1),
@@ -54,7 +55,7 @@ class Reader(wiring.Component):
         place_bits = (self.size - 1).bit_length()
         held = data.StructLayout({"place": place_bits, "bytes": self.i.payload.bytes.shape(), "formats": Formats})
         beat = data.StructLayout({"data": 8 * self.size, "bad": 1})
-        self._flight = Signal(LineRead.LATENCY)  # a bit for each cycle that an access on chip is under way
+        self._flight = Signal(self.line.signature.latency)  # a bit for each cycle that an access on chip is under way
         m.submodules.beats = beats = BufferedFifo(beat, self.room)
         m.submodules.held = helds = BufferedFifo(held, self.room)
         gone = self._cut(m, beats.o, helds.o)

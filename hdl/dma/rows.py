@@ -22,7 +22,7 @@ class RowReader(wiring.Component):
 
     Arguments:
         size: bytes of a beat.
-        latency: 0, or 1: a request every other cycle, and a row so many cycles later.
+        latency: `port_latency` of the machine; with 1 a request every other cycle, and a row a cycle later.
 
     Ports:
         load: begin with `rows`.
@@ -41,7 +41,7 @@ class RowReader(wiring.Component):
             {
                 "load": In(1),
                 "rows": In(Rows),
-                "line": Out(LineRead(size)),
+                "line": Out(LineRead(size, latency)),
                 "src": Out(stream.Signature(Row)),
                 "dst": Out(stream.Signature(Row)),
                 "failed": Out(1),
@@ -65,14 +65,17 @@ class RowReader(wiring.Component):
             wiring.connect(m, rows_read, wiring.flipped(getattr(self, name)))
 
         # Requests, for which both tensors have room.
-        free = {name: Signal(range(self.AHEAD + 1), init=self.AHEAD, name=f"{name}_free") for name in queues}
-        access, wanted = Signal(), Signal()
-        flight = Signal(LineRead.LATENCY + 2)
+        room = self.AHEAD - self.latency  # as requests are counted so many cycles after they are taken
+        free = {name: Signal(range(room + 1), init=room, name=f"{name}_free") for name in queues}
+        access, counted, wanted = Signal(), Signal(), Signal()
+        flight = Signal(self.line.signature.latency + 2)
         place_bits = (self.size - 1).bit_length()
         asks = wanted
         if self.latency:
             asks = Signal(name="asks")
-            m.d.sync += asks.eq(wanted & ~access)
+            m.d.sync += [asks.eq(wanted & ~access), counted.eq(access)]
+        else:
+            m.d.comb += counted.eq(access)
         m.d.comb += [
             wanted.eq((left != 0) & (free["src"] != 0) & (free["dst"] != 0)),
             self.line.valid.eq(asks),
@@ -110,7 +113,7 @@ class RowReader(wiring.Component):
                 queue.i.payload.skip.eq(beyond & rows.skip),
                 queue.i.payload.offset.eq(Mux(of_this, offset, 0)),
             ]
-            m.d.sync += free[name].eq(free[name] - access + (queue.o.valid & queue.o.ready))
+            m.d.sync += free[name].eq(free[name] - counted + (queue.o.valid & queue.o.ready))
         with m.If(flight[-1] & beyond & ~rows.skip & ~self.failed):
             m.d.sync += [self.failed.eq(1), self.number.eq(late_number)]
         return m

@@ -1,9 +1,10 @@
 """Fetch: reads what a step needs, from both memories at once, and hands step and words to the lanes."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.elementwise.issue import Issue, Write
 from neuroncore_rtl.hdl.elementwise.job import INTERVAL_BITS
 from neuroncore_rtl.hdl.elementwise.place import to_lanes
@@ -22,6 +23,8 @@ class Fetch(wiring.Component):
     Arguments:
         config: the machine's parameters.
 
+    From the step that goes, when its last read is taken, to the lanes it takes as many cycles as the ports' data.
+
     Ports:
         i: steps.
         sbuf, psum: the read ports.
@@ -33,16 +36,13 @@ class Fetch(wiring.Component):
         went: a step goes. busy: one has gone that keeps the next one waiting.
     """
 
-    LATENCY = ReadPort.LATENCY
-    """Cycles from the step that goes, when its last read is taken, to the lanes."""
-
     def __init__(self, config: Config):
         self.config = config
         super().__init__(
             {
                 "i": In(stream.Signature(Issue)),
-                "sbuf": Out(ReadPort(config.partitions, 32)),
-                "psum": Out(ReadPort(config.columns, 32)),
+                "sbuf": Out(ReadPort(config.partitions, 32, config.port_latency)),
+                "psum": Out(ReadPort(config.columns, 32, config.port_latency)),
                 "valid": Out(1),
                 "step": Out(Step),
                 "a": Out(32 * config.partitions),
@@ -99,25 +99,31 @@ class Fetch(wiring.Component):
             b_done.eq((b_done | b_taken) & ~go),
             rest.eq(Mux(go, issue.interval - 1, Mux(rested, 0, rest - 1))),
             rested.eq(Mux(go, issue.interval == 1, ~rest[1:].any())),
-            self.valid.eq(go),
         ]
+        latency = sbuf.signature.latency
+        gone, late = Signal(latency), latency - 1  # a bit moves up from the step that goes
+        m.d.sync += gone.eq(Cat(go, gone))
+        m.d.comb += self.valid.eq(gone[-1])
 
         words = {}
         for name, port, partitions in (("sbuf", sbuf, self.config.partitions), ("psum", psum, self.config.columns)):
             kept = Signal(32 * partitions, name=f"{name}_kept", reset_less=True)
             early = Signal(name=f"{name}_early")
-            m.d.sync += early.eq(port.valid & port.ready & ~go)
+            m.d.sync += early.eq(delayed(m, port.valid & port.ready & ~go, late, f"{name}_early"))
             with m.If(early):
                 m.d.sync += kept.eq(port.data)
             words[name] = port.data, kept
         step = Signal(Step, reset_less=True)
-        m.d.sync += step.eq(issue.step)
+        m.d.sync += step.eq(delayed(m, issue.step, late, "step"))
         m.d.comb += self.step.eq(step)
         for name, place, taken, out in (("a", issue.a, a_taken, self.a), ("b", issue.b, b_taken, self.b)):
             late_place = Signal.like(place, name=f"{name}_place", reset_less=True)
             just_read = Signal(name=f"{name}_just_read", reset_less=True)
             chosen = Signal(32 * self.config.partitions, name=f"{name}_words")
-            m.d.sync += [late_place.eq(place), just_read.eq(taken)]
+            m.d.sync += [
+                late_place.eq(delayed(m, place, late, f"{name}_place")),
+                just_read.eq(delayed(m, taken, late, f"{name}_just_read")),
+            ]
             with m.If(late_place.storage == OnChipStorage.PSUM):
                 m.d.comb += chosen.eq(Mux(just_read, *words["psum"]))
             with m.Else():

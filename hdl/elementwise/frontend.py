@@ -73,8 +73,8 @@ def engine_ports(config: Config) -> dict:
     """
     return {
         "instructions": In(stream.Signature(ElementwiseInstruction)),
-        "sbuf": Out(ReadPort(config.partitions, 32)),
-        "psum": Out(ReadPort(config.columns, 32)),
+        "sbuf": Out(ReadPort(config.partitions, 32, config.port_latency)),
+        "psum": Out(ReadPort(config.columns, 32, config.port_latency)),
         "write": Out(WritePort(config.partitions)),
         "retired": Out(1),
         "error": Out(EngineError),

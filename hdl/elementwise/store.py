@@ -53,8 +53,11 @@ class Store(wiring.Component):
         kind = BufferedFifo if config.port_latency else Fifo
         m.submodules.writes = writes = kind(Write, self.depth)
         m.submodules.results = results = kind(data.StructLayout({"words": 32 * lanes, "enable": lanes}), self.depth)
-        next_write = writes.o
+        announced, next_write = self.writes, writes.o
         if config.port_latency:
+            # That a step goes is known late in a cycle.
+            announced = stream.Signature(Write).create(path=("announced",))
+            m.d.sync += [announced.valid.eq(self.writes.valid), announced.payload.eq(self.writes.payload)]
             # A write is announced long before its result; block RAM is slower than registers.
             m.submodules.next_write = register = StreamRegister(Write)
             wiring.connect(m, writes.o, register.i)
@@ -63,8 +66,8 @@ class Store(wiring.Component):
         write, result = next_write.payload, results.o.payload
         taken, full = Signal(), Signal()
         m.d.comb += [
-            writes.i.payload.eq(self.writes.payload),
-            writes.i.valid.eq(self.writes.valid),
+            writes.i.payload.eq(announced.payload),
+            writes.i.valid.eq(announced.valid),
             next_write.ready.eq(taken),
             results.i.payload.words.eq(self.result),
             results.i.payload.enable.eq(self.enable),

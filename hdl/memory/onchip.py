@@ -64,18 +64,18 @@ class OnChipMemory(wiring.Component):
     def __init__(self, config: Config):
         self.config = config
         rows, partitions, columns = config.rows, config.partitions, config.columns
-        ports, size = config.hbm_ports, config.hbm_bytes
+        ports, size, late = config.hbm_ports, config.hbm_bytes, config.port_latency
         super().__init__(
             {
-                "stationary": In(ReadPort(rows, 32 * LOAD_COLUMNS)),
-                "moving": In(ReadPort(rows, 32)),
-                "vector_sbuf": In(ReadPort(partitions, 32)),
-                "scalar_sbuf": In(ReadPort(partitions, 32)),
-                "vector_psum": In(ReadPort(columns, 32)),
-                "scalar_psum": In(ReadPort(columns, 32)),
+                "stationary": In(ReadPort(rows, 32 * LOAD_COLUMNS, late)),
+                "moving": In(ReadPort(rows, 32, late)),
+                "vector_sbuf": In(ReadPort(partitions, 32, late)),
+                "scalar_sbuf": In(ReadPort(partitions, 32, late)),
+                "vector_psum": In(ReadPort(columns, 32, late)),
+                "scalar_psum": In(ReadPort(columns, 32, late)),
                 "vector_write": In(WritePort(partitions)),
                 "scalar_write": In(WritePort(partitions)),
-                "line_reads": In(LineRead(size)).array(ports),
+                "line_reads": In(LineRead(size, late)).array(ports),
                 "line_writes": In(LineWrite(size)).array(ports),
                 "busy": Out(config.sbuf_banks),
                 "psum": Out(ReadPort(columns, 32)),
@@ -108,7 +108,7 @@ class OnChipMemory(wiring.Component):
             line = self.line_reads[number]
             _divide(m, line, sbuf.line_reads[number], psum.line_reads[number])
             storage = line.storage
-            for cycle in range(LineRead.LATENCY):
+            for cycle in range(line.signature.latency):
                 later = Signal(OnChipStorage, name=f"storage{number}_{cycle}", reset_less=True)
                 m.d.sync += later.eq(storage)
                 storage = later

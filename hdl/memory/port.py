@@ -41,19 +41,21 @@ class ReadPort(wiring.Signature):
     Arguments:
         partitions: partitions read at once.
         width: bits per partition and access; the address is a multiple of width / 8 bytes.
+        late: `port_latency` of the machine; 0 of PSUM in the tensor engine, whatever that is.
 
     Members:
         valid, address: a request, which must stay until it is taken; address in bytes.
         ready: the request is taken at the end of this cycle; the memory stalls the reader by keeping it low.
-        data: `width` bits of each partition, partition 0 in the lowest, `LATENCY` cycles after the request was taken.
+        data: `width` bits of each partition, partition 0 in the lowest, `latency` cycles after the request was taken.
     """
 
     LATENCY = timing.READ_LATENCY
-    """Cycles from a request that is taken to its data."""
+    """Cycles from a request that is taken to its data, by `port_latency`."""
 
-    def __init__(self, partitions: int, width: int):
+    def __init__(self, partitions: int, width: int, late: int = 0):
         self.partitions = partitions
         self.width = width
+        self.latency = self.LATENCY[late]
         super().__init__(
             {
                 "valid": Out(1),
@@ -114,20 +116,22 @@ class LineRead(wiring.Signature):
 
     Arguments:
         size: bytes of an access; the address is a multiple of it. A power of two, at most `spec.config.LINE_BYTES`.
+        late: `port_latency` of the machine.
 
     Members:
         valid, storage, partition, address: a request, which must stay until it is taken.
         ready: the request is taken at the end of this cycle.
-        data: `LATENCY` cycles after the request was taken. Of PSUM only the aligned word of 4 bytes that `word` names
+        data: `latency` cycles after the request was taken. Of PSUM only the aligned word of 4 bytes that `word` names
             is read; it comes in its place, with anything beside it.
         word: of PSUM, which word of the access.
     """
 
     LATENCY = timing.LINE_READ_LATENCY
-    """Cycles from a request that is taken to its data."""
+    """Cycles from a request that is taken to its data, by `port_latency`."""
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, late: int = 0):
         self.size = size
+        self.latency = self.LATENCY[late]
         super().__init__(
             {
                 "valid": Out(1),

@@ -8,6 +8,7 @@ from amaranth import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, PsumWritePort, ReadPort, WritePort
 from neuroncore_rtl.hdl.memory.psum_block import PsumGeometry
@@ -38,11 +39,11 @@ class PsumPort(wiring.Component):
         ports, size = config.hbm_ports, config.hbm_bytes
         super().__init__(
             {
-                "vector": In(ReadPort(config.columns, 32)),
-                "scalar": In(ReadPort(config.columns, 32)),
+                "vector": In(ReadPort(config.columns, 32, config.port_latency)),
+                "scalar": In(ReadPort(config.columns, 32, config.port_latency)),
                 "vector_write": In(WritePort(config.partitions)),
                 "scalar_write": In(WritePort(config.partitions)),
-                "line_reads": In(LineRead(size)).array(ports),
+                "line_reads": In(LineRead(size, config.port_latency)).array(ports),
                 "line_writes": In(LineWrite(size)).array(ports),
                 "psum": Out(ReadPort(config.columns, 32)),
                 "psum_shared": Out(ReadPort(config.columns, 32)),
@@ -118,8 +119,14 @@ class PsumPort(wiring.Component):
                     m.d.comb += shared.address.eq(address)
                     if number >= len(engines):
                         m.d.sync += partition.eq(lines[number - len(engines)].partition)
-        m.d.sync += word.eq(Array(shared.data.word_select(column, 32) for column in range(config.columns))[partition])
-        m.d.comb += [vector.data.eq(psum.data), self.scalar.data.eq(shared.data)]
+        # As late as SBUF's.
+        late = config.port_latency
+        vector_data, shared_data = (
+            delayed(m, port.data, late, f"{name}_data") for name, port in (("psum", psum), ("shared", shared))
+        )
+        partition = delayed(m, partition, late, "partition")
+        m.d.sync += word.eq(Array(shared_data.word_select(column, 32) for column in range(config.columns))[partition])
+        m.d.comb += [vector.data.eq(vector_data), self.scalar.data.eq(shared_data)]
         m.d.comb += [line.data.eq(word.replicate(config.hbm_bytes // 4)) for line in lines]
 
     def _write(self, m: Module) -> None:

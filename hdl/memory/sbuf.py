@@ -12,6 +12,7 @@ from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter, one_of
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, ReadPort, WritePort
@@ -39,7 +40,7 @@ class Sbuf(wiring.Component):
         read_turn, write_turn: see :class:`hdl.memory.bank_arbiter.BankArbiter`.
         read_stalls: bits for moving, vector, scalar, stationary, and each line port, which ask and are not served.
         write_stalls: bits for vector, scalar, and each line port.
-        active: a request is made, or a line that was read is on its way; else the clock may stand still.
+        active: a request is made, or on its way; else the clock may stand still.
     """
 
     def __init__(self, config: Config):
@@ -48,13 +49,13 @@ class Sbuf(wiring.Component):
         ports, size = config.hbm_ports, config.hbm_bytes
         super().__init__(
             {
-                "moving": In(ReadPort(config.rows, 32)),
-                "stationary": In(ReadPort(config.rows, 8 * config.load_bytes)),
-                "vector": In(ReadPort(config.partitions, 32)),
-                "scalar": In(ReadPort(config.partitions, 32)),
+                "moving": In(ReadPort(config.rows, 32, config.port_latency)),
+                "stationary": In(ReadPort(config.rows, 8 * config.load_bytes, config.port_latency)),
+                "vector": In(ReadPort(config.partitions, 32, config.port_latency)),
+                "scalar": In(ReadPort(config.partitions, 32, config.port_latency)),
                 "vector_write": In(WritePort(config.partitions)),
                 "scalar_write": In(WritePort(config.partitions)),
-                "line_reads": In(LineRead(size)).array(ports),
+                "line_reads": In(LineRead(size, config.port_latency)).array(ports),
                 "line_writes": In(LineWrite(size)).array(ports),
                 "read_turn": In(range(1 + ports)),
                 "write_turn": In(range(max(2, ports))),
@@ -67,14 +68,14 @@ class Sbuf(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        build = partial(SbufPartitions, config.partitions, self.geometry)
+        build = partial(SbufPartitions, config.partitions, self.geometry, config.port_latency)
         module = f"sbuf_partitions_{config.partitions}_{self.geometry}"
         partitions = lanes(m, "partitions", module, build, platform, of=("sbuf_partition_",))
         self._read(m, partitions)
         self._write(m, partitions)
 
         engines = [getattr(self, name) for name in (*READERS, "vector_write", "scalar_write")]
-        requested, reading = Signal(), Signal(LineRead.LATENCY - 1)
+        requested, reading = Signal(), Signal(self.line_reads[0].signature.latency - 1)
         m.d.sync += reading.eq(Cat(requested, reading))
         m.d.comb += [
             requested.eq(Cat(port.valid for port in (*engines, *self.line_reads, *self.line_writes)).any()),
@@ -131,12 +132,9 @@ class Sbuf(wiring.Component):
             m.d.comb += partitions.line_select[number].eq(select)
             for index, taken in enumerate(partitions.line_taken):
                 m.d.comb += taken[number].eq(line.valid & line.ready & (block_of[number] == index))
-            late_block = Signal(range(max(2, len(partitions.lines))), name=f"line_block{number}_0", reset_less=True)
-            m.d.sync += late_block.eq(block_of[number])
-            for cycle in range(1, LineRead.LATENCY):
-                later = Signal.like(late_block, name=f"line_block{number}_{cycle}")
-                m.d.sync += later.eq(late_block)
-                late_block = later
+            block = Signal(range(max(2, len(partitions.lines))), name=f"line_block{number}")
+            m.d.comb += block.eq(block_of[number])
+            late_block = delayed(m, block, line.signature.latency, f"line_block{number}")
             m.d.comb += line.data.eq(Array(lines[number] for lines in partitions.lines)[late_block])
 
     def _write(self, m: Module, partitions: SbufPartitions) -> None:

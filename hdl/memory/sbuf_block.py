@@ -7,6 +7,7 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.bank import Bank
 from neuroncore_rtl.spec.config import Config
@@ -291,13 +292,17 @@ class SbufBlock(wiring.Component):
 class SbufPartitions(wiring.Component):
     """All partitions, in blocks.
 
-    Arguments, ports: those of :class:`SbufBlock`; the ports that are a block's own, `OF_A_BLOCK`, are an array with one
-    for each block.
+    Arguments: those of :class:`SbufBlock`.
+        latency: cycles until what is wanted is at the banks, so that who gets one can be decided in a cycle of its own.
+
+    Ports: those of :class:`SbufBlock`; the ports that are a block's own, `OF_A_BLOCK`, are an array with one for each
+        block.
     """
 
     OF_A_BLOCK = ("read", "line_taken", "lines", "write_here")
 
-    def __init__(self, partitions: int, geometry: Geometry):
+    def __init__(self, partitions: int, geometry: Geometry, latency: int):
+        self.latency = latency
         self.counts = [min(BLOCK, partitions - first) for first in range(0, partitions, BLOCK)]
         self.geometry = geometry
         members = dict(_block_ports(partitions, geometry))
@@ -318,5 +323,8 @@ class SbufPartitions(wiring.Component):
                 elif name in of_partitions:
                     bits = of_partitions[name]
                     outer = Value.cast(outer)[bits * first : bits * (first + count)]
-                m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
+                if member.flow == In:
+                    m.d.comb += inner.eq(delayed(m, Value.cast(outer), self.latency, f"{name}{number}"))
+                else:
+                    m.d.comb += outer.eq(inner)
         return m

@@ -64,7 +64,8 @@ class Queue(wiring.Component):
         issued, issued_address: the engine takes a record in this cycle, or a NOP is passed. passed: a NOP, which has
             retired by that. retired, retired_address: of each lane, the engine has finished a record in this cycle.
         busy: there is work. waiting: the next record waits for a semaphore. address: of that record, or else of the
-            oldest that has not left (the lower lane's). progress: something happens in this cycle.
+            oldest that has not left (the lower lane's). progress: something happens in this cycle, or a NOP is being
+            passed; but for updates, of which the semaphores know.
         counters: :data:`QueueCounters`. retired_count: records that have left; rung: records of all blocks taken.
         oldest: address of the oldest record that has not left, even if the next one waits; of a COLLECTIVE only.
     """
@@ -191,7 +192,7 @@ class Queue(wiring.Component):
                 self.retired_address[number].eq(flight.finished_address),
             ]
             lanes.append(flight)
-        left = sum(flight.leaves for flight in lanes)
+        self._leaving = left = sum(flight.leaves for flight in lanes)
         m.d.sync += [
             self._flying.eq(self._flying + self._given - left),
             self._left.eq(self._left + left),
@@ -282,9 +283,9 @@ class Queue(wiring.Component):
                 (self.blocks.valid & self.blocks.ready)
                 | (self.request.valid & self.request.ready)
                 | (self.record.valid & self.record.payload.last)
-                | self.issued
+                | self._given
+                | self._updates.valid
                 | self.completions.any()
-                | (self.update.valid & self.update.ready)
             ),
         ]
         doing = {
@@ -294,7 +295,7 @@ class Queue(wiring.Component):
             "executing": flying,
             "idle": Const(1),
         }
-        amounts, before = {"records": sum(flight.leaves for flight in lanes) + self.passed}, Const(0)
+        amounts, before = {"records": self._leaving + self.passed}, Const(0)
         for name, does in doing.items():
             amounts[name] = does & ~before
             before = before | does

@@ -40,7 +40,7 @@ class Window(wiring.Component):
         super().__init__(
             {
                 "bus": In(Bus()),
-                "read": Out(LineRead(config.hbm_bytes)),
+                "read": Out(LineRead(config.hbm_bytes, config.port_latency)),
                 "write": Out(LineWrite(config.hbm_bytes)),
                 "written": In(1, init=1),
             }
@@ -53,7 +53,8 @@ class Window(wiring.Component):
         access, exists = self._place(m, request, answered)
         word_index = request.address[_WORD_BITS : self.config.hbm_bytes.bit_length() - 1]
         given, written = Signal(), self.written  # a write has been taken; what was is in the memory
-        arriving = Signal(LineRead.LATENCY)  # a bit moves up from when a read is taken to when its data is there
+        # A bit moves up from when a read is taken to when its data is there.
+        arriving = Signal(self.read.signature.latency)
         m.d.comb += [
             self.write.data.eq(request.data.replicate(self.config.hbm_bytes >> _WORD_BITS)),
             self.write.mask.eq(Const(0xF, self.config.hbm_bytes) << (word_index << _WORD_BITS)),

@@ -13,6 +13,7 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.counting import count
 from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.fifo import BypassFifo, Fifo
@@ -87,8 +88,8 @@ class TensorEngine(wiring.Component):
         super().__init__(
             {
                 "instructions": In(stream.Signature(TensorInstruction)),
-                "stationary": Out(ReadPort(config.rows, STATIONARY_BITS)),
-                "moving": Out(ReadPort(config.rows, MOVING_BITS)),
+                "stationary": Out(ReadPort(config.rows, STATIONARY_BITS, config.port_latency)),
+                "moving": Out(ReadPort(config.rows, MOVING_BITS, config.port_latency)),
                 "psum": In(ReadPort(config.columns, 32)),
                 "psum_shared": In(ReadPort(config.columns, 32)),
                 "psum_write": In(PsumWritePort(config.columns)),
@@ -105,7 +106,7 @@ class TensorEngine(wiring.Component):
     @staticmethod
     def input_latency(config: Config) -> int:
         """Return the cycles from the issue of a column to its operand at row 0 of the array."""
-        return ReadPort.LATENCY + config.edge_latency
+        return ReadPort.LATENCY[config.port_latency] + config.edge_latency
 
     @staticmethod
     def sum_latency(config: Config) -> int:
@@ -193,10 +194,11 @@ class TensorEngine(wiring.Component):
                 value = register
             return value
 
-        # The words arrive a cycle after their request, and the edge registers them and what belongs to them.
-        column = registered("column", mover.column)
-        step = registered("step", loader.step)
-        fresh = registered("fresh", mover.fresh)
+        # The edge registers the words, when they arrive, and what belongs to them.
+        later = ReadPort.LATENCY[config.port_latency] - 1
+        column = registered("column", delayed(m, mover.column, later, "column_asked"))
+        step = registered("step", delayed(m, loader.step, later, "step_asked"))
+        fresh = registered("fresh", delayed(m, mover.fresh, later, "fresh_asked"))
         decoded = config.edge_latency
         distance = at_row0("distance", step.distance, decoded)
         swap = valid("swap", mover.column_valid & mover.column.swap)

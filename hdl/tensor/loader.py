@@ -47,7 +47,7 @@ class Loader(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(TensorInstruction)),
-                "memory": Out(ReadPort(config.rows, STATIONARY_BITS)),
+                "memory": Out(ReadPort(config.rows, STATIONARY_BITS, config.port_latency)),
                 "step_valid": Out(1),
                 "step": Out(LoadStepControl(config)),
                 "start_allowed": In(1),

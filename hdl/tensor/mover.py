@@ -90,7 +90,7 @@ class Mover(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(Move)),
-                "memory": Out(ReadPort(config.rows, MOVING_BITS)),
+                "memory": Out(ReadPort(config.rows, MOVING_BITS, config.port_latency)),
                 "column_valid": Out(1),
                 "column": Out(ColumnControl),
                 "fresh": Out(1),

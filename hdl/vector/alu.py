@@ -29,6 +29,10 @@ NEGATIVE_ZERO = 1 << 31
 """Neutral element of the addition: a product plus this is the rounded product."""
 
 _BY_MAGNITUDE = tuple(op.value for op in (Op.ABSOLUTE_MAX, Op.LARGER_MAGNITUDE, Op.SMALLER_MAGNITUDE))
+_TRUTHS = (
+    *(Op.IS_EQUAL, Op.NOT_EQUAL, Op.IS_GT, Op.IS_GE, Op.IS_LT, Op.IS_LE),
+    *(Op.LOGICAL_AND, Op.LOGICAL_OR, Op.LOGICAL_XOR),
+)
 _INTEGRAL = tuple(op.value for op in (Op.FLOOR, Op.CEIL, Op.TRUNC))
 
 
@@ -133,11 +137,13 @@ class Alu(wiring.Component):
         now = SimpleNamespace(**{name: delayed(m, getattr(self, name), early, f"now_{name}") for name in names})
         values = vars(now) | dict(zip("xy", _magnitudes(m, now), strict=True))
         now = SimpleNamespace(**{name: delayed(m, value, staged, f"then_{name}") for name, value in values.items()})
-        source, logic = _Logic(m, now).result()
-        word = Signal(32, name="logic_or_product")
-        m.d.comb += word.eq(Mux(now.op == Op.MULTIPLY, multiplier.product, logic))
+        # Where two stages are left, one of the results is chosen in the second.
         rest = self.latency - multiplier.product_latency
-        return delayed(m, source, rest, "late_source"), delayed(m, word, rest, "late_logic")
+        cut = rest > 1
+        values = _Logic(m, now).results() | {"product": multiplier.product}
+        results = SimpleNamespace(**{name: delayed(m, value, cut, f"cut_{name}") for name, value in values.items()})
+        source, word = _chosen(m, results)
+        return delayed(m, source, rest - cut, "late_source"), delayed(m, word, rest - cut, "late_logic")
 
 
 def _magnitudes(m: Module, now: SimpleNamespace) -> list[Signal]:
@@ -169,37 +175,27 @@ class _Logic:
         self.op, self.integer, self.uint32, self.a, self.b = now.op, now.integer, now.uint32, now.a, now.b
         self.x, self.y = now.x, now.y
 
-    def result(self) -> tuple[Signal, Signal]:
-        """Return which unit has the result, and the word if it is not a multiplier or an adder of FP32."""
-        m, op, a, b = self._m, self.op, self.a, self.b
-        source, logic = Signal(_Source), Signal(32)
+    def results(self) -> dict[str, Value]:
+        """Return what :func:`_chosen` chooses from, and what it wants to know."""
+        m, a, b = self._m, self.a, self.b
         chosen, truths = self._compare()
         total, integral = self._total()
-        truth, is_truth = Signal(), Signal()
-        words = {
-            (Op.MAX, Op.MIN, Op.ABSOLUTE_MAX, Op.LARGER_MAGNITUDE, Op.SMALLER_MAGNITUDE): chosen,
-            (Op.BITWISE_AND,): a & b,
-            (Op.BITWISE_OR,): a | b,
-            (Op.BITWISE_XOR,): a ^ b,
-            (Op.LOGICAL_SHIFT_LEFT, Op.LOGICAL_SHIFT_RIGHT): self._shifted(),
-            (Op.FLOOR, Op.CEIL, Op.TRUNC): integral,
-        }
-        with m.Switch(op):
-            for operations, value in words.items():
-                with m.Case(*operations):
-                    m.d.comb += logic.eq(value)
-            with m.Case(Op.ADD, Op.SUBTRACT):
-                m.d.comb += [source.eq(Mux(self.integer, _Source.LOGIC, _Source.ADDER)), logic.eq(total)]
-            with m.Case(Op.MULTIPLY):
-                m.d.comb += source.eq(Mux(self.integer, _Source.LOGIC, _Source.MULTIPLIER))
+        bitwise, truth = Signal(32), Signal()
+        with m.Switch(self.op):
+            with m.Case(Op.BITWISE_AND):
+                m.d.comb += bitwise.eq(a & b)
+            with m.Case(Op.BITWISE_OR):
+                m.d.comb += bitwise.eq(a | b)
+            with m.Default():
+                m.d.comb += bitwise.eq(a ^ b)
+        with m.Switch(self.op):
             for operation, value in truths.items():
                 with m.Case(operation):
-                    m.d.comb += [truth.eq(value), is_truth.eq(1)]
-            with m.Default():
-                m.d.comb += logic.eq(a)
-        with m.If(is_truth):
-            m.d.comb += logic.eq(Mux(truth, Mux(self.integer, 1, _ONE), 0))
-        return source, logic
+                    m.d.comb += truth.eq(value)
+        return {
+            "op": self.op, "integer": self.integer, "a": a, "selected": chosen, "bitwise": bitwise,
+            "shifted": self._shifted(), "total": total, "integral": integral, "truth": truth,
+        }  # fmt: skip
 
     def _shifted(self) -> Signal:
         """Return a shifted by b places: to the left as to the right, the bits in reverse order."""
@@ -298,3 +294,29 @@ class _Logic:
             below.eq(lower ^ Mux(self.integer, self.uint32 & (x[31] ^ y[31]), x[31] & y[31] & ~same)),
         ]
         return below, same
+
+
+def _chosen(m: Module, of: SimpleNamespace) -> tuple[Signal, Signal]:
+    """Return which unit has the result, and the word if it is not a multiplier or an adder of FP32."""
+    source, word = Signal(_Source), Signal(32, name="chosen_word")
+    words = {
+        (Op.MAX, Op.MIN, Op.ABSOLUTE_MAX, Op.LARGER_MAGNITUDE, Op.SMALLER_MAGNITUDE): of.selected,
+        (Op.BITWISE_AND, Op.BITWISE_OR, Op.BITWISE_XOR): of.bitwise,
+        (Op.LOGICAL_SHIFT_LEFT, Op.LOGICAL_SHIFT_RIGHT): of.shifted,
+        (Op.FLOOR, Op.CEIL, Op.TRUNC): of.integral,
+        (Op.ADD, Op.SUBTRACT): of.total,
+        (Op.MULTIPLY,): of.product,
+        _TRUTHS: Mux(of.truth, Mux(of.integer, 1, _ONE), 0),
+    }
+    with m.Switch(of.op):
+        for operations, value in words.items():
+            with m.Case(*operations):
+                m.d.comb += word.eq(value)
+        with m.Default():
+            m.d.comb += word.eq(of.a)
+    with m.If(~of.integer), m.Switch(of.op):
+        with m.Case(Op.ADD, Op.SUBTRACT):
+            m.d.comb += source.eq(_Source.ADDER)
+        with m.Case(Op.MULTIPLY):
+            m.d.comb += source.eq(_Source.MULTIPLIER)
+    return source, word

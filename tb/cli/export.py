@@ -15,7 +15,7 @@ from amaranth.lib.wiring import In
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.hdl.core import axi_id_bits, core_counters
-from neuroncore_rtl.hdl.elementwise import fetch, frontend
+from neuroncore_rtl.hdl.elementwise import frontend
 from neuroncore_rtl.hdl.host.registers import layout_places
 from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, PAGE_BYTES, constants
 from neuroncore_rtl.hdl.memory.port import LineRead, ReadPort
@@ -144,12 +144,13 @@ def _places(layout: data.Layout) -> list[dict[str, object]]:
 
 
 def _latency(engine: str, config: Config) -> dict[str, int]:
+    read, line_read = (port.LATENCY[config.port_latency] for port in (ReadPort, LineRead))
     if engine == CORE:
-        return {"update_to_issue": Queue.WAIT_LATENCY, "engine_read": ReadPort.LATENCY, "line_read": LineRead.LATENCY}
+        return {"update_to_issue": Queue.WAIT_LATENCY, "engine_read": read, "line_read": line_read}
     if engine != TENSOR:
         return {
             "instruction_to_read": frontend.Frontend.LATENCY + 2 * config.port_latency,
-            "read_to_lanes": fetch.Fetch.LATENCY,
+            "read_to_lanes": read,
             "lanes": ENGINES[engine].latency(config),
             "lanes_to_write": timing.STORE_LATENCY[config.port_latency],
         }

@@ -15,6 +15,7 @@ from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.elementwise.frontend import Counters, engine_ports
 from neuroncore_rtl.hdl.engine_error import EngineError
+from neuroncore_rtl.hdl.memory.port import ReadPort
 from neuroncore_rtl.hdl.verilog import module_ports
 from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 from neuroncore_rtl.spec.isa import DIMENSIONS, ELEMENTWISE_BITS, Elementwise
@@ -122,6 +123,7 @@ class ElementwiseDevice:
             "PROGRAM_DEPTH": PROGRAM_DEPTH,
             "SBUF_DEPTH": Config.RANGES["sbuf_bytes"][1] // 4,
             "PSUM_DEPTH": PSUM_BANKS * Config.RANGES["psum_words"][1],
+            "READ_LATENCY": ReadPort.LATENCY[config.port_latency],
             "COUNTERS": Counters.as_shape().size,
             **layout_defines("ERROR", EngineError),
         }

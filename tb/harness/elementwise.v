@@ -58,8 +58,10 @@ module elementwise (
     always @(posedge clk) reset <= reset >> 1;
 
     `PORT_WIRES
-    reg  [SBUF_BITS-1:0] sbuf_data [0:1];
-    reg  [PSUM_BITS-1:0] psum_data [0:1];
+    reg  [SBUF_BITS-1:0] sbuf_read [0:1], sbuf_late [0:1];
+    reg  [PSUM_BITS-1:0] psum_read [0:1], psum_late [0:1];
+    wire [SBUF_BITS-1:0] sbuf_data [0:1];
+    wire [PSUM_BITS-1:0] psum_data [0:1];
     reg  [47:0]          elapsed;
     reg  [1:0]           restart;
     wire [1:0]           awake, resting;
@@ -75,6 +77,8 @@ module elementwise (
                 assign pause[stream] = {24'd0, noise[e][8*stream +: 8]} < stall;
             end
             assign {write_ready[e], psum_ready[e], sbuf_ready[e]} = ~pause[3:1];
+            assign sbuf_data[e] = `READ_LATENCY == 1 ? sbuf_read[e] : sbuf_late[e];
+            assign psum_data[e] = `READ_LATENCY == 1 ? psum_read[e] : psum_late[e];
             always @(posedge clk) if (stall != 0) noise[e] <= xorshift(noise[e]);
 
             // A record is offered once what it waits for has retired, and then stays.
@@ -146,14 +150,16 @@ module elementwise (
     integer n;
     always @(posedge clk) begin
         for (n = 0; n < 2; n = n + 1) begin
-            sbuf_data[n] <= {`PARTITIONS{NOTHING}};
-            psum_data[n] <= {`COLUMNS{NOTHING}};
+            sbuf_late[n] <= sbuf_read[n];
+            psum_late[n] <= psum_read[n];
+            sbuf_read[n] <= {`PARTITIONS{NOTHING}};
+            psum_read[n] <= {`COLUMNS{NOTHING}};
             if (sbuf_valid[n] && sbuf_ready[n]) begin
-                if ({16'd0, sbuf_address[n][17:2]} < sbuf_count) sbuf_data[n] <= sbuf[sbuf_address[n][17:2]];
+                if ({16'd0, sbuf_address[n][17:2]} < sbuf_count) sbuf_read[n] <= sbuf[sbuf_address[n][17:2]];
                 else stray = 1;
             end
             if (psum_valid[n] && psum_ready[n]) begin
-                if ({16'd0, psum_address[n][17:2]} < psum_count) psum_data[n] <= psum[psum_address[n][13:2]];
+                if ({16'd0, psum_address[n][17:2]} < psum_count) psum_read[n] <= psum[psum_address[n][13:2]];
                 else stray = 1;
             end
         end

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.hdl.engine_error import EngineError
+from neuroncore_rtl.hdl.memory.port import ReadPort
 from neuroncore_rtl.hdl.tensor.engine import Counters, TensorEngine
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, Rule, TensorInstruction
@@ -108,6 +109,7 @@ class TensorDevice:
             "PROGRAM_DEPTH": PROGRAM_DEPTH,
             "STATIONARY_DEPTH": Config.RANGES["sbuf_bytes"][1] // 16,
             "MOVING_DEPTH": Config.RANGES["sbuf_bytes"][1] // 4,
+            "READ_LATENCY": ReadPort.LATENCY[self.config.port_latency],
             "COUNTERS": Counters.as_shape().size,
             **layout_defines("ERROR", EngineError),
             **port_wires(TensorEngine(self.config).signature, but=_OWN),

@@ -65,14 +65,18 @@ module tensor (
             offered <= valid && !instructions_ready;
         end
 
-    // Memories: a request is taken unless the memory pauses; its data follows a cycle later.
+    // Memories: a request is taken unless the memory pauses; its data follows a cycle later, or two.
     assign stationary_ready = stall == 0 || {24'd0, noise_stationary[7:0]} >= stall;
     assign moving_ready = stall == 0 || {24'd0, noise_moving[7:0]} >= stall;
-    reg  [`ROWS*128-1:0] stationary_data;
-    reg  [`ROWS*32-1:0]  moving_data;
+    reg  [`ROWS*128-1:0] stationary_read, stationary_late;
+    reg  [`ROWS*32-1:0]  moving_read, moving_late;
+    wire [`ROWS*128-1:0] stationary_data = `READ_LATENCY == 1 ? stationary_read : stationary_late;
+    wire [`ROWS*32-1:0]  moving_data = `READ_LATENCY == 1 ? moving_read : moving_late;
     always @(posedge clk) begin
-        if (stationary_valid && stationary_ready) stationary_data <= stationary[stationary_address[17:4]];
-        if (moving_valid && moving_ready) moving_data <= moving[moving_address[17:2]];
+        if (stationary_valid && stationary_ready) stationary_read <= stationary[stationary_address[17:4]];
+        if (moving_valid && moving_ready) moving_read <= moving[moving_address[17:2]];
+        stationary_late <= stationary_read;
+        moving_late <= moving_read;
     end
 
     // Drains: one PSUM word of every partition a cycle, without a gap between drains unless the engine has the bank.

@@ -11,6 +11,7 @@ from neuroncore_rtl.hdl.conversion import to_verilog
 from neuroncore_rtl.hdl.dma.counters import DmaCounters
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.engine_error import DetailedError
+from neuroncore_rtl.hdl.memory.port import LineRead
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import DMA_BITS, DmaCopy, Storage
 from neuroncore_rtl.tb.harness import hbm
@@ -72,6 +73,7 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
         "AXI": connections(
             axi_connections(("axi",), config.hbm_bytes, 1) | {"axi__araddr": "from", "axi__awaddr": "to"}
         ),
+        "LINE_READ_LATENCY": LineRead.LATENCY[config.port_latency],
         "PARTITIONS": config.partitions,
         "COLUMNS": config.columns,
         "SBUF_LINES": config.sbuf_bytes // config.hbm_bytes,

@@ -59,7 +59,7 @@ module machine (
     wire [3:0]           read__word;
     wire [BITS-1:0]      write__data;
     wire [`SIZE-1:0]     write__mask;
-    reg  [BITS-1:0]      read_first, read_second;
+    reg  [BITS-1:0]      read_first, read_second, read_third;
     wire                 read__ready = !pause[1], write__ready = !pause[2];
 
     integer              left = 0;  // cycles until all lines are written
@@ -85,7 +85,7 @@ module machine (
 
     dma_engine engine (
         .clk(gated), .instructions__payload(program_[next]), .instructions__valid(offered),
-        .instructions__ready(ready), `AXI, .read__data(read_second), .*
+        .instructions__ready(ready), `AXI, .read__data(`LINE_READ_LATENCY == 2 ? read_second : read_third), .*
     );
 
     // What the ports show of what the engine counts: cycles of 32 bits each.
@@ -157,6 +157,7 @@ module machine (
     wire [`SIZE-1:0] read_word_mask = {{(`SIZE - 4){1'b0}}, 4'hf} << (4 * read__word);
     wire [`SIZE-1:0] read_mask = read__storage ? read_word_mask : {`SIZE{1'b1}};
     always @(posedge clk) begin
+        read_third <= read_second;
         read_second <= read_first;
         read_first <= noises;
         if (read__valid && read__ready) begin

@@ -20,6 +20,7 @@ from neuroncore_rtl.hdl.elementwise.frontend import Counters, Frontend
 from neuroncore_rtl.hdl.elementwise.instruction import Opcode
 from neuroncore_rtl.hdl.elementwise.job import INTERVAL_BITS
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
+from neuroncore_rtl.hdl.memory.port import ReadPort
 from neuroncore_rtl.spec import isa, timing
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import Rule
@@ -159,6 +160,7 @@ class Bench:
     async def _bench(self, ctx, cycles=None):
         dut, seen = self.dut, self.seen
         ports = dut.sbuf, dut.psum
+        words = [[0, 0]] * (ReadPort.LATENCY[self.config.port_latency] - 1)  # on their way from the memories
         held = {}
         lanes = []
         cycle = idle = 0
@@ -172,7 +174,7 @@ class Bench:
             if ctx.get(dut.instructions.valid) & ctx.get(dut.instructions.ready):
                 seen.taken.append(cycle)
 
-            words = [self._read(ctx, port, storage, held, cycle) for storage, port in enumerate(ports)]
+            words.append([self._read(ctx, port, storage, held, cycle) for storage, port in enumerate(ports)])
             self._take_step(ctx, lanes, cycle)
             self._write(ctx, held, cycle)
             if ctx.get(dut.retired):
@@ -184,7 +186,7 @@ class Bench:
             assert cycle < self.PATIENCE, "the front end does not finish"
             cycle += 1
             await ctx.tick()
-            for port, value in zip(ports, words, strict=True):
+            for port, value in zip(ports, words.pop(0), strict=True):
                 ctx.set(port.data, value)
             if cycle == cycles:
                 return seen
@@ -366,7 +368,7 @@ def test_latency_is_that_of_the_units(rng):
     first = seen.taken[0] + Frontend.LATENCY
     assert Frontend.LATENCY == Checker.LATENCY + 1
     assert seen.requests == [first + n for n in range(4)]
-    assert seen.steps == [cycle + fetch.Fetch.LATENCY for cycle in seen.requests]
+    assert seen.steps == [cycle + ReadPort.LATENCY[0] for cycle in seen.requests]
     assert seen.writes == [cycle + 5 + timing.STORE_LATENCY[0] for cycle in seen.steps]
 
 

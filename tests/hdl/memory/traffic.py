@@ -182,7 +182,7 @@ class Traffic:
         contents, address, size = self.contents[wanted["storage"]], wanted["address"], wanted["size"]
         where = slice(wanted["partition"], wanted["partition"] + 1) if port.is_line else slice(0, wanted["count"])
         if not port.writes:
-            latency = LineRead.LATENCY if port.is_line else ReadPort.LATENCY
+            latency = (LineRead if port.is_line else ReadPort).LATENCY[self.config.port_latency]
             port.due[cycle + latency] = contents[where, address : address + size].copy(), wanted
             return
         words = contents[where, address : address + wanted["bytes"].shape[1]]

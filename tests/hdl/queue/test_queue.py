@@ -147,11 +147,11 @@ class Driver:
         chosen = self.observe(finished)
         rings = self.blocks.popleft() if ctx.get(dut.blocks.valid & dut.blocks.ready) else None
         asked = ctx.get(dut.request.valid & dut.request.ready)
-        issued = ctx.get(dut.issued)
+        issued, given = ctx.get(dut.issued), ctx.get(dut.issue.valid & dut.issue.ready)
         updated = chosen if chosen is not None and ctx.get(dut.update.ready) else None
         assert ctx.get(dut.passed) == model.passes(updated)
-        assert issued == (ctx.get(dut.issue.valid & dut.issue.ready) or model.passes(updated))
-        assert ctx.get(dut.progress) == any((rings, asked, came, issued, finished, updated is not None))
+        assert issued == (given or model.passes(updated))
+        assert ctx.get(dut.progress) == any((rings, asked, came, given, model.passing, finished))
         if asked:
             self.fetching.append(model.request)
         if issued:

@@ -30,7 +30,7 @@ class Memories:
     def __init__(self, rng, ctx, dut, size):
         self.rng, self.ctx, self.dut, self.size = rng, ctx, dut, size
         self.words, self.late, self.delayed = {}, None, 0
-        self.arriving = [None] * LineRead.LATENCY
+        self.arriving = [None] * LineRead.LATENCY[dut.config.port_latency]
 
     def step(self):
         """Play a cycle: what is on the ports counts if this cycle takes it."""
@@ -112,4 +112,4 @@ async def test_an_access_that_does_not_stall_is_answered_in_time(ctx, dut, shape
         await asker.access(SBUF_WINDOW, 1)
         assert asker.cycles == 1 + 2 * late
         await asker.access(PSUM_WINDOW)
-        assert asker.cycles == 1 + late + LineRead.LATENCY
+        assert asker.cycles == 1 + late + LineRead.LATENCY[late]

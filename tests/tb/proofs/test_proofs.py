@@ -53,7 +53,7 @@ FAULTS = (
     Fault("arbiters: output of a router", RouterOutput.elaborate, "self.SHARE - 1", "self.SHARE"),
     Fault("axi: DMA engine, reads", Chunker.elaborate, "grid - run.address[: (grid - 1).bit_length()]", "grid"),
     Fault("axi: DMA engine, writes", Writer._write_burst, "+ chunk.bytes - 1)", "+ chunk.bytes)"),
-    Fault("axi: record fetcher", Fetcher.elaborate, "(~asking | axi.ar.ready)", "1"),
+    Fault("axi: record fetcher", Fetcher.elaborate, "~asking | (axi.ar.ready & (self.config.port_latency == 0))", "1"),
     Fault("axi: boot, words", WordReader._ask, "page_rest > MAX_BEATS", "page_rest > 0"),
     Fault("axi: collective loader", Loader._ask, "BURST_BEATS - (word & (BURST_BEATS - 1))", "BURST_BEATS"),
     Fault("axi: collective storer", Storer._collect, "len.eq(word - start)", "len.eq(word)"),
