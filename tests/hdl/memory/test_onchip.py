@@ -36,3 +36,12 @@ def test_everyone_reads_what_was_written_and_waits_only_behind_others(config):
     assert traffic.urgent > 0
     assert traffic.beside > CYCLES / 10
     assert min(traffic.counted.values()) > 0
+
+
+@pytest.mark.parametrize("config", (CONFIGS[0], CONFIGS[3]), ids=("at once", "registered"))
+def test_lines_read_psum_one_right_behind_the_other(config):
+    """Each has the word of its own partition, though the next one's comes in the next cycle."""
+    traffic = Traffic(config, 8, psum=0.9)
+    simulate(traffic.memory, lambda ctx: traffic.bench(ctx, CYCLES, (0.3,)))
+    print(f"{traffic.compared} reads compared")
+    assert traffic.compared > CYCLES

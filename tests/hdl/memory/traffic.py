@@ -80,10 +80,17 @@ def ports_of(memory: OnChipMemory, config: Config) -> list[Port]:
 
 
 class Traffic:
-    """Random requests on every port, and a model that says what each must see."""
+    """Random requests on every port, and a model that says what each must see.
 
-    def __init__(self, config: Config, seed: int):
+    Arguments:
+        config: the machine's parameters.
+        seed: of the requests.
+        psum: share of a port's requests that are for PSUM, if it reaches both memories.
+    """
+
+    def __init__(self, config: Config, seed: int, psum: float = 0.2):
         print(f"seed {seed}")
+        self.psum_share = psum
         self.rng = np.random.default_rng(seed)
         self.config = config
         self.early = bool(config.port_latency)
@@ -101,7 +108,7 @@ class Traffic:
     def request(self, port: Port) -> dict:
         """Return a request; addresses are in the first and the last lines of each bank."""
         rng, config = self.rng, self.config
-        storage = port.storages[-1 if rng.random() < 0.2 else 0]
+        storage = port.storages[-1 if rng.random() < self.psum_share else 0]
         on_psum = storage == OnChipStorage.PSUM
         size = 4 if on_psum and not port.is_line else port.size
         span = LINES * config.sbuf_banks * config.line_bytes // 2
