@@ -15,7 +15,8 @@ __all__ = ["connect_hbm", "connect_on_chip"]
 
 
 def connect_on_chip(m: Module, config: Config, units: CoreUnits) -> Value:
-    """Connect all that reads and writes on chip; return whether an engine does in this cycle."""
+    """Connect all that reads and writes on chip; return a bit for each port, whether it does in
+    this cycle."""
     memory, tensor = units.memory, units.tensor
     wiring.connect(m, tensor.stationary, memory.stationary)
     wiring.connect(m, tensor.moving, memory.moving)
@@ -51,7 +52,8 @@ def connect_on_chip(m: Module, config: Config, units: CoreUnits) -> Value:
 
 
 def connect_hbm(m: Module, config: Config, units: CoreUnits, ports: list) -> tuple[Value, Value]:
-    """Share the ports to HBM; return whether a transaction is under way, and whether a beat moves in this cycle."""
+    """Share the ports to HBM; return whether a transaction is under way, and for each port whether a beat moves
+    in this cycle."""
     channels = units.collective.axi if units.collective else []
     shared = sharers(config, [engine.axi for engine in units.dma], [units.fetcher.axi, units.boot.axi], channels)
     open_transactions = []
