@@ -70,7 +70,7 @@ def period(instruction: Instruction, config: Config) -> int:
         return busy_cycles(instruction, config)
     if is_slow(instruction):
         return dependent_period(instruction, config)
-    return max(timing.ELEMENTWISE_CHECKER_INTERVAL + 2 * config.port_latency, step_cycles(instruction, config))
+    return max(timing.ELEMENTWISE_CHECKER_INTERVAL + 3 * config.port_latency, step_cycles(instruction, config))
 
 
 def dependent_period(instruction: Elementwise, config: Config) -> int:
@@ -84,7 +84,7 @@ def dependent_period(instruction: Elementwise, config: Config) -> int:
 def latency(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from an instruction that an idle engine takes to the pulse that retires it."""
     # Registers in the checker, and behind the sequencer.
-    return _ENTRY + 2 * config.port_latency + dependent_period(instruction, config)
+    return _ENTRY + 3 * config.port_latency + dependent_period(instruction, config)
 
 
 def drain(instruction: Elementwise, config: Config) -> int:

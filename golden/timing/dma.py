@@ -71,7 +71,7 @@ class DmaEngine:
         if not self._copies:
             self._since = self._agenda.now
         self._copies += 1
-        verdict = self._agenda.now + timing.DMA_CHECKER_INTERVAL + 2 * self._config.port_latency
+        verdict = self._agenda.now + timing.DMA_CHECKER_INTERVAL + 3 * self._config.port_latency
         self._held = plan_copy(record, timed, self._config), verdict
         self._agenda.at(verdict, self._judge)
 
@@ -121,7 +121,8 @@ class DmaEngine:
 
             def read(last: int) -> None:
                 self._asked_for(copy, last + self._turns(0, last))
-                latency = timing.LINE_READ_LATENCY[self._config.port_latency]
+                late = self._config.port_latency  # and a cycle in the reader
+                latency = timing.LINE_READ_LATENCY[late] + late
                 self._arrive(copy, beats, now + latency, last + latency)
 
             self._access(copy, copy.source, 0, copy.start(number, copy.source.beats), beats, now, beats, read)

@@ -35,13 +35,14 @@ class AddressGenerator(wiring.Component):
         m = Module()
         place = data.StructLayout({"address": HBM_ADDRESS_BITS, "partition": PARTITION_BITS})
         side, indexed, waiting = Signal(Side, reset_less=True), Signal(), Signal()
+        is_axis = [Signal(name=f"is_axis{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
         starts = [Signal(place, name=f"start{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
         # An index, and whether it is the last one of its dimension, a register too: it decides where the next run is.
         index = [Signal(len(side.last[d]), name=f"index{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
         ended = [Signal(name=f"ended{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
         skips = Signal()
         dimension, finished = self._next_dimension(m, ended, skips)
-        moved = self._move(m, side, starts, dimension)
+        moved = self._move(m, side, is_axis, starts, dimension)
         m.d.comb += [
             self.o.valid.eq(self.busy & ~waiting),
             self.o.payload.storage.eq(side.storage),
@@ -57,6 +58,7 @@ class AddressGenerator(wiring.Component):
             m.d.sync += [self.busy.eq(1), waiting.eq(self.start.indexed)]
             for d in range(DMA_DIMENSIONS):
                 m.d.sync += [
+                    is_axis[d].eq(self.start.side.axis == d),
                     index[d].eq(0),
                     ended[d].eq(self.start.side.last[d] == 0),
                     starts[d].address.eq(self.start.side.address),
@@ -90,7 +92,7 @@ class AddressGenerator(wiring.Component):
         return dimension, finished
 
     @staticmethod
-    def _move(m: Module, side, starts: list[Signal], dimension: Signal) -> Signal:
+    def _move(m: Module, side, is_axis: list[Signal], starts: list[Signal], dimension: Signal) -> Signal:
         """Return where the next run along a dimension starts."""
         step, start, moved = Signal(len(side.step[0])), Signal.like(starts[0]), Signal.like(starts[0])
         m.d.comb += [
@@ -98,7 +100,7 @@ class AddressGenerator(wiring.Component):
             start.eq(Array(starts)[dimension]),
             moved.eq(start),
         ]
-        with m.If(dimension == side.axis):
+        with m.If(Array(is_axis)[dimension]):
             m.d.comb += moved.partition.eq(start.partition + step[:PARTITION_BITS])
         with m.Else():
             m.d.comb += moved.address.eq(start.address + (step.as_signed() << side.size))

@@ -24,8 +24,9 @@ _CODES = tuple(fmt.code for fmt in FORMATS.values())
 
 
 class Checker(checker.Checker):
-    """Judges a copy every `INTERVAL` cycles, and with `config.port_latency` three more: for registers of the
-    tensors' bounds and of the rules that are broken, and since an instruction does not come as the one before it goes.
+    """Judges a copy every `INTERVAL` cycles, and with `config.port_latency` four more: for registers of the
+    dimension that is multiplied, of the tensors' bounds and of the rules that are broken, and since an instruction does
+    not come as the one before it goes.
 
     Arguments:
         config: the machine's parameters.
@@ -46,7 +47,7 @@ class Checker(checker.Checker):
     @property
     def latency(self) -> int:
         """Cycles from an instruction at i to its job at o, or to the error."""
-        return self.LATENCY + 2 * self.config.port_latency
+        return self.LATENCY + 3 * self.config.port_latency
 
     def elaborate(self, platform):
         m = Module()
@@ -54,7 +55,7 @@ class Checker(checker.Checker):
         held, verdict, legal = Signal(), Signal(), Signal()
         # With registers who comes does not look at who goes in the same cycle.
         back_to_back = not self.config.port_latency
-        last_turn = Extent.TURNS + 2 * self.config.port_latency
+        last_turn = Extent.TURNS + 3 * self.config.port_latency
         turn = Signal(range(last_turn + 1))
         judged, job = Signal(Job, reset_less=True), Signal(Job)
         m.d.comb += [
@@ -89,7 +90,7 @@ class Checker(checker.Checker):
         self, m: Module, name: str, instruction, job, turn: Signal, indexed: dict[str, Value]
     ) -> dict[Rule, Value]:
         """Fill one side of the job; return which rules its tensor breaks."""
-        m.submodules[f"{name}_extent"] = extent = Extent()
+        m.submodules[f"{name}_extent"] = extent = Extent(self.config.port_latency)
         tensor = {role: instruction[f"{name}_{role}"] for role in ("storage", "dtype", "address", "partition", "axis")}
         side, storage, code = job[name], Value.cast(tensor["storage"]), Value.cast(tensor["dtype"])
         rows = instruction.gather | instruction.scatter

@@ -8,6 +8,7 @@ from amaranth import Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS
 
 __all__ = ["Extent"]
@@ -19,8 +20,12 @@ _OUTERMOST = DMA_DIMENSIONS - 1
 class Extent(wiring.Component):
     """Takes the dimensions of one tensor from the innermost outwards.
 
+    Arguments:
+        latency: cycles from a turn to its multiplication; 0 or 1.
+
     Ports:
-        turn: 0 to `TURNS` - 1, a cycle each; in the cycle after them the results stand, until the next turn 0.
+        turn: 0 to `TURNS` - 1, a cycle each; in the cycle after them, or `latency` later, the results stand, until the
+            next turn 0.
         count, step: of each dimension; they stay, as do the others.
         axis: the dimension that counts partitions.
         rows: the outermost dimension goes by rows, which do not continue each other.
@@ -32,18 +37,24 @@ class Extent(wiring.Component):
 
     TURNS = DMA_DIMENSIONS + 1
 
-    turn: In(range(TURNS))
-    count: In(data.ArrayLayout(unsigned(16), DMA_DIMENSIONS))
-    step: In(data.ArrayLayout(signed(32), DMA_DIMENSIONS))
-    axis: In(3)
-    rows: In(1)
-    indexed: In(1)
-    low: Out(signed(_SPAN_BITS + 3))
-    high: Out(signed(_SPAN_BITS + 3))
-    partition_low: Out(signed(_SPAN_BITS))
-    partition_high: Out(signed(_SPAN_BITS))
-    elements: Out(signed(_SPAN_BITS))
-    last: Out(data.ArrayLayout(unsigned(16), DMA_DIMENSIONS))
+    def __init__(self, latency: int = 0):
+        self.latency = latency
+        super().__init__(
+            {
+                "turn": In(range(self.TURNS)),
+                "count": In(data.ArrayLayout(unsigned(16), DMA_DIMENSIONS)),
+                "step": In(data.ArrayLayout(signed(32), DMA_DIMENSIONS)),
+                "axis": In(3),
+                "rows": In(1),
+                "indexed": In(1),
+                "low": Out(signed(_SPAN_BITS + 3)),
+                "high": Out(signed(_SPAN_BITS + 3)),
+                "partition_low": Out(signed(_SPAN_BITS)),
+                "partition_high": Out(signed(_SPAN_BITS)),
+                "elements": Out(signed(_SPAN_BITS)),
+                "last": Out(data.ArrayLayout(unsigned(16), DMA_DIMENSIONS)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -54,6 +65,10 @@ class Extent(wiring.Component):
                     m.d.comb += [count.eq(self.count[d]), step.eq(self.step[d])]
             with m.Default():
                 pass
+        count, step, turn = (
+            delayed(m, value, self.latency, name)
+            for value, name in ((count, "count"), (step, "step"), (self.turn, "turn"))
+        )
 
         # The dimension of the turn before.
         last, late_last = Signal(16), Signal(16, reset_less=True)
@@ -69,8 +84,8 @@ class Extent(wiring.Component):
             row.eq(dimension == _OUTERMOST),
             merges.eq(merging & ((late_last == 0) | ((late_step == self.elements) & ~axis & ~(row & self.rows)))),
         ]
-        m.d.sync += [late_last.eq(last), late_step.eq(step), span.eq(last * step), dimension.eq(self.turn)]
-        with m.If(self.turn == 0):
+        m.d.sync += [late_last.eq(last), late_step.eq(step), span.eq(last * step), dimension.eq(turn)]
+        with m.If(turn == 0):
             m.d.sync += [
                 self.low.eq(0),
                 self.high.eq(0),

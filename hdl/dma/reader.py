@@ -6,17 +6,21 @@
 Nothing is asked for without room in the buffer, so what comes is taken at once.
 """
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.beats import aligned, next_beat
 from neuroncore_rtl.hdl.dma.job import Formats, chunk_layout, piece_layout
-from neuroncore_rtl.hdl.fifo import BufferedFifo
+from neuroncore_rtl.hdl.fifo import BufferedFifo, Fifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
 from neuroncore_rtl.hdl.memory.port import LineRead, Storage
 
 __all__ = ["Reader"]
+
+_LINE_REQUEST = data.StructLayout(
+    {name: LineRead(1).members[name].shape for name in ("storage", "partition", "address", "word")}
+)
 
 
 class Reader(wiring.Component):
@@ -26,7 +30,8 @@ class Reader(wiring.Component):
         size: bytes of a beat.
         room: beats asked for, or come and not gone on: more than HBM's latency in cycles, as it is taken burst by
             burst.
-        latency: `port_latency` of the machine, for the cycles that a line takes.
+        latency: `port_latency` of the machine, for the cycles that a line takes; with 1 its request comes a cycle
+            later.
 
     Ports:
         i: chunks, with the formats of their copy.
@@ -38,6 +43,7 @@ class Reader(wiring.Component):
     def __init__(self, size: int, room: int, latency: int = 0):
         self.size = size
         self.room = room
+        self.latency = latency
         super().__init__(
             {
                 "i": In(stream.Signature(chunk_layout(size))),
@@ -58,22 +64,42 @@ class Reader(wiring.Component):
         self._flight = Signal(self.line.signature.latency)  # a bit for each cycle that an access on chip is under way
         m.submodules.beats = beats = BufferedFifo(beat, self.room)
         m.submodules.held = helds = BufferedFifo(held, self.room)
+        self._asking = stream.Signature(_LINE_REQUEST).create(path=("asking",))
         gone = self._cut(m, beats.o, helds.o)
         asked = stream.Signature(held).create()
-        access, owed = self._request(m, asked, gone)
+        waits = self._ask(m)
+        owed = self._request(m, asked, gone, waits)
         # Whether an access is taken comes late in a cycle, and what it holds is wanted with its beat, later still.
         for late, now in zip((helds.i.valid, helds.i.payload), (asked.valid, asked.payload), strict=True):
             m.d.sync += late.eq(now)
-        self._collect(m, beats.i, access)
+        self._collect(m, beats.i)
         m.d.comb += self.starved.eq((owed != 0) & ~beats.o.valid)
         return m
 
-    def _request(self, m: Module, held, gone: Signal) -> tuple[Signal, Signal]:
-        """Ask for a chunk, if there is room for its beats; return whether on chip, and the beats that HBM owes.
+    def _ask(self, m: Module) -> Value:
+        """Connect requests on chip to the port; return whether one waits for it.
+
+        With `latency` two may wait: whether the port takes one is late in a cycle, and decides nothing else then.
+        """
+        asking, line = self._asking, self.line
+        request = asking
+        if self.latency:
+            m.submodules.requests = requests = Fifo(_LINE_REQUEST, depth=2)
+            wiring.connect(m, asking, requests.i)
+            request = requests.o
+        m.d.comb += [
+            line.valid.eq(request.valid),
+            *(getattr(line, name).eq(request.payload[name]) for name, _ in _LINE_REQUEST),
+            request.ready.eq(line.ready),
+        ]
+        return request.valid if self.latency else Const(0)
+
+    def _request(self, m: Module, held, gone: Signal, waits: Value) -> Signal:
+        """Ask for a chunk, if there is room for its beats; return the beats that HBM owes.
 
         Beats of the two kinds keep their order, as one kind waits until those of the other have come.
         """
-        chunk = self.i.payload
+        chunk, asking = self.i.payload, self._asking
         place = chunk.address[: (self.size - 1).bit_length()]
         wanted = Signal(range(self.room + 1))
         free = Signal(range(self.room + 1), init=self.room)
@@ -85,17 +111,17 @@ class Reader(wiring.Component):
             wanted.eq((place + chunk.bytes + (self.size - 1)) >> len(place)),
             room.eq(free >= wanted),
             self.busy.eq(free != self.room),
-            self.axi.ar.valid.eq(self.i.valid & from_hbm & room & ~self._flight.any()),
+            self.axi.ar.valid.eq(self.i.valid & from_hbm & room & ~self._flight.any() & ~waits),
             self.axi.ar.payload.addr.eq(aligned(chunk.address, self.size)),
             self.axi.ar.payload.len.eq(wanted - 1),
             # A chunk on chip is one beat. That is known early in a cycle, while many wait for this request.
-            self.line.valid.eq(self.i.valid & ~from_hbm & ~full & ~owes),
-            self.line.storage.eq(Value.cast(chunk.storage)[:1]),
-            self.line.partition.eq(chunk.partition),
-            self.line.address.eq(aligned(chunk.address, self.size)),
-            self.line.word.eq(place[2:]),
+            asking.valid.eq(self.i.valid & ~from_hbm & ~full & ~owes),
+            asking.payload.storage.eq(Value.cast(chunk.storage)[:1]),
+            asking.payload.partition.eq(chunk.partition),
+            asking.payload.address.eq(aligned(chunk.address, self.size)),
+            asking.payload.word.eq(place[2:]),
             burst.eq(self.axi.ar.valid & self.axi.ar.ready),
-            access.eq(self.line.valid & self.line.ready),
+            access.eq(asking.valid & asking.ready),
             self.i.ready.eq(burst | access),
             held.valid.eq(self.i.ready),
             held.payload.place.eq(place),
@@ -115,12 +141,12 @@ class Reader(wiring.Component):
             free.eq(Mux(self.i.ready, more - wanted, more)),
             owed.eq(owed + Mux(burst, wanted, 0) - self.axi.r.valid),
         ]
-        return access, owed
+        return owed
 
-    def _collect(self, m: Module, beats, access: Signal) -> None:
+    def _collect(self, m: Module, beats) -> None:
         """Take the beats as they come."""
         flight, come, answer = self._flight, self.axi.r.valid, self.axi.r.payload
-        m.d.sync += flight.eq(Cat(access, flight[:-1]))
+        m.d.sync += flight.eq(Cat(self.line.valid & self.line.ready, flight[:-1]))
         m.d.comb += [
             self.axi.r.ready.eq(1),
             beats.valid.eq(come | flight[-1]),

@@ -77,7 +77,7 @@ class RowReader(wiring.Component):
         else:
             m.d.comb += counted.eq(access)
         m.d.comb += [
-            wanted.eq((left != 0) & (free["src"] != 0) & (free["dst"] != 0)),
+            wanted.eq((left != (counted if self.latency else 0)) & (free["src"] != 0) & (free["dst"] != 0)),
             self.line.valid.eq(asks),
             self.line.storage.eq(OnChipStorage.SBUF),
             self.line.partition.eq(partition),
@@ -87,7 +87,7 @@ class RowReader(wiring.Component):
         ]
         with m.If(self.load):
             m.d.sync += [rows.eq(self.rows), left.eq(self.rows.last + 1), partition.eq(self.rows.partition)]
-        with m.Elif(access):
+        with m.Elif(counted):
             m.d.sync += [left.eq(left - 1), partition.eq(partition + 1)]
         m.d.sync += flight.eq(Cat(access, flight[:-1]))
 

@@ -77,7 +77,7 @@ class Checker(checker.Checker):
     @property
     def latency(self) -> int:
         """Cycles from an instruction at i to its job at o, or to the error."""
-        return self.LATENCY + self.config.port_latency
+        return self.LATENCY + 2 * self.config.port_latency
 
     def elaborate(self, platform):
         m = Module()
@@ -85,7 +85,7 @@ class Checker(checker.Checker):
         held = Signal()  # an instruction is being judged
         # With registers who comes does not look at who goes in the same cycle.
         back_to_back = not self.config.port_latency
-        last_turn = self.INTERVAL - 1 + self.config.port_latency
+        last_turn = self.INTERVAL - 1 + 2 * self.config.port_latency
         turn = Signal(range(last_turn + 1))
         judged = Signal(Job, reset_less=True)
         verdict, legal, taken = Signal(), Signal(), Signal()
@@ -274,7 +274,7 @@ class Checker(checker.Checker):
         return _any(wrong)
 
     def _range(self, m: Module, instruction, job, named: list[_Named], turn: Signal) -> Value:
-        """One access is multiplied a cycle, and judged in the next, or with `port_latency` a cycle later."""
+        """One access is multiplied a cycle, and judged in the next; with `port_latency` both a cycle later."""
         spans = []
         selected = {name: Signal(place.shape(), name=f"turn_{name}") for name, place in _turn_fields(named[0])}
         late = {name: Signal.like(field, name=f"judged_{name}", reset_less=True) for name, field in selected.items()}
@@ -291,9 +291,12 @@ class Checker(checker.Checker):
                         ]
             with m.Default():
                 pass
+        cycles = self.config.port_latency
+        selected = {name: delayed(m, field, cycles, field.name) for name, field in selected.items()}
         for d in range(DIMENSIONS):
+            step, count = (delayed(m, value, cycles, value.name) for value in (steps[d], counts[d]))
             span = Signal(signed(33), name=f"span{d}", reset_less=True)
-            m.d.sync += span.eq((counts[d] - 1)[:16] * steps[d])
+            m.d.sync += span.eq((count - 1)[:16] * step)
             spans.append(span)
         m.d.sync += [late[name].eq(field) for name, field in selected.items()]
 
@@ -305,14 +308,13 @@ class Checker(checker.Checker):
             first.eq(late["address"] + (low << late["size"])),
             end.eq(late["address"] + (high << late["size"])),
         ]
-        cycles = self.config.port_latency
         sbuf, psum = (storage_bytes(storage, self.config) for storage in (isa.Storage.SBUF, isa.Storage.PSUM))
         first, end = delayed(m, first, cycles, "first"), delayed(m, end, cycles, "end")
         late = {name: delayed(m, late[name], cycles, name) for name in ("used", "storage")}
         m.d.comb += [
             outside.eq(late["used"] & ((first < 0) | (end > Mux(late["storage"], psum, sbuf)))),
         ]
-        with m.If(turn <= cycles):
+        with m.If(turn <= 2 * cycles):
             m.d.sync += seen.eq(0)
         with m.Else():
             m.d.sync += seen.eq(seen | outside)

@@ -101,7 +101,8 @@ class Fetch(wiring.Component):
             rested.eq(Mux(go, issue.interval == 1, ~rest[1:].any())),
         ]
         latency = sbuf.signature.latency
-        gone, late = Signal(latency), latency - 1  # a bit moves up from the step that goes
+        late = latency - 1  # beyond the cycle that everything here takes
+        gone = Signal(latency)  # a bit moves up from the step that goes
         m.d.sync += gone.eq(Cat(go, gone))
         m.d.comb += self.valid.eq(gone[-1])
 

@@ -36,10 +36,10 @@ class Indices(wiring.Component):
         m = Module()
         left = [Signal(16, name=f"left{d}", reset_less=True) for d in range(DIMENSIONS)]
         started = [Signal(name=f"started{d}", reset_less=True) for d in range(DIMENSIONS)]
-        at_end = Signal(DIMENSIONS)
+        # Whether none are left is a register, too: it decides along which dimension the next element lies.
+        at_end = Signal(DIMENSIONS, reset_less=True)
         inside = [d < self.group for d in range(DIMENSIONS)]
         m.d.comb += [
-            at_end.eq(Cat(rest == 0 for rest in left)),
             self.end.eq(at_end.all()),
             self.first.eq(~Cat(begun & within for begun, within in zip(started, inside, strict=True)).any()),
             self.last.eq(Cat(at_end[d] | ~within for d, within in enumerate(inside)).all()),
@@ -49,10 +49,10 @@ class Indices(wiring.Component):
                 m.d.comb += self.dimension.eq(d)
         for d in range(DIMENSIONS):
             with m.If(self.load):
-                m.d.sync += [left[d].eq(self.loaded[d] - 1), started[d].eq(0)]
+                m.d.sync += [left[d].eq(self.loaded[d] - 1), at_end[d].eq(self.loaded[d] == 1), started[d].eq(0)]
             with m.Elif(self.advance & (self.dimension == d)):
-                m.d.sync += [left[d].eq(left[d] - 1), started[d].eq(1)]
+                m.d.sync += [left[d].eq(left[d] - 1), at_end[d].eq(left[d] == 1), started[d].eq(1)]
             if d < DIMENSIONS - 1:
                 with m.Elif(self.advance & (self.dimension > d)):
-                    m.d.sync += [left[d].eq(self.counts[d] - 1), started[d].eq(0)]
+                    m.d.sync += [left[d].eq(self.counts[d] - 1), at_end[d].eq(self.counts[d] == 1), started[d].eq(0)]
         return m

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from amaranth import Array, Module, Mux, Signal, Value
+from amaranth import Array, Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -171,8 +171,11 @@ class Sequencer(wiring.Component):
             generator.dimension.eq(dimension),
         ]
         for d in range(DIMENSIONS):
-            step = now.job.instruction[f"{name}_step{d}"]
-            m.d.comb += generator.steps[d].eq(Array(step << size for size in range(3))[now.job[f"size_{name}"]])
+            new, step = self.i.payload, Signal(signed(_ACCESS_STEP_BITS), name=f"{name}_step{d}", reset_less=True)
+            elements = new.instruction[f"{name}_step{d}"]
+            with m.If(now.load):
+                m.d.sync += step.eq(Array(elements << size for size in range(3))[new[f"size_{name}"]])
+            m.d.comb += generator.steps[d].eq(step)
         return generator.o
 
     def _number(self, m: Module, now, element: Value, dimension: Value) -> None:

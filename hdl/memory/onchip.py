@@ -12,6 +12,7 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.clock_gate import gated
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, OnChipStorage, PsumWritePort, ReadPort, WritePort
 from neuroncore_rtl.hdl.memory.psum_port import PsumPort
@@ -107,11 +108,7 @@ class OnChipMemory(wiring.Component):
             _divide(m, self.line_writes[number], sbuf.line_writes[number], psum.line_writes[number])
             line = self.line_reads[number]
             _divide(m, line, sbuf.line_reads[number], psum.line_reads[number])
-            storage = line.storage
-            for cycle in range(line.signature.latency):
-                later = Signal(OnChipStorage, name=f"storage{number}_{cycle}", reset_less=True)
-                m.d.sync += later.eq(storage)
-                storage = later
+            storage = delayed(m, line.storage, line.signature.latency, f"storage{number}")
             read = [memory.line_reads[number].data for memory in (psum, sbuf)]
             m.d.comb += line.data.eq(Mux(storage == OnChipStorage.PSUM, *read))
         # Counted here, as the clock of what is behind a gate may stand still.

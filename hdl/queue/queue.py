@@ -49,7 +49,8 @@ class Queue(wiring.Component):
             (lane 0); else 1.
         records: how many are fetched ahead, the one that waits or is issued among them.
         size: bytes of a beat of a record.
-        refusal_latency: cycles from an update that is taken to `update_refused`; 0 or 1.
+        refusal_latency: cycles from an update that is taken to `update_refused`, and how much later records that have
+            left are counted; 0 or 1.
 
     Ports:
         blocks: doorbell. places: blocks that it takes without waiting. After an error it takes and forgets all.
@@ -295,7 +296,9 @@ class Queue(wiring.Component):
             "executing": flying,
             "idle": Const(1),
         }
-        amounts, before = {"records": self._leaving + self.passed}, Const(0)
+        retires = Signal(range(self.lanes + 2))
+        m.d[("sync" if self.refusal_latency else "comb")] += retires.eq(self._leaving + self.passed)
+        amounts, before = {"records": retires}, Const(0)
         for name, does in doing.items():
             amounts[name] = does & ~before
             before = before | does

@@ -57,19 +57,21 @@ class Watchdog(wiring.Component):
         m = Module()
         # What moves is known late in a cycle. Of the next cycle all is still as it was if nothing did.
         moved, quiet = Signal(init=1), Signal(32)
-        m.d.sync += moved.eq(self.progress | ~self.busy.any())
+        waiting, named = Signal(), Signal(self.queues)
+        m.d.sync += [
+            moved.eq(self.progress | ~self.busy.any()),
+            waiting.eq(self.waiting.any()),
+            named.eq(Mux(self.waiting.any(), self.waiting, self.busy)),
+        ]
         with m.If(moved):
             m.d.sync += quiet.eq(0)
         with m.Elif(quiet < self.limit):
             m.d.sync += quiet.eq(quiet + 1)
         with m.Elif(~self.error.valid):
-            waiting = self.waiting.any()
             m.d.sync += [
                 self.error.valid.eq(1),
                 self.error.cause.eq(Mux(waiting, isa.Cause.WATCHDOG, isa.Cause.STUCK)),
             ]
-            named = Signal(self.queues)
-            m.d.comb += named.eq(Mux(waiting, self.waiting, self.busy))
             for queue in reversed(range(self.queues)):
                 with m.If(named[queue]):
                     m.d.sync += [

@@ -162,7 +162,7 @@ def formula(case: Case, config: Config) -> str:
     factor = "" if slope.numerator == 1 else str(slope.numerator)
     line = f"{factor}N" + ("" if slope.denominator == 1 else f" / {slope.denominator}")
     line += f" + {constant}" if constant > 0 else f" - {-constant}" if constant else ""
-    least = timing.ELEMENTWISE_CHECKER_INTERVAL + 2 * config.port_latency
+    least = timing.ELEMENTWISE_CHECKER_INTERVAL + 3 * config.port_latency
     return line if is_slow(case.build(low, config)) else f"max({least}, {line})"
 
 

@@ -39,10 +39,9 @@ RESOURCES = {"LUT4": "luts", "TRELLIS_FF": "registers", "MULT18X18D": "multiplie
 NEXTPNR = "--placer static --router router2"
 """The electrostatic placer: a core's wires are 23 % shorter than by the other one, heap, whose cannot be routed."""
 
-HASTE = 2
-"""The frequency that nextpnr is asked for, over MHZ. A path is critical to it by how much it misses that, but once none
-does, all are (`TimingAnalyser::compute_criticality` divides by the worst slack): then its router no longer gives way to
-others where they meet, and does not end."""
+SETTINGS = {"router2/bbMargin/x": "8", "router2/bbMargin/y": "8"}
+"""Those of nextpnr's that have no option, which it takes from the netlist: how many tiles beyond the box around its
+cells a net may go. With nextpnr's own 3, those in a crowded corner stay there, and the router may stand still."""
 
 
 def main(settings: Settings) -> int:
@@ -68,13 +67,14 @@ def main(settings: Settings) -> int:
         do_build=False,
         script_after_read=f'scratchpad -set abc9.script "{ABC}"',
         nextpnr_opts=f"{NEXTPNR} --report report.json --timing-allow-fail",
-        add_preferences=f'FREQUENCY NET "clk" {HASTE * settings.mhz} MHZ;',
     )
     plan.extract(directory)
     synthesis, routing, packing = json.loads((directory / f"build_{NAME}.json").read_text())["commands"]
     _run(directory, synthesis, f"Yosys: the pads of {name}")
-    around = directory / f"{NAME}.json"
-    around.write_text(json.dumps(instantiated(json.loads(around.read_text()), board)))
+    netlist = directory / f"{NAME}.json"
+    everything = instantiated(json.loads(netlist.read_text()), board)
+    everything["modules"][NAME]["settings"] = SETTINGS
+    netlist.write_text(json.dumps(everything))
     counts = board.cells
     console = terminal()
     console.print(largest(modules))

@@ -149,7 +149,7 @@ def _latency(engine: str, config: Config) -> dict[str, int]:
         return {"update_to_issue": Queue.WAIT_LATENCY, "engine_read": read, "line_read": line_read}
     if engine != TENSOR:
         return {
-            "instruction_to_read": frontend.Frontend.LATENCY + 2 * config.port_latency,
+            "instruction_to_read": frontend.Frontend.LATENCY + 3 * config.port_latency,
             "read_to_lanes": read,
             "lanes": ENGINES[engine].latency(config),
             "lanes_to_write": timing.STORE_LATENCY[config.port_latency],

@@ -1,6 +1,8 @@
 """Rows of the units that say what is done when: queues and what is around them, registers, and the processor."""
 
-from amaranth.hdl import Cat, Module, Value
+from collections.abc import Mapping
+
+from amaranth.hdl import Cat, Module, Mux, Value
 
 from neuroncore_rtl.hdl.controller.cpu import Cpu
 from neuroncore_rtl.hdl.controller.decoder import Decoder
@@ -24,10 +26,27 @@ def _of_records(m: Module, fetcher: Fetcher) -> Value:
     return answers_what_was_asked(m, fetcher.axi) & Cat(port.payload[:bits] == 0 for port in fetcher.requests).all()
 
 
+def _answered(m: Module, registers: Registers) -> Mapping[str, Value]:
+    """What a bus says beside an answer means something with the answer alone."""
+    bus = registers.bus
+    return {f"bus.{name}": Mux(bus.response, getattr(bus, name), 0) for name in ("result", "error")}
+
+
+def _retired(m: Module, cpu: Cpu) -> Mapping[str, Value]:
+    """What the trace port says of an instruction means something where one retires."""
+    said = ("trace_pc", "trace_instruction", "trace_trap", "trace_cause", "trace_rd", "trace_value")
+    return {name: Mux(cpu.trace_valid, getattr(cpu, name), 0) for name in said}
+
+
+def _whole_records(m: Module, queue: Queue) -> Value:
+    """Return whether a beat is the last one of its record, as each is a whole one."""
+    return ~queue.record.valid | queue.record.payload.last
+
+
 CONTROL = {
     "queue": Unit(
         "queue", lambda: Queue(Engine.TENSOR, 2, 4), files("queue/queue", "queue/queue_errors"), 8,
-        without=("counting", "prefetcher.rung"),
+        without=("counting", "prefetcher.rung"), legal=_whole_records,
     ),
     "semaphores": Unit("semaphores", lambda: Semaphores(3, 16), files("queue/semaphores"), 8),
     "fetcher": Unit(
@@ -35,9 +54,12 @@ CONTROL = {
         legal=_of_records,
     ),
     "boot": Unit(
-        "boot", lambda: Boot(Config(rows=4, columns=6, dma_engines=3, hbm_bytes=16, cores=24)), files("queue/boot"), 15
+        "boot", lambda: Boot(Config(rows=4, columns=6, dma_engines=3, hbm_bytes=16, cores=24)), files("queue/boot"), 15,
+        legal=lambda m, boot: answers_what_was_asked(m, boot.axi),
     ),
-    "registers": Unit("registers", lambda: Registers(PRESETS["tiny"]), files("queue/registers"), 10),
+    "registers": Unit(
+        "registers", lambda: Registers(PRESETS["tiny"]), files("queue/registers"), 10, means=_answered
+    ),
     "address_decoder": Unit(
         "controller: addresses", lambda: Decoder(of_tests("controller.test_decoder").REGIONS),
         files("controller/decoder"),
@@ -45,7 +67,7 @@ CONTROL = {
     "riscv": Unit(
         "RISC-V processor", Cpu,
         files(*(f"controller/{name}" for name in ("arithmetic", "access", "csr", "places", "timing", "traps"))), 6,
-        module=CPU,
+        module=CPU, means=_retired,
     ),
 }  # fmt: skip
 """By the names that UNIT= takes."""

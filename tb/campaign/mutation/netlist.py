@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from amaranth.back import rtlil
@@ -124,7 +125,7 @@ def rtlil_of(component: wiring.Component, means: Means = lambda m, component: {}
     ports |= {port.name: (signal, None) for port, signal in ports_of(component)}
     names = {id(signal): port.name for port, signal in ports_of(component)}
     for output, value in means(m, component).items():
-        replaced = Value.cast(getattr(component, output))
+        replaced = Value.cast(attrgetter(output)(component))
         seen = Signal(len(replaced))
         m.d.comb += seen.eq(value)
         ports[f"{names[id(replaced)]}{_SEEN}"] = seen, None

@@ -73,8 +73,8 @@ def test_one_every_interval(shape, rng):
     words = random_words(rng, config, 20, 0, 0)
     words = [word for word, broken in zip(words, violations_of(config, words), strict=True) if not broken]
     played, shown, error = pass_on(Checker(config), words)
-    assert played.cycles["i"] == [(Checker.INTERVAL + 3 * more) * number for number in range(len(words))]
-    assert shown == played.cycles["o"] == [cycle + Checker.LATENCY + 2 * more for cycle in played.cycles["i"]]
+    assert played.cycles["i"] == [(Checker.INTERVAL + 4 * more) * number for number in range(len(words))]
+    assert shown == played.cycles["o"] == [cycle + Checker.LATENCY + 3 * more for cycle in played.cycles["i"]]
     assert len(words) > 5 and error is None
 
 

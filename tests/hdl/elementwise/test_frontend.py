@@ -406,12 +406,13 @@ def test_an_interval_is_kept(opcode, interval, rng):
     assert min(np.diff(seen.steps)) == interval
 
 
-def test_an_illegal_instruction_is_a_clean_stop(rng):
+@pytest.mark.parametrize("legal", [2, 45])
+def test_an_illegal_instruction_is_a_clean_stop(legal, rng):
     """What is before it finishes, what is behind it never starts, and the front end falls silent."""
-    legal = [copy(20), copy(3)]
-    seen = assert_runs(TINY, [*legal, copy(4, dst_address=1), *legal], rng, legal=2, stall=0.3)
-    assert seen.error == (1, Rule.ALIGNMENT, 2)
-    assert len(seen.taken) == 3 and len(seen.retired) == 2
+    before = [copy(20), copy(3), *[copy(1)] * (legal - 2)]
+    seen = assert_runs(TINY, [*before, copy(4, dst_address=1), *before[:2]], rng, legal=legal, stall=0.3)
+    assert seen.error == (1, Rule.ALIGNMENT, legal)
+    assert len(seen.taken) == legal + 1 and len(seen.retired) == legal
 
 
 @pytest.mark.parametrize(("module", "function"), [(fetch, "to_lanes"), (store, "from_lanes")])

@@ -101,10 +101,10 @@ class QueueModel:
     """What a queue does, cycle by cycle; `step` moves it on by what happened at its ports.
 
     Arguments:
-        engine, lanes, records: as of the queue.
+        engine, lanes, records, refusal_latency: as of the queue.
     """
 
-    def __init__(self, engine: Engine, lanes: int, records: int):
+    def __init__(self, engine: Engine, lanes: int, records: int, refusal_latency: int = 0):
         self.engine = engine
         self.places = records
         self.lanes = [Lane() for _ in range(lanes)]
@@ -117,6 +117,7 @@ class QueueModel:
         self.kept = False  # one of them was on offer and was not taken
         self.turn = 0  # the lane whose update is made if both have one
         self.rung = 0
+        self.uncounted = deque([0] * refusal_latency)  # records that have left, cycle by cycle
         self.counters = dict.fromkeys(isa.QUEUE_COUNTERS, 0)
         self.body_bits = width_of(INSTRUCTIONS[engine].layout)
 
@@ -189,7 +190,8 @@ class QueueModel:
         leaving = [lane for lane in self.lanes if lane.finished and not lane.left[0]]
         for lane in leaving:
             lane.leave()
-        self.counters["records"] += len(leaving)
+        self.uncounted.append(len(leaving) + bool(issued and self.passing))
+        self.counters["records"] += self.uncounted.popleft()
         for number in finished:
             self.lanes[number].finished += 1
         if asked:
@@ -201,9 +203,7 @@ class QueueModel:
         if issued:
             item = self.here.popleft()
             self.asked.popleft()
-            if item.is_nop:
-                self.counters["records"] += 1
-            else:
+            if not item.is_nop:
                 self.lanes[item.lane(len(self.lanes))].start(item)
         elif clears and self.here[0].is_nop:
             self.own = self.here[0].changes

@@ -18,7 +18,7 @@ SEED = 1977
 QUEUES = {
     "tensor": (Engine.TENSOR, 2, 4),
     "vector": (Engine.VECTOR, 1, 4),
-    "dma": (Engine.DMA, 1, 2),
+    "dma": (Engine.DMA, 1, 2, 1),
     "collective": (Engine.COLLECTIVE, 1, 2),
 }
 
@@ -200,12 +200,12 @@ def test_after_a_reset_in_the_middle_of_work_it_is_as_new(kind, rng):
 
 
 def test_a_block_has_as_many_records_as_its_count_says(rng):
-    """Every bit of the count alone makes it longer than two records are."""
+    """Every bit of the count alone makes it longer than two records are; of the longest 2,048 records are fetched."""
     dut, reset = Queue(*QUEUES["tensor"]), Signal()
 
     async def bench(ctx):
         for bit in range(16):
-            place, cycles = int(rng.integers(1 << 40)), 700 if bit == 15 else 25
+            place, cycles = int(rng.integers(1 << 40)), 4150 if bit == 15 else 25
             addresses = [(place + n * RECORD_BYTES) % (1 << 40) for n in range(cycles)]
             memory = {at: Item(int(Engine.TENSOR), random_bits(rng, 500), address=at) for at in addresses}
             driver = Driver(rng, ctx, dut, QueueModel(*QUEUES["tensor"]), memory, PACES["fast"])
@@ -220,10 +220,42 @@ def test_a_block_has_as_many_records_as_its_count_says(rng):
     simulate(ResetInserter(reset)(dut), bench)
 
 
+@simulated(lambda: Queue(*QUEUES["tensor"]))
+async def test_counters_go_on_in_every_state_for_long(ctx, dut):
+    """Some 4,096 cycles in each state, in which nothing changes at the queue's ports but what it counts."""
+    cycles, states = 4150, [name for name in QUEUE_COUNTERS if name != "records"]
+    before = dict.fromkeys(states, 0)
+
+    async def stays(state):
+        await ctx.tick().repeat(cycles)
+        now = {name: ctx.get(dut.counters[name]) for name in states}
+        gained = {name: now[name] - before[name] for name in states}
+        assert gained[state] in range(cycles, cycles + 10) and sum(gained.values()) < cycles + 10, gained
+        before.update(now)
+
+    await stays("idle")
+    drive(ctx, dut.blocks, valid=1, payload={"address": 0, "count": 1})
+    await ctx.tick()
+    drive(ctx, dut.blocks, valid=0)
+    await stays("wait_fetch")
+    ctx.set(dut.request.ready, 1)
+    await ctx.tick()
+    bits = Item(int(Engine.TENSOR), 0, waits=((3, 1),)).bits
+    drive(ctx, dut.record, valid=1, payload=whole(bits, 0))
+    await ctx.tick()
+    drive(ctx, dut.record, valid=0)
+    await stays("wait_semaphore")
+    ctx.set(dut.wait_satisfied, 1)
+    await stays("wait_engine")
+    ctx.set(dut.issue.ready, 1)
+    await ctx.tick()
+    await stays("executing")
+
+
 async def compare(ctx, dut, kind, pace, rng):
-    engine, lanes, places = QUEUES[kind]
+    engine, lanes, *_ = QUEUES[kind]
     blocks, memory = random_blocks(rng, engine, 20)
-    model = QueueModel(engine, lanes, places)
+    model = QueueModel(*QUEUES[kind])
     most = 0
     driver = Driver(rng, ctx, dut, model, memory, PACES[pace])
     driver.blocks.extend(blocks)
@@ -232,7 +264,8 @@ async def compare(ctx, dut, kind, pace, rng):
         most = max(most, model.flying)
         if not driver.blocks and not model.busy:
             break
-    await driver.cycle()
+    for _ in range(2):
+        await driver.cycle()
     assert not model.busy
     addresses = [address + n * RECORD_BYTES for address, count in blocks for n in range(count)]
     assert driver.issued == addresses and len(addresses) > 50

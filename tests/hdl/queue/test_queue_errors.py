@@ -36,11 +36,16 @@ def program(rng, kind):
 
 
 async def fail(ctx, dut, rng, kind):
-    """Run a program whose record fails, and some cycles more."""
+    """Run a program whose record fails, and some cycles more. The engine finishes nothing behind an error of its own.
+
+    What fails before it is done is reported when all records before it have left, in the next cycle.
+    """
     first, items, bad, wanted = program(rng, kind)
     fetching, working = [], [[], []]  # addresses that were asked for; of each lane, when its records finish
     given = before = 0
     issued, errors, late = [], [], None  # what the engine reports, from the next cycle on
+    known = due = False  # in this cycle it can be told what fails, and is to be reported
+    behind = 0  # NOPs that were passed behind what fails
     drive(ctx, dut.blocks, valid=1, payload={"address": first, "count": RECORDS})
     for cycle in range(400):
         ctx.set(dut.wait_satisfied, 1)
@@ -69,11 +74,15 @@ async def fail(ctx, dut, rng, kind):
             if not items[place].is_nop:
                 if kind == "engine" and place == bad:
                     late = {"valid": 1, "cause": wanted[0], "number": given, "detail": wanted[2]}
-                else:
+                elif not late:
                     working[items[place].lane(2)].append(cycle + int(rng.integers(2, 12)))
                 given += 1
         rings = ctx.get(dut.blocks.valid & dut.blocks.ready)
         error = ctx.get(dut.error)
+        assert kind == "refused" or error.valid == due, f"cycle {cycle}"
+        due = due or bool(known and ctx.get(dut.retired_count) == bad + behind)
+        behind += bool(late) and ctx.get(dut.passed)
+        known = known or late is not None or (kind in ("fetch", "other engine") and came == items[bad].address)
         if error.valid:
             errors.append((int(error.cause), error.address, error.detail))
             before = len(issued) if len(errors) == 1 else before
