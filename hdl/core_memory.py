@@ -15,8 +15,7 @@ __all__ = ["connect_hbm", "connect_on_chip"]
 
 
 def connect_on_chip(m: Module, config: Config, units: CoreUnits) -> Value:
-    """Connect all that reads and writes on chip; return a bit for each port, whether it does in
-    this cycle."""
+    """Connect all that reads and writes on chip; return a bit for each port, whether it does in this cycle."""
     memory, tensor = units.memory, units.tensor
     wiring.connect(m, tensor.stationary, memory.stationary)
     wiring.connect(m, tensor.moving, memory.moving)

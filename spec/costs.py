@@ -13,8 +13,8 @@ from neuroncore_rtl.spec.isa import AluOp, DmaTensor, Elementwise, Instruction, 
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, VALUES8, transpose_block, uses
 
 __all__ = [
-    "SEARCHES", "adjacent", "array_latency", "busy_cycles", "dependent_period", "drain", "is_slow", "lanes_latency",
-    "latency", "period", "step_cycles", "step_interval", "steps_before", "steps_behind", "used_by",
+    "SEARCHES", "adjacent", "array_latency", "busy_cycles", "checker_period", "dependent_period", "drain", "is_slow",
+    "lanes_latency", "latency", "period", "step_cycles", "step_interval", "steps_before", "steps_behind", "used_by",
 ]  # fmt: skip
 
 _DIVIDER = timing.DIVIDE_LATENCY, timing.DIVIDE_INTERVAL
@@ -70,7 +70,13 @@ def period(instruction: Instruction, config: Config) -> int:
         return busy_cycles(instruction, config)
     if is_slow(instruction):
         return dependent_period(instruction, config)
-    return max(timing.ELEMENTWISE_CHECKER_INTERVAL + 3 * config.port_latency, step_cycles(instruction, config))
+    return max(checker_period(config), step_cycles(instruction, config))
+
+
+def checker_period(config: Config) -> int:
+    """Return the cycles from one instruction in the checker of the vector or scalar engine to the next."""
+    late = config.port_latency
+    return timing.ELEMENTWISE_CHECKER_INTERVAL + timing.ELEMENTWISE_CHECKER_REGISTERS[late] + late
 
 
 def dependent_period(instruction: Elementwise, config: Config) -> int:
@@ -84,7 +90,8 @@ def dependent_period(instruction: Elementwise, config: Config) -> int:
 def latency(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from an instruction that an idle engine takes to the pulse that retires it."""
     # Registers in the checker, and behind the sequencer.
-    return _ENTRY + 3 * config.port_latency + dependent_period(instruction, config)
+    late = config.port_latency
+    return _ENTRY + timing.ELEMENTWISE_CHECKER_REGISTERS[late] + late + dependent_period(instruction, config)
 
 
 def drain(instruction: Elementwise, config: Config) -> int:

@@ -8,7 +8,8 @@ of the machine are formulas of the units themselves.
 
 __all__ = [
     "BURST_BEATS", "DIVIDE_INTERVAL", "DIVIDE_LATENCY", "DMA_CHECKER_INTERVAL",
-    "ELEMENTWISE_CHECKER_INTERVAL", "ELEMENTWISE_CHECKER_LATENCY", "FETCHER_RECORDS",
+    "DMA_CHECKER_REGISTERS", "ELEMENTWISE_CHECKER_INTERVAL", "ELEMENTWISE_CHECKER_LATENCY",
+    "ELEMENTWISE_CHECKER_REGISTERS", "FETCHER_RECORDS",
     "LINE_AHEAD", "LINE_BUFFER", "LINE_PATIENCE", "LINE_READ_LATENCY", "POWER_INTERVAL", "POWER_LATENCY",
     "PSUM_WORD_BYTES", "QUEUE_RECORDS", "READ_LATENCY", "REMAINDER_INTERVAL", "REMAINDER_LATENCY",
     "SCALAR_LANES_LATENCY", "SEQUENCER_LATENCY", "STORE_LATENCY", "STORE_SLACK", "TENSOR_QUEUE",
@@ -53,6 +54,9 @@ ELEMENTWISE_CHECKER_LATENCY = 5
 
 ELEMENTWISE_CHECKER_INTERVAL = 4
 """Cycles from one instruction to the next."""
+
+ELEMENTWISE_CHECKER_REGISTERS = 0, 2
+"""Cycles by which both are more, by `port_latency`; with it the next instruction comes another one later."""
 
 SEQUENCER_LATENCY = 1
 """Cycles from a job to its first step."""
@@ -151,6 +155,9 @@ def quotient_wait(alu_latency: int, interval: int) -> int:
 
 DMA_CHECKER_INTERVAL = 7
 """Cycles from one copy to the next; the job is there a cycle later."""
+
+DMA_CHECKER_REGISTERS = 0, 3
+"""Cycles by which that is more, by `port_latency`; with it the next copy comes another one later."""
 
 BURST_BEATS = 16
 """Longest burst, and the grid that bursts keep to."""

@@ -71,7 +71,9 @@ class DmaEngine:
         if not self._copies:
             self._since = self._agenda.now
         self._copies += 1
-        verdict = self._agenda.now + timing.DMA_CHECKER_INTERVAL + 3 * self._config.port_latency
+        verdict = (
+            self._agenda.now + timing.DMA_CHECKER_INTERVAL + timing.DMA_CHECKER_REGISTERS[self._config.port_latency]
+        )
         self._held = plan_copy(record, timed, self._config), verdict
         self._agenda.at(verdict, self._judge)
 

@@ -50,7 +50,8 @@ class ElementwiseEngine:
 
     def start(self, record: Record, timed: Timed) -> None:
         """Take an instruction in this cycle."""
-        verdict = self._agenda.now + timing.ELEMENTWISE_CHECKER_INTERVAL + 2 * self._config.port_latency
+        registers = timing.ELEMENTWISE_CHECKER_REGISTERS[self._config.port_latency]
+        verdict = self._agenda.now + timing.ELEMENTWISE_CHECKER_INTERVAL + registers
         self._held = (record, timed), verdict
         self._agenda.at(verdict, self._judge)
 

@@ -12,6 +12,7 @@ from neuroncore_rtl.hdl.dma.extent import Extent
 from neuroncore_rtl.hdl.dma.instruction import DmaInstruction
 from neuroncore_rtl.hdl.dma.job import Job
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import DMA_COPY, DMA_DIMENSIONS, HBM_ADDRESS_BITS, Rule
@@ -47,7 +48,7 @@ class Checker(checker.Checker):
     @property
     def latency(self) -> int:
         """Cycles from an instruction at i to its job at o, or to the error."""
-        return self.LATENCY + 3 * self.config.port_latency
+        return self.LATENCY + timing.DMA_CHECKER_REGISTERS[self.config.port_latency]
 
     def elaborate(self, platform):
         m = Module()
@@ -55,7 +56,7 @@ class Checker(checker.Checker):
         held, verdict, legal = Signal(), Signal(), Signal()
         # With registers who comes does not look at who goes in the same cycle.
         back_to_back = not self.config.port_latency
-        last_turn = Extent.TURNS + 3 * self.config.port_latency
+        last_turn = Extent.TURNS + timing.DMA_CHECKER_REGISTERS[self.config.port_latency]
         turn = Signal(range(last_turn + 1))
         judged, job = Signal(Job, reset_less=True), Signal(Job)
         m.d.comb += [

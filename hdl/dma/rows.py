@@ -77,6 +77,7 @@ class RowReader(wiring.Component):
         else:
             m.d.comb += counted.eq(access)
         m.d.comb += [
+            # A request that is not counted yet is the last one if it is all that is left.
             wanted.eq((left != (counted if self.latency else 0)) & (free["src"] != 0) & (free["dst"] != 0)),
             self.line.valid.eq(asks),
             self.line.storage.eq(OnChipStorage.SBUF),

@@ -77,7 +77,7 @@ class Checker(checker.Checker):
     @property
     def latency(self) -> int:
         """Cycles from an instruction at i to its job at o, or to the error."""
-        return self.LATENCY + 2 * self.config.port_latency
+        return self.LATENCY + timing.ELEMENTWISE_CHECKER_REGISTERS[self.config.port_latency]
 
     def elaborate(self, platform):
         m = Module()
@@ -85,7 +85,7 @@ class Checker(checker.Checker):
         held = Signal()  # an instruction is being judged
         # With registers who comes does not look at who goes in the same cycle.
         back_to_back = not self.config.port_latency
-        last_turn = self.INTERVAL - 1 + 2 * self.config.port_latency
+        last_turn = self.INTERVAL - 1 + timing.ELEMENTWISE_CHECKER_REGISTERS[self.config.port_latency]
         turn = Signal(range(last_turn + 1))
         judged = Signal(Job, reset_less=True)
         verdict, legal, taken = Signal(), Signal(), Signal()

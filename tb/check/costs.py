@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import PRESETS, Config
-from neuroncore_rtl.spec.costs import is_slow, period
+from neuroncore_rtl.spec.costs import checker_period, is_slow, period
 from neuroncore_rtl.spec.formats import FP32, INT32, Format
 from neuroncore_rtl.spec.functions import function_named
 from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
@@ -162,8 +162,7 @@ def formula(case: Case, config: Config) -> str:
     factor = "" if slope.numerator == 1 else str(slope.numerator)
     line = f"{factor}N" + ("" if slope.denominator == 1 else f" / {slope.denominator}")
     line += f" + {constant}" if constant > 0 else f" - {-constant}" if constant else ""
-    least = timing.ELEMENTWISE_CHECKER_INTERVAL + 3 * config.port_latency
-    return line if is_slow(case.build(low, config)) else f"max({least}, {line})"
+    return line if is_slow(case.build(low, config)) else f"max({checker_period(config)}, {line})"
 
 
 def table() -> str:

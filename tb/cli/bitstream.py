@@ -44,12 +44,6 @@ SETTINGS = {"router2/bbMargin/x": "8", "router2/bbMargin/y": "8"}
 cells a net may go. With nextpnr's own 3, those in a crowded corner stay there, and the router may stand still."""
 
 
-HASTE = 2
-"""The frequency that nextpnr is asked for, over MHZ. A path is critical to it by how much it misses that, but once none
-does, all are (`TimingAnalyser::compute_criticality` divides by the worst slack): then its router no longer gives way to
-others where they meet, and does not end."""
-
-
 def main(settings: Settings) -> int:
     """Build a bitstream, print its files, cells and clock, and return the exit status: 1 if the design does not fit."""
     config = settings.config if settings.core else None
@@ -73,7 +67,6 @@ def main(settings: Settings) -> int:
         do_build=False,
         script_after_read=f'scratchpad -set abc9.script "{ABC}"',
         nextpnr_opts=f"{NEXTPNR} --report report.json --timing-allow-fail",
-        add_preferences=f'FREQUENCY NET "clk" {HASTE * settings.mhz} MHZ;',
     )
     plan.extract(directory)
     synthesis, routing, packing = json.loads((directory / f"build_{NAME}.json").read_text())["commands"]

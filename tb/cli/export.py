@@ -144,15 +144,16 @@ def _places(layout: data.Layout) -> list[dict[str, object]]:
 
 
 def _latency(engine: str, config: Config) -> dict[str, int]:
-    read, line_read = (port.LATENCY[config.port_latency] for port in (ReadPort, LineRead))
+    late = config.port_latency
+    read, line_read = (port.LATENCY[late] for port in (ReadPort, LineRead))
     if engine == CORE:
         return {"update_to_issue": Queue.WAIT_LATENCY, "engine_read": read, "line_read": line_read}
     if engine != TENSOR:
         return {
-            "instruction_to_read": frontend.Frontend.LATENCY + 3 * config.port_latency,
+            "instruction_to_read": frontend.Frontend.LATENCY + timing.ELEMENTWISE_CHECKER_REGISTERS[late] + late,
             "read_to_lanes": read,
             "lanes": ENGINES[engine].latency(config),
-            "lanes_to_write": timing.STORE_LATENCY[config.port_latency],
+            "lanes_to_write": timing.STORE_LATENCY[late],
         }
     return {
         "column_to_row0": TensorEngine.input_latency(config),
