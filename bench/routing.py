@@ -1,7 +1,7 @@
 """Place and route until the router ends, or stands still.
 
-nextpnr's router2 goes on for ever when too many wires are wanted in one place. Whether they are depends on the
-placement, and that on the seed.
+nextpnr's router1 takes a wire from another net where two want it, and goes on for ever when there are too few. Whether
+there are depends on the placement, and that on the seed.
 """
 
 import re
@@ -13,28 +13,23 @@ from pathlib import Path
 from neuroncore_rtl.tb.sim.report import progress, shown
 from neuroncore_rtl.tb.sim.simulation import BuildFailed
 
-__all__ = ["FEW", "PATIENCE", "overused", "routed", "stands_still"]
+__all__ = ["PATIENCE", "remaining", "routed", "stands_still"]
 
-FEW = 1000
-"""Wires taken twice; with more, hardly any router has come to an end that did not get fewer of them in each round."""
+PATIENCE = 50
+"""Thousands of connections that a router may make without fewer of them being left than ever before; of those that end,
+each thousand leaves fewer."""
 
-PATIENCE = (10, 100)
-"""Rounds in which a router with more than `FEW` wires taken twice, and with fewer of them, may find no better way."""
-
-_ROUND = re.compile(r"iter=\d+ wires=\d+ overused=(\d+)")
+_THOUSAND = re.compile(r"\|\s*(\d+)\|\s*[\d.]+\s+[\d.]+\|")
 
 
-def overused(log: str) -> list[int]:
-    """Return how many wires were taken twice after each round, from what nextpnr says."""
-    return [int(found) for found in _ROUND.findall(log)]
+def remaining(log: str) -> list[int]:
+    """Return how many connections were left after each thousand, from what nextpnr says."""
+    return [int(found) for found in _THOUSAND.findall(log)]
 
 
-def stands_still(rounds: Sequence[int]) -> bool:
-    """Return whether a router had fewer wires taken twice so long ago that it will not end."""
-    if not rounds:
-        return False
-    least = min(rounds)
-    return len(rounds) - 1 - rounds.index(least) > PATIENCE[least <= FEW]
+def stands_still(left: Sequence[int]) -> bool:
+    """Return whether a router had fewer connections left so long ago that it will not end."""
+    return bool(left) and len(left) - 1 - left.index(min(left)) > PATIENCE
 
 
 def routed(command: Sequence[str], directory: Path, log: Path, doing: str) -> bool:
@@ -53,7 +48,7 @@ def routed(command: Sequence[str], directory: Path, log: Path, doing: str) -> bo
         try:
             while process.poll() is None:
                 time.sleep(1)
-                if log.is_file() and stands_still(overused(log.read_text(errors="replace"))):
+                if log.is_file() and stands_still(remaining(log.read_text(errors="replace"))):
                     return False
         finally:
             if process.poll() is None:

@@ -210,7 +210,7 @@ class Cpu(wiring.Component):
                 with m.Case(kind):
                     end.trap(m, cause, value)
         m.d.comb += x.leaves.eq(x.valid & clear & end.ready)
-        self._redirect(m, x, w, end, fetch, csr)
+        self._redirect(m, x, w, clear, end, fetch, csr)
         self._pass_on(m, x, w, end, csr)
 
     def _compute(self, m: Module, x, csr, access, multiplier):
@@ -262,9 +262,10 @@ class Cpu(wiring.Component):
             m.d.comb += end.cause.eq(Mux(access.store, Cause.STORE_ACCESS, Cause.LOAD_ACCESS))
 
     @staticmethod
-    def _redirect(m: Module, x, w, end: End, fetch, csr):
+    def _redirect(m: Module, x, w, clear: Signal, end: End, fetch, csr):
         """Fetch from elsewhere after a trap or a jump."""
-        m.d.comb += fetch.redirect.eq(w.traps | (x.leaves & end.jumps))
+        # What jumps is ready at once: whether a load or store ends, which is known late in a cycle, is not asked.
+        m.d.comb += fetch.redirect.eq(w.traps | (x.valid & clear & end.jumps))
         with m.If(w.traps):
             m.d.comb += fetch.target.eq(csr.trap_target)
         with m.Elif(x.kind == Kind.MRET):

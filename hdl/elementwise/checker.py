@@ -228,7 +228,8 @@ class Checker(checker.Checker):
         return _any(wrong)
 
     def _shape(self, m: Module, instruction) -> Value:
-        """The number of elements takes two cycles: the products of two counts each, then theirs, saturated."""
+        """The number of elements takes two cycles: the products of two counts each, then theirs, saturated; it is
+        judged in the next."""
         counts = [instruction[f"count{d}"] for d in range(DIMENSIONS)]
         low, high = elementwise.SEARCH_ELEMENTS
         most = max(high, elementwise.STATS_ELEMENTS)
@@ -239,8 +240,8 @@ class Checker(checker.Checker):
             m.d.sync += product.eq(first * second)
             m.d.comb += factor.eq(Mux(product > most, most + 1, product))
             factors.append(factor)
-        volume = Signal(2 * len(factors[0]))
-        m.d.comb += volume.eq(factors[0] * factors[1])
+        volume = Signal(2 * len(factors[0]), reset_less=True)
+        m.d.sync += volume.eq(factors[0] * factors[1])
         block = elementwise.transpose_block(self.config)
         searches = {isa.Opcode.MAX8, isa.Opcode.FIND_INDEX8, isa.Opcode.MATCH_REPLACE8}
         return _any(

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.arith.integer import IntoInt
+from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.bank import Bank
 from neuroncore_rtl.spec.config import PSUM_BANKS
@@ -109,15 +110,20 @@ class PsumPartition(wiring.Component):
         m = Module()
         m.submodules.add = add = Fp32Adder(self.add_latency)
         m.submodules.into_int = into_int = IntoInt()
-        old, integer_sum = Signal(32), Signal(32)
+        old, addend = Signal(32), Signal(32)
         m.d.comb += [
             add.a.eq(self.sum),
             add.b.eq(Mux(self.accumulate, old, NEGATIVE_ZERO)),
             into_int.value.eq(self.sum),
-            integer_sum.eq(into_int.out + Mux(self.accumulate, old, 0)),
+            addend.eq(Mux(self.accumulate, old, 0)),
         ]
-        # The INT32 sum waits for the FP32 adder, so that both write at the same time.
-        for cycle in range(self.add_latency):
+        # The INT32 sum is made where the FP32 adder takes its operands into registers, if it does, and waits for it, so
+        # that both write at the same time.
+        places = add.CUTS[self.add_latency]
+        terms = Pipeline(m, places).cut("input", integer=into_int.out, addend=addend)
+        integer_sum = Signal(32)
+        m.d.comb += integer_sum.eq(terms.integer + terms.addend)
+        for cycle in range("input" in places, self.add_latency):
             later_sum = Signal(32, name=f"integer_sum{cycle}", reset_less=True)
             m.d.sync += later_sum.eq(integer_sum)
             integer_sum = later_sum

@@ -11,7 +11,7 @@ from pathlib import Path
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.bench.paths import estimate_table, estimated
 from neuroncore_rtl.bench.placement import path_table, slowest
-from neuroncore_rtl.bench.routing import overused, routed
+from neuroncore_rtl.bench.routing import remaining, routed
 from neuroncore_rtl.bench.synthesis import ABC, Netlist
 from neuroncore_rtl.bench.whole import LUTS_OF, black_box, instantiated, largest, whole
 from neuroncore_rtl.hdl.board.board import Board
@@ -36,12 +36,9 @@ RESOURCES = {"LUT4": "luts", "TRELLIS_FF": "registers", "MULT18X18D": "multiplie
 """Cells of the ECP5, and the platform's attribute that says how many there are."""
 
 
-NEXTPNR = "--placer static --router router2"
-"""The electrostatic placer: a core's wires are 23 % shorter than by the other one, heap, whose cannot be routed."""
-
-SETTINGS = {"router2/bbMargin/x": "8", "router2/bbMargin/y": "8"}
-"""Those of nextpnr's that have no option, which it takes from the netlist: how many tiles beyond the box around its
-cells a net may go. With nextpnr's own 3, those in a crowded corner stay there, and the router may stand still."""
+NEXTPNR = "--placer static --router router1"
+"""The electrostatic placer: a core's wires are 23 % shorter than by the other one, heap. And the router that moves one
+net out of another's way at a time: the other one, router2, routes all at once, and does not end where it is crowded."""
 
 
 def main(settings: Settings) -> int:
@@ -73,7 +70,6 @@ def main(settings: Settings) -> int:
     _run(directory, synthesis, f"Yosys: the pads of {name}")
     netlist = directory / f"{NAME}.json"
     everything = instantiated(json.loads(netlist.read_text()), board)
-    everything["modules"][NAME]["settings"] = SETTINGS
     netlist.write_text(json.dumps(everything))
     counts = board.cells
     console = terminal()
@@ -107,8 +103,8 @@ def _routed(directory: Path, command: list[str], board: Netlist, name: str, sett
     for seed in range(settings.seed, settings.seed + settings.seeds):
         again = [_program(program), *options, "--seed", str(seed)]
         if not routed(again, directory, log, f"nextpnr: {name}, seed {seed}"):
-            least = min(overused(log.read_text(errors="replace")))
-            console.print(f"seed {seed}: the router stands still, {least:,} wires are taken twice", markup=False)
+            least = min(remaining(log.read_text(errors="replace")))
+            console.print(f"seed {seed}: the router stands still, {least:,} connections are left", markup=False)
             continue
         found = slowest(json.loads((directory / "report.json").read_text()), board)
         if found["critical_path"]:

@@ -201,7 +201,7 @@ COMMANDS = (
             switch("CORE", 1, "0 leaves the core out, to try a board's link and memory"),
             integer("MHZ", 40, "of the clock", 10, 100),
             integer("BAUD", 1_000_000, "of the host link", 9600, 12_000_000),
-            integer("SEED", 2, "of nextpnr, the first that is tried; with 2 preset fpga is routed", 1),
+            integer("SEED", 1, "of nextpnr, the first that is tried", 1),
             integer("SEEDS", 3, "that are tried until the router ends with a clock of MHZ", 1, 100),
         ),
         run=_later("tb.cli.bitstream", "main"),
