@@ -18,10 +18,13 @@ from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import layout
 from neuroncore_rtl.spec.functions.catalogue import FUNCTIONS
 
-__all__ = ["INDEX_BITS", "Argument", "SpecialCode"]
+__all__ = ["INDEX_BITS", "REDUCED", "Argument", "SpecialCode"]
 
 INDEX_BITS = layout.CONTROL_FIELDS["base"]
 """Bits of a segment's number."""
+
+REDUCED = layout.FACTOR_BITS + layout.REDUCED_ZEROS
+"""Bits of a position in a quadrant from which its factor is made: wherever the leading one is, there are enough."""
 
 _TURN_BITS = layout.REDUCED_BITS + layout.QUADRANT_BITS
 _HALF_WINDOW = layout.WINDOW_BITS // 2
@@ -55,7 +58,7 @@ class Argument(wiring.Component):
         z: FP32 storage word. function: its code.
         tables: read here: control, special, window_high, window_low; the other addresses stay 0.
         significand, exponent: of z, m and e; anything if z is not an ordinary number.
-        index, t: segment and place in it. reduced: r.
+        index, t: segment and place in it. reduced: r, without the bits that no number needs.
         source, factor, scale, exp2: fields of the control row. Where the result is alpha, or alpha * z of a z that is
             a zero or infinite, they make it from alpha.
         sign: s. special: the result, if it is not that of the datapath; for alpha * z that of |z|.
@@ -80,7 +83,7 @@ class Argument(wiring.Component):
     exponent: Out(EXPONENT)
     index: Out(INDEX_BITS)
     t: Out(layout.LOCAL_BITS)
-    reduced: Out(layout.REDUCED_BITS)
+    reduced: Out(REDUCED)
     source: Out(Source)
     factor: Out(Factor)
     scale: Out(Scale)
@@ -242,7 +245,8 @@ class Argument(wiring.Component):
             shifted = moved
         m.d.comb += [segment.eq(shifted[layout.COORDINATE_BITS :]), t.eq(shifted[_MOST_BITS : layout.COORDINATE_BITS])]
         return {
-            "significand": z.significand, "exponent": z.exponent, "index": index, "t": t, "reduced": reduced,
+            "significand": z.significand, "exponent": z.exponent, "index": index, "t": t,
+            "reduced": reduced[-REDUCED:],
             "source": z.source, "factor": z.factor, "scale": z.scale, "exp2": z.exp2,
             "sign": Mux(z.factor == Factor.REDUCED, z.sign ^ half_turn, z.sign), "special": z.special,
         }  # fmt: skip

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.arith.multiply import halves_product, joined, plus
 from neuroncore_rtl.hdl.arith.normalise import normalise_partly
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
-from neuroncore_rtl.hdl.scalar.argument import INDEX_BITS, SpecialCode
+from neuroncore_rtl.hdl.scalar.argument import INDEX_BITS, REDUCED, SpecialCode
 from neuroncore_rtl.hdl.scalar.number import EXPONENT, Number
 from neuroncore_rtl.hdl.scalar.tables import Factor, Scale, Source, TableReader
 from neuroncore_rtl.spec.formats import FP32
@@ -39,7 +39,7 @@ _LOWER, _FACTOR_HALF = 17, layout.FACTOR_BITS // 2
 """Bits of the lower halves of P and M."""
 _TURNS_BITS, _DIGIT = 8, 4
 """Bits of |k|, and of a digit of it."""
-_COARSE, _FINE = range(3, 6), range(3)
+_COARSE, _FINE = range(3, layout.REDUCED_ZEROS.bit_length()), range(3)
 """Digits of the shift that normalises the position in a quadrant."""
 _FROM_SIGNIFICAND = layout.POINT - FP32.mantissa_bits
 """A significand that takes the polynomial's place is shifted by so much."""
@@ -83,7 +83,7 @@ class Product(wiring.Component):
     exponent: In(EXPONENT)
     index: In(INDEX_BITS)
     t: In(layout.LOCAL_BITS)
-    reduced: In(layout.REDUCED_BITS)
+    reduced: In(REDUCED)
     source: In(Source)
     factor: In(Factor)
     scale: In(Scale)

@@ -5,8 +5,8 @@ import enum
 __all__ = [
     "BINADES_BITS", "COEFFICIENT_FIELDS", "COEFFICIENT_GUARD", "CONTROL_FIELDS", "COORDINATE_BITS", "EXP2_FIELDS",
     "EXP2_INDEX_BITS", "FACTOR_BITS", "HIGH_EXPONENT", "LN2", "LOCAL_BITS", "LOW_EXPONENT", "POINT", "QUADRANT_BITS",
-    "REDUCED_BITS", "ROW_BITS", "SUM_CUT", "SUM_POINT", "TWO_OVER_PI", "WINDOW_BITS", "Coordinate", "Factor", "Scale",
-    "Source", "Special", "control_address", "special_address", "window",
+    "REDUCED_BITS", "REDUCED_ZEROS", "ROW_BITS", "SUM_CUT", "SUM_POINT", "TWO_OVER_PI", "WINDOW_BITS", "Coordinate",
+    "Factor", "Scale", "Source", "Special", "control_address", "special_address", "window",
 ]  # fmt: skip
 
 LOW_EXPONENT, HIGH_EXPONENT = -4, 11
@@ -58,6 +58,9 @@ QUADRANT_BITS = 2
 
 REDUCED_BITS = 62
 """Fraction bits of the position within a quadrant."""
+
+REDUCED_ZEROS = 29
+"""Zeros that lead it, at most: of all FP32 numbers 10741887 * 2**11 is the closest to a multiple of pi / 2."""
 
 TWO_OVER_PI = 0x28BE60DB9391054A7F09D5F47D4D377036D8A5664F10E4
 """2 / pi in units of 2**-182, cut."""

@@ -4,6 +4,7 @@
 
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import cache
 
 import mpmath
 import numpy as np
@@ -15,13 +16,15 @@ from neuroncore_rtl.hdl.scalar.function import FunctionUnit
 from neuroncore_rtl.hdl.scalar.number import decode
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, FunctionTables
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.functions import FUNCTIONS, load
+from neuroncore_rtl.spec.functions import FUNCTIONS, Tables, load
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, HIGH_EXPONENT, LOW_EXPONENT, control_address
 from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.stimulus.one_bit import ONE, lone_factors
 
 __all__ = [
-    "ALPHAS", "STAGED", "UNIT", "argument_cases", "border_arguments", "cases_of", "near_quarter_turns", "results",
+    "ALPHAS", "STAGED", "UNIT", "argument_cases", "border_arguments", "cases_of", "close_calls", "halfway_products",
+    "near_quarter_turns", "results",
 ]  # fmt: skip
 
 ALPHAS = np.array(
@@ -32,6 +35,10 @@ ALPHAS = np.array(
     np.uint32,
 )  # fmt: skip
 """Parameters, FP32: ordinary ones, subnormals, the largest, zeros, infinities, a NaN."""
+
+
+DRAWN = 200_000
+"""Arguments of each function from which the close calls are taken."""
 
 
 class PlayedFunction(Playable):
@@ -100,6 +107,42 @@ def near_quarter_turns() -> np.ndarray:
         for significand in range(first * closest.denominator, 1 << FP32.precision, closest.denominator)[:4]:
             words.append(exponent + FP32.bias << FP32.precision - 1 | significand & ~(1 << FP32.precision - 1))
     return np.array([word | sign << 31 for word in words for sign in (0, 1)], np.uint32)
+
+
+@cache
+def halfway_products() -> dict[str, np.ndarray]:
+    """Return cases whose exact result is halfway between two numbers, or that but for one bit: of a negative number
+    leaky_relu is the product with the parameter. Results are normal, or subnormal with each number of bits."""
+    numbers, alphas = [], []
+    for dropped in range(1, FP32.precision - 1):  # bits below the least number, 2**-149
+        for low in (0, *(1 << bit for bit in range(dropped - 1))):
+            numbers += [ONE | odd << dropped | 1 << dropped - 1 | low for odd in (0, 1)]
+            alphas += 2 * [1 << FP32.precision - 1 - dropped]
+    a, b = lone_factors()
+    parts = [(a, b), (np.array(numbers, np.uint32), np.array(alphas, np.uint32))]
+    return cases_of(("leaky_relu", z | np.uint32(1 << 31), alpha) for z, alpha in parts)
+
+
+@cache
+def close_calls(count: int) -> dict[str, np.ndarray]:
+    """Return cases of every function that are nearly halfway between two results: with the constants of all segments
+    one more, or one less, golden rounds them to another. Whatever is wrong in the last bits is seen here.
+
+    Arguments:
+        count: of arguments of each function at most.
+    """
+    rng, tables = np.random.default_rng(DRAWN), load()
+    moved = [
+        Tables(*(tuple((row[0] + by, *row[1:]) for row in rows) for rows in (tables.segments, tables.exp2)), control)
+        for by, control in ((1, tables.control), (-1, tables.control))
+    ]
+    parts = []
+    for name in FUNCTIONS:
+        z = (rng.standard_normal(DRAWN) * np.exp2(rng.uniform(-8, 8, DRAWN))).astype(np.float32)
+        sound, *others = (activate(name, z, tables=of).view(np.uint32) for of in (tables, *moved))
+        close = z[(sound != others[0]) | (sound != others[1])][:count].view(np.uint32)
+        parts.append((name, close, 0))
+    return cases_of(parts)
 
 
 def cases_of(parts: Iterable[tuple]) -> dict[str, np.ndarray]:

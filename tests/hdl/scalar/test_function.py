@@ -47,13 +47,36 @@ def test_a_million_results(unit, rng):
     assert_same(unit, cases, results(**cases), "verilator")
 
 
+def zeros_of_position(word: int) -> int:
+    """Return how many zeros lead the position in a quadrant of the number of an FP32 word, counted either way."""
+    significand, exponent = word & (1 << 23) - 1 | 1 << 23, (word >> 23 & 0xFF) - FP32.bias
+    position = significand * layout.window(exponent) >> 16 & (1 << layout.REDUCED_BITS) - 1
+    return max(layout.REDUCED_BITS - way.bit_length() for way in (position, position ^ (1 << layout.REDUCED_BITS) - 1))
+
+
 @pytest.mark.parametrize("unit", [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages")])
 def test_numbers_close_to_quarter_turns(unit):
     z = activations.near_quarter_turns()
-    assert len(z) > 300
+    assert len(z) > 300 and max(map(zeros_of_position, z.tolist())) == layout.REDUCED_ZEROS
     cases = cases_of([(name, z, 0) for name in TRIGONOMETRIC])
     expected = results(**cases)
     assert (expected << 1 < 0x66000000).sum() > 50  # below 2**-25
+    assert_same(unit, cases, expected, "verilator")
+
+
+@pytest.mark.parametrize("unit", [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages")])
+def test_numbers_close_to_halfway(unit):
+    cases = activations.close_calls(400)
+    # Not of functions that are a number itself, or always the same.
+    assert (np.bincount(cases["function"]) > 40).sum() > len(FUNCTIONS) - 8
+    assert_same(unit, cases, results(**cases), "verilator")
+
+
+@pytest.mark.parametrize("unit", [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages")])
+def test_products_halfway_but_for_one_bit(unit):
+    cases = activations.halfway_products()
+    expected = results(**cases)
+    assert len(expected) > 500 and (expected & FP32.infinity == 0).mean() > 0.5
     assert_same(unit, cases, expected, "verilator")
 
 
