@@ -45,11 +45,12 @@ FABRIC = {
     ),
     "collective": Unit(
         "collective engine", _collective, files("collective/cycles", "collective/engines"), 0,
-        module="collective_engine",
+        module="collective_engine", without=("counting",),
     ),
     "dma": Unit(
         "DMA engine", lambda: DmaEngine(of_tests("dma.test_errors").CONFIG),
         files("dma/cycles", "dma/copies", "dma/errors", "dma/counters"), 0, module="dma_engine",
+        without=("counting",),
     ),
 }  # fmt: skip
 """By the names that UNIT= takes."""

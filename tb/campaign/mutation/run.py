@@ -145,8 +145,9 @@ def _sound(name: str, folder: Path) -> dict[str, Child]:
         says = child.says or "its process ended"
         raise TestsFailed(f"tests must pass on the netlist of {name}, {test} does not: {says}")
     if not children:
+        said = (folder / "log").read_text(errors="replace").strip().rpartition("\n")[2]
         raise TestsFailed(f"tests of {name} must simulate it with the parameters of its table, none in "
-                          f"{', '.join(unit_named(name).tests)} does")  # fmt: skip
+                          f"{', '.join(unit_named(name).tests)} does: {said}")  # fmt: skip
     in_harness = bool(unit_named(name).module)
     order = (lambda child: -child.cycles) if in_harness else (lambda child: child.seconds)
     return dict(sorted(children.items(), key=lambda item: order(item[1])))
