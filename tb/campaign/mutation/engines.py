@@ -4,9 +4,15 @@ from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.indices import Indices
 from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
+from neuroncore_rtl.spec.isa import VECTOR_OPCODES
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, of_tests
 
 __all__ = ["ENGINES"]
+
+
+def _checker():
+    tests = of_tests("elementwise.test_checker")
+    return tests.checker(tests.CONFIGS["8x4"], VECTOR_OPCODES)
 
 
 def _sequencer():
@@ -34,6 +40,7 @@ ENGINES = {
     "sequencer": Unit(
         "element-wise sequencer", _sequencer, files("elementwise/sequencer"), 0, part="sequencer", without=("indices",)
     ),
+    "checker": Unit("element-wise checker", _checker, files("elementwise/checker"), 8),
     "frontend": Unit(
         "element-wise front end", _frontend, files("elementwise/frontend"), 0,
         without=("checker", "sequencer", "counting"),

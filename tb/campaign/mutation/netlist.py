@@ -59,7 +59,7 @@ write_verilog -norename -noattr mutants.v
 _SEEN = "_seen"
 """Behind the name of an output: another one, which proofs look at in its place."""
 
-_LEFT_OUT = re.compile(r" -port ((\w+_)?CLK|clk|Q) ")
+_LEFT_OUT = r" -port ((\w+_)?CLK|clk|Q) "
 """Clocks, those of submodules too, as another clock is no change of the logic and the proofs know only one; and
 registers' outputs, where their initial values are: what goes in, and what each reader gets, is changed instead."""
 
@@ -142,7 +142,7 @@ def mutants_of(
         count: how many at most. seed: of the draw.
         folder: for what is generated.
         part: the submodule to change; all of the component unless it is named.
-        without: its submodules that stay as they are.
+        without: its submodules that stay as they are, with what they put out.
 
     Raises:
         RuntimeError: Yosys fails; the message is its own.
@@ -152,10 +152,20 @@ def mutants_of(
     where = f"{top} {top}.* %u" + "".join(f" {top}.{name} {top}.{name}.* %u %d" for name in without)
     yosys(_DRAW.format(count=count, seed=seed, where=where), folder)
     lines = [line for line in (folder / "drawn.ys").read_text().splitlines() if line.startswith("mutate ")]
-    lines = [line for line in lines if not _LEFT_OUT.search(line)]
+    prepared = (folder / PREPARED).read_text()
+    left_out = re.compile("|".join([_LEFT_OUT, *(_put_out(prepared, f"{top}.{name}") for name in without)]))
+    lines = [line for line in lines if not left_out.search(line)]
     (folder / "mutants.ys").write_text("\n".join(lines) + "\n")
     yosys(_INSTRUMENT, folder)
     return [_mutant(line) for line in lines]
+
+
+def _put_out(prepared: str, module: str) -> str:
+    """Return a pattern of Yosys' options for a change of what an instance of a module puts out."""
+    text = re.search(rf"^module \\{re.escape(module)}\n.*?^end$", prepared, re.M | re.S)
+    outputs = re.findall(r"^  wire .*\boutput \d+ \\(\S+)$", text[0] if text else "", re.M)
+    around, _, cell = module.rpartition(".")
+    return rf" -module {re.escape(around)} -cell {re.escape(cell)} -port ({'|'.join(map(re.escape, outputs))}) "
 
 
 def as_seen(text: str) -> str:

@@ -26,7 +26,7 @@ class Unit:
         cycles: of proofs of equivalence, from reset, enough for every result; 0 if so many are too many for a solver,
             and what is not equal in a step then is a hole.
         part: the submodule that mutants are made of, and proofs; all of the component unless it is named.
-        without: submodules of that which are left out, as they have a row of their own.
+        without: submodules of that which are left out with their outputs, as they have a row of their own.
         means: called with a module and the component, says what proofs of all of it are about: it may assume something
             of inputs (`Assume`) there, and returns of outputs that do not always mean anything, by name, what is looked
             at in their place.

@@ -122,8 +122,11 @@ def test_mutants_are_the_same_for_the_same_seed(built, tmp_path):
     ],
 )
 def test_mutants_are_of_the_part_that_is_asked_for(where, there, tmp_path):
-    mutants = mutants_of(rtlil_of(Two()), 25, SEED, tmp_path, **where)
+    mutants = mutants_of(rtlil_of(Two()), 60, SEED, tmp_path, **where)
     assert {next((name for name in ("first", "second") if f" of {name}." in str(m)), "") for m in mutants} == there
+    # What one that is left out puts out belongs to it.
+    outputs = {name for name in ("first", "second") if any(f"-cell {name} -port o " in m.command for m in mutants)}
+    assert outputs == ({"first", "second"} - set(where.get("without", ())) if "part" not in where else set())
 
 
 def test_proofs_of_a_part_are_about_that_part(tmp_path):
