@@ -2,6 +2,8 @@
 
 import pytest
 
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES
 from tests.hdl.controller.programs import run
 
 PLACE = 0x1000
@@ -42,3 +44,14 @@ def test_store(store):
     for offset in OFFSETS:
         expected[17 * offset : 17 * offset + STORES[store]] = value.to_bytes(4, "little")[: STORES[store]]
     assert result.memory[PLACE : PLACE + len(expected)].tobytes() == expected
+
+
+@pytest.mark.parametrize("access", ["lw x2, 0(x28)", "sw x2, 0(x28)", "lw x2, 2(x28)", "sh x2, 3(x28)"])
+def test_a_place_where_nothing_is_has_all_bits_of_its_address(access):
+    """Of a word, and of two of which already the first is refused."""
+    places = [LOCAL_BASE | 1 << bit for bit in range(MEMORY_BYTES.bit_length() - 1, 31)] + [LOCAL_BASE | 0x7FF0_0000]
+    begin = "j begin\nhandler: csrrs x21, mtval, x0; csrrw x0, mepc, x29; mret\nbegin:"
+    tries = [f"la x29, behind{n}; li x28, {place}; {access}\nbehind{n}:" for n, place in enumerate(places)]
+    result = run("\n".join([begin, *tries]))
+    offset = int(access[access.index(",") + 1 : access.index("(")])
+    assert [entry.value for entry in result.trace if entry.rd == 21] == [place + offset for place in places]

@@ -4,6 +4,8 @@ from itertools import islice, pairwise
 
 import pytest
 
+from neuroncore_rtl.hdl.controller.csr import Cause
+from neuroncore_rtl.spec.riscv import Csr
 from tests.hdl.controller.programs import run
 
 SEED = 1986
@@ -111,3 +113,16 @@ def test_counts_of_64_bits(counter):
 def test_time_has_an_upper_half():
     """Of which these programs see no more than 0."""
     assert values("csrrs x2, timeh, x0") == [0]
+
+
+def test_no_register_has_a_number_of_another_but_for_one_bit():
+    """Each number that differs in one bit from that of a register, unless it is one, too."""
+    events = {
+        base + event for base in (Csr.MHPMEVENT3, Csr.MHPMCOUNTER3, Csr.MHPMCOUNTER3 + 0x80) for event in range(29)
+    }
+    known = {int(register) for register in Csr} | events
+    beside = sorted({number ^ 1 << bit for number in map(int, Csr) for bit in range(12)} - known)
+    assert len(beside) > 150
+    skip = "handler: csrrs x29, mepc, x0; addi x29, x29, 4; csrrw x0, mepc, x29; mret"
+    result = run("\n".join(["j begin", skip, "begin:", *(f"csrrs x2, {number}, x0" for number in beside)]))
+    assert [cause for _, cause in result.traps] == [Cause.ILLEGAL.value] * len(beside)
