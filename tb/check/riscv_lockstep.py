@@ -22,6 +22,9 @@ TIME, MIP, MIE, MSTATUS = 0xC01, 0x344, 0x304, 0x300
 UNPREDICTED = frozenset((0xB00, 0xB80, 0xC00, 0xC80))
 """Registers whose value is the hardware's own affair: cycle and mcycle, both halves."""
 
+WORD = 1 << 32
+"""Of the timer a register has the lower or the upper word."""
+
 FETCHED_AHEAD = 8
 """Stores before an instruction that it may have been fetched before; the processor fetches a few words ahead."""
 
@@ -165,7 +168,8 @@ class _Lockstep:
         if found.cause is not None or not found.rd or found.value == entry.value or found.rd != entry.rd:
             return found
         register = found.instruction >> 20 if found.instruction & 0x7F == 0x73 else None
-        is_time = (register == TIME or self.peripheral.read_time) and self.time <= entry.value <= entry.time
+        reads_time = register == TIME or self.peripheral.read_time
+        is_time = reads_time and self.time % WORD <= entry.value <= entry.time % WORD
         is_mip = register == MIP and not entry.value & ~0x880
         if not (is_time or is_mip or register in UNPREDICTED):
             return found

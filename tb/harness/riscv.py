@@ -82,7 +82,7 @@ class TraceEntry(NamedTuple):
         pc, instruction: of the instruction; of an interrupt, the pc at which it came.
         trap: 1 if it trapped or is an interrupt. cause: mcause then.
         rd, value: the register that was written, 0 if none, and what was written to it.
-        time: lower half of the timer. external: whether the external interrupt was asked for.
+        time: the timer. external: whether the external interrupt was asked for.
     """
 
     pc: int

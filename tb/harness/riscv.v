@@ -192,7 +192,7 @@ module riscv (
             end
             if (trace != 0 && trace_valid)
                 $fwrite(trace, "%h %h %h %h %h %h %h %h\n", trace_pc, trace_instruction, trace_trap, trace_cause,
-                        trace_rd, trace_value, now[31:0], external);
+                        trace_rd, trace_value, now, external);
             rest <= ended ? rest + 1 : 0;
             if (rest == REST || silent == patience || cycles == {16'd0, limit}) begin
                 done <= 1;

@@ -111,8 +111,10 @@ def test_counts_of_64_bits(counter):
 
 
 def test_time_has_an_upper_half():
-    """Of which these programs see no more than 0."""
-    assert values("csrrs x2, timeh, x0") == [0]
+    """Of which programs see 0, unless they set the timer."""
+    words = [0, ONES, *(1 << bit for bit in range(32))]
+    tries = "".join(f"li x1, {word}; sw x1, 4(x31); csrrs x2, timeh, x0\n" for word in words)
+    assert values(f"li x31, TIMER_NOW; csrrs x2, timeh, x0\n{tries}") == [0, *words]
 
 
 def test_no_register_has_a_number_of_another_but_for_one_bit():
