@@ -40,7 +40,7 @@ ENGINES = {
     "sequencer": Unit(
         "element-wise sequencer", _sequencer, files("elementwise/sequencer"), 0, part="sequencer", without=("indices",)
     ),
-    "checker": Unit("element-wise checker", _checker, files("elementwise/checker"), 8),
+    "checker": Unit("element-wise checker", _checker, files("elementwise/checker"), 0),
     "frontend": Unit(
         "element-wise front end", _frontend, files("elementwise/frontend"), 0,
         without=("checker", "sequencer", "counting"),
