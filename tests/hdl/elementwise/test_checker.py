@@ -8,9 +8,19 @@ from amaranth import Const
 from neuroncore_rtl.hdl.elementwise import checker as unit
 from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.spec.config import SCALAR_UNITS, VECTOR_UNITS
-from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Opcode, Rule, elementwise
+from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.isa import (
+    DIMENSIONS,
+    POINTER_FIELDS,
+    SCALAR_OPCODES,
+    VECTOR_OPCODES,
+    Opcode,
+    Rule,
+    elementwise,
+)
 from neuroncore_rtl.spec.isa.alu import Arithmetic
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, arithmetic_of, elementwise_violation
+from neuroncore_rtl.spec.isa.fields import unpack
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields, near_word, random_word
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
@@ -29,6 +39,55 @@ def words_of(rng, config, opcodes, legal, near, wild):
     words = [Elementwise.pack(legal_fields(rng, config, opcodes)) for _ in range(legal)]
     words += [near_word(rng, config, opcodes) for _ in range(near)]
     return words + [random_word(rng, opcodes) for _ in range(wild)]
+
+
+def asks_for(values, config):
+    """Return the fields of a legal instruction's job that mean something, arithmetic aside."""
+    opcode, used = Opcode(values["opcode"]), elementwise.uses(values)
+    codes = {name: values[f"{name}_dtype"] for name in ("dst", "a", "b")}
+    codes |= {f"s{n}": unpack(POINTER_FIELDS, values[f"scalar{n}"])["dtype"] for n in (0, 1)}
+    few = opcode in (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)
+    outputs = elementwise.transpose_block(config) if opcode == Opcode.TRANSPOSE else int("result" in used)
+    reduces, moves = opcode == Opcode.TENSOR_REDUCE, opcode == Opcode.TRANSPOSE
+    return {f"size_{name}": SIZES[code] for name, code in codes.items() if code in SIZES} | {
+        "loads0": int(values["pointer0"] and "s0" in used), "loads1": int(values["pointer1"] and "s1" in used),
+        "values": int(few), "reads_a": int("a" in used), "reads_b": int("b" in used and not few),
+        "group": values["axes"] if reduces else 1 if moves else DIMENSIONS,
+        "writes": int(opcode not in elementwise.OUTPUTS), "reduces": int(reduces), "delayed": int(moves),
+        "results": elementwise.OUTPUTS.get(opcode, outputs), "at_b": int("result" in used), "slow": 0, "interval": 1,
+    }  # fmt: skip
+
+
+def powers_of_two():
+    """Return words in which the number of elements is a power of two, split in every way between two dimensions, and
+    words that reach up or down by one, in each dimension of each access; of all sizes that there are."""
+    for opcode in (Opcode.BN_STATS, Opcode.MAX8):
+        for first, second in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
+            for large in range(16):
+                for small in {0, large // 2, large}:
+                    yield copy(1, opcode, **{f"count{first}": 1 << large}) | {f"count{second}": 1 << small}
+    for access in ("dst", "a", "b"):
+        for dimension in range(DIMENSIONS):
+            for many in range(0, 16, 3):
+                for far in range(0, 15, 2):
+                    for sign in (1, -1):
+                        counts = dict.fromkeys((f"count{d}" for d in range(DIMENSIONS)), 1)
+                        counts[f"count{dimension}"] = (1 << many) + 1
+                        steps = {f"{name}_step{d}": 0 for name in ("dst", "a", "b") for d in range(DIMENSIONS)}
+                        steps[f"{access}_step{dimension}"] = sign << far
+                        yield copy(1, Opcode.TENSOR_TENSOR) | counts | steps | {f"{access}_address": 4096}
+
+
+SIZES = {f.code: (f.bits // 8).bit_length() - 1 for f in FORMATS.values()}
+"""Log2 of the bytes of a format's elements, by its code."""
+
+
+def test_every_size_is_judged():
+    config = CONFIGS["8x4"]
+    words = [Elementwise.pack(Elementwise.unpack(0) | values) for values in powers_of_two()]
+    violations = violations_of(config, VECTOR_OPCODES, words)
+    assert 200 < sum(violation is None for violation in violations) < len(words) - 500
+    assert_verdicts(checker(config, VECTOR_OPCODES), words, violations)
 
 
 EVERY = set(ELEMENTWISE_RULES)
@@ -54,6 +113,8 @@ def test_verdicts_are_those_of_the_specification(shape, opcodes, counts, rules, 
             arithmetic = arithmetic_of(Elementwise.unpack(word))
             found = job.instruction.as_bits(), job.integer, job.uint32
             assert found == (word, arithmetic != Arithmetic.FP32, arithmetic == Arithmetic.UINT32)
+            asked = asks_for(Elementwise.unpack(word), config)
+            assert {name: int(getattr(job, name)) for name in asked} == asked
             seen.add(arithmetic)
     assert seen == (set(Arithmetic) if opcodes == VECTOR_OPCODES else {Arithmetic.FP32})
 
