@@ -2,13 +2,15 @@
 
 """The checker refuses what `spec.isa.elementwise.rules` refuses, with its cause, and lets nothing pass behind it."""
 
+from itertools import product
+
 import pytest
 from amaranth import Const
 
 from neuroncore_rtl.hdl.elementwise import checker as unit
 from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.spec.config import SCALAR_UNITS, VECTOR_UNITS
-from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.formats import FORMATS, FP32, INT8
 from neuroncore_rtl.spec.isa import (
     DIMENSIONS,
     POINTER_FIELDS,
@@ -60,22 +62,45 @@ def asks_for(values, config):
 
 def powers_of_two():
     """Return words in which the number of elements is a power of two, split in every way between two dimensions, and
-    words that reach up or down by one, in each dimension of each access; of all sizes that there are."""
+    words that reach up or down so far, and as many steps as there are; of all sizes."""
     for opcode in (Opcode.BN_STATS, Opcode.MAX8):
         for first, second in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
             for large in range(16):
                 for small in {0, large // 2, large}:
                     yield copy(1, opcode, **{f"count{first}": 1 << large}) | {f"count{second}": 1 << small}
-    for access in ("dst", "a", "b"):
-        for dimension in range(DIMENSIONS):
-            for many in range(0, 16, 3):
-                for far in range(0, 15, 2):
-                    for sign in (1, -1):
-                        counts = dict.fromkeys((f"count{d}" for d in range(DIMENSIONS)), 1)
-                        counts[f"count{dimension}"] = (1 << many) + 1
-                        steps = {f"{name}_step{d}": 0 for name in ("dst", "a", "b") for d in range(DIMENSIONS)}
-                        steps[f"{access}_step{dimension}"] = sign << far
-                        yield copy(1, Opcode.TENSOR_TENSOR) | counts | steps | {f"{access}_address": 4096}
+    for many, far, sign in product(range(16), range(15), (1, -1)):
+        access, dimension = ("dst", "a", "b")[many % 3], (many + far) % DIMENSIONS
+        yield of_pair() | {f"count{dimension}": (1 << many) + 1, f"{access}_step{dimension}": sign << far} | {
+            f"{access}_address": 4096
+        }  # fmt: skip
+
+
+def of_pair(code=FP32.code, **changes):
+    """Return the fields of an instruction on one element of each of its accesses, which stays where it is."""
+    steps = {f"{name}_step{d}": 0 for name in ("dst", "a", "b") for d in range(DIMENSIONS)}
+    types = {f"{name}_dtype": code for name in ("dst", "a", "b")}
+    return copy(1, Opcode.TENSOR_TENSOR) | steps | types | changes
+
+
+def borders(config):
+    """Return words that end where memory does, or an element beyond, upward and downward; and every number of axes and
+    of partitions."""
+    for code, size in ((INT8.code, 1), (FP32.code, 4)):
+        for access, dimension, bit in product(("dst", "a", "b"), range(DIMENSIONS), range(8)):
+            elements = (1 << bit) + 1
+            for beyond in (0, 1):
+                down = {f"{access}_address": size * (elements - 1 - beyond), f"{access}_step{dimension}": -1}
+                up = {
+                    f"{access}_address": config.sbuf_bytes - size * (elements - beyond),
+                    f"{access}_step{dimension}": 1,
+                }
+                for way in (down, up):
+                    if min(way.values()) >= -1:
+                        yield of_pair(code) | {f"count{dimension}": elements} | way
+    for axes in range(8):
+        yield copy(1, Opcode.TENSOR_REDUCE, axes=axes)
+    for partitions in (0, 1, config.partitions, config.partitions + 1, *(1 << bit for bit in range(2, 8))):
+        yield of_pair(partitions=partitions)
 
 
 SIZES = {f.code: (f.bits // 8).bit_length() - 1 for f in FORMATS.values()}
@@ -84,7 +109,7 @@ SIZES = {f.code: (f.bits // 8).bit_length() - 1 for f in FORMATS.values()}
 
 def test_every_size_is_judged():
     config = CONFIGS["8x4"]
-    words = [Elementwise.pack(Elementwise.unpack(0) | values) for values in powers_of_two()]
+    words = [Elementwise.pack(values) for values in (*powers_of_two(), *borders(config))]
     violations = violations_of(config, VECTOR_OPCODES, words)
     assert 200 < sum(violation is None for violation in violations) < len(words) - 500
     assert_verdicts(checker(config, VECTOR_OPCODES), words, violations)
