@@ -20,7 +20,7 @@ from neuroncore_rtl.spec.isa import (
     Rule,
     elementwise,
 )
-from neuroncore_rtl.spec.isa.alu import Arithmetic
+from neuroncore_rtl.spec.isa.alu import AluOp, Arithmetic
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, arithmetic_of, elementwise_violation
 from neuroncore_rtl.spec.isa.fields import unpack
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields, near_word, random_word
@@ -98,7 +98,7 @@ def borders(config):
                     if min(way.values()) >= -1:
                         yield of_pair(code) | {f"count{dimension}": elements} | way
     for axes in range(8):
-        yield copy(1, Opcode.TENSOR_REDUCE, axes=axes)
+        yield copy(1, Opcode.TENSOR_REDUCE, op0=AluOp.ADD, axes=axes)
     for partitions in (0, 1, config.partitions, config.partitions + 1, *(1 << bit for bit in range(2, 8))):
         yield of_pair(partitions=partitions)
 
