@@ -140,7 +140,7 @@ MUTATED = (
         "loader",
         "counting",
     ),
-    *("divider", "power", "statistics", "functions", "running_sum", "indices", "checker", "sequencer", "frontend"),
+    *("divider", "power", "statistics", "functions", "running_sum", "indices", "sequencer", "checker", "frontend"),
     *("queue", "semaphores", "fetcher", "boot", "registers", "address_decoder", "riscv"),
     *("bank_arbiter", "link_end", "router", "collective", "dma"),
 )
