@@ -61,8 +61,8 @@ def asks_for(values, config):
 
 
 def powers_of_two():
-    """Return words in which the number of elements is a power of two, split in every way between two dimensions, and
-    words that reach up or down so far, and as many steps as there are; of all sizes."""
+    """Yield the fields of instructions whose number of elements is a power of two, split in every way between two
+    dimensions, and of some that walk by a power of two as many steps, up or down."""
     for opcode in (Opcode.BN_STATS, Opcode.MAX8):
         for first, second in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
             for large in range(16):
@@ -83,8 +83,8 @@ def of_pair(code=FP32.code, **changes):
 
 
 def borders(config):
-    """Return words that end where memory does, or an element beyond, upward and downward; and every number of axes and
-    of partitions."""
+    """Yield the fields of instructions that end where memory does, or an element beyond, upward and downward; with
+    every number of axes, and numbers of partitions around those that there are."""
     for code, size in ((INT8.code, 1), (FP32.code, 4)):
         for access, dimension, bit in product(("dst", "a", "b"), range(DIMENSIONS), range(8)):
             elements = (1 << bit) + 1

@@ -64,6 +64,18 @@ def test_numbers_close_to_quarter_turns(unit):
     assert_same(unit, cases, expected, "verilator")
 
 
+@pytest.mark.slow
+def test_no_number_is_closer_to_a_quarter_turn():
+    """Of all that have a position in a quadrant, counted either way."""
+    significands, mask = np.arange(1 << 23, 1 << 24, dtype=np.uint64), np.uint64((1 << layout.REDUCED_BITS) - 1)
+    least = 1 << layout.REDUCED_BITS
+    for exponent in range(FP32.bias + 1):
+        high, low = (np.uint64(part) for part in divmod(layout.window(exponent), 1 << 40))
+        positions = ((significands * high << np.uint64(24)) + (significands * low >> np.uint64(16))) & mask
+        least = min(least, int(positions.min()), int(mask - positions.max()))
+    assert layout.REDUCED_BITS - least.bit_length() == layout.REDUCED_ZEROS
+
+
 @pytest.mark.parametrize("unit", [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages")])
 def test_numbers_close_to_halfway(unit):
     cases = activations.close_calls(400)
