@@ -108,7 +108,8 @@ class ClusterExecutor:
 
     def problem(self, error: BaseException) -> BaseException:
         if isinstance(error, distributed.scheduler.KilledWorker):
-            return WorkerDied(error.last_worker.address, error.allowed_failures + 1)
+            # dask blames all that it had handed to the worker, begun or not.
+            return WorkerDied(error.last_worker.address, error.allowed_failures + 1, alone=False)
         lost = CancelledError | distributed.client.FutureCancelledError | CommClosedError
         return WorkersLost(str(error)) if isinstance(error, lost) else error
 

@@ -1,8 +1,9 @@
 """Workers: processes of this machine, or those of a cluster, behind one interface.
 
 `finished` hands tasks out and yields their rows as they come. A worker that dies costs what it was doing, which is
-done again; a task that has killed `DEATHS` workers is broken. Workers that are all lost at once, with a pool or a
-scheduler, are asked for anew, and nobody is blamed.
+done again; a task that has killed `DEATHS` workers is broken. Where others could have killed them, it is tried by
+itself, behind all others, before it is blamed. Workers that are all lost at once, with a pool or a scheduler, are asked
+for anew, and nobody is blamed.
 """
 
 import multiprocessing
@@ -136,8 +137,10 @@ def finished(
     queue = _Queue(tasks)
     running: dict[Future, Task] = {}
     deaths, losses, lost = Counter(), 0, False
+    suspects: deque[Task] = deque()
+    by_itself: Task | None = None
     refused: dict[str, Row] = {}
-    while running or (not over() and queue.first() is not None):
+    while running or suspects or (not over() and queue.first() is not None):
         if lost and not running:
             losses += 1
             if losses > DEATHS:
@@ -157,6 +160,13 @@ def finished(
                 queue.take()
             except WorkersLost:
                 lost = True
+        if suspects and not running and not lost:
+            by_itself = suspects[0]
+            try:
+                running[executor.submit(by_itself, runs)] = by_itself
+                suspects.popleft()
+            except WorkersLost:
+                lost = True
         done = wait(running, timeout=CHECKED, return_when=FIRST_COMPLETED).done
         if not done:
             executor.check()
@@ -170,6 +180,10 @@ def finished(
                 deaths[task.key] += problem.workers
                 if deaths[task.key] < DEATHS:
                     queue.put_back(task)
+                    continue
+                if not problem.alone and task is not by_itself:
+                    deaths[task.key] = 0
+                    suspects.append(task)
                     continue
                 problem = WorkerDied(f"{deaths[task.key]} workers have died of it; the last: {problem}")
             row = future.result() if problem is None else broken(task, problem)

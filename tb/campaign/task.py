@@ -58,11 +58,16 @@ class Status:
 
 
 class WorkerDied(RuntimeError):
-    """The process that ran a task has ended without a result; workers: so many of them, one after the other."""
+    """The process that ran a task has ended without a result.
 
-    def __init__(self, message: str, workers: int = 1):
+    Arguments:
+        workers: so many of them, one after the other.
+        alone: none of them had another task that could have done it.
+    """
+
+    def __init__(self, message: str, workers: int = 1, *, alone: bool = True):
         super().__init__(message)
-        self.workers = workers
+        self.workers, self.alone = workers, alone
 
 
 class WorkersLost(RuntimeError):

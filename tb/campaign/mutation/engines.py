@@ -4,7 +4,6 @@ from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.indices import Indices
 from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
-from neuroncore_rtl.spec.isa import VECTOR_OPCODES
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, of_tests
 
 __all__ = ["ENGINES"]
@@ -12,7 +11,7 @@ __all__ = ["ENGINES"]
 
 def _checker():
     tests = of_tests("elementwise.test_checker")
-    return tests.checker(tests.CONFIGS["8x4"], VECTOR_OPCODES)
+    return tests.checker(tests.CONFIGS["8x4"], tests.OPCODES)
 
 
 def _sequencer():

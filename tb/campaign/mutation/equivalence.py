@@ -32,6 +32,10 @@ _NAMED = "named"
 _REGISTERS, _SPLIT = "registers.ys", "split.ys"
 """The files of scripts that make registers instances of modules, the second of parts of registers, too."""
 
+_ROUNDS = 8
+"""How often registers are split by who reads their bits: what only an unused bit reads is seen to be unused the next
+time."""
+
 _STEP = f"""
 design -reset
 read_rtlil {OPENED}
@@ -57,7 +61,7 @@ mutant does not use any more stays, so that both sides have the same ports."""
 
 _LIVE = _STEP.replace(
     f"script {_REGISTERS}",
-    f"setattr -set keep 1 t:opened*\nsplitcells t:$dff\nopt_clean -purge\nscript {_SPLIT}",
+    "setattr -set keep 1 t:opened*\n" + "splitcells t:$dff t:$mux\nopt_clean -purge\n" * _ROUNDS + f"script {_SPLIT}",
 )
 """The same without the bits of registers that nothing depends on."""
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from amaranth.hdl import Signal, Value
+from amaranth.hdl._ast import Slice
 from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.conversion import to_verilog
@@ -34,18 +36,32 @@ def shell(name: str, component: wiring.Component, sound: str) -> str:
     Arguments:
         name: of the unit's module. component: it. sound: Verilog of its module, whose ports the shell has.
     """
-    ports = {id(signal): port.name for port, signal in ports_of(component)}
-    inner = {name: ports[id(value)] for name, _, value in module_ports(component.signature, component) if len(value)}
-    inner |= {"clk": "clk", "rst": "rst"}
+    whole = ports_of(component)
+    names = {id(signal): port.name for port, signal in whole}
+    parts = {member: _part(value) for member, _, value in module_ports(component.signature, component) if len(value)}
     declared = re.findall(r"^  (input|output) (\[\d+:0\] )?(\S+) ?;", sound, re.M)
     heads = "".join(f"  {way} {width}{port} ;\n" for way, width, port in declared)
-    connected = ", ".join(f".{inner[port.removeprefix(ESCAPE)]}({port} )" for *_, port in declared)
+    wires = "".join(f"  wire [{port.width - 1}:0] {port.name};\n" for port, _ in whole)
+    for way, _, port in declared:
+        if port not in ("clk", "rst"):
+            signal, start, stop = parts[port.removeprefix(ESCAPE)]
+            part = f"{names[id(signal)]}[{stop - 1}:{start}]"
+            wires += f"  assign {part} = {port} ;\n" if way == "input" else f"  assign {port} = {part};\n"
+    connected = ", ".join(f".{port}({port})" for port in ("mutant", "clk", "rst", *names.values()))
     return (
-        f"module {name}({', '.join(f'{port} ' for *_, port in declared)});\n{heads}"
+        f"module {name}({', '.join(f'{port} ' for *_, port in declared)});\n{heads}{wires}"
         f"  reg [{SELECT_BITS - 1}:0] mutant;\n"
         '  initial if (!$value$plusargs("mutant=%d", mutant)) mutant = 0;\n'
-        f"  top unit(.mutant(mutant), {connected});\nendmodule\n"
+        f"  top unit({connected});\nendmodule\n"
     )
+
+
+def _part(value: Value) -> tuple[Signal, int, int]:
+    """Return the signal that a port is of, its first bit there and the one behind its last."""
+    start, stop = 0, len(value)
+    while isinstance(value, Slice):
+        start, stop, value = start + value.start, stop + value.start, value.value
+    return value, start, stop
 
 
 class Harnessed:

@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
@@ -39,6 +40,7 @@ read_rtlil plain.il
 hierarchy -top top
 proc
 memory_collect
+{{first}}
 opt
 pmuxtree
 setundef -zero
@@ -59,7 +61,7 @@ write_verilog -norename -noattr mutants.v
 _SEEN = "_seen"
 """Behind the name of an output: another one, which proofs look at in its place."""
 
-_LEFT_OUT = r" -port ((\w+_)?CLK|clk|Q) "
+_LEFT_OUT = r" -port ((\w+_)?CLK|clk|Q|RD_[AS]RST) "
 """Clocks, those of submodules too, as another clock is no change of the logic and the proofs know only one; and
 registers' outputs, where their initial values are: what goes in, and what each reader gets, is changed instead."""
 
@@ -150,7 +152,14 @@ def mutants_of(
     (folder / "plain.il").write_text(text)
     top = f"top.unit.{part}" if part else "top.unit"
     where = f"{top} {top}.* %u" + "".join(f" {top}.{name} {top}.{name}.* %u %d" for name in without)
-    yosys(_DRAW.format(count=count, seed=seed, where=where), folder)
+    draw = partial(_DRAW.format, count=count, seed=seed, where=where)
+    try:
+        yosys(draw(first=""), folder)
+    except RuntimeError as error:
+        # Of a register that is a constant some of Yosys' passes know two initial values, unless it is cleaned away.
+        if "Conflicting init values" not in str(error):
+            raise
+        yosys(draw(first="opt_clean"), folder)
     lines = [line for line in (folder / "drawn.ys").read_text().splitlines() if line.startswith("mutate ")]
     prepared = (folder / PREPARED).read_text()
     left_out = re.compile("|".join([_LEFT_OUT, *(_put_out(prepared, f"{top}.{name}") for name in without)]))

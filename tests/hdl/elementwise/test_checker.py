@@ -10,7 +10,7 @@ from amaranth import Const
 from neuroncore_rtl.hdl.elementwise import checker as unit
 from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.spec.config import SCALAR_UNITS, VECTOR_UNITS
-from neuroncore_rtl.spec.formats import FORMATS, FP32, INT8
+from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32, INT8
 from neuroncore_rtl.spec.isa import (
     DIMENSIONS,
     POINTER_FIELDS,
@@ -22,7 +22,7 @@ from neuroncore_rtl.spec.isa import (
 )
 from neuroncore_rtl.spec.isa.alu import AluOp, Arithmetic
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, arithmetic_of, elementwise_violation
-from neuroncore_rtl.spec.isa.fields import unpack
+from neuroncore_rtl.spec.isa.fields import pack, unpack
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields, near_word, random_word
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
@@ -62,14 +62,17 @@ def asks_for(values, config):
 
 def powers_of_two():
     """Yield the fields of instructions whose number of elements is a power of two, split in every way between two
-    dimensions, and of some that walk by a power of two as many steps, up or down."""
+    dimensions, or the most that there may be and a power of two; and of some that walk by a power of two as many steps,
+    up or down."""
     for opcode in (Opcode.BN_STATS, Opcode.MAX8):
         for first, second in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
             for large in range(16):
                 for small in {0, large // 2, large}:
                     yield copy(1, opcode, **{f"count{first}": 1 << large}) | {f"count{second}": 1 << small}
+    for dimension, more in product(range(DIMENSIONS), range(16)):
+        yield copy(1, Opcode.MAX8) | {f"count{dimension}": elementwise.SEARCH_ELEMENTS[1] ^ 1 << more}
     for many, far, sign in product(range(16), range(15), (1, -1)):
-        access, dimension = ("dst", "a", "b")[many % 3], (many + far) % DIMENSIONS
+        access, dimension = ("dst", "a", "b")[(many + far) % 3], (many + far) % DIMENSIONS
         yield of_pair() | {f"count{dimension}": (1 << many) + 1, f"{access}_step{dimension}": sign << far} | {
             f"{access}_address": 4096
         }  # fmt: skip
@@ -84,7 +87,8 @@ def of_pair(code=FP32.code, **changes):
 
 def borders(config):
     """Yield the fields of instructions that end where memory does, or an element beyond, upward and downward; with
-    every number of axes, and numbers of partitions around those that there are."""
+    every number of axes and of a function, and numbers of partitions around those that there are. And of transposes
+    of a block but for a bit."""
     for code, size in ((INT8.code, 1), (FP32.code, 4)):
         for access, dimension, bit in product(("dst", "a", "b"), range(DIMENSIONS), range(8)):
             elements = (1 << bit) + 1
@@ -101,6 +105,17 @@ def borders(config):
         yield copy(1, Opcode.TENSOR_REDUCE, op0=AluOp.ADD, axes=axes)
     for partitions in (0, 1, config.partitions, config.partitions + 1, *(1 << bit for bit in range(2, 8))):
         yield of_pair(partitions=partitions)
+    for number, dtype in product((0, 1), (INT8.code, BF16.code, FP32.code)):
+        for behind in (0, *(1 << bit for bit in range(18))):
+            address = (config.sbuf_bytes + behind - (1 << SIZES[dtype]) * (behind < 4)) & (1 << 18) - 1
+            pointer = pack(POINTER_FIELDS, {"address": address, "quadrant": 0, "dtype": dtype})
+            yield copy(1, Opcode.TENSOR_SCALAR) | {f"pointer{number}": 1, f"scalar{number}": pointer}
+    for bit in range(16):
+        yield copy(elementwise.transpose_block(config) ^ 1 << bit, Opcode.TRANSPOSE)
+    for partitions in range(config.partitions + 2):
+        yield copy(elementwise.transpose_block(config), Opcode.TRANSPOSE, partitions=partitions)
+    for function in range(64):
+        yield copy(1, Opcode.ACTIVATE, function=function)
 
 
 SIZES = {f.code: (f.bits // 8).bit_length() - 1 for f in FORMATS.values()}
@@ -110,9 +125,9 @@ SIZES = {f.code: (f.bits // 8).bit_length() - 1 for f in FORMATS.values()}
 def test_every_size_is_judged():
     config = CONFIGS["8x4"]
     words = [Elementwise.pack(values) for values in (*powers_of_two(), *borders(config))]
-    violations = violations_of(config, VECTOR_OPCODES, words)
+    violations = violations_of(config, OPCODES, words)
     assert 200 < sum(violation is None for violation in violations) < len(words) - 500
-    assert_verdicts(checker(config, VECTOR_OPCODES), words, violations)
+    assert_verdicts(checker(config, OPCODES), words, violations)
 
 
 EVERY = set(ELEMENTWISE_RULES)
@@ -123,7 +138,7 @@ NEVER_OF_ACTIVATE = {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORT
 @pytest.mark.parametrize(
     ("shape", "opcodes", "counts", "rules"),
     [
-        *((shape, VECTOR_OPCODES, (200, 1300, 200), EVERY) for shape in CONFIGS),
+        *((shape, OPCODES if shape == "8x4" else VECTOR_OPCODES, (200, 1300, 200), EVERY) for shape in CONFIGS),
         ("8x4", SCALAR_OPCODES, (100, 800, 100), EVERY - NEVER_OF_ACTIVATE),
     ],
     ids=[*CONFIGS, "scalar"],
@@ -141,7 +156,7 @@ def test_verdicts_are_those_of_the_specification(shape, opcodes, counts, rules, 
             asked = asks_for(Elementwise.unpack(word), config)
             assert {name: int(getattr(job, name)) for name in asked} == asked
             seen.add(arithmetic)
-    assert seen == (set(Arithmetic) if opcodes == VECTOR_OPCODES else {Arithmetic.FP32})
+    assert seen == (set(Arithmetic) if opcodes >= VECTOR_OPCODES else {Arithmetic.FP32})
 
 
 @pytest.mark.parametrize(
@@ -182,6 +197,12 @@ def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
     monkeypatch.setattr(unit, "elementwise", elementwise)
     with pytest.raises(AssertionError, match="verdicts are wrong"):
         assert_verdicts(checker(config, OPCODES), words, violations)
+
+
+def test_many_instructions_come_before_an_error():
+    config = CONFIGS["8x4"]
+    words = [Elementwise.pack(copy(1))] * 1030 + [63]
+    assert_verdicts(checker(config, OPCODES), words, violations_of(config, OPCODES, words))
 
 
 def passed_on(config, words, stall=0.0):

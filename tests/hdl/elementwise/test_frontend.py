@@ -92,12 +92,13 @@ def execute(values, config, stored):
 
 @dataclass
 class Seen:
-    """What a run showed: the cycles of each kind of event, how many reads were taken, the steps, as words, whether it
-    was busy and active in each cycle, and what it counted and reported."""
+    """What a run showed: the cycles of each kind of event, how many reads were taken, and of each memory how often one
+    was not, the steps, as words, whether it was busy and active in each cycle, and what it counted and reported."""
 
     taken: list = field(default_factory=list)
     requests: list = field(default_factory=list)
     reads: int = 0
+    waits: list = field(default_factory=lambda: [0, 0])
     steps: list = field(default_factory=list)
     results: list = field(default_factory=list)
     writes: list = field(default_factory=list)
@@ -207,6 +208,7 @@ class Bench:
         self._stays(held, f"read{storage}", (address,) if valid else None, ready)
         if valid:
             self.seen.requests.append(cycle)
+            self.seen.waits[storage] += not ready
         rows = self.stored[storage]
         if not valid & ready:
             return random_bits(self.rng, 32 * len(rows))
@@ -317,6 +319,7 @@ def assert_program_runs(config, instructions, rng, **options):
     assert seen.counters["instructions"] == len(instructions)
     assert seen.counters["elements"] == sum(step.phase == Phase.ELEMENT for each in steps for step in each)
     assert seen.counters["busy"] == sum(seen.busy)
+    assert [seen.counters[f"wait_{memory}"] for memory in ("sbuf", "psum")] == seen.waits
     assert_busy(seen)
     of_steps = [values for values, each in zip(instructions, steps, strict=True) for _ in each]
     for values, step, got in zip(of_steps, (step for each in steps for step in each), seen.lanes, strict=True):
@@ -379,10 +382,11 @@ def test_instructions_that_overlap_leave_no_bubble(latency, rng):
     assert seen.counters["wait_write"] == 0
 
 
-def test_an_instruction_that_does_not_overlap_waits_for_the_writes_before_it(rng):
+@pytest.mark.parametrize("latency", [3, 5])
+def test_an_instruction_that_does_not_overlap_waits_for_the_writes_before_it(latency, rng):
     """And reads them."""
     second = copy(4, a_address=BYTES // 2, dst_address=0, overlap=0)
-    seen = assert_program_runs(TINY, [copy(4), second], rng, latency=5)
+    seen = assert_program_runs(TINY, [copy(4), second], rng, latency=latency)
     assert seen.requests[4] == seen.writes[3] + 1
     assert seen.counters["wait_write"] == seen.requests[4] - seen.requests[3] - 1
 

@@ -73,7 +73,8 @@ class Machine:
 
 
 def test_every_stream_in_every_cycle_is_that_of_the_model():
-    """On each chip of a ring, all inputs to each output, and to any; a reset comes in the middle of work."""
+    """On each chip of a ring, all inputs to each output, and to any, and few at once; a reset comes in the middle of
+    work."""
     router, reset, dice = Router(RING), Signal(), random.Random(1)
 
     async def bench(ctx):
@@ -93,6 +94,7 @@ def test_every_stream_in_every_cycle_is_that_of_the_model():
                     await machine.run(14, makers, busy, drain)
                     await again()
                     await machine.run(80 if target is None else 22, makers, busy, drain)
+                    await machine.run(40, makers, 0.3, drain)
             await again()
         assert machine.passed > 900
 

@@ -158,7 +158,7 @@ def copied_project(folder):
     """Return a copy of the project that shares nothing with it."""
     place = folder / "neuroncore_rtl"
     place.mkdir(parents=True)
-    for name in (*BELOW, "__init__.py", "pyproject.toml"):
+    for name in (*BELOW, "__init__.py", "pyproject.toml", "requirements.lock"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, place / name)
     return place

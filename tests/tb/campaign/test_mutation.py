@@ -255,7 +255,8 @@ def test_a_test_in_a_harness_leaves_none(built):
 def test_a_shell_has_the_ports_of_the_module_and_an_argument_that_selects():
     text = shell("clamp", Clamp(), to_verilog("clamp", Clamp()))
     assert text.startswith("module clamp(") and 'plusargs("mutant=%d", mutant)' in text
-    assert all(f".{port} )" in text for port in ("p0(i", "p1(o", "p2(\\large", "clk(clk", "rst(rst"))
+    assert all(f"assign {part}" in text for part in ("p0[7:0] = i ;", "o = p1[7:0];", "\\large = p2[0:0];"))
+    assert all(f".{port}({port})" in text for port in ("mutant", "clk", "rst", "p0", "p1", "p2"))
     assert "  input [7:0] i ;\n" in text and "  output \\large ;\n" in text
 
 

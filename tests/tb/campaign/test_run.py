@@ -9,13 +9,15 @@ import sys
 import textwrap
 import time
 from collections import Counter
+from concurrent.futures import Future
 
 import pytest
 
+from neuroncore_rtl.tb.campaign import executor
 from neuroncore_rtl.tb.campaign.executor import LocalExecutor
 from neuroncore_rtl.tb.campaign.run import campaign, exit_status
 from neuroncore_rtl.tb.campaign.store import Store
-from neuroncore_rtl.tb.campaign.task import Task, WorkersLost, key_of, perform
+from neuroncore_rtl.tb.campaign.task import Task, WorkerDied, WorkersLost, key_of, perform
 from tests.house.test_layers import ROOT
 from tests.tb.campaign import jobs
 
@@ -78,6 +80,49 @@ def test_a_task_that_kills_its_workers_is_named_and_others_are_not(tmp_path):
     [failed] = [row for row in rows if row["failure"]]
     assert failed["label"] == "killer7" and failed["raised"] == "WorkerDied"
     assert failed["failure"] == "3 workers have died of it; the last: its worker ended with status -9"
+
+
+class Suspicious(LocalExecutor):
+    """One worker that ends what it was given all at once; where that kills it, all of it is blamed, as dask does."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.given, self.handed_out = {}, Counter()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *problem):
+        assert not self.given
+
+    def problem(self, error):
+        return error
+
+    def submit(self, task, runs):
+        self.handed_out[task.label] += 1
+        self.given[future := Future()] = task, runs
+        return future
+
+    def check(self):
+        died = any(task.function is jobs.killer for task, _ in self.given.values())
+        for future, (task, runs) in self.given.items():
+            if died:
+                future.set_exception(WorkerDied("the only one", 4, alone=False))
+            else:
+                future.set_result(perform(task, runs))
+        self.given.clear()
+
+
+def test_a_task_is_not_blamed_for_another_on_its_worker(tmp_path, monkeypatch):
+    monkeypatch.setattr(executor, "CHECKED", 0.01)
+    tasks = jobs.tasks(jobs.square, 7, group="one")
+    tasks[2:2] = [jobs.task(jobs.killer, 1, group="two"), jobs.task(jobs.square, 9, group="two")]
+    with Store(tmp_path / "rows.jsonl") as store:
+        rows = list(campaign(tasks, store, blaming := Suspicious(), "squares"))
+    assert statuses(rows) == {"passed": 8, "broken": 1}
+    [failed] = [row for row in rows if row["failure"]]
+    assert (failed["label"], failed["failure"]) == ("killer1", "4 workers have died of it; the last: the only one")
+    assert blaming.handed_out["killer1"] == 2 and blaming.handed_out.total() > len(tasks) + 1
 
 
 def test_what_cannot_be_built_is_tried_once(tmp_path):
