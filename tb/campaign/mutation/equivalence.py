@@ -29,12 +29,28 @@ PROVED, OPENED = "proved.il", "opened.il"
 _NAMED = "named"
 """In front of names of cells that Yosys made."""
 
-_REGISTERS, _SPLIT = "registers.ys", "split.ys"
-"""The files of scripts that make registers instances of modules, the second of parts of registers, too."""
+_REGISTERS, _BITS = "registers.ys", "bits.v"
+"""The files of a script that makes registers instances of modules, and of a map that makes a register of each bit."""
+
+_BIT_BY_BIT = """
+(* techmap_celltype = "$dff" *)
+module bits(CLK, D, Q);
+  parameter WIDTH = 1;
+  parameter CLK_POLARITY = 1;
+  input CLK;
+  input [WIDTH - 1:0] D;
+  output [WIDTH - 1:0] Q;
+  wire _TECHMAP_FAIL_ = WIDTH == 1;
+  genvar i;
+  generate for (i = 0; i < WIDTH; i = i + 1) begin: bits
+    \\$dff #(.WIDTH(1), .CLK_POLARITY(CLK_POLARITY)) register(.CLK(CLK), .D(D[i]), .Q(Q[i]));
+  end endgenerate
+endmodule
+"""
 
 _ROUNDS = 8
-"""How often registers are split by who reads their bits: what only an unused bit reads is seen to be unused the next
-time."""
+"""How often cells are split by who reads their bits: what only an unused bit reads is seen to be unused the next time.
+"""
 
 _STEP = f"""
 design -reset
@@ -61,7 +77,9 @@ mutant does not use any more stays, so that both sides have the same ports."""
 
 _LIVE = _STEP.replace(
     f"script {_REGISTERS}",
-    "setattr -set keep 1 t:opened*\n" + "splitcells t:$dff t:$mux\nopt_clean -purge\n" * _ROUNDS + f"script {_SPLIT}",
+    f"techmap t:$add t:$sub\ntechmap -map {_BITS}\nsetattr -set keep 1 t:opened*\n"
+    + "splitcells\nopt_clean -purge\n" * _ROUNDS
+    + f"script {_REGISTERS}",
 )
 """The same without the bits of registers that nothing depends on."""
 
@@ -155,7 +173,7 @@ def prove(
     text = re.sub(r"^(  cell \S+ )\$", rf"\1\\{_NAMED}$", without_memories(text), flags=re.MULTILINE)
     (folder / OPENED).write_text(text)
     (folder / _REGISTERS).write_text(_registers(text))
-    (folder / _SPLIT).write_text(_registers(text, range(1, 65)))
+    (folder / _BITS).write_text(_BIT_BY_BIT)
     for start in range(0, len(mutants), 8):
         some = mutants[start : start + 8]
         with ThreadPoolExecutor(workers) as pool:
@@ -169,10 +187,10 @@ def prove(
         yield from ((mutant, asked.get(mutant, Proof(Finding.STEP))) for mutant in some)
 
 
-def _registers(text: str, split: Sequence[int] = ()) -> str:
-    """Return a script that makes each register of RTLIL an instance of a module of its width, or of one of others."""
+def _registers(text: str) -> str:
+    """Return a script that makes each register of RTLIL, or of one bit, an instance of a module of its width."""
     script = ""
-    for width in sorted({*split, *map(int, re.findall(r"parameter \\WIDTH (\d+)\n", text))}):
+    for width in sorted({1, *map(int, re.findall(r"parameter \\WIDTH (\d+)\n", text))}):
         module = f"opened_register{width}"
         ports = f"wire input 1 \\CLK\n wire width {width} input 2 \\D\n wire width {width} output 3 \\Q"
         il = f"attribute \\blackbox 1\nmodule \\{module}\n {ports}\nend\n"
