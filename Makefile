@@ -64,7 +64,7 @@ soak: $(READY) ## random programs on random machines, cut down where they fail: 
 	@$(TB) soak $(VARIABLES)
 
 test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
-	@$(BIN)/python -m pytest -n $(JOBS) -m 'not slow' $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not slow' $(ARGS)
 
 lint: $(READY) ## check style and layout
 	@$(BIN)/ruff check --quiet .

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from amaranth.hdl import Cat, Module, Mux, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
 from neuroncore_rtl.hdl.controller.cpu import Cpu
 from neuroncore_rtl.hdl.controller.decoder import Decoder
@@ -21,9 +21,15 @@ __all__ = ["CONTROL"]
 
 
 def _of_records(m: Module, fetcher: Fetcher) -> Value:
-    """Return whether HBM answers what was asked, and what is asked for begins where a record may."""
-    bits = (RECORD_BYTES - 1).bit_length()
-    return answers_what_was_asked(m, fetcher.axi) & Cat(port.payload[:bits] == 0 for port in fetcher.requests).all()
+    """Return whether HBM answers what was asked, with `last` at the last beat of each record, and what is asked for
+    begins where a record may."""
+    bits, beats = (RECORD_BYTES - 1).bit_length(), RECORD_BYTES // fetcher.config.hbm_bytes
+    beat, answer = Signal(range(beats), name="beat_of_record"), fetcher.axi.r
+    with m.If(answer.valid & answer.ready):
+        m.d.sync += beat.eq(Mux(answer.payload.last, 0, beat + 1))
+    last_is_right = ~answer.valid | (answer.payload.last == (beat == beats - 1))
+    starts = Cat(port.payload[:bits] == 0 for port in fetcher.requests).all()
+    return answers_what_was_asked(m, fetcher.axi) & last_is_right & starts
 
 
 def _answered(m: Module, registers: Registers) -> Mapping[str, Value]:

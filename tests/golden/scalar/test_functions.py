@@ -262,6 +262,7 @@ def test_increasing_functions_increase(name):
 # The tables
 
 
+@pytest.mark.slow
 def test_tables_are_what_the_script_makes(capsys):
     assert generate.main(["--check"]) == 0
     assert "is what the script makes" in capsys.readouterr().out

@@ -109,7 +109,7 @@ def test_every_queue_gets_its_records_in_order(size, stall):
         assert [r for r, error in got if not error] == [MEMORY[a : a + RECORD_BYTES] for a in asked if a != wrong]
 
 
-@pytest.mark.parametrize(("size", "worn"), [(16, WORN), *((64, WORN + more) for more in range(6))])
+@pytest.mark.parametrize(("size", "worn"), [(16, WORN), *((64, WORN + more) for more in range(24))])
 def test_after_a_reset_it_is_as_new(size, worn):
     wanted = addresses(6)
     delivered = fetch(size, wanted, pause=0.4, worn=worn, stall=0.4, latency=8)

@@ -129,6 +129,7 @@ def test_every_bf16_argument_and_every_border_of_segments():
     assert_same(UNIT, cases, results(**cases), "verilator")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wire", "expression"),
     [
@@ -143,6 +144,7 @@ def test_broken_wire_is_noticed(rng, wire, expression):
     assert 0 < wrong.size < len(cases["z"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("memory", "bit"), [("c0_exponent", 12), ("c3_c2", 45)])
 def test_broken_table_bit_is_noticed(memory, bit):
     control = dict(zip(CONTROL_FIELDS, load().control[control_address(FUNCTIONS["sigmoid"].code, 0, 4)], strict=True))

@@ -15,12 +15,13 @@ from neuroncore_rtl.spec.config import SCALAR_UNITS
 from neuroncore_rtl.spec.formats import FORMATS, FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
 from neuroncore_rtl.tb.harness.player import Playable
+from neuroncore_rtl.tb.sim.simulation import SIMULATORS
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import faulty_wire, play
 from tests.hdl.scalar.activations import ALPHAS
 
 SEED = 20260404
-INSTRUCTIONS = {"verilator": 1_500, "icarus": 100}
+INSTRUCTIONS = {"verilator": 700, "icarus": 100}
 FORMAT_LIST = list(FORMATS.values())
 
 LANES, FIRST, OBSERVED = 3, 5, 2
@@ -148,7 +149,17 @@ class Program:
         return code, (code | int(self.rng.integers(0, 1 << 32)) << fmt.bits) & 0xFFFFFFFF
 
 
-@pytest.mark.parametrize("unit", ["shallow", pytest.param("deep", marks=pytest.mark.slow), "bare"])
+@pytest.mark.parametrize(
+    ("sim", "unit"),
+    [
+        ("verilator", "shallow"),
+        ("verilator", "bare"),
+        ("icarus", "shallow"),
+        pytest.param("icarus", "bare", marks=pytest.mark.slow),
+        *(pytest.param(sim, "deep", marks=pytest.mark.slow) for sim in SIMULATORS),
+    ],
+    indirect=["sim"],
+)
 def test_every_step_is_that_of_golden(rng, sim, unit):
     program = Program(rng, INSTRUCTIONS[sim], UNITS[unit].parameters[1])
     results = [step for step in program.steps if step["phase"] == Phase.RESULT.value]
@@ -157,11 +168,12 @@ def test_every_step_is_that_of_golden(rng, sim, unit):
     assert not wrong, f"{len(wrong)} of {len(program.words)} differ, first {program.steps[wrong[0]]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wire", "expression"),
     [
-        pytest.param("all_shows_sum", "1'h0", id="sum never shown", marks=pytest.mark.slow),
-        pytest.param("all_immediate0", "1'h1", id="loaded scale overwritten", marks=pytest.mark.slow),
+        pytest.param("all_shows_sum", "1'h0", id="sum never shown"),
+        pytest.param("all_immediate0", "1'h1", id="loaded scale overwritten"),
         pytest.param("all_restart", "1'h0", id="sum never restarted"),
     ],
 )

@@ -76,7 +76,9 @@ def run(module, ports, body="", config=CONFIG):
     return run_device(device, TensorWork(program=program), sim="icarus").memories["psum"], expected
 
 
-@pytest.mark.parametrize("fault", [*RESULTS, *MISPLACED])
+@pytest.mark.parametrize(
+    "fault", [pytest.param(f, marks=[pytest.mark.slow] * (n % 2)) for n, f in enumerate((*RESULTS, *MISPLACED))]
+)
 def test_wrong_results_are_noticed(fault):
     words, expected = run(*RESULTS[fault]) if fault in RESULTS else run(*MISPLACED[fault], config=QUARTERED)
     differ = int((words != expected).sum())

@@ -100,6 +100,7 @@ ORDER = {"MAX", "MIN", "ABSOLUTE_MAX", "IS_GT", "IS_GE", "IS_LT", "IS_LE"}
 MAGNITUDE = {"ABSOLUTE_MAX", "LARGER_MAGNITUDE", "SMALLER_MAGNITUDE"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wire", "expression", "operations"),
     [

@@ -127,6 +127,8 @@ def test_stats_are_those_of_golden(rng, latency):
     # What is left of the odd elements is seen of a single one.
     lengths = [1, 2, 3, 511 if latency == 1 else 40, 1, *rng.integers(1, 60, 12 if latency == 1 else 4).tolist()]
     sequences = [random_words(rng, length, special=0.02 * (number % 3)) for number, length in enumerate(lengths)]
+    # What a mean begins with is seen of zeros.
+    sequences += [np.zeros(length, np.uint32) for length in (1, 2)]
     expected = np.array([bn_stats(words)[PLACES] for words in sequences])
     found = measured_stats(sequences, rng, latency=latency)
     assert (found == expected).all(axis=1).tolist() == [True] * len(sequences)
@@ -182,8 +184,12 @@ def measured_aggregates(sequences, rng, latency=1, hurry=0):
 
 
 def aggregate_sequences(rng):
-    """Return sequences of sets, the last with counts of both zeros alone, and what golden makes of each."""
+    """Return sequences of sets, and what golden makes of each: of any words, of values of one size with empty sets
+    first, last and between, and of counts of both zeros alone."""
     sequences = []
+    for counts in ([0, 3, 0, 7, 1], [5, 0, 0, 2], [0, 4], [6, 0]):
+        values = [np.array(counts), rng.normal(size=len(counts)), rng.uniform(1, 9, len(counts))]
+        sequences.append(np.stack(values, axis=1).astype(np.float32).view(np.uint32).reshape(-1))
     for sets in (1, 2, 3, 5, 8, 17):
         words = random_words(rng, 3 * sets, special=0.1 * (sets % 2)).reshape(sets, 3)
         counts = np.where(rng.random(sets) < 0.6, rng.choice([0, 1, 2, 3, 77, 256], sets), rng.uniform(0, 9, sets))

@@ -101,7 +101,7 @@ def test_every_operation_on_128_lanes():
     check(device, 6, Choices(opcodes=(Opcode.TRANSPOSE,)), stall=0, seed=129)
 
 
-@pytest.mark.parametrize("test", ("vector", "activation"))
+@pytest.mark.parametrize("test", ["vector", pytest.param("activation", marks=pytest.mark.slow)])
 def test_machine_without_optional_units_gets_programs_that_it_can_run(test):
     assert passed(test, "PRESET=nano COUNT=150").compared
 
@@ -145,6 +145,12 @@ FAULTS = {
 }
 """Faults that leave wrong bytes, or writes where there is nothing; of the vector engine where none is named."""
 
+TYPICAL = (
+    *("partition 1 is never written", "the last place is wrong at times", "SBUF is taken to be ready always"),
+    "scalar: results are written a lane further",
+)
+"""Those that are tried each time."""
+
 SILENT = {
     "retires nothing": ("retired", 0, "retired 0 instructions, not 3"),
     "takes no instruction": ("instructions__ready", 0, "did not finish"),
@@ -160,7 +166,7 @@ def test_sound_engine_in_a_shell_passes():
     assert not broken("vector", {"ports": {"busy": "busy"}}, QUICK, 25).places
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [pytest.param(f, marks=[pytest.mark.slow] * (f not in TYPICAL)) for f in FAULTS])
 def test_wrong_bytes_are_noticed(fault):
     scalar = "scalar", FAULTS[fault], Choices(opcodes=OPCODES["scalar"]), 40
     differences = broken(*scalar if fault.startswith("scalar") else ("vector", FAULTS[fault], QUICK, 25))

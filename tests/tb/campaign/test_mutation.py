@@ -133,9 +133,9 @@ def test_proofs_of_a_part_are_about_that_part(tmp_path):
     """Whoever gives it its inputs: what the clamp in front never gives the other may be given to it."""
     mutants = mutants_of(rtlil_of(Two()), COUNT, SEED, tmp_path, part="second")
     found = [
-        sum(proof.finding.equal for _, proof in prove(mutants[:16], 4, tmp_path, 2, part)) for part in ("", "second")
+        sum(proof.finding.equal for _, proof in prove(mutants[:10], 4, tmp_path, 2, part)) for part in ("", "second")
     ]
-    assert 0 < found[1] < found[0] < 16
+    assert 0 < found[1] < found[0] < 10
 
 
 def differences(library, mutants, inputs=EVERY) -> dict[int, tuple[bool, bool]]:

@@ -20,7 +20,11 @@ from neuroncore_rtl.tb.sim.doctor import require
 from neuroncore_rtl.tb.sim.elaboration import ENGINES
 from neuroncore_rtl.tb.sim.verilator import find_verilator
 
-EVERY_ENGINE = pytest.mark.parametrize("engine", ENGINES)  # the core is one of them
+EVERY_ENGINE = pytest.mark.parametrize(
+    "engine",
+    # The core is one of them, and has the others' modules.
+    [pytest.param(e, marks=[pytest.mark.slow] * (e in ("vector_engine", "scalar_engine"))) for e in ENGINES],
+)
 
 CONFIG = Config(rows=12, columns=8)
 """Small, and yet with several tiles, blocks of two sizes, and partitions that PSUM does not have."""

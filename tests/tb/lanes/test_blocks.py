@@ -13,6 +13,9 @@ from tests.tb.lanes.core_blocks import KINDS, Block, core_blocks
 
 SEED = 20260718
 
+LARGE = ("vector_lanes", "activation_lanes")
+"""Blocks that take long to build as modules; as vectors all programs of the core's tests run on them, too."""
+
 
 def design(block: Block) -> simulation.Design:
     """Return the harness of a block; the library's source is stored on the way."""
@@ -46,8 +49,13 @@ def test_kinds_are_all_blocks_of_the_core():
     assert sorted(core_blocks()) == sorted(KINDS)
 
 
-@pytest.mark.parametrize("cycles", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "cycles"),
+    [
+        *(pytest.param(kind, 20_000, marks=[pytest.mark.slow] * (kind in LARGE)) for kind in KINDS),
+        *(pytest.param(kind, 1_000_000, marks=pytest.mark.slow) for kind in KINDS),
+    ],
+)
 def test_vectors_show_what_the_modules_show(kind, cycles):
     result = counts(core_blocks()[kind], cycles)
     assert result["wrong"] == 0

@@ -190,7 +190,14 @@ def test_cells_are_of_every_kind(case):
     assert drawn == {*CELLS, *FLIP_FLOPS, "mem_v2"}
 
 
-@pytest.mark.parametrize(("form", "level"), [*(("drawn", level) for level in levels()), ("optimised", vectors.level())])
+@pytest.mark.parametrize(
+    ("form", "level"),
+    [
+        ("drawn", vectors.level()),
+        ("optimised", vectors.level()),
+        *(pytest.param("drawn", level, marks=pytest.mark.slow) for level in levels()[1:]),
+    ],
+)
 def test_results_are_the_oracles(case, codes, form, level):
     found = simulated(case, compiled(codes[form], level))
     assert complaints(case, found) == []

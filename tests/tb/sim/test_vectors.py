@@ -11,7 +11,9 @@ from neuroncore_rtl.tb.sim import simulation, vectors
 from tests.tb.reports import passed
 
 
-@pytest.mark.parametrize("test", ["matmul", "vector", pytest.param("activation", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "test", ["matmul", *(pytest.param(t, marks=pytest.mark.slow) for t in ("vector", "activation"))]
+)
 def test_both_ways_are_right_in_the_same_cycles(test):
     reports = []
     for way in vectors.WAYS:
