@@ -142,7 +142,7 @@ MUTATED = (
     ),
     *("divider", "power", "statistics", "functions", "running_sum", "indices", "sequencer", "checker", "frontend"),
     *("queue", "semaphores", "fetcher", "boot", "registers", "address_decoder", "riscv"),
-    *("bank_arbiter", "link_end", "router", "collective", "dma"),
+    *("bank_arbiter", "link_end", "router", "collective", "caster", "dma_checker", "dma"),
 )
 """Those of which `make mutate` makes mutants."""
 

@@ -3,6 +3,8 @@
 from amaranth.hdl import Cat, Module, Signal, Value
 
 from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
+from neuroncore_rtl.hdl.dma.caster import Caster
+from neuroncore_rtl.hdl.dma.checker import Checker
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
@@ -47,10 +49,14 @@ FABRIC = {
         "collective engine", _collective, files("collective/cycles", "collective/engines"), 0,
         module="collective_engine", without=("counting",),
     ),
+    "caster": Unit("DMA's casts", lambda: Caster(8, 1, 1), files("dma/caster"), 6),
+    "dma_checker": Unit(
+        "DMA's checker", lambda: Checker(of_tests("dma.test_checker").CONFIGS["4x4"]), files("dma/checker"), 0
+    ),
     "dma": Unit(
         "DMA engine", lambda: DmaEngine(of_tests("dma.test_errors").CONFIG),
         files("dma/cycles", "dma/copies", "dma/errors", "dma/counters"), 0, module="dma_engine",
-        without=("counting",),
+        without=("counting", "caster", "checker"),
     ),
 }  # fmt: skip
 """By the names that UNIT= takes."""

@@ -1,16 +1,57 @@
-"""A cast with more stages: the same bytes, later."""
+"""Casts beside golden, between all formats; with more stages the same bytes, later."""
 
+from itertools import product
 from random import Random
 
+import numpy as np
 import pytest
 
+from neuroncore_rtl.golden.memory.dma import dma_copy
 from neuroncore_rtl.hdl.dma.caster import Caster
 from neuroncore_rtl.hdl.dma.job import bytes_layout, piece_layout
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32
+from neuroncore_rtl.spec.isa import DmaCopy, Storage
+from tests.hdl.dma.copies import tensor
 from tests.hdl.streams import play
 
 SIZE = 8
+
+
+def piece(src, dst, raw, offset=0):
+    """Return a piece of bytes, from an offset, to be cast from one format to another."""
+    part = {"data": int.from_bytes(raw, "little") << 8 * offset, "offset": offset, "count": len(raw)}
+    formats = {"src": src.code, "dst": dst.code}
+    return piece_layout(SIZE).const({"bytes": part, "formats": formats, "bad": 0}).as_bits()
+
+
+def codes_of(rng, fmt):
+    """Return codes of a format, of which each bit decides: a lone one, all those below one; and others."""
+    ones = [1 << bit for bit in range(fmt.bits)]
+    every = (1 << fmt.bits) - 1
+    codes = [0, every, *ones, *(one - 1 for one in ones[1:])]
+    codes += rng.integers(0, 1 << fmt.bits, 20, np.uint64).tolist()
+    return np.array(codes, f"uint{fmt.bits}")
+
+
+def test_every_cast_is_that_of_golden(rng):
+    words, expected = [], []
+    for src, dst in product(FORMATS.values(), repeat=2):
+        codes, (width, to) = codes_of(rng, src), (src.bits // 8, dst.bits // 8)
+        memory = np.zeros(4096, np.uint8)
+        memory[: len(codes) * width] = codes.view(np.uint8)
+        sides = {"src": tensor(Storage.HBM, fmt=src), "dst": tensor(Storage.HBM, 2048, fmt=dst)}
+        dma_copy(DmaCopy(shape=(len(codes),), **sides), memory, None, None)
+        raw, cast = codes.tobytes(), memory[2048:].tobytes()
+        for first in range(0, len(raw), SIZE):
+            words.append(piece(src, dst, raw[first : first + SIZE]))
+            numbers = range(first // width, min(first + SIZE, len(raw)) // width)
+            found = [(int.from_bytes(cast[to * n : to * n + to], "little"), to) for n in numbers]
+            expected += (
+                [(int.from_bytes(raw[first : first + SIZE], "little"), len(found) * to)] if src is dst else found
+            )
+    played = play(Caster(SIZE, 1, 1), {"i": words}, {"o": len(expected)}, cycles=2 * len(expected) + len(words))
+    assert list(bytes_of(played)) == expected
 
 
 def pieces(seed, count):
@@ -21,9 +62,7 @@ def pieces(seed, count):
         width = src.bits // 8
         first = dice.randrange(SIZE // width)
         elements = dice.randint(1, SIZE // width - first)
-        part = {"data": dice.getrandbits(8 * SIZE), "offset": first * width, "count": elements * width}
-        formats = {"src": src.code, "dst": dst.code}
-        words.append(piece_layout(SIZE).const({"bytes": part, "formats": formats, "bad": 0}).as_bits())
+        words.append(piece(src, dst, dice.randbytes(elements * width), first * width))
         results += 1 if src is dst else elements
     return words, results
 

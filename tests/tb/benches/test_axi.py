@@ -45,8 +45,7 @@ def bench(sim: str, size: int, ports: int, each: int) -> tuple[simulation.Build,
         ("verilator", (16, 2, 2), PATIENT, 3),
         ("verilator", (16, 2, 2), HOSTILE, 3),
         ("icarus", (16, 2, 2), HOSTILE, 1),
-        ("icarus", (8, 1, 3), HOSTILE, 1),
-        ("icarus", (64, 1, 1), HOSTILE, 1),
+        *(pytest.param("icarus", shape, HOSTILE, 1, marks=pytest.mark.slow) for shape in ((8, 1, 3), (64, 1, 1))),
     ],
 )
 def test_managers_read_what_they_wrote(sim, shape, mood, rounds, tmp_path):

@@ -166,7 +166,7 @@ def test_partners_on_a_torus():
     assert bench.partners_of(torus, "tornado")[:4] == [2 * 9, 2 * 15, 2 * 9 + 1, 2 * 15 + 1]
 
 
-@pytest.mark.parametrize("shape", ["CHIPS=4 TOPOLOGY=torus", "CHIPS=2 CUT=1"])
+@pytest.mark.parametrize("shape", [pytest.param("CHIPS=4 TOPOLOGY=torus", marks=pytest.mark.slow), "CHIPS=2 CUT=1"])
 def test_bench(shape):
     report = passed("router", f"LINK_BYTES=8 SIM=icarus FLITS=100 LOAD=30 {shape}")
     assert report.compared >= 100

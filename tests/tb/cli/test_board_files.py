@@ -179,6 +179,7 @@ def test_testbench_passes_and_so_after_a_reset_in_the_midst(simulation, image, t
     assert status == 0 and re.search(r"^PASSED: \d{4} bytes compared, \d+ cycles, exit code 0$", output, re.M), output
 
 
+@pytest.mark.slow
 def test_testbench_fails_at_a_byte_that_differs(simulation, image, tmp_path):
     shutil.copytree(image, tmp_path / "image")
     beats = (image / "expected.hex").read_text().split()
