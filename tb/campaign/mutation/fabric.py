@@ -49,7 +49,7 @@ FABRIC = {
         "collective engine", _collective, files("collective/cycles", "collective/engines"), 0,
         module="collective_engine", without=("counting",),
     ),
-    "caster": Unit("DMA's casts", lambda: Caster(8, 1, 1), files("dma/caster"), 6),
+    "caster": Unit("DMA's casts", lambda: Caster(8, 1, 1), files("dma/caster"), 4),
     "dma_checker": Unit(
         "DMA's checker", lambda: Checker(of_tests("dma.test_checker").CONFIGS["4x4"]), files("dma/checker"), 0
     ),

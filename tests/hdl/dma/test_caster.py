@@ -13,6 +13,7 @@ from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32
 from neuroncore_rtl.spec.isa import DmaCopy, Storage
 from tests.hdl.dma.copies import tensor
+from tests.hdl.simulation import WORN
 from tests.hdl.streams import play
 
 SIZE = 8
@@ -26,10 +27,14 @@ def piece(src, dst, raw, offset=0):
 
 
 def codes_of(rng, fmt):
-    """Return codes of a format, of which each bit decides: a lone one, all those below one; and others."""
+    """Return codes of a format, of which each bit decides: a lone one, all those below one, one more or less in an
+    infinity; and others."""
     ones = [1 << bit for bit in range(fmt.bits)]
     every = (1 << fmt.bits) - 1
     codes = [0, every, *ones, *(one - 1 for one in ones[1:])]
+    if fmt.is_float:
+        infinity = (1 << fmt.bits - 1) - (1 << fmt.padding_bits + fmt.mantissa_bits)
+        codes += [infinity, *(infinity ^ one for one in ones)]
     codes += rng.integers(0, 1 << fmt.bits, 20, np.uint64).tolist()
     return np.array(codes, f"uint{fmt.bits}")
 
@@ -42,15 +47,17 @@ def test_every_cast_is_that_of_golden(rng):
         memory[: len(codes) * width] = codes.view(np.uint8)
         sides = {"src": tensor(Storage.HBM, fmt=src), "dst": tensor(Storage.HBM, 2048, fmt=dst)}
         dma_copy(DmaCopy(shape=(len(codes),), **sides), memory, None, None)
-        raw, cast = codes.tobytes(), memory[2048:].tobytes()
-        for first in range(0, len(raw), SIZE):
-            words.append(piece(src, dst, raw[first : first + SIZE]))
-            numbers = range(first // width, min(first + SIZE, len(raw)) // width)
+        raw, cast, first = codes.tobytes(), memory[2048:].tobytes(), 0
+        while first < len(raw):
+            offset = width * int(rng.integers(SIZE // width))
+            end = min(len(raw), first + width * int(rng.integers(1, (SIZE - offset) // width + 1)))
+            words.append(piece(src, dst, raw[first:end], offset))
+            numbers = range(first // width, end // width)
             found = [(int.from_bytes(cast[to * n : to * n + to], "little"), to) for n in numbers]
-            expected += (
-                [(int.from_bytes(raw[first : first + SIZE], "little"), len(found) * to)] if src is dst else found
-            )
-    played = play(Caster(SIZE, 1, 1), {"i": words}, {"o": len(expected)}, cycles=2 * len(expected) + len(words))
+            expected += [(int.from_bytes(raw[first:end], "little"), end - first)] if src is dst else found
+            first = end
+    cycles = 2 * len(expected) + len(words)
+    played = play(Caster(SIZE, 1, 1), {"i": words}, {"o": len(expected)}, cycles=cycles, worn=WORN)
     assert list(bytes_of(played)) == expected
 
 

@@ -1,5 +1,7 @@
 """The checker names the rule that `spec.isa.dma` names, of copies that are legal, nearly legal, or noise."""
 
+from itertools import product
+
 import pytest
 
 from neuroncore_rtl.hdl.dma import checker as unit
@@ -10,7 +12,7 @@ from neuroncore_rtl.spec.isa import DMA_BITS, DMA_COPY, DMA_DIMENSIONS, DMA_FIEL
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.dma import NO_AXIS, DmaCopy, dma_violation
 from neuroncore_rtl.spec.isa.fields import pack
-from tests.hdl.dma.copies import random_copy
+from tests.hdl.dma.copies import random_copy, tensor
 from tests.hdl.simulation import random_bits, simulate
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
@@ -113,8 +115,56 @@ def test_a_copy_that_waits_for_the_one_before_it_stays_what_it_is(shape, rng):
 @pytest.mark.parametrize("shape", CONFIGS)
 def test_verdicts_are_those_of_the_specification(shape, rng):
     config = CONFIGS[shape]
-    words = random_words(rng, config, 60, 500, 40)
+    words = random_words(rng, config, 40, 300, 40)
     assert_verdicts(Checker(config), words, violations_of(config, words), RULES)
+
+
+def legal_words(rng, config, count):
+    """Return legal copies between other places each."""
+    found = {}
+    while len(found) < count:
+        copy = random_copy(rng, config)
+        if dma_violation(copy.fields(), config) is None:
+            fields = copy.fields()
+            found.setdefault(tuple(fields[name] for name in ("src_storage", "dst_storage", "gather")), copy.encode())
+    return list(found.values())
+
+
+def small(**changes):
+    """Return the fields of a copy of one byte inside HBM, or as they are changed."""
+    sides = {"src": tensor(Storage.HBM, steps=(0,)), "dst": tensor(Storage.HBM, 1 << 20, steps=(0,))}
+    return DmaCopy(shape=(1,), **sides).fields() | changes
+
+
+def walks(config):
+    """Yield copies that walk as many steps of a size as SBUF has room for, or one more, to its end or to its start."""
+    for name, dimension, far in product(("src", "dst"), range(DMA_DIMENSIONS), range(14)):
+        step, most = 1 << far, (config.sbuf_bytes - 1 >> far) + 1
+        for count in (most, most + 1, 2, (1 << 14 - far) + 1):
+            for sign, start in (
+                (1, 0),
+                (-1, min(count - 1 << far, (1 << 18) - 1)),
+                (1, config.sbuf_bytes - 1 & step - 1),
+            ):
+                place = {
+                    f"{name}_storage": Storage.SBUF,
+                    f"{name}_address": start,
+                    f"{name}_step{dimension}": sign * step,
+                }
+                yield small(**place, **{f"count{dimension}": count})
+
+
+def test_every_bit_and_every_size_is_judged(rng):
+    config = CONFIGS["4x4"]
+    words = [
+        word ^ flip for word in legal_words(rng, config, 4) for flip in (0, *(1 << bit for bit in range(DMA_BITS)))
+    ]
+    for fields in walks(config):
+        if all(-(1 << width - 1) <= fields[name] < 1 << width for name, width in DMA_FIELDS):
+            words.append(pack(DMA_FIELDS, {name: fields[name] % (1 << width) for name, width in DMA_FIELDS}))
+    violations = violations_of(config, words)
+    assert 300 < sum(violation is None for violation in violations) < len(words) - 300
+    assert_verdicts(Checker(config), words, violations)
 
 
 @pytest.mark.parametrize(("name", "value"), [("sbuf_bytes", 4096), ("psum_words", 64)])
