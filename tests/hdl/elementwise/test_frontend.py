@@ -332,13 +332,13 @@ def assert_program_runs(config, instructions, rng, **options):
 @pytest.mark.parametrize("shape", CONFIGS)
 def test_programs_leave_what_the_definition_says(shape, stall, rng):
     config = CONFIGS[shape]
-    seen = assert_program_runs(config, program(rng, config, 30), rng, stall=stall)
+    seen = assert_program_runs(config, program(rng, config, 50 if config is TINY else 25), rng, stall=stall)
     assert (seen.counters["wait_sbuf"] > 0) == (seen.counters["wait_psum"] > 0) == (stall > 0)
     assert seen.counters["wait_write"] > 0
 
 
 def test_long_lanes_and_stalled_writes_keep_all_results(rng):
-    assert_program_runs(TINY, program(rng, TINY, 30), rng, stall=0.7, latency=11)
+    assert_program_runs(TINY, program(rng, TINY, 50), rng, stall=0.7, latency=11)
 
 
 @pytest.mark.parametrize("cycles", [35, 50, 65, 80])
