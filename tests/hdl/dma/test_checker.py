@@ -1,5 +1,6 @@
 """The checker names the rule that `spec.isa.dma` names, of copies that are legal, nearly legal, or noise."""
 
+import re
 from itertools import product
 
 import pytest
@@ -11,7 +12,8 @@ from neuroncore_rtl.spec.formats import format_of
 from neuroncore_rtl.spec.isa import DMA_BITS, DMA_COPY, DMA_DIMENSIONS, DMA_FIELDS, HBM_ADDRESS_BITS, Rule, Storage
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.dma import NO_AXIS, DmaCopy, dma_violation
-from neuroncore_rtl.spec.isa.fields import pack
+from neuroncore_rtl.spec.isa.dma.layout import SIGNED
+from neuroncore_rtl.spec.isa.fields import pack, unpack
 from tests.hdl.dma.copies import random_copy, tensor
 from tests.hdl.simulation import random_bits, simulate
 from tests.hdl.verdicts import assert_verdicts, pass_on
@@ -154,6 +156,48 @@ def walks(config):
                 yield small(**place, **{f"count{dimension}": count})
 
 
+def asked(fields):
+    """Return the fields of a legal copy's job, and what they are, by definition: a run has as many dimensions as lie at
+    adjacent addresses, and the rows of a gather or scatter are runs of their own."""
+    indexed = {"src": fields["gather"], "dst": fields["scatter"]}
+    rows, expected = fields["gather"] or fields["scatter"], {}
+    for name in ("src", "dst"):
+        elements, last, merging = 1, [], True
+        for d in range(DMA_DIMENSIONS):
+            count, step = fields[f"count{d}"], fields[f"{name}_step{d}"]
+            adjacent = step == elements and fields[f"{name}_axis"] != d and not (rows and d == DMA_DIMENSIONS - 1)
+            merging = merging and (count == 1 or adjacent)
+            elements *= count if merging else 1
+            last.append(0 if merging else count - 1)
+            expected[f"{name}.step[{d}]"] = 0 if indexed[name] and d == DMA_DIMENSIONS - 1 else step
+            expected[f"{name}.last[{d}]"] = last[-1]
+        size = (format_of(fields[f"{name}_dtype"]).bits // 8).bit_length() - 1
+        expected |= {
+            f"{name}.size": size,
+            f"{name}.bytes": elements << size,
+            f"formats.{name}": fields[f"{name}_dtype"],
+        }
+        place = ("storage", "address", "axis", *["partition"] * (fields[f"{name}_storage"] != Storage.HBM))
+        expected |= {f"{name}.{what}": fields[f"{name}_{what}"] for what in place}
+    expected |= {"rows.on": int(rows), "rows.scatter": fields["scatter"]}
+    if rows:
+        side = "dst" if fields["scatter"] else "src"
+        expected |= {f"rows.{what}": fields[f"index_{what}"] for what in ("address", "partition", "limit", "skip")}
+        expected |= {"rows.last": fields["count4"] - 1, "rows.step": fields[f"{side}_step4"]}
+        expected |= {"rows.size": expected[f"{side}.size"]}
+    on_chip = {"src": fields["src_storage"] != Storage.HBM, "dst": fields["dst_storage"] != Storage.HBM}
+    return {
+        name: value for name, value in expected.items() if not name.endswith("partition") or on_chip.get(name[:3], 1)
+    }
+
+
+def found(job, name):
+    """Return a field of a job by its path, as a number."""
+    for part in re.findall(r"\w+", name):
+        job = job[int(part)] if part.isdigit() else getattr(job, part)
+    return int(getattr(job, "value", job))
+
+
 def test_every_bit_and_every_size_is_judged(rng):
     config = CONFIGS["4x4"]
     words = [
@@ -164,7 +208,11 @@ def test_every_bit_and_every_size_is_judged(rng):
             words.append(pack(DMA_FIELDS, {name: fields[name] % (1 << width) for name, width in DMA_FIELDS}))
     violations = violations_of(config, words)
     assert 300 < sum(violation is None for violation in violations) < len(words) - 300
-    assert_verdicts(Checker(config), words, violations)
+    jobs = assert_verdicts(Checker(config), words, violations)
+    for word, job in zip(words, jobs, strict=True):
+        if job is not None:
+            expected = asked(unpack(DMA_FIELDS, word, SIGNED))
+            assert {name: found(job, name) for name in expected} == expected
 
 
 @pytest.mark.parametrize(("name", "value"), [("sbuf_bytes", 4096), ("psum_words", 64)])
