@@ -138,22 +138,49 @@ def small(**changes):
     return DmaCopy(shape=(1,), **sides).fields() | changes
 
 
+def placed(name, storage, dimension, count, step, **place):
+    """Return the fields of a copy one side of which walks through a memory."""
+    side = {"storage": storage, f"step{dimension}": step} | place
+    return small(**{f"{name}_{what}": value for what, value in side.items()} | {f"count{dimension}": count})
+
+
 def walks(config):
-    """Yield copies that walk as many steps of a size as SBUF has room for, or one more, to its end or to its start."""
-    for name, dimension, far in product(("src", "dst"), range(DMA_DIMENSIONS), range(14)):
-        step, most = 1 << far, (config.sbuf_bytes - 1 >> far) + 1
-        for count in (most, most + 1, 2, (1 << 14 - far) + 1):
-            for sign, start in (
-                (1, 0),
-                (-1, min(count - 1 << far, (1 << 18) - 1)),
-                (1, config.sbuf_bytes - 1 & step - 1),
-            ):
-                place = {
-                    f"{name}_storage": Storage.SBUF,
-                    f"{name}_address": start,
-                    f"{name}_step{dimension}": sign * step,
-                }
-                yield small(**place, **{f"count{dimension}": count})
+    """Yield copies that walk as many steps of a size as a memory has room for, to its end or to its start, or one byte
+    or one step more; and from partition to partition, likewise."""
+    limits = {storage: storage_bytes(storage, config) for storage in (Storage.SBUF, Storage.PSUM)}
+    limits[Storage.HBM] = 1 << HBM_ADDRESS_BITS
+    for name, dimension, (storage, limit) in product(("src", "dst"), range(DMA_DIMENSIONS), limits.items()):
+        bits = min(limit.bit_length() - 1, 31)
+        for far, over in product(range(dimension % 2, bits, 2), (0, 1)):
+            for count in {2, min((limit - 1 >> far) + 1, 1 << 15), 5}:
+                span = count - 1 << far
+                yield placed(name, storage, dimension, count, 1 << far, address=limit - 1 - span + over)
+                yield placed(name, storage, dimension, count, -1 << far, address=span - over)
+        if storage != Storage.HBM:
+            partitions = storage_partitions(storage, config)
+            for far, over in product(range(0, 31, 3), (0, 1)):
+                span, along = 1 << far, {"axis": dimension, "partition": partitions - 1}
+                yield placed(
+                    name, storage, dimension, 2, 1 << far, axis=dimension, partition=partitions - 1 - span + over
+                )
+                yield placed(name, storage, dimension, 2, -1 << far, axis=dimension, partition=span - over)
+                yield placed(name, storage, dimension, 2 + over, -1 << far, **along)
+                yield placed(name, storage, dimension, 2 + over, 1 << far, **along | {"partition": 0})
+
+
+def row_numbers(config):
+    """Yield gathers and scatters whose row numbers are at the borders of SBUF, and copies of no element."""
+    for way, side in (("gather", "src"), ("scatter", "dst")):
+        place = {f"{side}_storage": Storage.HBM, way: 1}
+        for count, over in product((1, 2, config.partitions, *(1 << bit for bit in range(3, 16))), (0, 1)):
+            first = max(0, config.partitions - count + over)
+            yield small(**place, count4=count, index_partition=first, index_limit=9)
+        for address in (-4, 0, *(1 << bit for bit in range(16))):
+            yield small(**place, index_address=config.sbuf_bytes + address, index_limit=9)
+        for bit in range(11):
+            yield small(**place, index_partition=1 << bit, index_limit=9)
+    for dimension in range(DMA_DIMENSIONS):
+        yield small(**{f"count{dimension}": 0})
 
 
 def asked(fields):
@@ -201,9 +228,9 @@ def found(job, name):
 def test_every_bit_and_every_size_is_judged(rng):
     config = CONFIGS["4x4"]
     words = [
-        word ^ flip for word in legal_words(rng, config, 4) for flip in (0, *(1 << bit for bit in range(DMA_BITS)))
+        word ^ flip for word in legal_words(rng, config, 2) for flip in (0, *(1 << bit for bit in range(DMA_BITS)))
     ]
-    for fields in walks(config):
+    for fields in (*walks(config), *row_numbers(config)):
         if all(-(1 << width - 1) <= fields[name] < 1 << width for name, width in DMA_FIELDS):
             words.append(pack(DMA_FIELDS, {name: fields[name] % (1 << width) for name, width in DMA_FIELDS}))
     violations = violations_of(config, words)
