@@ -198,3 +198,11 @@ def test_a_figure_has_one_value():
 
 def test_readme_fits_two_screens():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
+def test_scores_of_mutants_are_those_of_their_table():
+    text = (ROOT / "docs" / "verification.md").read_text()
+    units, table = text.split("<!-- output: make mutate RUN=0 -->")
+    scores = dict(re.findall(r"^│ (\S[^│]*?) +│.*│ +([\d.]+%) │[^│]*│$", table, re.M))
+    said = dict(re.findall(r"([A-Za-z][\w ':-]*) ([\d.]+%)", "".join(re.findall(r"\| ([^|]*%) \|$", units, re.M))))
+    assert len(said) > 20 and said.items() <= scores.items(), said.items() - scores.items()
