@@ -151,7 +151,7 @@ def walks(config):
     limits[Storage.HBM] = 1 << HBM_ADDRESS_BITS
     for name, dimension, (storage, limit) in product(("src", "dst"), range(DMA_DIMENSIONS), limits.items()):
         bits = min(limit.bit_length() - 1, 31)
-        for far, over in product(range(dimension % 2, bits, 2), (0, 1)):
+        for far, over in product(range(dimension % 3, bits, 3), (0, 1)):
             for count in {2, min((limit - 1 >> far) + 1, 1 << 15), 5}:
                 span = count - 1 << far
                 yield placed(name, storage, dimension, count, 1 << far, address=limit - 1 - span + over)

@@ -142,7 +142,7 @@ NEVER_OF_ACTIVATE = {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORT
     ("shape", "opcodes", "counts", "rules"),
     [
         *((shape, VECTOR_OPCODES, (100, 600, 100), EVERY) for shape in CONFIGS if shape != "8x4"),
-        ("8x4", OPCODES, (200, 1300, 200), EVERY),
+        ("8x4", OPCODES, (150, 900, 150), EVERY),
         ("8x4", SCALAR_OPCODES, (50, 300, 50), EVERY - NEVER_OF_ACTIVATE),
     ],
     ids=[*(shape for shape in CONFIGS if shape != "8x4"), "8x4", "scalar"],

@@ -20,7 +20,7 @@ CONFIGS = (
 """More and fewer partitions of PSUM than rows, one and two blocks, lines of one and of several accesses; small
 memories, few of PSUM; engines that do not look at what lines ask for; lines of what two columns load."""
 
-CYCLES = 160
+CYCLES = 130
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.rows}x{c.columns}-{c.hbm_ports}x{c.hbm_bytes}")

@@ -16,7 +16,7 @@ from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.tensor_programs import random_program
 
 SEED = 11
-INSTRUCTIONS = {"verilator": 700, "icarus": 30}
+INSTRUCTIONS = {"verilator": 600, "icarus": 30}
 LONGEST = {"verilator": None, "icarus": 12}
 """Moving columns of an instruction at most; Icarus runs a few hundred cycles a second."""
 

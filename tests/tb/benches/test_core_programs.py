@@ -59,6 +59,7 @@ def test_a_byte_that_differs_fails_the_bench(monkeypatch):
     assert any("PSUM partition" in failure for failure in report.failures)
 
 
+@pytest.mark.slow
 def test_icarus_runs_an_image_alike():
     """All engines, in the other simulator, which would see what is undefined, and in which no clock is gated."""
     require("iverilog")

@@ -109,6 +109,7 @@ def test_a_silent_engine_fails_the_bench(monkeypatch):
         broken_softmax(monkeypatch, ports={"instructions__valid": "1'b0"})
 
 
+@pytest.mark.slow
 def test_long_sums_and_descent_with_stochastic_rounding():
     report = passed("sr", "M=5 STEPS=150 SEED=9")
     sums = report.extra["1024 + 2048 * 0.5"]

@@ -18,7 +18,6 @@ from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.sim.doctor import MissingTool
 from neuroncore_rtl.tb.sim.report import recording_in
 from neuroncore_rtl.tb.sim.settings import UsageError
-from neuroncore_rtl.tb.sim.simulation import SIMULATORS
 from neuroncore_rtl.tb.view import waves as waves_module
 from neuroncore_rtl.tb.view.core_waves import OPEN, core_groups
 from neuroncore_rtl.tb.view.engine_waves import TENSOR_GROUPS
@@ -41,7 +40,7 @@ def product(directory: Path, sim: str, words: str):
     return report, save.with_suffix(".vcd"), SaveFile(save)
 
 
-@pytest.fixture(scope="module", params=SIMULATORS)
+@pytest.fixture(scope="module", params=["icarus", pytest.param("verilator", marks=pytest.mark.slow)])
 def recorded(request, tmp_path_factory):
     """A product on the engine."""
     directory = tmp_path_factory.mktemp("waves")
