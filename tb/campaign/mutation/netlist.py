@@ -62,8 +62,9 @@ _SEEN = "_seen"
 """Behind the name of an output: another one, which proofs look at in its place."""
 
 _LEFT_OUT = r" -port ((\w+_)?CLK|clk|Q|RD_[AS]RST) "
-"""Clocks, those of submodules too, as another clock is no change of the logic and the proofs know only one; and
-registers' outputs, where their initial values are: what goes in, and what each reader gets, is changed instead."""
+"""Clocks, those of submodules too, as another clock is no change of the logic and the proofs know only one; registers'
+outputs, where their initial values are: what goes in, and what each reader gets, is changed instead; and resets of read
+ports, which memories of this project do not have."""
 
 
 @dataclass(frozen=True)

@@ -212,10 +212,7 @@ def asked(fields):
         expected |= {f"rows.{what}": fields[f"index_{what}"] for what in ("address", "partition", "limit", "skip")}
         expected |= {"rows.last": fields["count4"] - 1, "rows.step": fields[f"{side}_step4"]}
         expected |= {"rows.size": expected[f"{side}.size"]}
-    on_chip = {"src": fields["src_storage"] != Storage.HBM, "dst": fields["dst_storage"] != Storage.HBM}
-    return {
-        name: value for name, value in expected.items() if not name.endswith("partition") or on_chip.get(name[:3], 1)
-    }
+    return expected
 
 
 def found(job, name):

@@ -23,16 +23,16 @@ class Clamp(wiring.Component):
 
 
 class Unread(wiring.Component):
-    """A register of which the upper half is not read."""
+    """A sum of what comes two cycles late, of which the upper half is not read, nor that of the registers before it."""
 
     i: In(8)
     o: Out(4)
 
     def elaborate(self, platform):
         m = Module()
-        kept = Signal(8)
-        m.d.sync += kept.eq(self.i)
-        m.d.comb += self.o.eq(kept[:4])
+        kept, late, total = (Signal(8, name=name) for name in ("kept", "late", "total"))
+        m.d.sync += [kept.eq(self.i), late.eq(kept), total.eq(total + late)]
+        m.d.comb += self.o.eq(total[:4])
         return m
 
 

@@ -159,7 +159,7 @@ def test_bits_of_a_register_that_nothing_reads_are_no_state(tmp_path):
     mutants = mutants_of(rtlil_of(Unread()), 30, SEED, tmp_path)
     changed = {mutant: int(re.search(r" D\[(\d+)\]", mutant.where)[1]) for mutant in mutants if " D[" in mutant.where}
     assert {place < 4 for place in changed.values()} == {False, True}
-    for mutant, proof in prove(list(changed), 4, tmp_path, 2):
+    for mutant, proof in prove(list(changed), 6, tmp_path, 2):
         assert (proof.finding == Finding.STEP) == (changed[mutant] >= 4), mutant
 
 
