@@ -11,6 +11,7 @@
 //   +hbm_size=S                  addresses from here on do not exist: DECERR; at most and by default DEPTH * BYTES
 //   +hbm_room=N                  of each core, whose own begin in the memory behind those of the cores before it; a
 //                                core's addresses beyond its room do not exist; 0 and by default: all belong to all
+//   +hbm_base=A                  address of the memory's first byte, or of each core's; 0 by default
 //   +hbm_latency=L               from an address, or the last beat written, to the response; at least 1, by default 64
 //   +hbm_gap=G                   that a port rests after each burst, once for reads and once for writes
 //   +hbm_port_rate=B, +hbm_rate=B     what one port, or all together, may read and write in 256 cycles; 0: no limit
@@ -53,7 +54,7 @@ module hbm #(
     reg [WIDTH-1:0] memory [0:DEPTH-1];
 
     reg [8*1024-1:0] path;
-    reg [39:0] size, room, slverr_low, slverr_high, decerr_low, decerr_high;  // the limits in beats
+    reg [39:0] size, room, base, slverr_low, slverr_high, decerr_low, decerr_high;  // the limits in beats
     reg [31:0] seed;
     reg [63:0] latency, gap;
     integer beats, out_beats, port_rate, rate, stall, reorder, interleave, file, got, i;
@@ -61,6 +62,7 @@ module hbm #(
     initial begin
         if (!$value$plusargs("hbm_size=%d", size)) size = DEPTH * BYTES;
         if (!$value$plusargs("hbm_room=%d", room)) room = 0;
+        if (!$value$plusargs("hbm_base=%d", base)) base = 0;
         if (!$value$plusargs("hbm_beats=%d", beats)) beats = 0;
         if (!$value$plusargs("hbm_out_beats=%d", out_beats)) out_beats = 0;
         `HBM_ARGUMENTS
@@ -138,10 +140,11 @@ module hbm #(
 
     // The place in the memory of an address of a port.
     function [39:0] beat_of(input integer port, input [39:0] address);
-        reg [39:0] core, place;
+        reg [39:0] core, offset, place;
         begin
             core = {8'd0, port / PORTS_EACH};
-            place = room == 0 ? address : address < room ? room * core + address : 40'hffffff0000;
+            offset = address - base;
+            place = room == 0 ? offset : offset < room ? room * core + offset : 40'hffffff0000;
             beat_of = place >> SHIFT;
         end
     endfunction

@@ -32,7 +32,7 @@ ENGINES = {
     ),
     "functions": Unit(
         "activation functions", lambda: of_tests("scalar.activations").PlayedFunction(), files("scalar/function"), 0,
-        part="unit",
+        part="unit", whole=True,
     ),
     "running_sum": Unit("running sum", RunningSum, files("scalar/running_sum"), 0),
     "indices": Unit("element-wise indices", Indices, files("elementwise/indices"), 3),

@@ -3,15 +3,18 @@
 Sound and mutant stand side by side, with the same inputs. Asked in this order is:
 
 - *step*: with the same state in every register and memory, is any output or any next state another, or what a memory
-  is asked for or given? If not, none ever is. Bits of registers on which nothing depends are no state.
+  is asked for or given? If not, none ever is.
+- *induction*: which signals of the two are the same, or constant, in every cycle from the initial state, if they are in
+  those before it? ABC looks for them (`scorr`, after van Eijk), then for an invariant of what is left (`pdr`, after
+  Bradley). If the outputs are among them, none ever differs. What a memory holds is free, what it is asked for is an
+  output. The module that the mutant is in comes first, whatever it may be given, then those around it, as far as they
+  are small enough: what is equal there is so everywhere.
 - *bounded*: is any output another in the first cycles from the initial state? If so, the mutant differs.
-- *induction*: is any output another in a cycle behind so many in which none was, whatever the state? If not, none is.
 
-A mutant that passes the second and fails the third is equal for so many cycles; nothing follows for later ones.
+A mutant that passes none but the last is equal for so many cycles; nothing follows for later ones.
 """
 
 import enum
-import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,28 +32,8 @@ PROVED, OPENED = "proved.il", "opened.il"
 _NAMED = "named"
 """In front of names of cells that Yosys made."""
 
-_REGISTERS, _BITS = "registers.ys", "bits.v"
-"""The files of a script that makes registers instances of modules, and of a map that makes a register of each bit."""
-
-_BIT_BY_BIT = """
-(* techmap_celltype = "$dff" *)
-module bits(CLK, D, Q);
-  parameter WIDTH = 1;
-  parameter CLK_POLARITY = 1;
-  input CLK;
-  input [WIDTH - 1:0] D;
-  output [WIDTH - 1:0] Q;
-  wire _TECHMAP_FAIL_ = WIDTH == 1;
-  genvar i;
-  generate for (i = 0; i < WIDTH; i = i + 1) begin: bits
-    \\$dff #(.WIDTH(1), .CLK_POLARITY(CLK_POLARITY)) register(.CLK(CLK), .D(D[i]), .Q(Q[i]));
-  end endgenerate
-endmodule
-"""
-
-_ROUNDS = 8
-"""How often cells are split by who reads their bits: what only an unused bit reads is seen to be unused the next time.
-"""
+_REGISTERS = "registers.ys"
+"""The file of a script that makes registers instances of modules."""
 
 _STEP = f"""
 design -reset
@@ -75,16 +58,33 @@ design -stash {{name}}
 may be called otherwise in a mutant. A register's initial value would still hold for what is an input then. One that a
 mutant does not use any more stays, so that both sides have the same ports."""
 
-_LIVE = _STEP.replace(
-    f"script {_REGISTERS}",
-    f"techmap t:$add t:$sub\ntechmap -map {_BITS}\nsetattr -set keep 1 t:opened*\n"
-    + "splitcells\nopt_clean -purge\n" * _ROUNDS
-    + f"script {_REGISTERS}",
-)
-"""The same without the bits of registers that nothing depends on."""
+_NEVER = """
+design -reset
+read_rtlil {file}
+hierarchy -top {top}
+{change}
+proc
+flatten
+memory_nordff
+memory_map
+async2sync
+dffunmap
+setattr -set keep 1 t:opened*
+opt_clean -purge
+expose -evert t:opened*
+setattr -unset keep t:*
+opt_clean
+select -assert-none t:$mem* t:opened*
+rename {top} {name}
+design -stash {name}
+"""
+"""From the initial state; memories that are written are outputs and inputs, the others are tables."""
 
 WATCHED = "watched.il"
 """The file of the prepared netlist with what its inputs have to keep to, if they have."""
+
+EMPTIED, EMPTIED_WATCHED = "emptied.il", "emptied_watched.il"
+"""The files of both without the memories that are written."""
 
 _RUN = """
 design -reset
@@ -112,14 +112,55 @@ chformal -lower
 opt -full
 opt_clean
 dffunmap
-write_smt2 {file}
 """
 
-_OTHER_PORTS = "No matching port in"
-"""What Yosys says where the sides differ in their ports."""
+_TO_SMT = "write_smt2 {question}.smt2\n"
+
+_TO_ABC = """
+techmap
+opt -full
+dffunmap
+techmap
+aigmap
+opt_clean
+write_aiger -zinit {question}.aig
+"""
+"""How each script ends."""
+
+_ABC = """
+read_verilog <<END
+module other(input a, b, output y);
+  assign y = a & b;
+endmodule
+END
+techmap
+abc -script {question}.abc
+"""
+"""ABC is a pass of Yosys', which gives it a netlist and wants one back: it gets a small one, and its own when all is
+said."""
+
+_ASKED = """
+write_blif {question}.blif
+read_aiger {question}.aig
+fold
+strash
+scorr
+write_aiger {question}.left
+{then}
+read_blif {question}.blif
+"""
 
 _TIMEOUT = 300.0
 """Seconds of each question."""
+
+_SAYS = "snl_UNSAT", "snl_SAT", "snl_UNK"
+"""What ABC's answer begins with: no cycle in which the sides differ, one, or that it does not know."""
+
+_SEARCH = 60
+"""Seconds for an invariant, of the time that Yosys and ABC get."""
+
+_LARGEST = 1500
+"""Cells of Yosys' that a module may have, with those inside it, lest ABC finds nothing in the time that it gets."""
 
 
 class Finding(enum.Enum):
@@ -152,6 +193,7 @@ def prove(
     workers: int = 1,
     part: str = "",
     watch: Callable[[str], str] = str,
+    whole: bool = False,
 ) -> Iterator[tuple[Mutant, Proof]]:
     """Return what is found of each mutant, as it comes.
 
@@ -161,36 +203,40 @@ def prove(
         workers: solvers at once.
         part: the submodule that they are of, whose inputs are then free, if they are not of all of the component.
         watch: puts into the netlist what its inputs have to keep to, of which no step knows.
+        whole: induction is about all of the component, whose other parts say what `part` is given.
 
     Raises:
         RuntimeError: a tool fails.
     """
     text = as_seen((folder / PREPARED).read_text())
     top = f"top.unit.{part}" if part else "top"
+    outermost = "top" if whole else top
     (folder / PROVED).write_text(text)
     (folder / WATCHED).write_text(watch(text))
-    # Only ports of cells with a name of their own become outputs and inputs.
-    text = re.sub(r"^(  cell \S+ )\$", rf"\1\\{_NAMED}$", without_memories(text), flags=re.MULTILINE)
-    (folder / OPENED).write_text(text)
-    (folder / _REGISTERS).write_text(_registers(text))
-    (folder / _BITS).write_text(_BIT_BY_BIT)
+    opened = _named(without_memories(text))
+    (folder / OPENED).write_text(opened)
+    (folder / _REGISTERS).write_text(_registers(opened))
+    (folder / EMPTIED).write_text(_named(without_memories(text, written_only=True)))
+    (folder / EMPTIED_WATCHED).write_text(_named(without_memories(watch(text), written_only=True)))
     for start in range(0, len(mutants), 8):
         some = mutants[start : start + 8]
         with ThreadPoolExecutor(workers) as pool:
             yosys("".join(_script(mutant, "step", top) for mutant in some), folder)
-            equal = set(itertools.compress(some, pool.map(lambda mutant: _is_step(mutant, folder), some)))
-            equal |= {mutant for mutant in some if mutant not in equal and _is_live_step(mutant, folder, top)}
-            others = [mutant for mutant in some if mutant not in equal]
-            if others and cycles:
-                yosys("".join(_script(mutant, "run", top) for mutant in others), folder)
-            asked = dict(zip(others, pool.map(lambda mutant: _ask(mutant, cycles, folder), others), strict=True))
-        yield from ((mutant, asked.get(mutant, Proof(Finding.STEP))) for mutant in some)
+            places = [_around(mutant, outermost, text) for mutant in some]
+            proofs = pool.map(lambda mutant, modules: _ask(mutant, cycles, folder, top, modules), some, places)
+            found = list(zip(some, proofs, strict=True))
+        yield from found
+
+
+def _named(text: str) -> str:
+    """Return RTLIL in which every cell has a name of its own, as only their ports become outputs and inputs."""
+    return re.sub(r"^(  cell \S+ )\$", rf"\1\\{_NAMED}$", text, flags=re.MULTILINE)
 
 
 def _registers(text: str) -> str:
-    """Return a script that makes each register of RTLIL, or of one bit, an instance of a module of its width."""
+    """Return a script that makes each register of RTLIL an instance of a module of its width."""
     script = ""
-    for width in sorted({1, *map(int, re.findall(r"parameter \\WIDTH (\d+)\n", text))}):
+    for width in sorted(set(map(int, re.findall(r"parameter \\WIDTH (\d+)\n", text)))):
         module = f"opened_register{width}"
         ports = f"wire input 1 \\CLK\n wire width {width} input 2 \\D\n wire width {width} output 3 \\Q"
         il = f"attribute \\blackbox 1\nmodule \\{module}\n {ports}\nend\n"
@@ -198,37 +244,89 @@ def _registers(text: str) -> str:
     return script
 
 
+@dataclass(frozen=True)
+class _Question:
+    """What Yosys makes of the two sides.
+
+    Arguments:
+        side: the script for each. sound, changed: their files. end: of the script for both.
+    """
+
+    side: str
+    sound: str
+    changed: str
+    end: str
+
+
+_QUESTIONS = {
+    "step": _Question(_STEP, OPENED, OPENED, _TO_SMT),
+    "never": _Question(_NEVER, EMPTIED_WATCHED, EMPTIED, _TO_ABC),
+    "run": _Question(_RUN, WATCHED, PROVED, _TO_SMT),
+}
+
+
 def _script(mutant: Mutant, kind: str, top: str) -> str:
-    side = {"step": _STEP, "live": _LIVE, "run": _RUN}[kind]
+    question = _QUESTIONS[kind]
     command = mutant.command.replace(" -cell $", f" -cell {_NAMED}$") if kind != "run" else mutant.command
-    sides = [("sound", "", WATCHED), ("changed", f"mutate {command}", PROVED)]
-    text = "".join(side.format(change=change, name=name, top=top, file=file) for name, change, file in sides)
-    return text + _BOTH.format(file=f"{kind}{mutant.number}.smt2")
+    sides = [("sound", "", question.sound), ("changed", f"mutate {command}", question.changed)]
+    text = "".join(question.side.format(change=change, name=name, top=top, file=file) for name, change, file in sides)
+    return text + _BOTH + question.end.format(question=f"{kind}{mutant.number}")
 
 
-def _is_step(mutant: Mutant, folder: Path) -> bool:
-    return _holds(folder, f"step{mutant.number}.smt2", "-t", "1") is True
-
-
-def _is_live_step(mutant: Mutant, folder: Path, top: str) -> bool:
-    """Return whether it is a step of what outputs depend on; that must be the same bits of the same registers."""
-    try:
-        yosys(_script(mutant, "live", top), folder)
-    except RuntimeError:
-        return False
-    return _holds(folder, f"live{mutant.number}.smt2", "-t", "1") is True
-
-
-def _ask(mutant: Mutant, cycles: int, folder: Path) -> Proof:
+def _ask(mutant: Mutant, cycles: int, folder: Path, top: str, modules: Sequence[str]) -> Proof:
+    if _holds(folder, f"step{mutant.number}.smt2", "-t", "1") is True:
+        return Proof(Finding.STEP)
+    if any(_never_differs(mutant, folder, module, module == modules[-1]) for module in modules):
+        return Proof(Finding.INDUCTION)
     if not cycles:
         return Proof(Finding.UNDECIDED)
-    run = f"run{mutant.number}.smt2"
-    answer = _holds(folder, run, "-t", str(cycles))
-    if answer is not True:
-        return Proof(Finding.UNDECIDED) if answer is None else Proof(Finding.DIFFERS, answer)
-    if _holds(folder, run, "-i", "-t", str(cycles)) is True:
-        return Proof(Finding.INDUCTION)
-    return Proof(Finding.BOUNDED, cycles)
+    yosys(_script(mutant, "run", top), folder)
+    answer = _holds(folder, f"run{mutant.number}.smt2", "-t", str(cycles))
+    if answer is True:
+        return Proof(Finding.BOUNDED, cycles)
+    return Proof(Finding.UNDECIDED) if answer is None else Proof(Finding.DIFFERS, answer)
+
+
+def _around(mutant: Mutant, outermost: str, text: str) -> list[str]:
+    """Return the module that a mutant is in and those around it, as far as they are small, of a netlist."""
+    module, found = re.search(r"-module (\S+)", mutant.command)[1], []
+    while module not in (outermost, "top.unit", "top"):
+        found.append(module)
+        module = module.rpartition(".")[0]
+    return [module for module in (*found, outermost) if _cells(text, module) <= _LARGEST]
+
+
+def _cells(text: str, module: str) -> int:
+    """Return how many cells a module of a netlist has, with those inside it."""
+    bodies = re.findall(rf"^module \\{re.escape(module)}(?:\.\S*)?\n(.*?)^end$", text, re.M | re.S)
+    return sum(len(re.findall(r"^  cell ", body, re.M)) for body in bodies)
+
+
+def _never_differs(mutant: Mutant, folder: Path, module: str, is_last: bool) -> bool:
+    """Return whether a module that has the mutant in it is the same one; by an invariant, too, if it is the last."""
+    question = f"never{mutant.number}"
+    then = f"pdr -T {_SEARCH} -L {question}.said" if is_last else ""
+    (folder / f"{question}.abc").write_text(_ASKED.format(question=question, then=then))
+    try:
+        yosys(_script(mutant, "never", module), folder)
+        yosys(_ABC.format(question=question), folder)
+    except NoAnswer:
+        return False
+    if _is_zero(folder / f"{question}.left"):
+        return True
+    if not is_last:
+        return False
+    said = (folder / f"{question}.said").read_text()
+    if not said.startswith(_SAYS):
+        raise RuntimeError(f"ABC did not decide:\n{said[:1000]}")
+    return said.startswith(_SAYS[0])
+
+
+def _is_zero(path: Path) -> bool:
+    """Return whether all outputs of an AIGER file are constants of 0."""
+    header, *lines = path.read_bytes().split(b"\n")
+    registers, outputs = (int(header.split()[place]) for place in (3, 4))
+    return all(line == b"0" for line in lines[registers : registers + outputs])
 
 
 def _holds(folder: Path, file: str, *options: str) -> bool | int | None:

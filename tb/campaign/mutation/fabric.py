@@ -34,6 +34,14 @@ def _routed(m: Module, router: Router) -> Value:
     return Cat(legal, ~begun | (chip == router.chip)).all()
 
 
+_WITH_ROWS = tuple(
+    f"channel{channel}.{name}"
+    for channel in (0, 1)
+    for name in ("counting", *(f"path.{part}" for lane in (0, 1) for part in
+                               (f"reducer.lane{lane}.adder", f"rounding.lane{lane}.random")))
+)  # fmt: skip
+"""Of the collective engine's channels what has a row of its own."""
+
 FABRIC = {
     "bank_arbiter": Unit("SBUF's arbiter", lambda: BankArbiter(3, 4, 4), files("memory/bank_arbiter"), 24),
     "link_end": Unit(
@@ -47,7 +55,7 @@ FABRIC = {
     ),
     "collective": Unit(
         "collective engine", _collective, files("collective/cycles", "collective/engines"), 0,
-        module="collective_engine", without=("counting",),
+        module="collective_engine", without=("counting", *_WITH_ROWS),
     ),
     "caster": Unit("DMA's casts", lambda: Caster(8, 1, 1), files("dma/caster"), 4),
     "dma_checker": Unit(

@@ -185,26 +185,62 @@ def as_seen(text: str) -> str:
     return text
 
 
-def without_memories(text: str) -> str:
-    """Return RTLIL in which every memory is an instance of a module with the memory's ports, and nothing inside."""
+def without_memories(text: str, written_only: bool = False) -> str:
+    """Return RTLIL in which every memory is an instance of a module with the memory's ports, and nothing inside.
+
+    What a port gives it means something while the port is enabled, and is 0 otherwise.
+
+    Arguments:
+        text: RTLIL. written_only: the others stay, as they are tables.
+    """
     modules = []
 
     def instance(cell: re.Match) -> str:
         parameter = {name: int(value) for name, value in re.findall(r"parameter \\(\w+) (\d+)\n", cell[2])}
-        reads, writes, width, address = (parameter[name] for name in ("RD_PORTS", "WR_PORTS", "WIDTH", "ABITS"))
-        widths = {f"{way}_{port}": count * bits for way, count in (("RD", reads), ("WR", writes)) for port, bits in
-                  (("CLK", 1), ("EN", width if way == "WR" else 1), ("ADDR", address), ("DATA", width))}  # fmt: skip
-        widths |= {"RD_ARST": reads, "RD_SRST": reads}
-        wires = "".join(
-            f"  wire width {bits} {'output' if name == 'RD_DATA' else 'input'} {number} \\{name}\n"
-            for number, (name, bits) in enumerate(widths.items(), start=1)
-        )
-        name = f"\\opened{len(modules)}"
-        modules.append(f"attribute \\blackbox 1\nmodule {name}\n{wires}end\n")
-        return f"  cell {name} {cell[1]}\n{cell[3]}  end\n"
+        if written_only and not parameter["WR_PORTS"]:
+            return cell[0]
+        name = f"opened{len(modules)}"
+        modules.append(_opened(name, *(parameter[name] for name in ("RD_PORTS", "WR_PORTS", "WIDTH", "ABITS"))))
+        return f"  cell \\around_{name} {cell[1]}\n{cell[3]}  end\n"
 
     cells = r"^  cell \$mem_v2 (\S+)\n((?:    parameter .*\n)+)((?:    connect .*\n)+)  end\n"
     return re.sub(cells, instance, text, flags=re.MULTILINE) + "".join(modules)
+
+
+def _opened(name: str, reads: int, writes: int, width: int, address: int) -> str:
+    """Return RTLIL of a module that has nothing inside, and of one around it with the ports of a memory."""
+    widths = {f"{way}_{port}": count * bits for way, count in (("RD", reads), ("WR", writes)) for port, bits in
+              (("CLK", 1), ("EN", width if way == "WR" else 1), ("ADDR", address), ("DATA", width))}  # fmt: skip
+    widths |= {"RD_ARST": reads, "RD_SRST": reads}
+    ports = {port: f"width {bits} {'output' if port == 'RD_DATA' else 'input'} {number}"
+             for number, (port, bits) in enumerate(widths.items(), start=1)}  # fmt: skip
+    wires = "".join(f"  wire {how} \\{port}\n" for port, how in ports.items())
+    gates, given = "", {port: rf"\{port}" for port in widths}
+
+    def while_enabled(port: str, enables: list[str]) -> None:
+        nonlocal gates
+        bits = widths[port]
+        if bits:
+            given[port] = rf"\given_{port}"
+            gates += f"  wire width {bits} {given[port]}\n  cell $and \\while_{port}\n"
+            gates += "".join(f"    parameter \\{side}_{what} {value}\n" for side in "AB" for what, value in
+                             (("SIGNED", 0), ("WIDTH", bits)))  # fmt: skip
+            gates += f"    parameter \\Y_WIDTH {bits}\n    connect \\A \\{port}\n"
+            gates += f"    connect \\B {{ {' '.join(reversed(enables))} }}\n    connect \\Y {given[port]}\n  end\n"
+
+    while_enabled("RD_ADDR", [rf"\RD_EN [{port}]" for port in range(reads) for _ in range(address)])
+    while_enabled("WR_DATA", [rf"\WR_EN [{bit}]" for bit in range(writes * width)])
+    for port in range(writes):
+        low, high = port * width, (port + 1) * width - 1
+        gates += f"  wire \\written_{port}\n  cell $reduce_or \\any_{port}\n    parameter \\A_SIGNED 0\n"
+        gates += f"    parameter \\A_WIDTH {width}\n    parameter \\Y_WIDTH 1\n"
+        gates += f"    connect \\A \\WR_EN [{high}:{low}]\n    connect \\Y \\written_{port}\n  end\n"
+    while_enabled("WR_ADDR", [rf"\written_{port}" for port in range(writes) for _ in range(address)])
+    inside = "".join(f"    connect \\{port} {signal}\n" for port, signal in given.items())
+    return (
+        f"attribute \\blackbox 1\nmodule \\{name}\n{wires}end\n"
+        f"module \\around_{name}\n{wires}{gates}  cell \\{name} \\memory\n{inside}  end\nend\n"
+    )
 
 
 def yosys(script: str, folder: Path, timeout: float = 600) -> str:

@@ -127,7 +127,7 @@ def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str]
         survivors = [mutant for number, mutant in mutants.items() if number not in caught]
         with progress(f"{name}: {len(survivors)} proofs"):
             watch = partial(watched, component=component, legal=unit.legal) if unit.legal else str
-            asked = prove(survivors, unit.cycles, folder, workers, unit.part, watch)
+            asked = prove(survivors, unit.cycles, folder, workers, unit.part, watch, unit.whole)
             proofs = {mutant.number: proof for mutant, proof in asked}
     finally:
         shutil.rmtree(folder)

@@ -30,6 +30,7 @@ class Unit:
         means: called with a module and the component, says what proofs of all of it are about: it may assume something
             of inputs (`Assume`) there, and returns of outputs that do not always mean anything, by name, what is looked
             at in their place.
+        whole: proofs by induction are of all of the component, whose other parts say what `part` is given.
         legal: says in proofs what the component may be given, as of `legal.watched`; anything unless there is such.
         module: its Verilog module in the harness in which its tests simulate it; empty if they simulate it by itself.
     """
@@ -42,6 +43,7 @@ class Unit:
     without: tuple[str, ...] = ()
     means: Means = lambda m, component: {}
     module: str = ""
+    whole: bool = False
     legal: Callable[[Module, wiring.Component], Value] | None = None
 
 

@@ -98,6 +98,7 @@ def run_collectives(
     stall: int = 0,
     limit: int = 300_000,
     dead: tuple[int, int] = (0, 0),
+    base: int = 0,
 ) -> Outcome:
     """Run the lists of all cores.
 
@@ -108,6 +109,7 @@ def run_collectives(
         stall: every handshake pauses in so many of 256 cycles, at random.
         limit: cycles after which the run is given up.
         dead: the links of core 0's chip that die, a bit each, and when.
+        base: address of the first byte of each core's HBM.
     """
     lists = [[one.encode() for one in programs.get(core, ())] for core in range(CORES)]
     assert max(map(len, lists)) < _DEPTH
@@ -119,7 +121,8 @@ def run_collectives(
         }
         plusargs = [f"+limit={limit}", f"+stall={stall}", f"+delay={delay}", f"+dead={dead[0]}", f"+death={dead[1]}"]
         plusargs += [*write_files(directory, files), *hbm.Hbm(latency=latency, stall=stall).plusargs()]
-        plusargs += [*hbm.write_memory(directory, memories.reshape(-1), HBM_BEAT), f"+hbm_room={HBM_BYTES}"]
+        plusargs += [*hbm.write_memory(directory, memories.reshape(-1), HBM_BEAT)]
+        plusargs += [f"+hbm_room={HBM_BYTES}", f"+hbm_base={base}"]
         events = (directory / "events").resolve()
         state = run_harness(build, directory, _PORTS, plusargs=[*plusargs, f"+events={events}"], limit=limit + 100)
         said = {name: plain(data.ArrayLayout(shape, CORES), state[name]) for name, shape in _PORTS.items()}

@@ -57,9 +57,13 @@ def all_reduce(group=PAIR, **options):
     return Collective(**{"kind": K.ALL_REDUCE, "group": group, "rank": 0, "count": 100, "dst": 4096} | options)
 
 
-def check(programs, memories, **options):
-    """Run, and compare all of all memories, bit by bit."""
-    outcome = run_collectives(programs, memories, **options)
+def check(programs, memories, base=0, **options):
+    """Run, and compare all of all memories, bit by bit. Each core's begins at the address `base`."""
+    placed = {
+        core: [replace(one, src=base + one.src, dst=base + one.dst) for one in program]
+        for core, program in programs.items()
+    }
+    outcome = run_collectives(placed, memories, base=base, **options)
     assert not outcome.errors
     assert [len(retired) for retired in outcome.retired] == [len(programs[core]) for core in range(CORES)]
     wanted = {core: memory.copy() for core, memory in enumerate(memories)}
@@ -75,9 +79,12 @@ def test_each_kind(kind, rng, memories):
     check(random_programs(rng, 10, [kind]), memories, stall=20)
 
 
-@pytest.mark.parametrize(("stall", "latency", "delay"), [(0, 40, 10), (0, 1, 0), (100, 80, 3), (200, 20, 60)])
-def test_all_kinds(stall, latency, delay, rng, memories):
-    check(random_programs(rng, 40), memories, stall=stall, latency=latency, delay=delay)
+@pytest.mark.parametrize(
+    ("stall", "latency", "delay", "base"),
+    [(0, 40, 10, 0), (0, 1, 0, 0x55_5554_0000), (100, 80, 3, 0xAA_AAA8_0000), (200, 20, 60, 0)],
+)
+def test_all_kinds(stall, latency, delay, base, rng, memories):
+    check(random_programs(rng, 40), memories, base, stall=stall, latency=latency, delay=delay)
 
 
 def test_full_segments(memories):

@@ -70,9 +70,7 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
         "COUNTERS": DmaCounters.as_shape().size,
         **layout_defines("ERROR", DetailedError),
         **hbm_defines(1, 1, config.hbm_bytes, 1, HBM_BYTES // config.hbm_bytes, check_axi=True),
-        "AXI": connections(
-            axi_connections(("axi",), config.hbm_bytes, 1) | {"axi__araddr": "from", "axi__awaddr": "to"}
-        ),
+        "AXI": connections(axi_connections(("axi",), config.hbm_bytes, 1)),
         "LINE_READ_LATENCY": LineRead.LATENCY[config.port_latency],
         "PARTITIONS": config.partitions,
         "COLUMNS": config.columns,
@@ -120,7 +118,7 @@ def run_copies(
         files |= {name: hex_lines(memories[storage], config.hbm_bytes) for name, storage in on_chip.items()}
         out = {name: (directory / f"{name}.out").resolve() for name in (*on_chip, "events")}
         arguments = plusargs(
-            limit=limit, stall=stall, noise=seed, base=base, unwritten=unwritten, program_count=len(copies)
+            limit=limit, stall=stall, noise=seed, hbm_base=base, unwritten=unwritten, program_count=len(copies)
         )
         arguments += plusargs(events=out["events"], **{f"{name}_out": out[name] for name in on_chip})
         arguments += [*behaviour.plusargs(), *hbm.write_memory(directory, memories[Storage.HBM][0], config.hbm_bytes)]

@@ -6,9 +6,9 @@
 //
 // Plusargs, besides those of tb/harness/hbm.v: +program, +program_count, +sbuf, +psum: hexadecimal files; +sbuf_out,
 // +psum_out: the memories at the end; +events: a line "a|r cycle" for an instruction that is taken or retired, "e cycle
-// cause number detail" for an error, after which the engine is reset and goes on behind the failed copy; +base: address
-// of HBM's first byte; +stall: the other handshakes pause in so many of 256 cycles; +noise: seed; +limit: cycles after
-// which a run is given up; +unwritten: cycles from a line that is taken to its being written.
+// cause number detail" for an error, after which the engine is reset and goes on behind the failed copy; +stall: the
+// other handshakes pause in so many of 256 cycles; +noise: seed; +limit: cycles after which a run is given up;
+// +unwritten: cycles from a line that is taken to its being written.
 module machine (
     input  wire         clk,
     output reg          done = 0,
@@ -23,7 +23,6 @@ module machine (
     reg [BITS-1:0]         chip [0:PSUM+`COLUMNS*`PSUM_LINES-1];  // SBUF, and behind it PSUM
     reg [63:0]             cycles = 0;
     reg [8*1024-1:0]       path;
-    reg [39:0]             base;
     integer                count, limit, unwritten, events, i;
 
     initial begin
@@ -36,7 +35,6 @@ module machine (
         events = 0;
         if ($value$plusargs("events=%s", path)) events = $fopen(path, "w");
         if (events == 0) $fatal(1, "cannot open the file of events");
-        if (!$value$plusargs("base=%d", base)) base = 0;
     end
 
     wire [7:0]  pause;
@@ -66,11 +64,7 @@ module machine (
     wire                 written = left == 0 && !(write__valid && write__ready && unwritten != 0);
     always @(posedge clk) left <= write__valid && write__ready ? unwritten - (unwritten != 0) : left - (left != 0);
 
-    // HBM, whose first byte has the address `base`.
     `AXI_WIRES
-    wire [39:0] from, to;
-    assign araddr = from - base;
-    assign awaddr = to - base;
     wire ends = !done && (cycles == {32'b0, limit}
                           || !rst && !busy && !error[`ERROR_VALID] && retirements == count && cycles > 20);
     wire dump = ends;

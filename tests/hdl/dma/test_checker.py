@@ -1,14 +1,15 @@
 """The checker names the rule that `spec.isa.dma` names, of copies that are legal, nearly legal, or noise."""
 
 import re
-from itertools import product
+from itertools import accumulate, combinations_with_replacement, product
+from operator import mul
 
 import pytest
 
 from neuroncore_rtl.hdl.dma import checker as unit
 from neuroncore_rtl.hdl.dma.checker import Checker
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import format_of
+from neuroncore_rtl.spec.formats import FORMATS, FP32, format_of
 from neuroncore_rtl.spec.isa import DMA_BITS, DMA_COPY, DMA_DIMENSIONS, DMA_FIELDS, HBM_ADDRESS_BITS, Rule, Storage
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.dma import NO_AXIS, DmaCopy, dma_violation
@@ -146,41 +147,109 @@ def placed(name, storage, dimension, count, step, **place):
 
 def walks(config):
     """Yield copies that walk as many steps of a size as a memory has room for, to its end or to its start, or one byte
-    or one step more; and from partition to partition, likewise."""
+    or one step more; and from partition to partition, likewise, or a partition or two more or less."""
     limits = {storage: storage_bytes(storage, config) for storage in (Storage.SBUF, Storage.PSUM)}
     limits[Storage.HBM] = 1 << HBM_ADDRESS_BITS
-    for name, dimension, (storage, limit) in product(("src", "dst"), range(DMA_DIMENSIONS), limits.items()):
-        bits = min(limit.bit_length() - 1, 31)
-        for far, over in product(range(dimension % 3, bits, 3), (0, 1)):
+    for name, (storage, limit) in product(("src", "dst"), limits.items()):
+        for far, over in product(range(min(limit.bit_length() - 1, 31)), (0, 1)):
+            dimension = far % DMA_DIMENSIONS
             for count in {2, min((limit - 1 >> far) + 1, 1 << 15), 5}:
                 span = count - 1 << far
                 yield placed(name, storage, dimension, count, 1 << far, address=limit - 1 - span + over)
                 yield placed(name, storage, dimension, count, -1 << far, address=span - over)
         if storage != Storage.HBM:
-            partitions = storage_partitions(storage, config)
-            for far, over in product(range(0, 31, 3), (0, 1)):
-                span, along = 1 << far, {"axis": dimension, "partition": partitions - 1}
-                yield placed(
-                    name, storage, dimension, 2, 1 << far, axis=dimension, partition=partitions - 1 - span + over
-                )
-                yield placed(name, storage, dimension, 2, -1 << far, axis=dimension, partition=span - over)
-                yield placed(name, storage, dimension, 2 + over, -1 << far, **along)
-                yield placed(name, storage, dimension, 2 + over, 1 << far, **along | {"partition": 0})
+            last = storage_partitions(storage, config) - 1
+            for far, more in product(range(storage == Storage.PSUM, 31, 2), range(-2, 4)):
+                span, dimension = (1 << far) + more, far % DMA_DIMENSIONS
+                for first, step in product((0, last - 1, last), (span, -span)):
+                    yield placed(name, storage, dimension, 2, step, axis=dimension, partition=first)
+                if more in (0, 1):
+                    for first, step in ((0, 1 << far), (last, -1 << far)):
+                        yield placed(name, storage, dimension, 2 + more, step, axis=dimension, partition=first)
 
 
 def row_numbers(config):
-    """Yield gathers and scatters whose row numbers are at the borders of SBUF, and copies of no element."""
+    """Yield gathers and scatters whose row numbers are at the borders of SBUF, whose rows are any number of bytes
+    apart, and copies of no element."""
     for way, side in (("gather", "src"), ("scatter", "dst")):
         place = {f"{side}_storage": Storage.HBM, way: 1}
         for count, over in product((1, 2, config.partitions, *(1 << bit for bit in range(3, 16))), (0, 1)):
             first = max(0, config.partitions - count + over)
             yield small(**place, count4=count, index_partition=first, index_limit=9)
+        for rows in range(4):
+            yield small(**place, count4=(1 << 16) - 2047 + rows, index_partition=2047, index_limit=9)
         for address in (-4, 0, *(1 << bit for bit in range(16))):
             yield small(**place, index_address=config.sbuf_bytes + address, index_limit=9)
         for bit in range(11):
             yield small(**place, index_partition=1 << bit, index_limit=9)
+        for bit in range(32):
+            apart = (1 << bit) - (1 << 32) * (bit == 31)
+            far = {f"{side}_address": (1 << HBM_ADDRESS_BITS) - 1, f"{side}_step4": apart}
+            yield small(**place, count4=config.partitions, index_limit=9, **far)
+    yield small(gather=1, scatter=1, index_limit=9)
     for dimension in range(DMA_DIMENSIONS):
         yield small(**{f"count{dimension}": 0})
+
+
+BROKEN = {
+    Rule.OPCODE: {"opcode": DMA_COPY - 1},
+    Rule.FORMAT: {"src_dtype": next(code for code in range(16) if code not in {fmt.code for fmt in FORMATS.values()})},
+    Rule.SHAPE: {"count1": 0},
+    Rule.PARTITIONS: {"dst_axis": DMA_DIMENSIONS},
+    Rule.ALIGNMENT: {"dst_address": 1, "dst_dtype": FP32.code},
+    Rule.RANGE: {"src_address": (1 << HBM_ADDRESS_BITS) - 1, "src_step0": 1, "count0": 2},
+    Rule.STORAGE: {"gather": 1, "scatter": 1},
+}
+
+
+def two_at_once():
+    """Yield copies that break a rule, or two; and some from or to no memory, of which other rules ask nothing."""
+    for first, second in combinations_with_replacement(BROKEN.values(), 2):
+        yield small(**first, **{name: value for name, value in second.items() if name not in first})
+    for name in ("src", "dst"):
+        for other in ({"address": 1, "dtype": FP32.code}, {"axis": DMA_DIMENSIONS}, {"address": 3, "step0": -9}, {}):
+            yield small(count0=2, **{f"{name}_{what}": value for what, value in {"storage": 3, **other}.items()})
+
+
+def adjacent(rng):
+    """Yield copies between places of HBM whose elements are adjacent, or in one dimension not, by a bit of its step."""
+    counts_of = (*((1 << bit, 1 << 15 - bit, 2, 3, 1) for bit in range(16)), *rng.integers(1, 9, (16, DMA_DIMENSIONS)))
+    for bit, counts in enumerate(counts_of):
+        counts = rng.permutation(counts) if bit % 2 else counts
+        rows = {("gather", "scatter")[bit % 2]: 1, "index_limit": int(rng.integers(1 << 32))} if bit % 3 else {}
+        counts = [*counts[:-1], 1 + bit % 3] if rows else counts
+        steps = [1, *accumulate((int(count) for count in counts[:-1]), mul)]
+        for name, dimension in product(("src", "dst"), range(DMA_DIMENSIONS)):
+            others = [step ^ (1 << bit) * (d == dimension) for d, step in enumerate(steps)]
+            fields = rows | {f"count{d}": int(count) for d, count in enumerate(counts)}
+            for side, chosen in (
+                ("src", others if name == "src" else steps),
+                ("dst", others if name == "dst" else steps),
+            ):
+                fields |= {
+                    f"{side}_step{d}": (step + (1 << 31)) % (1 << 32) - (1 << 31) for d, step in enumerate(chosen)
+                }
+                fields |= {f"{side}_address": 1 << HBM_ADDRESS_BITS - 1}
+            yield small(**fields)
+
+
+def full_of_bits(rng, count):
+    """Yield so many copies between places of HBM of which any bit of any field may be set."""
+    for _ in range(count):
+        bits = rng.integers(1, 17, DMA_DIMENSIONS)
+        fields = {f"count{d}": int(rng.integers(1, 1 << size)) for d, size in enumerate(bits)}
+        way = str(rng.choice(("", "gather", "scatter")))
+        fields |= {"index_limit": int(rng.integers(1 << 32)), "index_skip": int(rng.integers(2))}
+        if way:
+            fields |= {way: 1, "index_address": 4 * int(rng.integers(1 << 10)), "count4": int(rng.integers(1, 3))}
+            fields |= {"index_partition": int(rng.integers(3))}
+        for side in ("src", "dst"):
+            fields[f"{side}_dtype"] = list(FORMATS.values())[rng.integers(len(FORMATS))].code
+            fields[f"{side}_address"] = int(rng.integers(1 << 38, 3 << 38)) & ~3
+            for d, size in enumerate(bits):
+                limit = 1 << min(31, 34 - size)
+                fields[f"{side}_step{d}"] = int(rng.integers(-limit, limit))
+        yield small(**fields)
 
 
 def asked(fields):
@@ -227,11 +296,12 @@ def test_every_bit_and_every_size_is_judged(rng):
     words = [
         word ^ flip for word in legal_words(rng, config, 2) for flip in (0, *(1 << bit for bit in range(DMA_BITS)))
     ]
-    for fields in (*walks(config), *row_numbers(config)):
+    made = *walks(config), *row_numbers(config), *two_at_once(), *adjacent(rng), *full_of_bits(rng, 300)
+    for fields in made:
         if all(-(1 << width - 1) <= fields[name] < 1 << width for name, width in DMA_FIELDS):
             words.append(pack(DMA_FIELDS, {name: fields[name] % (1 << width) for name, width in DMA_FIELDS}))
     violations = violations_of(config, words)
-    assert 300 < sum(violation is None for violation in violations) < len(words) - 300
+    assert 600 < sum(violation is None for violation in violations) < len(words) - 300
     jobs = assert_verdicts(Checker(config), words, violations)
     for word, job in zip(words, jobs, strict=True):
         if job is not None:

@@ -111,6 +111,49 @@ def test_rows_beyond_the_limit_are_skipped(stall, latency):
     assert differing(outcome.memories, memories) == 0
 
 
+def test_every_bit_of_a_row_number_its_limit_and_its_step():
+    """Numbers beside their limit, or a bit away from it, of rows that are all the same one; and a row far from the
+    table's address."""
+    rng = np.random.default_rng(20)
+    memories, base = random_memories(rng, CONFIG), 1 << HBM_ADDRESS_BITS - 1
+    tile, program = tensor(Storage.SBUF, 0x2000, (1, 1), INT32, axis=0), []
+
+    def gather(numbers, limit, step, row):
+        """Copy rows, each of which is beyond the limit or at an offset in HBM."""
+        address = 4 * len(program)
+        memories[Storage.SBUF][:, address : address + 4] = np.array(numbers, "<u4").view(np.uint8).reshape(8, 4)
+        table = tensor(Storage.HBM, base + row - 4 * step * (numbers[0] if step else 0), (step, 1), INT32)
+        dst = replace(tile, address=0x2000 + 12 * len(program))
+        index = DmaIndex(address=address, limit=limit, skip=True)
+        program.append(DmaCopy(shape=(8, 3), src=table, dst=dst, gather=index))
+
+    for bit in range(32):
+        limit = 1 << bit | int(rng.integers(1 << bit)) | (int(rng.integers(1 << 32)) if bit % 2 else 0)
+        flipped = [limit - 1 ^ 1 << int(other) for other in (31, *rng.integers(0, 32, 5))]
+        gather([limit, limit - 1, *flipped], limit, 0, 4 * bit)
+    for bit in range(31):
+        for sign in (1, -1):
+            step = sign * (1 << bit | int(rng.integers(1 << bit)))
+            number = 1 + int(rng.integers(1 << min(31, 36 - bit)))
+            gather([number] * 8, number + 1, step, 4 * int(rng.integers(HBM_BYTES // 8)))
+    outcome = run_copies(CONFIG, program, memories, base=base)
+    assert outcome.errors == execute(program, memories, base) == []
+    assert differing(outcome.memories, memories) == 0
+
+
+def test_no_more_wait_for_answers_than_are_counted(latency=1500):
+    """Copies that are over, and bursts, of which HBM answers late."""
+    memories = random_memories(np.random.default_rng(21), CONFIG)
+    few = [DmaCopy(shape=(1,), src=tensor(Storage.SBUF, n), dst=tensor(Storage.HBM, 64 * n)) for n in range(30)]
+    many = [DmaCopy(shape=(300,), src=tensor(Storage.SBUF), dst=tensor(Storage.HBM, 0x8000, (64,)))]
+    for copies, waits in ((few, 3), (many, 2)):
+        outcome = run_copies(CONFIG, copies, memories, latency=latency)
+        assert outcome.errors == execute(copies, memories) == []
+        assert differing(outcome.memories, memories) == 0 and len(outcome.retired) == len(copies)
+        assert outcome.retired[-1] - outcome.taken[0] > waits * latency
+        memories = outcome.memories
+
+
 def test_a_row_that_is_skipped_costs_a_cycle():
     """Beside a copy of as many rows that has them all moved."""
     memories = random_memories(np.random.default_rng(19), CONFIG)

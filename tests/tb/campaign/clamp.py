@@ -1,7 +1,8 @@
 """A unit that is small enough for all there is to know of its mutants: what it does with each of 256 inputs."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit
@@ -33,6 +34,28 @@ class Unread(wiring.Component):
         kept, late, total = (Signal(8, name=name) for name in ("kept", "late", "total"))
         m.d.sync += [kept.eq(self.i), late.eq(kept), total.eq(total + late)]
         m.d.comb += self.o.eq(total[:4])
+        return m
+
+
+class Rare(wiring.Component):
+    """A count to three, over and over, with what a table says of it and what a memory of two words was given: what
+    would be said of a fourth, or is given to the memory while nothing is written, means nothing."""
+
+    i: In(8)
+    o: Out(4)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.table = table = Memory(shape=4, depth=4, init=[1, 5, 9, 13])
+        m.submodules.words = words = Memory(shape=4, depth=2, init=[])
+        state, row, write, read = Signal(2), table.read_port(domain="comb"), words.write_port(), words.read_port()
+        m.d.sync += state.eq(Mux(state == 2, 0, state + 1))
+        m.d.comb += [
+            row.addr.eq(state),
+            Cat(write.en, write.addr, read.addr).eq(self.i),
+            write.data.eq(Mux(write.en, self.i[3:], row.data)),
+            self.o.eq(Mux(state == 3, self.i, Mux(row.data[0], row.data ^ read.data, self.i))),
+        ]
         return m
 
 

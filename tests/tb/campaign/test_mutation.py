@@ -27,7 +27,7 @@ from neuroncore_rtl.tb.campaign.mutation.units import UNITS
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.cli.registry import MUTATED
 from neuroncore_rtl.tb.sim.settings import UsageError
-from tests.tb.campaign.clamp import Clamp, Two, Unread
+from tests.tb.campaign.clamp import Clamp, Rare, Two, Unread
 
 COUNT, SEED = 60, 3
 
@@ -160,7 +160,26 @@ def test_bits_of_a_register_that_nothing_reads_are_no_state(tmp_path):
     changed = {mutant: int(re.search(r" D\[(\d+)\]", mutant.where)[1]) for mutant in mutants if " D[" in mutant.where}
     assert {place < 4 for place in changed.values()} == {False, True}
     for mutant, proof in prove(list(changed), 6, tmp_path, 2):
-        assert (proof.finding == Finding.STEP) == (changed[mutant] >= 4), mutant
+        assert proof.finding == (Finding.INDUCTION if changed[mutant] >= 4 else Finding.DIFFERS), mutant
+
+
+def test_what_never_comes_is_known(tmp_path):
+    """A state that no other leads to, what a table does not say, and what a memory is given and does not take."""
+    mutants = mutants_of(rtlil_of(Rare()), COUNT, SEED, tmp_path)
+    library = compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(Rare()))], tmp_path)
+    random = np.random.default_rng(SEED)
+    inputs = {"p0": random.integers(0, 256, (2000, 1), np.uint8), "rst": random.integers(0, 8, (2000, 1)) == 0}
+
+    def outputs(mutant):
+        model = library.model()
+        model.set("mutant", mutant)
+        return model.trace(inputs, ["p1"]).tolist()
+
+    alike = {mutant for mutant in mutants if outputs(mutant.number) == outputs(0)}
+    others = [mutant for mutant in mutants if mutant not in alike][:8]
+    findings = {mutant: proof.finding for mutant, proof in prove([*alike, *others], 0, tmp_path, 2)}
+    assert {mutant for mutant, finding in findings.items() if finding.equal} == alike
+    assert Finding.INDUCTION in findings.values()
 
 
 def test_what_means_nothing_is_not_looked_at(tmp_path):
