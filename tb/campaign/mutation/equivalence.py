@@ -1,4 +1,4 @@
-"""Whether a mutant differs from the sound netlist at all, by an SMT solver; every input is free in every cycle.
+"""Whether a mutant differs from the sound netlist at all, by an SMT solver and ABC; every input is free in every cycle.
 
 Sound and mutant stand side by side, with the same inputs. Asked in this order is:
 
