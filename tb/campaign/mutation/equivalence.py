@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, as_seen, without_memories, yosys
@@ -35,11 +36,18 @@ _NAMED = "named"
 _REGISTERS = "registers.ys"
 """The file of a script that makes registers instances of modules."""
 
-_STEP = f"""
+_SIDE = """
 design -reset
-read_rtlil {OPENED}
-hierarchy -top {{top}}
-{{change}}
+read_rtlil {file}
+hierarchy -top {top}
+{change}
+{prepared}
+rename {top} {name}
+design -stash {name}
+"""
+"""Makes a side, in which `prepared` stands for one of these:"""
+
+_STEP = f"""
 flatten
 async2sync
 dffunmap
@@ -51,18 +59,12 @@ setattr -unset init w:*
 setattr -unset keep t:*
 opt_clean
 select -assert-none t:$*ff* t:$mem* t:opened*
-rename {{top}} {{name}}
-design -stash {{name}}
 """
 """Registers and memories become outputs and inputs of a side, which are called as their cells are: a register's wires
 may be called otherwise in a mutant. A register's initial value would still hold for what is an input then. One that a
 mutant does not use any more stays, so that both sides have the same ports."""
 
 _NEVER = """
-design -reset
-read_rtlil {file}
-hierarchy -top {top}
-{change}
 proc
 flatten
 memory_nordff
@@ -75,8 +77,6 @@ expose -evert t:opened*
 setattr -unset keep t:*
 opt_clean
 select -assert-none t:$mem* t:opened*
-rename {top} {name}
-design -stash {name}
 """
 """From the initial state; memories that are written are outputs and inputs, the others are tables."""
 
@@ -87,10 +87,6 @@ EMPTIED, EMPTIED_WATCHED = "emptied.il", "emptied_watched.il"
 """The files of both without the memories that are written."""
 
 _RUN = """
-design -reset
-read_rtlil {file}
-hierarchy -top {top}
-{change}
 proc
 flatten
 memory_nordff
@@ -98,8 +94,6 @@ memory_map
 async2sync
 dffunmap
 opt_clean -purge
-rename {top} {name}
-design -stash {name}
 """
 
 _BOTH = """
@@ -249,7 +243,7 @@ class _Question:
     """What Yosys makes of the two sides.
 
     Arguments:
-        side: the script for each. sound, changed: their files. end: of the script for both.
+        side: how each is prepared. sound, changed: their files. end: of the script for both.
     """
 
     side: str
@@ -269,7 +263,8 @@ def _script(mutant: Mutant, kind: str, top: str) -> str:
     question = _QUESTIONS[kind]
     command = mutant.command.replace(" -cell $", f" -cell {_NAMED}$") if kind != "run" else mutant.command
     sides = [("sound", "", question.sound), ("changed", f"mutate {command}", question.changed)]
-    text = "".join(question.side.format(change=change, name=name, top=top, file=file) for name, change, file in sides)
+    side = partial(_SIDE.format, prepared=question.side, top=top)
+    text = "".join(side(change=change, name=name, file=file) for name, change, file in sides)
     return text + _BOTH + question.end.format(question=f"{kind}{mutant.number}")
 
 

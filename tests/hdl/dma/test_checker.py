@@ -222,14 +222,10 @@ def adjacent(rng):
         for name, dimension in product(("src", "dst"), range(DMA_DIMENSIONS)):
             others = [step ^ (1 << bit) * (d == dimension) for d, step in enumerate(steps)]
             fields = rows | {f"count{d}": int(count) for d, count in enumerate(counts)}
-            for side, chosen in (
-                ("src", others if name == "src" else steps),
-                ("dst", others if name == "dst" else steps),
-            ):
-                fields |= {
-                    f"{side}_step{d}": (step + (1 << 31)) % (1 << 32) - (1 << 31) for d, step in enumerate(chosen)
-                }
-                fields |= {f"{side}_address": 1 << HBM_ADDRESS_BITS - 1}
+            for side in ("src", "dst"):
+                for d, step in enumerate(others if side == name else steps):
+                    fields[f"{side}_step{d}"] = (step + (1 << 31)) % (1 << 32) - (1 << 31)
+                fields[f"{side}_address"] = 1 << HBM_ADDRESS_BITS - 1
             yield small(**fields)
 
 
