@@ -35,7 +35,6 @@ class Loader(wiring.Component):
         axi: of HBM, with ID 0; its write channels are idle.
         beats: in the order of the operations; lanes beyond the elements are 0.
         idle: no operation is in here, and no beat; but one may be offered.
-        starved: HBM owes words, and there is none.
         error: an answer of HBM was an error; stays until reset. The beats are anything, but as many as otherwise.
     """
 
@@ -55,7 +54,6 @@ class Loader(wiring.Component):
                 "axi": Out(AxiPort(hbm_bytes, 1)),
                 "beats": Out(stream.Signature(load_beat_layout(link_bytes))),
                 "idle": Out(1),
-                "starved": Out(1),
                 "error": Out(1),
             }
         )
@@ -105,19 +103,15 @@ class Loader(wiring.Component):
         with m.If(burst):
             m.d.sync += [begun.eq(~last), left.eq(remaining - wanted), next_word.eq(word + wanted)]
 
-        owed = Signal.like(free, init=0)
         gone = words.o.valid & words.o.ready
-        asked = Mux(burst, wanted, 0)
         m.d.sync += [
-            free.eq(free - asked + gone),
-            owed.eq(owed + asked - self.axi.r.valid),
+            free.eq(free - Mux(burst, wanted, 0) + gone),
             self.error.eq(self.error | (self.axi.r.valid & (self.axi.r.payload.resp != RESPONSE_OKAY))),
         ]
         m.d.comb += [
             self.axi.r.ready.eq(1),
             words.i.valid.eq(self.axi.r.valid),
             words.i.payload.eq(self.axi.r.payload.data),
-            self.starved.eq((owed != 0) & ~words.o.valid),
         ]
 
     def _deliver(self, m: Module, words, operations, sizes) -> None:

@@ -10,7 +10,10 @@ from amaranth import ClockDomain, Module, ResetInserter, Signal, Value
 from amaranth.lib.wiring import In
 from amaranth.sim import Simulator
 
-__all__ = ["WORN", "drive", "next_turn", "offer", "put", "random_bits", "simulate", "simulated", "simulator_of"]
+__all__ = [
+    "WORN", "drive", "next_turn", "offer", "put", "random_bits", "simulate", "simulate_each", "simulated",
+    "simulator_of",
+]  # fmt: skip
 
 _PERIOD = 1e-6
 
@@ -57,6 +60,20 @@ def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), w
     simulator.add_testbench(main)
     simulator.run()
     return returned[0]
+
+
+def simulate_each(dut, testbench: Callable, cases: Iterable) -> None:
+    """Run a testbench, which takes the simulator's context and a case, for each of some, on a unit that was reset."""
+    reset = Signal()
+
+    async def bench(ctx):
+        for case in cases:
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+            await testbench(ctx, case)
+
+    simulate(ResetInserter(reset)(dut), bench)
 
 
 async def _wear(ctx, unit, reset: Signal, cycles: int) -> None:

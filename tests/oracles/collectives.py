@@ -10,13 +10,17 @@ import ml_dtypes
 import numpy as np
 
 from neuroncore_rtl.golden.arith import random_words
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.collective import (
+    ALIGNMENT,
     BLOCKS_OF_DST,
     BLOCKS_OF_SRC,
+    CHUNK_GRANULES,
     GRANULE,
     REDUCTION_KINDS,
     Collective,
     ReduceOp,
+    element_bytes,
 )
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.isa.collective import CollectiveType as T
@@ -24,8 +28,8 @@ from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.collective_programs import FORMATS, random_group
 
 __all__ = [
-    "STORAGE", "blocks_of", "on_every_rank", "random_codes_of", "random_collective", "ranks_in_order", "reduced",
-    "results",
+    "STORAGE", "blocks_of", "large_collective", "on_every_rank", "random_codes_of", "random_collective",
+    "ranks_in_order", "reduced", "results",
 ]  # fmt: skip
 
 STORAGE = {T.FP32: np.float32, T.BF16: ml_dtypes.bfloat16, T.INT32: np.int32}
@@ -137,6 +141,18 @@ def random_collective(rng, *, cores=128, kind=None, ranks=None, count=None, chun
         seed=int(rng.integers(1 << 32)),
         stream=int(rng.integers(1 << 32)),
     )
+
+
+def large_collective(rng, **options) -> Collective:
+    """Return a legal collective at random, of which any bit of an address, a pitch and a count may be set."""
+    one, bits = random_collective(rng, **options), int(rng.integers(1, 31))
+    count = int(rng.integers(1, 1 << bits))
+    pitch = -(-count * element_bytes(one.dtype) // ALIGNMENT) * ALIGNMENT
+    pitch += int(rng.integers(max(1, (1 << min(bits + 2, 31)) // ALIGNMENT))) * ALIGNMENT
+    pitch = min(pitch, (1 << 32) - ALIGNMENT)
+    room = (1 << HBM_ADDRESS_BITS) - one.group.ranks * pitch
+    src, dst = (int(rng.integers(room // ALIGNMENT)) * ALIGNMENT for _ in range(2))
+    return replace(one, chunk=int(rng.integers(1, CHUNK_GRANULES + 1)), count=count, pitch=pitch, src=src, dst=dst)
 
 
 def on_every_rank(instruction: Collective) -> list[Collective]:

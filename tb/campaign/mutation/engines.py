@@ -1,8 +1,11 @@
 """Rows of the units of the element-wise engines: those of the lanes, and what is in front of the lanes."""
 
+from amaranth.hdl import Module, Signal, Value
+
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.indices import Indices
+from neuroncore_rtl.hdl.elementwise.store import Store
 from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, of_tests
 
@@ -24,6 +27,19 @@ def _frontend():
     return tests.Bench(tests.TINY, [], [], None).dut
 
 
+def _store() -> Store:
+    tests = of_tests("elementwise.test_store")
+    return Store(tests.TRIED, tests.DEPTH)
+
+
+def _announced(m: Module, store: Store) -> Value:
+    """Return whether a result was announced, and what is announced has room and one of the sizes that there are."""
+    owed, writes = Signal(range(store.depth + 1), name="owed"), store.writes
+    m.d.sync += owed.eq(owed + writes.valid - store.result_valid)
+    sized = writes.payload.place.size != 3
+    return (~writes.valid | (store.room & sized)) & (~store.result_valid | (owed != 0))
+
+
 ENGINES = {
     "divider": Unit("divider", Fp32Divider, files("arith/iterative"), 0),
     "power": Unit("power", Fp32Power, files("arith/iterative"), 0),
@@ -40,9 +56,10 @@ ENGINES = {
         "element-wise sequencer", _sequencer, files("elementwise/sequencer"), 0, part="sequencer", without=("indices",)
     ),
     "checker": Unit("element-wise checker", _checker, files("elementwise/checker"), 0),
+    "store": Unit("element-wise store", _store, files("elementwise/store"), 8, legal=_announced),
     "frontend": Unit(
         "element-wise front end", _frontend, files("elementwise/frontend"), 0,
-        without=("checker", "sequencer", "counting"),
+        without=("checker", "sequencer", "store", "counting"),
     ),
 }  # fmt: skip
 """By the names that UNIT= takes."""

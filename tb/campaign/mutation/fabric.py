@@ -1,21 +1,26 @@
-"""Rows of the units that move data: SBUF's arbiter, DMA, links, the router between them, and the collective engine."""
+"""Rows of the units that move data: SBUF's arbiter, DMA, links, and the router between them."""
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from collections.abc import Mapping
 
-from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
+from amaranth.hdl import Assume, Cat, Const, Module, Mux, Signal, Value
+
+from neuroncore_rtl.hdl.dma.address_generator import AddressGenerator
 from neuroncore_rtl.hdl.dma.caster import Caster
 from neuroncore_rtl.hdl.dma.checker import Checker
+from neuroncore_rtl.hdl.dma.chunker import Chunker
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
+from neuroncore_rtl.hdl.dma.job import BURST_BEATS, WORD_BYTES
+from neuroncore_rtl.hdl.dma.reader import Reader
+from neuroncore_rtl.hdl.dma.writer import Writer
 from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, of_tests
+from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
+from neuroncore_rtl.hdl.memory.port import Storage
+from neuroncore_rtl.hdl.round_robin import RoundRobin
+from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, of_tests
 
 __all__ = ["FABRIC"]
-
-
-def _collective() -> CollectiveEngine:
-    machine = of_tests("collective.machine")
-    return CollectiveEngine(machine.LINK_BYTES, machine.HBM_BEAT, machine.CORES)
 
 
 def _routed(m: Module, router: Router) -> Value:
@@ -34,13 +39,53 @@ def _routed(m: Module, router: Router) -> Value:
     return Cat(legal, ~begun | (chip == router.chip)).all()
 
 
-_WITH_ROWS = tuple(
-    f"channel{channel}.{name}"
-    for channel in (0, 1)
-    for name in ("counting", *(f"path.{part}" for lane in (0, 1) for part in
-                               (f"reducer.lane{lane}.adder", f"rounding.lane{lane}.random")))
-)  # fmt: skip
-"""Of the collective engine's channels what has a row of its own."""
+def _asked(m: Module, arbiter: LineReadArbiter) -> Mapping[str, Value]:
+    """What goes with a request means something with one, and so does who is chosen."""
+    port = arbiter.port
+    said = {f"port.{name}": getattr(port, name) for name in ("storage", "partition", "address", "word")}
+    return meant(port.valid, said | {"chosen": arbiter.chosen})
+
+
+def _runs(m: Module, chunker: Chunker) -> Value:
+    """Return whether a run is of some bytes, in a memory that there is."""
+    run = chunker.i.payload
+    return ~chunker.i.valid | ((run.bytes != 0) & Value.cast(run.storage).matches(*Storage))
+
+
+def _chunks(unit: Reader | Writer) -> Value:
+    """Return whether a chunk is one that an access or a burst may be."""
+    chunk, legal = unit.i.payload, Const(0)
+    for storage, grid in (
+        (Storage.SBUF, unit.size),
+        (Storage.PSUM, WORD_BYTES),
+        (Storage.HBM, BURST_BEATS * unit.size),
+    ):
+        place = chunk.address[: (grid - 1).bit_length()]
+        legal |= (chunk.storage == storage) & (chunk.bytes != 0) & (place + chunk.bytes <= grid)
+    return ~unit.i.valid | legal
+
+
+def _read(m: Module, reader: Reader) -> Mapping[str, Value]:
+    line = {f"line.{name}": getattr(reader.line, name) for name in ("storage", "partition", "address", "word")}
+    asked = {"axi.ar.payload": reader.axi.ar.payload}
+    piece = {"o.payload": reader.o.payload}
+    return {**meant(reader.o.valid, piece), **meant(reader.axi.ar.valid, asked), **meant(reader.line.valid, line)}
+
+
+def _written(m: Module, writer: Writer) -> Mapping[str, Value]:
+    line = {f"line.{name}": getattr(writer.line, name) for name in ("storage", "partition", "address", "data", "mask")}
+    channels = {name: getattr(writer.axi, name) for name in ("aw", "w")}
+    said = [meant(channel.valid, {f"axi.{name}.payload": channel.payload}) for name, channel in channels.items()]
+    ring = meant(writer.ring.take, {f"ring.{name}": getattr(writer.ring, name) for name in ("count", "offset")})
+    hungry = meant(writer.i.valid, {"hungry": writer.hungry})
+    return {**meant(writer.line.valid, line), **said[0], **said[1], **ring, **hungry}
+
+
+def _granted(m: Module, turn: RoundRobin) -> Mapping[str, Value]:
+    """A grant means something if anybody asks, and only then it is taken."""
+    m.d.comb += Assume(~turn.taken | turn.requests.any())
+    return {"grant": Mux(turn.requests.any(), turn.grant, 0)}
+
 
 FABRIC = {
     "bank_arbiter": Unit("SBUF's arbiter", lambda: BankArbiter(3, 4, 4), files("memory/bank_arbiter"), 24),
@@ -53,9 +98,21 @@ FABRIC = {
         "router", lambda: Router(of_tests("link.test_router").RING), files("link/router_cycles", "link/router"), 4,
         legal=_routed,
     ),
-    "collective": Unit(
-        "collective engine", _collective, files("collective/cycles", "collective/engines"), 0,
-        module="collective_engine", without=("counting", *_WITH_ROWS),
+    "round_robin": Unit("round robin", lambda: RoundRobin(8), ("tests/hdl/test_round_robin.py",), 8, means=_granted),
+    "line_arbiter": Unit(
+        "line arbiter", lambda: LineReadArbiter(16, 5), files("memory/line_arbiter"), 8, without=("turn",), means=_asked
+    ),
+    "address_generator": Unit("DMA's addresses", AddressGenerator, files("dma/address_generator"), 6),
+    "chunker": Unit(
+        "DMA's chunks", lambda: Chunker(8), files("dma/chunker"), 6, legal=_runs,
+        means=lambda m, chunker: meant(chunker.o.valid, {"o.payload": chunker.o.payload}),
+    ),
+    "dma_reader": Unit(
+        "DMA's reader", lambda: Reader(8, 32), files("dma/reader"), 8, means=_read,
+        legal=lambda m, reader: answers_what_was_asked(m, reader.axi) & _chunks(reader),
+    ),
+    "dma_writer": Unit(
+        "DMA's writer", lambda: Writer(8), files("dma/writer"), 8, means=_written, legal=lambda m, dut: _chunks(dut)
     ),
     "caster": Unit("DMA's casts", lambda: Caster(8, 1, 1), files("dma/caster"), 4),
     "dma_checker": Unit(
@@ -64,7 +121,7 @@ FABRIC = {
     "dma": Unit(
         "DMA engine", lambda: DmaEngine(of_tests("dma.test_errors").CONFIG),
         files("dma/cycles", "dma/copies", "dma/errors", "dma/counters"), 0, module="dma_engine",
-        without=("counting", "caster", "checker"),
+        without=("counting", "caster", "checker", "reader", "writer", "line", "src_addresses", "dst_addresses"),
     ),
 }  # fmt: skip
 """By the names that UNIT= takes."""

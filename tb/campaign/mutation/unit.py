@@ -2,17 +2,17 @@
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 
-from amaranth.hdl import Module, Value
+from amaranth.hdl import Module, Mux, Value
 from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.tb.campaign.mutation.netlist import Means
 
-__all__ = ["Unit", "files", "of_tests"]
+__all__ = ["Unit", "files", "meant", "of_tests"]
 
 
 @dataclass(frozen=True)
@@ -57,3 +57,8 @@ def of_tests(module: str) -> ModuleType:
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
     return importlib.import_module(f"tests.hdl.{module}")
+
+
+def meant(valid: Value, said: Mapping[str, Value]) -> dict[str, Value]:
+    """Return, as `Unit.means` does, that these outputs mean something where something is valid."""
+    return {name: Mux(valid, Value.cast(value), 0) for name, value in said.items()}

@@ -19,6 +19,7 @@ from neuroncore_rtl.hdl.vector.search import Search
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import matmul_formats
 from neuroncore_rtl.tb.benches.mac import MacUnit
+from neuroncore_rtl.tb.campaign.mutation.collective import COLLECTIVE
 from neuroncore_rtl.tb.campaign.mutation.control import CONTROL
 from neuroncore_rtl.tb.campaign.mutation.engines import ENGINES
 from neuroncore_rtl.tb.campaign.mutation.fabric import FABRIC
@@ -65,6 +66,7 @@ UNITS = {
     **ENGINES,
     **CONTROL,
     **FABRIC,
+    **COLLECTIVE,
 }
 """By the names that UNIT= takes."""
 

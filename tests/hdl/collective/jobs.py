@@ -47,8 +47,9 @@ class Lists:
     sends: list[dict[str, int]] = field(default_factory=list)
 
 
-def operations(one: Collective, channel: int) -> Lists:
-    """Return the lists that a rank executes on a channel, from the description in `spec.isa.collective`."""
+def operations(one: Collective, channel: int, rounds: int | None = None) -> Lists:
+    """Return the lists that a rank executes on a channel, from the description in `spec.isa.collective`, of so many
+    rounds at most."""
     kind, n, r = one.kind, one.group.ranks, one.rank
     barrier, d = kind == K.BARRIER, 1 - 2 * channel
     dtype, count = (T.FP32, 1) if barrier else (one.dtype, one.count)
@@ -111,10 +112,10 @@ def operations(one: Collective, channel: int) -> Lists:
         if on:
             send(succ, elements, wide=wide_out)
 
-    segments = [(first, min(chunk, end - first)) for first in range(start, end, chunk)]
+    segments = [(first, min(chunk, end - first)) for first in range(start, end, chunk)[:rounds]]
     if kind in (K.ALL_REDUCE, K.REDUCE_SCATTER, K.BARRIER):
         scatter = kind == K.REDUCE_SCATTER
-        for base in range(start, end, chunk if scatter else n * chunk):
+        for base in range(start, end, chunk if scatter else n * chunk)[:rounds]:
             for step in range(1, n + 1 if scatter else 2 * n):
                 turn = (r - d * step) % n
                 block, first = (turn, base) if scatter else (0, base + turn * chunk)

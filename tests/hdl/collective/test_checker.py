@@ -4,15 +4,19 @@ import pytest
 
 from neuroncore_rtl.hdl.collective import checker as unit
 from neuroncore_rtl.hdl.collective.checker import Checker
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa import collective as isa
-from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS, Collective
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS, MAX_RANKS, Collective, Group
+from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.collective.jobs import job_values
 from tests.hdl.simulation import random_bits
 from tests.hdl.verdicts import assert_verdicts
-from tests.oracles.collectives import random_collective
+from tests.oracles.collectives import large_collective, random_collective
 
 SEED = 577
+
+CORES = 100
 
 
 def word_of(values):
@@ -22,7 +26,8 @@ def word_of(values):
 
 def near(rng, cores):
     """Return a core and a collective that stands at a border of what is legal, or that a field makes illegal."""
-    one = random_collective(rng, cores=cores, ranks=int(rng.choice((2, 3, min(8, cores)))))
+    any_collective = (random_collective, large_collective)[rng.integers(2)]
+    one = any_collective(rng, cores=cores, ranks=int(rng.choice((2, 3, min(8, cores), min(50, cores)))))
     values, core, ranks = one.fields(), one.core, one.group.ranks
     kind = rng.integers(8)
     size = 2 if values["dtype"] == 1 else 4
@@ -30,9 +35,9 @@ def near(rng, cores):
     if kind == 0:
         blocks = int(rng.choice((1, ranks)))
         end = (blocks - 1) * values["pitch"] + values["count"] * size
-        values[side] = ((1 << 40) - end) // 64 * 64 + int(rng.choice((0, 64, -64)))
+        values[side] = ((1 << 40) - end) // 64 * 64 + int(rng.choice((0, 64, -64, 1 << rng.integers(6, 40))))
     elif kind == 1:
-        values["pitch"] = values["count"] * size + int(rng.choice((-64, -size, 0, 64)))
+        values["pitch"] = values["count"] * size + int(rng.choice((-64, -size, 0, 64, 1 << rng.integers(6, 32))))
     elif kind == 2:
         values[str(rng.choice(("rank", "root")))] = int(rng.integers(ranks - 1, ranks + 2)) % 64
     elif kind == 3:
@@ -54,6 +59,64 @@ def near(rng, cores):
     return core, word_of(values)
 
 
+def fields_of(kind, **values):
+    """Return a core and the fields of its collective, of 64 bytes on two ranks, or as `values` say."""
+    fields = Collective(kind=kind, group=Group(0, 1, 2), rank=0, root=1, count=16, pitch=64).fields() | values
+    return values.get("core", fields["base"] + fields["rank"] * fields["stride"]), fields
+
+
+BLOCKS = {K.REDUCE_SCATTER: "src_address", K.ALL_GATHER: "dst_address"}
+"""Kinds that have several blocks at a side."""
+
+
+def sizes():
+    """Yield collectives that one bit of a count, a pitch or an address makes illegal, or does not."""
+    end = 1 << HBM_ADDRESS_BITS
+    for bit in range(32):
+        if bit < 30:
+            yield fields_of(K.ALL_REDUCE, count=1 << bit)
+        if bit > 1:
+            for side in ("src_address", "dst_address"):
+                yield fields_of(K.ALL_REDUCE, count=16 + (1 << bit) // 4, **{side: end - 64})
+            yield fields_of(K.ALL_GATHER, count=16 + (1 << bit) // 4)
+        if bit > 5:
+            yield fields_of(K.ALL_GATHER, pitch=64 + (1 << bit))
+            for kind, side in BLOCKS.items():
+                yield fields_of(kind, pitch=1 << bit, **{side: end - (1 << bit)})
+                if bit < 29:
+                    yield fields_of(kind, count=(2 << bit) // 4, pitch=4 << bit, **{side: end - (6 << bit)})
+    # So far only the last of many blocks can be behind the end.
+    far, last = {"ranks": MAX_RANKS - 1, "pitch": (1 << 32) - 64}, (MAX_RANKS - 1) * ((1 << 32) - 64)
+    for bit in range(32, last.bit_length()):
+        for kind, side in BLOCKS.items():
+            yield fields_of(kind, **far | {side: end + (1 << bit) - last - 64})
+
+
+def places(cores):
+    """Yield collectives that one bit of a rank, a core, an opcode or an alignment makes illegal, or does not."""
+    for kind in (K.SEND, K.RECEIVE):
+        yield fields_of(kind, root=0)
+    for bit in range(6):
+        for name in ("src_address", "dst_address", "pitch"):
+            yield fields_of(K.ALL_TO_ALL, **{"pitch": 128, name: 64 + (1 << bit)})
+        yield fields_of(K.ALL_REDUCE, opcode=isa.COLLECTIVE ^ 1 << bit)
+        yield fields_of(K.ALL_REDUCE, rank=1 + (1 << bit))
+        yield fields_of(K.BROADCAST, root=1 + (1 << bit))
+        for kind in (K.BROADCAST, K.SEND, K.RECEIVE):
+            yield fields_of(kind, root=1 << bit, ranks=MAX_RANKS - 1, src_address=32 * (kind == K.BROADCAST))
+        yield fields_of(K.ALL_REDUCE, stride=1 << bit)
+        yield fields_of(K.ALL_REDUCE, stride=-1 << bit, base=(1 << bit) - 1)
+    yield fields_of(K.ALL_REDUCE, stride=-64, base=64)
+    for bit in range(7):
+        yield fields_of(K.ALL_REDUCE, core=1 << bit)
+    for bit in range(7, 11):
+        yield fields_of(K.ALL_REDUCE, ranks=32, stride=1 << bit - 5)
+    yield fields_of(K.ALL_REDUCE, ranks=63, stride=32, base=32)
+    for base in (cores - 2, cores - 1, *range(cores, 128)):
+        yield fields_of(K.ALL_REDUCE, base=base)
+        yield fields_of(K.ALL_REDUCE, base=base, stride=-1)
+
+
 def check(cores, pairs, rules=None):
     """Compare the verdicts on pairs of a core and a word; return the jobs."""
     violations = [isa.collective_violation(Collective.unpack(word), core, cores) for core, word in pairs]
@@ -67,22 +130,28 @@ def pairs_of(rng, cores, count):
     return pairs + [(int(rng.integers(cores)), word) for word in noise]
 
 
-@pytest.mark.parametrize("cores", [4, 24, 128])
+@pytest.mark.parametrize("cores", [4, CORES, 128])
 def test_verdicts_are_those_of_the_specification(cores, rng):
     check(cores, pairs_of(rng, cores, 700), isa.COLLECTIVE_RULES)
+
+
+def test_one_bit_decides():
+    many = [fields_of(K.ALL_REDUCE)] * 255 + [fields_of(K.ALL_REDUCE, count=0)]
+    check(CORES, [(core, word_of(fields)) for core, fields in (*sizes(), *places(CORES), *many)])
 
 
 @pytest.mark.parametrize(("name", "value"), [("ALIGNMENT", 32), ("ROOTED", frozenset()), ("COLLECTIVE", 57)])
 def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
     monkeypatch.setattr(unit, name, value)
     with pytest.raises(AssertionError, match="verdicts are wrong"):
-        check(24, pairs_of(rng, 24, 250))
+        check(CORES, pairs_of(rng, CORES, 250))
 
 
 def test_jobs(rng):
     """Every field that means something, of all kinds."""
-    collectives = [random_collective(rng, kind=kind) for kind in isa.CollectiveKind for _ in range(20)]
-    jobs = check(128, [(one.core, one.encode()) for one in collectives])
+    kinds = [kind for kind in isa.CollectiveKind for _ in range(15)]
+    collectives = [one(rng, kind=kind, cores=CORES) for one in (random_collective, large_collective) for kind in kinds]
+    jobs = check(CORES, [(one.core, one.encode()) for one in collectives])
     for one, job in zip(collectives, jobs, strict=True):
         want = job_values(one) | {"signature": isa.signature(one.fields()), "seed": one.seed, "stream": one.stream}
         assert {name: getattr(job, name) for name in want} == want, one

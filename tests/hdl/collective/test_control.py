@@ -1,36 +1,37 @@
 """Mailbox, sender and credit manager against plain Python, with pauses on every stream."""
 
 from collections import deque
+from itertools import product
 
 import pytest
 
 from neuroncore_rtl.hdl.collective.credit_manager import CreditManager
 from neuroncore_rtl.hdl.collective.mailbox import Mailbox
-from neuroncore_rtl.hdl.collective.ops import ReceiveOp, SendOp
+from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, SendOp
 from neuroncore_rtl.hdl.collective.sender import Sender
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
-from tests.hdl.simulation import drive, simulated
+from tests.hdl.simulation import WORN, drive, put, simulate_each, simulated
 from tests.hdl.streams import play
 
 SEED = 496
 
-LINK_BYTES, WINDOW, CORES = 8, 16, 9
+LINK_BYTES, WINDOW, CORES, MOST = 8, 16, 9, 100
 
 
 def beats_of(op, wide):
-    size = 2 if op["dtype"] == isa.CollectiveType.BF16 and not op[wide] else 4
+    size = 2 if op.get("dtype") == isa.CollectiveType.BF16 and not op[wide] else 4
     return -(-op["elements"] * size // LINK_BYTES)
 
 
-@simulated(lambda: Mailbox(CORES))
+@simulated(lambda: Mailbox(MOST))
 async def test_mailbox(ctx, dut, dice):
     box, looked, hits = {}, None, 0
-    for _ in range(3000):
-        free = [core for core in range(CORES) if core not in box]
+    for _ in range(4000):
+        free = [core for core in range(MOST) if core not in box]
         put = bool(free) and dice.random() < 0.3
         source, said = dice.choice(free or [0]), dice.getrandbits(isa.SIGNATURE_BITS)
-        core = looked if looked is not None and dice.random() < 0.7 else dice.randrange(CORES)
+        core = looked if looked is not None and dice.random() < 0.7 else dice.randrange(MOST)
         take = False
         if core == looked:
             assert ctx.get(dut.there) == (core in box)
@@ -46,6 +47,41 @@ async def test_mailbox(ctx, dut, dice):
             box[source] = said
         looked = core
     assert hits > 300
+
+
+def test_every_core_has_its_own_place_in_the_mailbox(dice):
+    """All announce themselves and are taken in any order, but for some, of which a reset leaves nothing."""
+    dut = Mailbox(MOST)
+
+    async def look(ctx, core, there):
+        drive(ctx, dut, core=core)
+        await ctx.tick()
+        assert ctx.get(dut.there) == there
+        assert not there or ctx.get(dut.found) == core + 1
+
+    async def bench(ctx, left):
+        assert not ctx.get(dut.there)
+        orders = [dice.sample(range(MOST), MOST) for _ in range(3)]
+        for core in orders[0]:
+            await look(ctx, core, 0)
+        box = set()
+        for core in orders[1]:
+            drive(ctx, dut, put=1, source=core, announced=core + 1)
+            await look(ctx, core, 1)
+            drive(ctx, dut, put=0)
+            box.add(core)
+            for other in (core ^ 1 << bit for bit in range(7)):
+                if other < MOST:
+                    await look(ctx, other, other in box)
+        for core in orders[2][left:]:
+            await look(ctx, core, 1)
+            drive(ctx, dut, take=1)
+            await look(ctx, core, 0)
+            drive(ctx, dut, take=0)
+        for place, core in enumerate(orders[2]):
+            await look(ctx, core, place < left)
+
+    simulate_each(dut, bench, (MOST // 2, MOST // 2, 0, MOST, 0))
 
 
 def random_ops(dice, count, new_peer, draw):
@@ -80,7 +116,7 @@ def send(dice, ops, stall, own, announcements, **options):
         options: of `play`.
     """
     dut = Sender(LINK_BYTES, CORES, WINDOW)
-    beats = [(op, number << 20 | beat) for number, op in enumerate(ops) for beat in range(beats_of(op, "wide"))]
+    beats = [(op, dice.getrandbits(8 * LINK_BYTES)) for op in ops for _ in range(beats_of(op, "wide"))]
     inputs = {
         "ops": [SendOp.const(op).as_bits() for op in ops],
         "load": [beat for op, beat in beats if op["load"]],
@@ -114,7 +150,7 @@ def send(dice, ops, stall, own, announcements, **options):
 
     watch = [dut.peer, dut.refuses, dut.disagreement.valid, dut.disagreement.core, dut.disagreement.field]
     played = play(
-        dut, inputs, {"o": len(beats)}, constants={"own": own}, stall=stall, seed=dice.getrandbits(32),
+        dut, inputs, {"o": len(beats)}, constants={"own": own}, stall=stall, seed=dice.getrandbits(32), worn=WORN,
         others=[partners], watch=watch, **options,
     )  # fmt: skip
     peers = [played.watched[cycle][0] for cycle in played.cycles["o"]]
@@ -155,6 +191,146 @@ def test_sender_refuses_another_collective(place, dice):
     sent, wanted, _, state = send(dice, ops, 0.2, own, announcements, cycles=3000)
     assert state == (ops[bad]["peer"], 1, 1, ops[bad]["peer"], place + 1)
     assert sent == wanted[: sum(beats_of(op, "wide") for op in ops[:bad])]
+
+
+def test_what_goes_together_in_every_field(dice):
+    """One bit of an announcement differs: the field that it is of is named, if the kind has one there."""
+    dut, refused = Sender(LINK_BYTES, CORES, WINDOW), 0
+
+    async def bench(ctx, case):
+        nonlocal refused
+        (kind, bit), source = case, dice.randrange(CORES)
+        places = (
+            place
+            for place, (name, width) in enumerate(isa.SIGNATURE_FIELDS)
+            if name in isa.SIGNATURE_USES[kind] and 0 <= bit - isa.SIGNATURE_OFFSETS[name] < width
+        )
+        field = next(places, -1) + 1
+        own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
+        said = with_kind(own, isa.OTHER_SIDE.get(kind, kind)) ^ 1 << bit
+        drive(ctx, dut, own=own, put=1, source=source, announced=said)
+        drive(ctx, dut.ops, payload={"new_peer": 1, "peer": source, "elements": 2}, valid=1)
+        taken = 0
+        for _ in range(5):
+            taken += (await ctx.tick().sample(dut.ops.ready))[-1]
+            drive(ctx, dut, put=0)
+            drive(ctx, dut.ops, valid=not taken)
+        shown = tuple(ctx.get(getattr(dut.disagreement, part)) for part in ("valid", "core", "field"))
+        assert (taken, ctx.get(dut.refuses)) == (field == 0, field != 0)
+        assert shown == ((1, source, field) if field else (0, 0, 0))
+        refused += field != 0
+
+    simulate_each(dut, bench, product(K, range(isa.SIGNATURE_BITS)))
+    print(f"{refused} of {len(K) * isa.SIGNATURE_BITS} refused")
+
+
+def test_waits_of_a_sender_say_what_is_missing():
+    dut = Sender(LINK_BYTES, CORES, WINDOW)
+
+    async def bench(ctx, load):
+        def assert_waits(*expected):
+            assert tuple(map(ctx.get, (dut.wait_ready, dut.wait_credit, dut.wait_load, dut.idle))) == expected
+
+        assert_waits(0, 0, 0, 1)
+        op = {"load": load, "new_peer": 1, "peer": 3, "elements": 4 * WINDOW}
+        drive(ctx, dut.ops, payload=op, valid=1)
+        await ctx.tick().repeat(3)
+        assert_waits(1, 0, 0, 1)
+        drive(ctx, dut, put=1, source=3, announced=0)
+        await ctx.tick()
+        drive(ctx, dut, put=0)
+        await ctx.tick().until(dut.ops.ready)
+        drive(ctx, dut.ops, valid=0)
+        assert_waits(0, 0, load, 0)
+        beats = dut.load if load else dut.forward
+        drive(ctx, beats, valid=1)
+        await ctx.tick()
+        assert_waits(0, 0, 0, 0)
+        drive(ctx, dut.o, ready=1)
+        drive(ctx, dut, stop=1)
+        await ctx.tick()
+        assert not ctx.get(dut.o.valid | beats.ready)
+        drive(ctx, dut, stop=0)
+        await ctx.tick().repeat(WINDOW)
+        assert_waits(0, 1, 0, 0)
+        drive(ctx, dut, granted=1, source=2)
+        await ctx.tick()
+        assert_waits(0, 1, 0, 0)
+        drive(ctx, beats, valid=0)
+        await ctx.tick()
+        assert_waits(0, 0, load, 0)
+        drive(ctx, dut, granted=0)
+        drive(ctx, dut.o, ready=0)
+
+    simulate_each(dut, bench, (0, 1))
+
+
+LONG = [((1 << bit) + 6, dtype, wide) for bit in range(8, 30) for dtype, wide in ((0, 0), (1, 0), (1, 1))]
+"""Elements of operations, which are a few but for one bit, and what says how many of them a beat has."""
+
+
+def test_long_sends_do_not_end():
+    dut = Sender(LINK_BYTES, CORES, WINDOW)
+
+    async def bench(ctx, case):
+        elements, dtype, wide = case
+        drive(ctx, dut, put=1, source=3, announced=0)
+        drive(ctx, dut.o, ready=1)
+        drive(ctx, dut.load, valid=1)
+        op = {"load": 1, "wide": wide, "dtype": dtype, "elements": elements, "peer": 3}
+        drive(ctx, dut.ops, payload=op | {"new_peer": 1}, valid=1)
+        await ctx.tick()
+        drive(ctx, dut, put=0)
+        await ctx.tick().until(dut.ops.ready)
+        drive(ctx, dut.ops, payload=op)
+        for cycle in range(40):
+            drive(ctx, dut, granted=cycle % 8 == 7)
+            *_, moves, ends = await ctx.tick().sample(dut.o.valid, dut.ops.ready)
+            assert moves and not ends
+        drive(ctx, dut.ops, valid=0)
+
+    simulate_each(dut, bench, LONG)
+
+
+def test_what_is_owed_of_long_operations():
+    """Nobody else is told to send before all has come."""
+    dut = CreditManager(LINK_BYTES, WINDOW)
+
+    async def bench(ctx, case):
+        elements, dtype, wide = case
+        op = {"net": 1, "dtype": dtype, "wide_in": wide, "elements": elements, "new_peer": 1}
+        drive(ctx, dut.o, ready=1)
+        drive(ctx, dut, told=1)
+        await put(ctx, dut.i, op)
+        drive(ctx, dut.i, payload=op | {"peer": 5}, valid=1)
+        drive(ctx, dut, popped=1)
+        for _ in range(20):
+            *_, ready, passes, idle = await ctx.tick().sample(dut.ready, dut.i.ready, dut.idle)
+            assert not (ready or passes or idle)
+        drive(ctx, dut, popped=0)
+
+    simulate_each(dut, bench, LONG)
+
+
+def test_every_bit_of_what_is_owed(dice):
+    """It is counted modulo a power of two, so that operations that come to that owe nothing."""
+    dut, modulus = CreditManager(LINK_BYTES, WINDOW), 1 << ELEMENTS_BITS + 1
+
+    async def bench(ctx, case):
+        op, owed = {"net": 1, "new_peer": 1, "elements": 2}, 0
+        drive(ctx, dut.o, ready=1)
+        drive(ctx, dut, told=1)
+        while owed != modulus:
+            owed += beats_of(op, "wide_in")
+            await put(ctx, dut.i, op)
+            await ctx.tick()
+            assert ctx.get(dut.idle) == (owed == modulus)
+            op = {"net": 1, "dtype": dice.randrange(3), "wide_in": dice.randrange(2)}
+            op["elements"] = dice.choice((dice.randrange(1, 1 << ELEMENTS_BITS), (1 << ELEMENTS_BITS) - 1))
+            if owed + beats_of(op, "wide_in") > modulus:
+                op |= {"dtype": 0, "elements": (modulus - owed) * LINK_BYTES // 4 - dice.randrange(2)}
+
+    simulate_each(dut, bench, range(60))
 
 
 @pytest.mark.parametrize("slow", [0.0, 0.9])
@@ -203,6 +379,6 @@ def test_credit_manager(slow, dice):
     words = [ReceiveOp.const(op).as_bits() for op in ops]
     played = play(
         dut, {"i": words}, {"o": len(ops)}, stall={"i": 0.0, "o": 0.3}, hold={"o": lambda cycle: left[0] > 1},
-        others=[neighbours], finished="idle",
+        others=[neighbours], finished="idle", worn=WORN,
     )  # fmt: skip
     assert played.payloads["o"] == words

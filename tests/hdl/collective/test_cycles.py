@@ -51,3 +51,63 @@ def test_cycles():
     assert not any(outcome.errors for outcome in outcomes)
     assert [outcome.retired for outcome in outcomes] == ENDS
     assert [outcome.awake for outcome in outcomes] == AWAKE
+
+
+SLOW = all_reduce(Group(0, 1, CORES), count=9000, dst=1 << 16, chunk=32)
+
+COUNTED = [
+    [
+        {
+            "sent": 16638,
+            "received": 16638,
+            "wait_ready": 4621,
+            "wait_credit": 0,
+            "wait_link": 5089,
+            "wait_net": 8700,
+            "wait_load": 5837,
+            "wait_store": 0,
+        },
+        {
+            "sent": 16224,
+            "received": 16224,
+            "wait_ready": 3783,
+            "wait_credit": 0,
+            "wait_link": 4920,
+            "wait_net": 6852,
+            "wait_load": 5759,
+            "wait_store": 0,
+        },
+    ],
+    [
+        {
+            "sent": 18048,
+            "received": 18048,
+            "wait_ready": 105,
+            "wait_credit": 868,
+            "wait_link": 65594,
+            "wait_net": 329,
+            "wait_load": 10408,
+            "wait_store": 2441,
+        },
+        {
+            "sent": 17952,
+            "received": 17952,
+            "wait_ready": 104,
+            "wait_credit": 821,
+            "wait_link": 63951,
+            "wait_net": 324,
+            "wait_load": 10068,
+            "wait_store": 2256,
+        },
+    ],
+]
+"""Of all cores and each channel what is counted: of all kinds with some pauses, and of a long one with many."""
+
+
+def test_counters():
+    memories = np.random.default_rng(1).integers(0, 256, (CORES, HBM_BYTES), np.uint8)
+    for (collectives, stall), expected in zip(((COLLECTIVES.values(), 60), ([SLOW], 200)), COUNTED, strict=True):
+        counters = run_collectives(programs_of(*collectives), memories, stall=stall).counters
+        for channel, counted in enumerate(expected):
+            own = [counter[f"channel{channel}"] for counter in counters]
+            assert {name: sum(one[name] for one in own) for name in own[0]} == counted

@@ -12,6 +12,7 @@ from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.spec.isa.collective import CollectiveType, element_bytes
 from tests.hdl.collective.beats import beats_of_bytes
 from tests.hdl.memory.axi_memory import serve_reads, serve_writes
+from tests.hdl.simulation import WORN, drive, put, simulate_each
 from tests.hdl.streams import Played, play
 
 SEED = 20260612
@@ -19,8 +20,9 @@ SIZE = 1 << 14
 LATENCY = 64
 WIDTHS = (8, 16, 32, 64)
 PAIRS = [(link, hbm) for link in WIDTHS for hbm in WIDTHS]
-RATED = [(8, 8), (8, 64), (16, 16), (16, 32), (32, 16), (64, 8), (64, 32), (64, 64)]
-"""Bytes of a link and of HBM."""
+TRIED = (8, 16)
+RATED = [(8, 8), (8, 64), TRIED, (64, 8), (64, 64)]
+"""Bytes of a link and of HBM: what is tried of one pair alone is of `TRIED`."""
 
 FP32, BF16, INT32 = CollectiveType
 
@@ -30,51 +32,59 @@ def operation(elements: int, dtype: CollectiveType, address: int, **flags) -> di
     return {"elements": elements, "dtype": dtype, "address": address} | flags
 
 
-def load(link_bytes: int, hbm_bytes: int, ops, *, stall=0.0, hold=0, errors=(), latency=1) -> tuple[Played, bool]:
+def load(link_bytes: int, hbm_bytes: int, ops, *, stall=0.0, hold=0, worn=0, **options) -> tuple[Played, bool]:
     """Load from a memory of random bytes; return what passed, and whether an error was seen, without which all that
-    passed is right."""
+    passed is right.
+
+    Arguments:
+        worn: of `play`. options: of `serve_reads`.
+    """
     memory = np.random.default_rng(SEED).bytes(SIZE)
     expected = []
     for op in ops:
-        size = element_bytes(op["dtype"])
-        content = memory[op["address"] : op["address"] + size * op["elements"]]
+        size, start = element_bytes(op["dtype"]), op["address"] - options.get("base", 0)
+        content = memory[start : start + size * op["elements"]]
         if op.get("zero"):
             content = bytes(size * op["elements"])
         if op.get("wide") and op["dtype"] == BF16:
             content = (np.frombuffer(content, "<u2").astype("<u4") << 16).tobytes()
         expected += [beat | op.get("to_send", 0) << 8 * link_bytes for beat in beats_of_bytes(content, link_bytes)]
     dut = Loader(link_bytes, hbm_bytes)
-    reads = partial(serve_reads, axi=dut.axi, memory=memory, latency=latency, stall=stall, errors=errors, seed=SEED)
+    reads = partial(serve_reads, axi=dut.axi, memory=memory, stall=stall, seed=SEED, **options)
     words = [LoadOp.const(op).as_bits() for op in ops]
     played = play(
         dut, {"ops": words}, {"beats": len(expected)}, stall=stall, hold={"beats": lambda cycle: cycle < hold},
-        seed=SEED, others=(reads,), finished="idle", watch=(dut.error,),
+        seed=SEED, others=(reads,), finished="idle", watch=(dut.error,), worn=worn,
     )  # fmt: skip
     failed = bool(played.watched[-1][0])
     assert failed or played.payloads["beats"] == expected
     return played, failed
 
 
-def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, **options) -> tuple[Played, bool]:
+def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, worn=0, **options) -> tuple[Played, bool]:
     """Store random beats; return what passed, and whether an error was seen, without which the memory is as it should.
 
     Arguments:
-        bursts, options: of `serve_writes`.
+        stall: of the streams, and unless it is for each of them, of HBM. worn: of
+            `play`. bursts, options: of `serve_writes`.
     """
     rng = np.random.default_rng(SEED)
     memory = bytearray(rng.bytes(SIZE))
     expected, beats, bursts = bytearray(memory), [], [] if bursts is None else bursts
     for op in ops:
         content = rng.bytes(element_bytes(op["dtype"]) * op["elements"])
-        expected[op["address"] : op["address"] + len(content)] = content
+        start = op["address"] - options.get("base", 0)
+        expected[start : start + len(content)] = content
         beats += beats_of_bytes(content, link_bytes, rng)
     dut = Storer(link_bytes, hbm_bytes)
-    writes = partial(serve_writes, axi=dut.axi, memory=memory, bursts=bursts, stall=stall, seed=SEED, **options)
+    slow = 0 if isinstance(stall, dict) else stall
+    writes = partial(serve_writes, axi=dut.axi, memory=memory, bursts=bursts, stall=slow, seed=SEED, **options)
     words = [StoreOp.const(op).as_bits() for op in ops]
     watch = (dut.error, dut.beats.valid & dut.beats.ready, dut.axi.aw.valid | dut.axi.w.valid)
     played = play(
-        dut, {"ops": words, "beats": beats}, {}, stall=stall, seed=SEED, others=(writes,), finished="quiet", watch=watch
-    )
+        dut, {"ops": words, "beats": beats}, {}, stall=stall, seed=SEED, others=(writes,), finished="quiet",
+        watch=watch, worn=worn,
+    )  # fmt: skip
     failed = bool(played.watched[-1][0])
     assert failed or memory == expected
     assert max(length for *_, length in bursts) <= BURST_BEATS
@@ -92,10 +102,12 @@ def test_transfers_of_every_kind(transfer, link_bytes, hbm_bytes):
         flags = {"wide": int(rng.integers(2)), "zero": int(rng.random() < 0.1), "to_send": int(rng.integers(2))}
         address = 64 * int(rng.integers(SIZE // 64 - 8))
         ops.append(operation(elements, dtype, address, **(flags if transfer is load else {})))
-    for stall, latency in ((0, 20), (0.5, 3)):
-        _, failed = transfer(link_bytes, hbm_bytes, ops, stall=stall, latency=latency)
+    tried = (link_bytes, hbm_bytes) == TRIED
+    for stall, latency in ((0.5, 3), (0, 20))[: 1 + tried]:
+        worn = WORN if tried else 0
+        _, failed = transfer(link_bytes, hbm_bytes, ops, stall=stall, latency=latency, worn=worn)
         assert not failed
-    print(f"{len(ops)} operations, twice")
+    print(f"{len(ops)} operations")
 
 
 @pytest.mark.parametrize(("link_bytes", "hbm_bytes"), RATED)
@@ -115,52 +127,168 @@ def test_transfers_hide_the_latency_of_hbm(transfer, beats, wide, link_bytes, hb
     assert cycles[-1] - cycles[0] <= max(beats * count, count * -(-size // hbm_bytes))
 
 
-@pytest.mark.parametrize("elements", [2, 500])
-def test_loads_that_nobody_takes_are_kept(elements):
+@pytest.mark.parametrize("base", [0x55_5555_4000, 0xAA_AAAA_8000, (1 << 39) - SIZE // 2, (1 << 40) - SIZE])
+@pytest.mark.parametrize("transfer", [load, store])
+def test_every_bit_of_an_address(transfer, base):
+    sizes = ((0, 1000), (4096, 40), (7 << 10, 800), (SIZE - 512, 128))
+    _, failed = transfer(*TRIED, [operation(elements, FP32, base + start) for start, elements in sizes], base=base)
+    assert not failed
+
+
+LONG = [(1 << bit) + 5 for bit in range(10, 30)]
+"""Elements of operations that end after a few cycles without their highest bit."""
+
+BURST = BURST_BEATS * TRIED[1]
+"""Bytes of one."""
+
+
+def any_burst(rng) -> int:
+    """Return the address of a burst, with room for many behind it."""
+    return int(rng.integers((1 << 40) // BURST - 100)) * BURST
+
+
+def test_long_loads_do_not_end(rng):
+    """From any address on, in whole bursts."""
+    dut = Loader(*TRIED)
+    axi = dut.axi
+
+    async def bench(ctx, case):
+        elements, flags = case
+        address = any_burst(rng)
+        drive(ctx, dut.ops, payload=operation(elements, address=address, **flags), valid=1)
+        drive(ctx, axi.ar, ready=1)
+        drive(ctx, dut.beats, ready=1)
+        owed, beats = 0, 0
+        for _ in range(60):
+            ctx.set(axi.r.valid, owed > 0)
+            *_, asked, burst, come, ends = await ctx.tick().sample(
+                axi.ar.valid, axi.ar.payload, dut.beats.valid, dut.ops.ready
+            )
+            assert not ends and (not asked or (burst.addr, burst.len) == (address, BURST_BEATS - 1))
+            address += BURST * asked
+            owed += BURST_BEATS * asked - (owed > 0)
+            beats += come
+        assert beats > 50 and not ctx.get(dut.idle)
+        drive(ctx, dut.ops, valid=0)
+
+    formats = ({"dtype": FP32}, {"dtype": BF16}, {"dtype": BF16, "wide": 1})
+    simulate_each(dut, bench, ((elements, flags) for elements in LONG for flags in formats))
+
+
+def test_long_stores_do_not_end(rng):
+    """From any address on, in whole bursts."""
+    dut = Storer(*TRIED)
+    axi = dut.axi
+
+    async def bench(ctx, case):
+        elements, dtype = case
+        address = any_burst(rng)
+        drive(ctx, dut.ops, payload=operation(elements, dtype, address), valid=1)
+        drive(ctx, dut.beats, valid=1)
+        ctx.set(axi.aw.ready, 1)
+        ctx.set(axi.w.ready, 1)
+        written = answers = 0
+        for _ in range(100):
+            ctx.set(axi.b.valid, answers > 0)
+            *_, asked, burst, word, strobes, last = await ctx.tick().sample(
+                axi.aw.valid, axi.aw.payload, axi.w.valid, axi.w.payload.strb, axi.w.payload.last
+            )
+            assert not asked or (burst.addr, burst.len) == (address, BURST_BEATS - 1)
+            assert not word or strobes == (1 << TRIED[1]) - 1
+            address += BURST * asked
+            ctx.set(dut.ops.valid, 0)
+            written += word
+            answers += (word and last) - (answers > 0)
+        assert written >= 2 * BURST_BEATS and not ctx.get(dut.quiet)
+
+    simulate_each(dut, bench, ((elements, dtype) for elements in LONG for dtype in (FP32, BF16)))
+
+
+def one_word(number: int, **flags) -> dict:
+    """Return one of many operations of a word of HBM each, which differ."""
+    dtype = CollectiveType(number % 3)
+    elements = 1 + number * 7 % (TRIED[1] // element_bytes(dtype))
+    return operation(elements, dtype, 64 * (number * 5 % (SIZE // 64)), **flags)
+
+
+@pytest.mark.parametrize("words", [1, 125])
+def test_loads_that_nobody_takes_are_kept(words):
     """More than there is room for, in words or in operations."""
-    _, failed = load(
-        8, 16, [operation(elements, FP32, 2048 * (n % 7)) for n in range(max(3, 100 // elements))], hold=400
-    )
+    flags = ({"wide": 1}, {"to_send": 1}, {"zero": 1, "to_send": 1}, {})
+    if words == 1:
+        ops = [one_word(n, **flags[n % 5 % 4]) for n in range(3 * Loader.OPERATIONS)]
+    else:
+        ops = [operation(4 * words, FP32, 2048 * n) for n in range(3)]
+    _, failed = load(*TRIED, ops, hold=400)
     assert not failed
 
 
 def test_zeros_are_not_read():
     ops = [operation(100, FP32, SIZE - 64, zero=1), operation(16, FP32, 0)]
-    _, failed = load(16, 16, ops, errors=set(range(64, SIZE, 16)))
+    _, failed = load(*TRIED, ops, errors=set(range(64, SIZE, 16)))
     assert not failed
 
 
 def test_too_little_room_is_noticed(monkeypatch):
     monkeypatch.setattr(Loader, "LATENCY_BEATS", LATENCY // 2)
     with pytest.raises(AssertionError):
-        test_transfers_hide_the_latency_of_hbm(load, 200, 0, 16, 16)
+        test_transfers_hide_the_latency_of_hbm(load, 200, 0, *TRIED)
 
 
 def test_stores_whose_addresses_nobody_takes_are_kept():
     """Words are taken all the time; bursts of one word, more than there is room for."""
-    _, failed = store(8, 8, [operation(2, FP32, 64 * n) for n in range(60)], hold=200)
+    _, failed = store(*TRIED, [one_word(n) for n in range(60)], hold=200)
     assert not failed
+
+
+@pytest.mark.parametrize("stall", [0.6, 0.5, 0.3, 0.1])
+def test_bursts_of_which_nobody_takes_anything_are_kept(stall):
+    """As many as there is room for; one behind them whose words come slowly is not begun before they are there."""
+    ops = [one_word(n) for n in range(Storer.WORDS + 8)] + [operation(100, FP32, 4096)]
+    played, failed = store(*TRIED, ops, stall={"ops": 0, "beats": stall}, hold=250, held=("aw", "w"))
+    kept = sum(-(-element_bytes(op["dtype"]) * op["elements"] // TRIED[0]) for op in ops[: Storer.WORDS])
+    assert not failed and sum(cycle < 250 for cycle in played.cycles["beats"]) == kept
+
+
+def test_words_of_long_bursts_of_which_nobody_takes_anything_are_kept():
+    _, failed = store(*TRIED, [operation(400, FP32, 2048 * n) for n in range(3)], hold=250, held=("aw", "w"))
+    assert not failed
+
+
+def test_it_is_not_quiet_while_operations_wait_for_their_beats():
+    dut = Storer(*TRIED)
+
+    async def bench(ctx, count):
+        assert ctx.get(dut.quiet)
+        for number in range(count):
+            await put(ctx, dut.ops, operation(4, FP32, 64 * number))
+        for _ in range(4):
+            await ctx.tick()
+            assert not ctx.get(dut.quiet)
+
+    simulate_each(dut, bench, range(1, Storer.OPERATIONS + 1))
 
 
 def test_so_many_bursts_are_not_answered_at_once():
     bursts = []
-    _, failed = store(8, 8, [operation(2, FP32, 64 * n) for n in range(150)], latency=400, bursts=bursts)
+    _, failed = store(*TRIED, [operation(2, FP32, 64 * n) for n in range(150)], latency=400, bursts=bursts)
     assert not failed
     assert sum(cycle < 400 for cycle, *_ in bursts) == Storer.BURSTS
 
 
 def test_a_burst_waits_for_its_data():
     """No address before the last word is there."""
-    played, _ = store(16, 16, [operation(4 * BURST_BEATS, FP32, 0)], stall=0.8)
-    come = 0
+    link_bytes, hbm_bytes = TRIED
+    played, _ = store(*TRIED, [operation(BURST_BEATS * hbm_bytes // 4, FP32, 0)], stall=0.8)
+    come, beats = 0, BURST_BEATS * hbm_bytes // link_bytes
     for _, beat, begins in played.watched:
-        assert not begins or come == BURST_BEATS
+        assert not begins or come == beats
         come += beat
-    assert come == BURST_BEATS
+    assert come == beats
 
 
 @pytest.mark.parametrize(("transfer", "bad"), [(load, 48), (store, 0)])
 def test_an_error_is_seen(transfer, bad):
     ops = [operation(64, FP32, 0)]
-    assert transfer(16, 16, ops, errors={bad})[1]
-    assert not transfer(16, 16, ops, errors={1 << 13})[1]
+    assert transfer(*TRIED, ops, errors={bad})[1]
+    assert not transfer(*TRIED, ops, errors={1 << 13})[1]

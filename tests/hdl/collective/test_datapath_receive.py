@@ -16,13 +16,15 @@ from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp, element_bytes
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from tests.hdl.collective.beats import beats_of_bytes, bytes_of_beats
-from tests.hdl.simulation import put, simulate
+from tests.hdl.simulation import WORN, put, simulate, simulate_each
 from tests.hdl.streams import play
 
 FP32, BF16, INT32 = CollectiveType
 
 SEED = 20260611
-DRAW = {"seed": 0x1234_5678, "stream": 0x9ABC_DEF0}
+DRAWS = [{"seed": 0x1234_5678, "stream": 0x9ABC_DEF0}, {"seed": 0xEDCB_A987, "stream": 0x6543_210F}]
+"""Keys of stochastic rounding: every bit is set in one of them."""
+
 OPERATION = {ReduceOp.SUM: AluOp.ADD, ReduceOp.MAX: AluOp.MAX, ReduceOp.MIN: AluOp.MIN}
 
 
@@ -32,17 +34,22 @@ class Traffic:
     Arguments:
         link_bytes: of a beat.
         seed: of everything.
+        draw: of what is rounded stochastically.
     """
 
-    def __init__(self, link_bytes: int, seed: int = SEED):
+    def __init__(self, link_bytes: int, seed: int = SEED, draw: dict[str, int] = DRAWS[0]):
         self.link_bytes = link_bytes
+        self.draw = draw
         self.rng = np.random.default_rng(seed)
         self.ops, self.net, self.load, self.store_ops = [], [], [], []
         self.results = {"store": [], "forward": []}
         """Bytes of each operation, in order."""
+        self.rounded = {"store": [], "forward": []}
+        """Whether those are rounded, so that two halves make a beat."""
 
-    def add(self, elements: int, dtype: CollectiveType, **fields) -> None:
-        """Add an operation; `fields` are those of a `ReceiveOp`."""
+    def add(self, elements: int, dtype: CollectiveType, ties: bool = False, **fields) -> None:
+        """Add an operation; `fields` are those of a `ReceiveOp`. With `ties` sums of FP32 are a bit away from halfway
+        between two of BF16, or halfway."""
         rng, bf16 = self.rng, dtype == BF16
         first, address = int(rng.integers(1 << 32)), 64 * int(rng.integers(1 << 34))
         common = {"dtype": dtype, "elements": elements}
@@ -51,6 +58,9 @@ class Traffic:
         if op["store"]:
             self.store_ops.append(StoreOp.const(common | {"address": address}).as_bits())
         a, b = (words[:elements].astype("<u4") for words in alu_cases(rng, max(elements, 2)))
+        if ties:
+            low = 0x8000 ^ (1 << rng.integers(18, size=elements)) & 0xFFFF
+            a, b = (a & 0xFFFF0000 | low).astype("<u4"), b & 0
         if op["net"] and op["load"]:
             wide, upper = op["wide_in"] or not bf16, np.uint32(0xFFFF0000 if bf16 else 0xFFFFFFFF)
             a, b = a if wide else a & upper, b & upper
@@ -64,6 +74,8 @@ class Traffic:
         for sink, results in self.results.items():
             if op.get(sink):
                 results.append(content)
+                rounds = op["net"] and op["load"] and dtype == BF16 and not op.get("wide_out")
+                self.rounded[sink].append(rounds)
 
     def _reduced(self, a, b, first: int, dtype: CollectiveType, fields) -> np.ndarray:
         words = alu(OPERATION[fields.get("op", ReduceOp.SUM)], a, b, dtype == INT32)
@@ -71,7 +83,7 @@ class Traffic:
             return words.astype("<u4")
         if fields.get("final") and fields.get("stochastic"):
             index = (first + np.arange(len(words))) & 0xFFFFFFFF
-            return round_stochastic(words, formats.BF16, DRAW["seed"], DRAW["stream"], index).astype("<u2")
+            return round_stochastic(words, formats.BF16, self.draw["seed"], self.draw["stream"], index).astype("<u2")
         return round_fp32(words, formats.BF16).astype("<u2")
 
     def add_random(self, elements: int) -> None:
@@ -96,16 +108,18 @@ class Traffic:
         for sink, results in self.results.items():
             outputs[sink] = sum(-(-len(content) // self.link_bytes) for content in results)
         dut = ReceivePath(self.link_bytes)
-        return play(dut, inputs, outputs, constants=DRAW, finished="idle", seed=SEED, **options)
+        return play(dut, inputs, outputs, constants=self.draw, finished="idle", seed=SEED, **options)
 
     def wrong(self, played) -> list[str]:
         """Return what is not as it should be."""
         found = [] if played.payloads["store_ops"] == self.store_ops else ["store_ops"]
         for sink, results in self.results.items():
             beats = iter(played.payloads[sink])
-            for number, content in enumerate(results):
+            half = self.link_bytes // 2
+            for number, (content, rounds) in enumerate(zip(results, self.rounded[sink], strict=True)):
                 come = bytes_of_beats(islice(beats, -(-len(content) // self.link_bytes)), self.link_bytes)
-                if come[: len(content)] != content:
+                beyond = -(-len(content) // half) * half  # where the other half of the last beat is, if that has one
+                if come[: len(content)] != content or rounds and any(come[beyond:]):
                     found.append(f"{sink} {number}")
         return found
 
@@ -114,9 +128,10 @@ class Traffic:
 def test_random_operations(link_bytes, stall):
     """Numbers of elements that end a beat at every place, short and longer, in random order."""
     traffic, most = Traffic(link_bytes, SEED + link_bytes), link_bytes // 2
-    for elements in [int(n) for n in traffic.rng.permutation(np.arange(1, 4 * most + 1))] * max(1, 32 // most):
+    numbers = np.arange(1, 4 * most + 1, 1 + (link_bytes == 64))
+    for elements in [int(n) for n in traffic.rng.permutation(numbers)] * max(1, 32 // most):
         traffic.add_random(elements)
-    played = traffic.play(stall=stall)
+    played = traffic.play(stall=stall, worn=WORN if link_bytes == 8 else 0)
     assert traffic.wrong(played) == []
     print(f"{len(traffic.ops)} operations, {sum(map(len, traffic.results['store']))} bytes stored")
 
@@ -139,6 +154,17 @@ RATES = {
     "copy": (BF16, {"net": 1, "forward": 1}, 2),
 }
 """Format, fields, bytes of an element where a step takes it."""
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_every_bit_of_what_is_rounded_at_random(draw):
+    """Elements from any number on, in a beat of either form."""
+    traffic = Traffic(8, draw=draw)
+    for number in range(16):
+        fields = REDUCES | {"wide_in": number % 2, "final": 1, "stochastic": 1}
+        traffic.add(30 + number, BF16, **fields)
+        traffic.add(40, BF16, ties=True, **fields | {"wide_in": 1, "stochastic": 0})
+    assert traffic.wrong(traffic.play()) == []
 
 
 @pytest.mark.parametrize("name", RATES)
@@ -183,6 +209,26 @@ def test_too_little_room_is_noticed(monkeypatch):
         test_a_step_a_cycle_across_operations("fp32", 4)
 
 
+def test_long_operations_do_not_end():
+    """Their numbers of elements are a few, but for one bit."""
+    dut = ReceivePath(8)
+
+    async def bench(ctx, case):
+        elements, dtype = case
+        for port in (dut.store_ops, dut.store, dut.forward):
+            ctx.set(port.ready, 1)
+        for port in (dut.net, dut.load):
+            ctx.set(port.valid, 1)
+        await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": dtype, "elements": elements})
+        ctx.set(dut.ops.valid, 1)
+        for _ in range(20):
+            *_, steps, ends = await ctx.tick().sample(dut.net.ready, dut.ops.ready)
+            assert steps and not ends
+        ctx.set(dut.ops.valid, 0)
+
+    simulate_each(dut, bench, (((1 << bit) + 6, dtype) for bit in range(8, 30) for dtype in (FP32, BF16)))
+
+
 def test_waits_say_what_is_missing():
     traffic = Traffic(8)
     traffic.add(2, FP32, net=1, load=1)
@@ -203,5 +249,11 @@ def test_waits_say_what_is_missing():
         ctx.set(dut.load.valid, 1)
         await ctx.tick().repeat(20)
         assert_waits(0, 0, 0, 0)
+        await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": FP32, "elements": 4 * ReceivePath.RESULTS})
+        await ctx.tick().repeat(ReceivePath.RESULTS + 2)
+        assert_waits(0, 0, 1, 0)
+        ctx.set(dut.net.valid, 0)
+        await ctx.delay(1e-8)
+        assert_waits(1, 0, 0, 0)
 
     simulate(dut, watch)

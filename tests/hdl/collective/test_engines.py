@@ -132,6 +132,15 @@ def test_a_receiver_hears_of_it_from_its_sender(kind, memories):
     assert outcome.errors == [disagreement(1, 3, "dtype"), disagreement(3, 1, "dtype")]
 
 
+@pytest.mark.parametrize("kind", [K.SEND, K.BROADCAST])
+def test_a_refusal_is_of_any_bit(kind, memories):
+    sender, receiver = on_every_rank(all_reduce(Group(3, -2, 2), kind=kind, root=int(kind == K.SEND), count=1))
+    for bit in (1, 2, 12, 21, 29):
+        programs = {3: [sender], 1: [replace(receiver, count=1 ^ 1 << bit)]}
+        errors = run_collectives(programs, memories, limit=3000).errors
+        assert errors == [disagreement(1, 3, "count"), disagreement(3, 1, "count")]
+
+
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_broadcasts_of_different_roots(ranks, memories):
     """Whoever is the odd one out: its neighbours and it say so, or at least two that are next to each other."""

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from neuroncore_rtl.hdl.collective import dispatcher, stepper
@@ -10,26 +11,36 @@ from neuroncore_rtl.hdl.collective.ops import LoadOp, ReceiveOp, SendOp
 from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from tests.hdl.collective.jobs import job_bits, operations
+from tests.hdl.simulation import WORN
 from tests.hdl.streams import Played, play
-from tests.oracles.collectives import random_collective
+from tests.oracles.collectives import large_collective, random_collective
 
 SEED = 1618
 
 SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
 
 
-def check(channel, jobs, stall=0.0) -> Played:
-    """Play jobs one after the other, and compare the operations with those in plain Python."""
+def check(channel, jobs, stall=0.0, hold=None) -> Played:
+    """Play jobs one after the other, and compare the operations with those in plain Python; it is busy until all of a
+    job's are taken."""
     wanted = [(one, operations(one, channel)) for one in jobs]
     expected = {name: [(one, op) for one, lists in wanted for op in getattr(lists, name)] for name in SHAPES}
     counts = {name: len(ops) for name, ops in expected.items()}
     limit = 100 * len(jobs) + 10 * sum(counts.values())
     dut = Schedule(channel)
-    played = play(dut, {"i": [job_bits(one) for one in jobs]}, counts, stall=stall, seed=SEED, limit=limit)
+    inputs = {"i": [job_bits(one) for one in jobs]}
+    played = play(
+        dut, inputs, counts, stall=stall, seed=SEED, limit=limit, hold=hold, worn=WORN, watch=(dut.busy,),
+    )  # fmt: skip
     for name, shape in SHAPES.items():
         for payload, (one, want) in zip(played.payloads[name], expected[name], strict=True):
             op = shape.from_bits(payload)
             assert {part: op[part] for part in want} == want, f"one of the {name} of {one}"
+        ends = np.cumsum([len(getattr(lists, name)) for _, lists in wanted])
+        for taken, end in zip(played.cycles["i"], ends, strict=True):
+            last = played.cycles[name][end - 1] if end else 0
+            assert all(busy for (busy,) in played.watched[taken + 1 : last + 1])
+    assert played.watched[-1] == (0,)
     return played
 
 
@@ -52,6 +63,43 @@ def test_longest_blocks(channel, rng):
     options = {"ranks": 64, "count": (1 << 30) - 1, "chunk": 32}
     jobs = [random_collective(rng, kind=kind, **options) for kind in (K.ALL_TO_ALL, K.SEND, K.RECEIVE)]
     check(channel, [replace(one, pitch=(1 << 32) - 64) for one in jobs])
+
+
+@pytest.mark.parametrize("channel", [0, 1])
+def test_one_bit_decides(channel, rng):
+    """Whether a channel has a part of a block, whom it sends to, and who is the last of a broadcast."""
+    jobs = [random_collective(rng, kind=kind, count=count) for kind in K for count in (64, 65, 96, 97, 129)]
+    jobs += [random_collective(rng, kind=K.ALL_TO_ALL, ranks=(2 << bit) + few) for bit in range(5) for few in (0, 1)]
+    for root in [1 << bit for bit in range(6)] + [int(root) for root in rng.integers(64, size=20)]:
+        one = random_collective(rng, kind=K.BROADCAST, ranks=64, count=65)
+        jobs += [replace(one, root=root, rank=(root + far) % 64) for far in (-1, 0, 1)]
+    check(channel, jobs)
+
+
+def test_a_channel_without_a_part_takes_two_cycles(rng):
+    counts = [1, *range(2, 32, 3), 32]
+    played = check(1, [random_collective(rng, kind=K.ALL_REDUCE, count=count) for count in counts])
+    assert set(np.diff(played.cycles["i"])) == {2}
+
+
+@pytest.mark.parametrize("channel", [0, 1])
+def test_every_bit_of_a_place(channel, rng):
+    """The first rounds of collectives far from address 0, of large blocks, in any of which channel 1 begins."""
+    for number in range(40):
+        kind = [kind for kind in K if kind != K.BARRIER][number % 7]
+        one = large_collective(rng, kind=kind, ranks=(2, 3, 5, 64)[number % 4])
+        lists = operations(one, channel, rounds=60)
+        played = play(Schedule(channel), {"i": [job_bits(one)]}, dict.fromkeys(SHAPES, 0), cycles=60)
+        for name, shape in SHAPES.items():
+            for payload, want in zip(played.payloads[name], getattr(lists, name), strict=False):
+                op = shape.from_bits(payload)
+                assert {part: op[part] for part in want} == want, f"one of the {name} of {one}"
+        assert played.payloads["receives"] or one.count < 1 << 10
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_it_is_busy_while_anything_waits(name, rng):
+    check(1, jobs_of(rng, (K.ALL_REDUCE, K.ALL_GATHER), 3), hold={name: lambda cycle: cycle < 200})
 
 
 @pytest.mark.parametrize("channel", [0, 1])

@@ -17,7 +17,8 @@ NUMBERS = 1 << SEQUENCE_BITS
 
 @dataclass(frozen=True)
 class Said:
-    """A frame: its flit and virtual channel, None if it carries none; the other fields of a body."""
+    """A frame: its flit and virtual channel, None if it carries none; the other fields of a body; what is in the place
+    of a flit if there is none."""
 
     flit: tuple[int, int] | None = None
     sequence: int = 0
@@ -25,13 +26,22 @@ class Said:
     expected: int = 0
     retry: int = 0
     credits: tuple[int, ...] = (0,) * VIRTUAL_CHANNELS
+    filler: tuple[int, int] | None = (0, 0)
 
 
 @dataclass
 class EndModel:
-    """An end, whose `step` moves it on by a cycle. Arguments: latency: of the wire."""
+    """An end, whose `step` moves it on by a cycle.
+
+    Arguments:
+        latency: of the wire.
+        memory, read: flits and virtual channels that the replay memory keeps, by their numbers, and the one that it
+            shows; a reset leaves them.
+    """
 
     latency: int
+    memory: dict = field(default_factory=dict)
+    read: tuple[int, int] = (0, 0)
     flits: list = field(default_factory=list)  # all that were taken, with their virtual channels
     known: int = 0  # of them, those that the other end has
     sequence: int = 0  # the next one that is said
@@ -84,7 +94,7 @@ class EndModel:
         saying = self.flits[self.sequence] if self.sequence < len(self.flits) else None
         following = Said(
             saying, self.sequence % NUMBERS, self.answer, self.expected % NUMBERS, self.retry,
-            tuple(gone % NUMBERS for gone in self.gone),
+            tuple(gone % NUMBERS for gone in self.gone), None if saying else self.read,
         )  # fmt: skip
         counters["idle"] += saying is None
         counters["crc_errors"] += self.heard == BAD
@@ -102,12 +112,14 @@ class EndModel:
                 self.gone[vc] += 1
         self.sequence += saying is not None
         for vc in accepted:
+            self.memory[len(self.flits) % (self.window + 1)] = (offered[vc], vc)
             self.flits.append((offered[vc], vc))
             self.free[vc] -= 1
             self.last = vc
             counters["flits"] += 1
         if frame:
             self._hear(frame)
+        self.read = self.memory.get(self.sequence % (self.window + 1), (0, 0))
         self.tx, self.heard = following, heard
 
     def _hear(self, frame: Said) -> None:

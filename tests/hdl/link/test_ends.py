@@ -34,11 +34,12 @@ class Machine:
 
     def __init__(self, ctx, pair, dice):
         self.ctx, self.pair, self.dice = ctx, pair, dice
+        self.models = [EndModel(LATENCY) for _ in ENDS]
         self.fresh()
 
     def fresh(self):
         """Begin again, with nothing under way."""
-        self.models = [EndModel(LATENCY) for _ in ENDS]
+        self.models = [EndModel(LATENCY, model.memory, model.read) for model in self.models]
         self.offered = [[None] * VIRTUAL_CHANNELS for _ in ENDS]
         self.wires = [deque([None] * (LATENCY + 1)) for _ in ENDS]  # the last is the frame delivered before
 
@@ -79,9 +80,10 @@ class Machine:
         body = frame.body
         bits = body.as_bits()
         assert frame.crc == zlib.crc32(bits.to_bytes((BODY.size + 7) // 8, "little"))
-        flit = (body.flit.as_bits(), body.vc) if body.valid else None
+        shown = (body.flit.as_bits(), body.vc)
+        flit, filler = (shown, None) if body.valid else (None, shown)
         credits = tuple(body.credits_returned[vc] for vc in VCS)
-        assert Said(flit, body.sequence, body.answer, body.expected, body.retry, credits) == model.tx
+        assert Said(flit, body.sequence, body.answer, body.expected, body.retry, credits, filler) == model.tx
         ready = model.ready([flit is not None for flit in self.offered[end]])
         for vc in VCS:
             stream, shown = pair.o[end][vc], model.shown(vc)
@@ -106,7 +108,7 @@ def test_all_that_the_ends_show_in_every_cycle_is_that_of_their_models(cycles):
                 await machine.cycle(**phase)
             assert number or min(model.counters["flits"] for model in machine.models) > 100
             ctx.set(reset, 1)
-            await ctx.tick()
+            await machine.cycle(**phase)
             ctx.set(reset, 0)
             last = machine.models
             machine.fresh()

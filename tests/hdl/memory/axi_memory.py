@@ -11,14 +11,14 @@ RESPONSE_SLVERR = 2
 
 
 async def serve_reads(
-    ctx, axi, memory: bytes, *, latency: int = 1, stall: float = 0, errors=(), seed: int = 1, bursts=None
+    ctx, axi, memory: bytes, *, base: int = 0, latency: int = 1, stall: float = 0, errors=(), seed: int = 1, bursts=None
 ):
     """Answer the reads that arrive at a manager's port, in order.
 
     Arguments:
         ctx: of the process.
         axi: the manager's port.
-        memory: the content from address 0.
+        memory: the content from address `base` on.
         latency: cycles from an address to its first beat, at least.
         stall: share of the cycles in which nothing new is offered or taken.
         errors: addresses of the beats that are answered with an error, and if it is a mapping with which response.
@@ -34,7 +34,7 @@ async def serve_reads(
         ready = rng.random() >= stall
         if offered is None and beats and beats[0][0] <= cycle and rng.random() >= stall:
             _, address, last = beats.popleft()
-            data = int.from_bytes(memory[address : address + size], "little")
+            data = int.from_bytes(memory[address - base : address - base + size], "little")
             offered = {"data": data, "resp": _response(errors, address), "last": last}
             ctx.set(axi.r.payload, offered)
         ctx.set(axi.ar.ready, ready)
@@ -62,7 +62,7 @@ def _check(burst, size: int) -> None:
 
 
 async def serve_writes(
-    ctx, axi, memory: bytearray, bursts: list, *, latency=1, stall=0.0, hold=0, errors=(), seed=1
+    ctx, axi, memory: bytearray, bursts: list, *, base=0, latency=1, stall=0.0, hold=0, held=("aw",), errors=(), seed=1
 ) -> None:
     """Take the writes that arrive at a manager's port, and answer them in order.
 
@@ -71,20 +71,20 @@ async def serve_writes(
     Arguments:
         ctx: of the process.
         axi: the manager's port.
-        memory: the content from address 0.
+        memory: the content from address `base` on.
         bursts: gets (cycle, address, beats) of each burst.
         latency: cycles from a burst's last beat to its answer, at least.
         stall: share of the cycles in which nothing new is offered or taken.
-        hold: cycles from the beginning in which no address is taken.
+        hold: cycles from the beginning in which nothing is taken of the channels `held`.
         errors: addresses of the bursts that are answered with an error.
         seed: of the stalls.
     """
     rng = random.Random(seed)
     size = len(axi.w.payload.strb)
-    addresses, beats, answers, held = deque(), deque(), deque(), {}
+    addresses, beats, answers, offered = deque(), deque(), deque(), {}
     within = answering = False
     for cycle in count():
-        ready = {"aw": cycle >= hold and rng.random() >= stall, "w": rng.random() >= stall}
+        ready = {name: (name not in held or cycle >= hold) and rng.random() >= stall for name in ("aw", "w")}
         for channel, value in ready.items():
             ctx.set(getattr(axi, channel).ready, value)
         if not answering and answers and answers[0][0] <= cycle and rng.random() >= stall:
@@ -97,9 +97,9 @@ async def serve_writes(
         answering = answering and not bready
         offers = {"aw": (awvalid, burst.addr, burst.len), "w": (wvalid, beat.data, beat.strb, beat.last)}
         for channel, offer in offers.items():
-            assert offer == held.pop(channel, offer), f"{channel} changes before it is taken"
+            assert offer == offered.pop(channel, offer), f"{channel} changes before it is taken"
             if offer[0] and not ready[channel]:
-                held[channel] = offer
+                offered[channel] = offer
         assert wvalid or not within, "a burst waits for its data"
         if awvalid and ready["aw"]:
             _check(burst, size)
@@ -115,5 +115,5 @@ async def serve_writes(
                 assert beat.last == (number == length - 1)
                 for byte in range(size):
                     if beat.strb >> byte & 1:
-                        memory[address + size * number + byte] = beat.data >> 8 * byte & 0xFF
+                        memory[address - base + size * number + byte] = beat.data >> 8 * byte & 0xFF
             answers.append((cycle + latency, address in errors))

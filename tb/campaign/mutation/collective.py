@@ -1,0 +1,152 @@
+"""Rows of the collective engine: of its units, and of what is left of it without them."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+
+from neuroncore_rtl.hdl.collective.checker import Checker
+from neuroncore_rtl.hdl.collective.credit_manager import CreditManager
+from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
+from neuroncore_rtl.hdl.collective.job import SEGMENT_ELEMENTS
+from neuroncore_rtl.hdl.collective.lanes import ReduceLane
+from neuroncore_rtl.hdl.collective.loader import Loader
+from neuroncore_rtl.hdl.collective.mailbox import Mailbox
+from neuroncore_rtl.hdl.collective.receiver import ReceivePath
+from neuroncore_rtl.hdl.collective.rounding import RoundingLane
+from neuroncore_rtl.hdl.collective.schedule import Schedule
+from neuroncore_rtl.hdl.collective.sender import Sender
+from neuroncore_rtl.hdl.collective.storer import Storer
+from neuroncore_rtl.spec.isa.collective import ALIGNMENT, GRANULE, MAX_RANKS, CollectiveKind, CollectiveType
+from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, of_tests
+
+__all__ = ["COLLECTIVE"]
+
+
+def _engine() -> CollectiveEngine:
+    machine = of_tests("collective.machine")
+    return CollectiveEngine(machine.LINK_BYTES, machine.HBM_BEAT, machine.CORES)
+
+
+def _loader() -> Loader:
+    return Loader(*of_tests("collective.test_datapath_memory").TRIED)
+
+
+def _storer() -> Storer:
+    return Storer(*of_tests("collective.test_datapath_memory").TRIED)
+
+
+def _sender() -> Sender:
+    tests = of_tests("collective.test_control")
+    return Sender(tests.LINK_BYTES, tests.CORES, tests.WINDOW)
+
+
+def _mailbox() -> Mailbox:
+    return Mailbox(of_tests("collective.test_control").MOST)
+
+
+def _announcements(m: Module, mailbox: Mailbox) -> Value:
+    """Return whether a core announces itself that may, and what is taken is there."""
+    full, looked = Signal(mailbox.cores, name="announced_cores"), Signal.like(mailbox.core, name="looked")
+    m.d.sync += looked.eq(mailbox.core)
+    with m.If(mailbox.put):
+        m.d.sync += full.bit_select(mailbox.source, 1).eq(1)
+    with m.If(mailbox.take):
+        m.d.sync += full.bit_select(mailbox.core, 1).eq(0)
+    puts = ~mailbox.put | ((mailbox.source < mailbox.cores) & ~full.bit_select(mailbox.source, 1))
+    takes = ~mailbox.take | (mailbox.there & (looked == mailbox.core))
+    return puts & takes & (mailbox.core < mailbox.cores)
+
+
+def _credit_manager() -> CreditManager:
+    tests = of_tests("collective.test_control")
+    return CreditManager(tests.LINK_BYTES, tests.WINDOW)
+
+
+def _payloads(component, *streams: str, of: str = "") -> dict[str, Value]:
+    """Return that payloads of these streams mean something where they are valid."""
+    found = [(f"{of}{name}.payload", getattr(component, name)) for name in streams]
+    return {name: meant(port.valid, {name: port.payload})[name] for name, port in found}
+
+
+def _loads(m: Module, loader: Loader) -> dict[str, Value]:
+    return _payloads(loader, "beats") | _payloads(loader.axi, "ar", of="axi.")
+
+
+def _converted(m: Module, both) -> dict[str, Value]:
+    return _payloads(both.widens, "o", of="widens.") | _payloads(both.narrows, "o", of="narrows.")
+
+
+def _of_bytes(m: Module, both) -> Value:
+    """Return whether no operation is of no bytes."""
+    return Cat(~unit.valid | (unit.bytes != 0) for unit in (both.widens, both.narrows)).all()
+
+
+def _operations(m: Module, schedule: Schedule) -> dict[str, Value]:
+    return _payloads(schedule, "loads", "receives", "sends") | meant(schedule.busy, {"job": schedule.job})
+
+
+def _jobs(m: Module, schedule: Schedule) -> Value:
+    """Return whether a job is one that may be, as far as that is known without products."""
+    job = schedule.i.payload
+    steps = ("unit", "own", "top")
+    beside = Cat(job[name][: (GRANULE - 1).bit_length()] for name in ("src", "dst", "chunk", *steps)).any()
+    aligned = ~Cat(job[name][: (ALIGNMENT - 1).bit_length()] for name in steps).any()
+    counts = (job.count != 0) & (job.chunk != 0) & (job.chunk <= SEGMENT_ELEMENTS)
+    one = (job.kind != CollectiveKind.BARRIER) | (job.count == 1)
+    ranks = (job.last_rank != 0) & (job.rank <= job.last_rank) & (job.root <= job.last_rank)
+    segments = (job.unit == job.chunk) & (job.own <= job.top) & (job.top < MAX_RANKS * SEGMENT_ELEMENTS)
+    in_turn = job.kind.matches(CollectiveKind.ALL_REDUCE, CollectiveKind.BARRIER)
+    return ~schedule.i.valid | (~beside & counts & one & ranks & Mux(in_turn, segments, aligned))
+
+
+_IN_LANES = {"reducer": "adder", "rounding": "random"}
+"""In the receive path's lanes what has a row of its own."""
+
+_OF_CHANNELS = tuple(
+    f"channel{channel}.{name}"
+    for channel in (0, 1)
+    for name in ("schedule", "loader", "storer", "credits", "path", "sender", "counting")
+)
+"""Of the engine's channels what has a row of its own."""
+
+COLLECTIVE = {
+    "collective_checker": Unit("collectives: checker", lambda: Checker(100), files("collective/checker"), 0),
+    "schedule": Unit(
+        "collectives: schedule", lambda: Schedule(1), files("collective/schedule"), 6,
+        means=_operations, legal=_jobs,
+    ),
+    "width_converter": Unit(
+        "collectives: widths", lambda: of_tests("collective.test_width_converter").Both(8, 16),
+        files("collective/width_converter"), 8, means=_converted, legal=_of_bytes,
+    ),
+    "collective_loader": Unit(
+        "collectives: loader", _loader, files("collective/datapath_memory"), 0, without=("converter",), means=_loads,
+        legal=lambda m, loader: answers_what_was_asked(m, loader.axi),
+    ),
+    "storer": Unit(
+        "collectives: storer", _storer, files("collective/datapath_memory"), 0, without=("converter",),
+        means=lambda m, storer: _payloads(storer.axi, "aw", "w", of="axi."),
+    ),
+    "receive_path": Unit(
+        "collectives: receive path", lambda: ReceivePath(8), files("collective/datapath_receive"), 0,
+        means=lambda m, path: _payloads(path, "store_ops", "store", "forward"),
+        legal=lambda m, path: ~path.ops.valid | path.ops.payload.dtype.matches(*CollectiveType),
+        without=tuple(f"{unit}.lane{n}.{part}" for unit, part in _IN_LANES.items() for n in (0, 1)),
+    ),
+    "reduce_lane": Unit(
+        "collectives: reduction", ReduceLane, files("collective/datapath_lanes"), 3, without=("adder",)
+    ),
+    "rounding_lane": Unit(
+        "collectives: rounding", RoundingLane, files("collective/datapath_lanes"), 6, without=("random",)
+    ),
+    "mailbox": Unit("collectives: mailbox", _mailbox, files("collective/control"), 6, legal=_announcements),
+    "collective_sender": Unit(
+        "collectives: sender", _sender, files("collective/control"), 6, without=("mailbox",),
+        means=lambda m, sender: _payloads(sender, "o"),
+    ),
+    "credit_manager": Unit("collectives: credits", _credit_manager, files("collective/control"), 6),
+    "collective": Unit(
+        "collective engine", _engine, files("collective/cycles", "collective/engines"), 0, module="collective_engine",
+        without=("checker", "counting", *_OF_CHANNELS),
+    ),
+}  # fmt: skip
+"""By the names that UNIT= takes."""

@@ -1,0 +1,121 @@
+"""The address generator of a DMA engine alone: walks over tensors of any shape, by rows and without."""
+
+from itertools import product
+
+import pytest
+
+from neuroncore_rtl.hdl.dma.address_generator import AddressGenerator
+from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
+from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS, Storage
+from tests.hdl.simulation import WORN, drive, simulate, simulate_each
+
+SEED = 1597
+
+OUTERMOST = DMA_DIMENSIONS - 1
+BITS = 32
+"""Of a step."""
+
+
+def runs_of(side, rows) -> list[tuple[int, int]]:
+    """Return partition and address of each run, from the description; `rows` is None of a walk without row numbers."""
+    found = []
+    for number in range(side["last"][OUTERMOST] + 1):
+        row = rows[number] if rows else {"offset": 0}
+        if row.get("bad"):
+            break
+        for inner in product(*(range(last + 1) for last in reversed(side["last"][:OUTERMOST]))):
+            index = (*reversed(inner), number)
+            moves = [side["step"][d] * index[d] for d in range(DMA_DIMENSIONS)]
+            partition = side["partition"] + (moves[side["axis"]] if side["axis"] < DMA_DIMENSIONS else 0)
+            far = sum(move << side["size"] for d, move in enumerate(moves) if d != side["axis"])
+            if not row.get("skip"):
+                found.append((partition % (1 << PARTITION_BITS), (side["address"] + far + row["offset"]) % (1 << 40)))
+    return found
+
+
+def any_side(rng):
+    shape = rng.permutation([0, 0, 1, 1, 2, 2, 3, 5])[:DMA_DIMENSIONS]
+    return {
+        "storage": Storage(int(rng.integers(3))),
+        "size": int(rng.integers(3)),
+        "address": int(rng.integers(1 << HBM_ADDRESS_BITS)),
+        "partition": int(rng.integers(1 << PARTITION_BITS)),
+        "axis": int(rng.integers(DMA_DIMENSIONS + 1)),
+        "bytes": int(rng.integers(1 << HBM_ADDRESS_BITS + 1)),
+        "last": [int(last) for last in shape],
+        "step": [int(rng.integers(-1 << BITS - 1, 1 << BITS - 1)) for _ in range(DMA_DIMENSIONS)],
+    }
+
+
+def any_rows(rng, count):
+    """Return rows of which each may be skipped, and the last one be bad."""
+    rows = [{"offset": int(rng.integers(1 << HBM_ADDRESS_BITS)), "skip": int(rng.random() < 0.3)} for _ in range(count)]
+    if rng.random() < 0.3:
+        rows[-1] |= {"bad": 1, "skip": 0}
+    return rows
+
+
+async def begin(ctx, dut, side, indexed):
+    drive(ctx, dut.start, valid=1, side=side, indexed=int(indexed))
+    await ctx.tick()
+    drive(ctx, dut.start, valid=0)
+
+
+@pytest.mark.parametrize("stall", [0, 0.4])
+def test_walks(stall, rng):
+    """The runs of the description, one in each cycle in which it is taken; a row takes a cycle more."""
+    dut, total = AddressGenerator(), 0
+
+    async def walk(ctx, side, rows):
+        expected, given, found = runs_of(side, rows), iter(rows or ()), []
+        await begin(ctx, dut, side, bool(rows))
+        row, cycles = None, 0
+        while ctx.get(dut.busy):
+            drive(ctx, dut.o, ready=int(rng.random() >= stall))
+            if row is None and rng.random() >= stall:
+                row = next(given, None)
+            drive(ctx, dut.rows, valid=int(row is not None), payload=row or {})
+            *_, comes, run, taken, ready, learnt = await ctx.tick().sample(
+                dut.o.valid, dut.o.payload, dut.o.ready, dut.rows.ready, dut.rows.valid
+            )
+            assert not (comes and ready) and (comes or rows)
+            cycles += 1
+            if ready and learnt:
+                row = None
+            if comes and taken:
+                assert (int(run.storage.value), run.bytes) == (side["storage"], side["bytes"])
+                found.append((run.partition, run.address))
+            assert cycles < 1000 + 10 * len(expected)
+        assert found == expected
+        assert stall or cycles == len(expected) + (len(rows) if rows else 0)
+        drive(ctx, dut.rows, valid=0)
+        return len(found)
+
+    async def bench(ctx):
+        nonlocal total
+        assert not ctx.get(dut.busy | dut.o.valid | dut.rows.ready)
+        for number in range(60):
+            side = any_side(rng)
+            total += await walk(ctx, side, any_rows(rng, side["last"][OUTERMOST] + 1) if number % 3 else None)
+
+    simulate(dut, bench, worn=WORN)
+    print(f"{total} runs")
+    assert total > 2000
+
+
+def test_long_walks_do_not_end():
+    """A dimension has a few runs, but for one bit of their number."""
+    dut = AddressGenerator()
+
+    async def bench(ctx, case):
+        dimension, bit, few = case
+        lasts = [0] * DMA_DIMENSIONS
+        lasts[dimension] = (1 << bit) + few
+        await begin(ctx, dut, {"last": lasts, "axis": OUTERMOST + 1}, False)
+        drive(ctx, dut.o, ready=1)
+        for _ in range(10):
+            *_, busy = await ctx.tick().sample(dut.busy)
+            assert busy
+        drive(ctx, dut.o, ready=0)
+
+    simulate_each(dut, bench, product(range(DMA_DIMENSIONS), range(4, 16), (0, 2)))

@@ -1,0 +1,68 @@
+"""The chunker of a DMA engine alone: runs of any length in every memory."""
+
+import pytest
+
+from neuroncore_rtl.hdl.dma.chunker import Chunker
+from neuroncore_rtl.hdl.dma.job import BURST_BEATS, WORD_BYTES, Run, chunk_layout
+from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Storage
+from tests.hdl.simulation import WORN, drive, simulate_each
+from tests.hdl.streams import play
+
+SEED = 10946
+
+SIZE, RUNS = 8, 150
+GRIDS = {Storage.SBUF: SIZE, Storage.PSUM: WORD_BYTES, Storage.HBM: BURST_BEATS * SIZE}
+
+
+def any_run(rng):
+    storage = Storage(int(rng.integers(3)))
+    most = GRIDS[storage] * int(rng.integers(1, 6))
+    return {
+        "storage": storage,
+        "partition": int(rng.integers(1 << PARTITION_BITS)),
+        "address": int(rng.integers((1 << HBM_ADDRESS_BITS) - most)),
+        "bytes": int(rng.integers(1, most + 1)),
+    }
+
+
+def chunks_of(run):
+    """Return the parts of a run between multiples of its memory's grid."""
+    grid, address, left = GRIDS[run["storage"]], run["address"], run["bytes"]
+    while left:
+        count = min(grid - address % grid, left)
+        yield run | {"address": address, "bytes": count}
+        address, left = address + count, left - count
+
+
+@pytest.mark.parametrize("stall", [0, 0.4])
+def test_runs_are_cut_at_the_grid_of_their_memory(stall, rng):
+    """A chunk a cycle, without a gap, where they are taken."""
+    dut, runs = Chunker(SIZE), [any_run(rng) for _ in range(RUNS)]
+    wanted = [chunk_layout(SIZE).const(chunk).as_bits() for run in runs for chunk in chunks_of(run)]
+    inputs = {"i": [Run.const(run).as_bits() for run in runs]}
+    played = play(dut, inputs, {"o": len(wanted)}, stall=stall, seed=SEED, worn=WORN, watch=(dut.busy, dut.o.valid))
+    assert played.payloads["o"] == wanted
+    assert all(busy == valid for busy, valid in played.watched)
+    first = played.cycles["o"][0]
+    assert stall or played.cycles["o"] == list(range(first, first + len(wanted)))
+    print(f"{len(wanted)} chunks")
+
+
+def test_long_runs_do_not_end():
+    """They are as long as a few chunks, but for one bit of their number."""
+    dut = Chunker(SIZE)
+
+    async def bench(ctx, case):
+        bit, few, storage = case
+        count = (1 << bit) + few * GRIDS[storage] + 1
+        drive(ctx, dut.i, valid=1, payload={"storage": storage, "address": 0, "bytes": count})
+        drive(ctx, dut.o, ready=1)
+        await ctx.tick()
+        for _ in range(8):
+            *_, ready, valid, count = await ctx.tick().sample(dut.i.ready, dut.o.valid, dut.o.payload.bytes)
+            assert valid and not ready and count == GRIDS[storage]
+        drive(ctx, dut.i, valid=0)
+        await ctx.tick()
+
+    simulate_each(dut, bench, [(bit, few, to) for bit in range(11, 41) for few in (0, 5) for to in GRIDS])
