@@ -3,16 +3,17 @@
 import pytest
 
 from neuroncore_rtl.hdl.dma.chunker import Chunker
-from neuroncore_rtl.hdl.dma.job import BURST_BEATS, WORD_BYTES, Run, chunk_layout
+from neuroncore_rtl.hdl.dma.job import Run, chunk_layout
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Storage
+from tests.hdl.dma.chunks import grids
 from tests.hdl.simulation import WORN, drive, simulate_each
 from tests.hdl.streams import play
 
 SEED = 10946
 
 SIZE, RUNS = 8, 150
-GRIDS = {Storage.SBUF: SIZE, Storage.PSUM: WORD_BYTES, Storage.HBM: BURST_BEATS * SIZE}
+GRIDS = grids(SIZE)
 
 
 def any_run(rng):
