@@ -36,7 +36,7 @@ of one; the token that goes before the data, and closes either to a ring, waits 
 it is for begins.
 """
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -46,15 +46,15 @@ from neuroncore_rtl.hdl.collective.job import SEGMENT_ELEMENTS, Job
 from neuroncore_rtl.hdl.collective.loader import Loader
 from neuroncore_rtl.hdl.collective.peer import Peer
 from neuroncore_rtl.hdl.collective.receiver import ReceivePath
+from neuroncore_rtl.hdl.collective.router_port import RouterPort
 from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.hdl.collective.sender import Sender
-from neuroncore_rtl.hdl.collective.signature import Disagreement, difference
+from neuroncore_rtl.hdl.collective.signature import Disagreement
 from neuroncore_rtl.hdl.collective.storer import Storer
 from neuroncore_rtl.hdl.counting import count
 from neuroncore_rtl.hdl.fifo import BufferedFifo
-from neuroncore_rtl.hdl.link.flit import flit_layout, flit_stream
+from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
-from neuroncore_rtl.spec.isa.collective import SIGNATURE_BITS
 from neuroncore_rtl.spec.link import CORE_BITS, FlitKind
 
 __all__ = ["Channel", "buffer_beats"]
@@ -116,6 +116,7 @@ class Channel(wiring.Component):
         m.submodules.credits = credits = CreditManager(self.link_bytes, window)
         m.submodules.path = path = ReceivePath(self.link_bytes)
         m.submodules.sender = sender = Sender(self.link_bytes, self.cores, window)
+        m.submodules.port = port = RouterPort(self.link_bytes, self.channel)
         wiring.connect(m, wiring.flipped(self.job), schedule.i)
         wiring.connect(m, schedule.loads, loader.ops)
         wiring.connect(m, schedule.receives, credits.i)
@@ -125,6 +126,11 @@ class Channel(wiring.Component):
         wiring.connect(m, path.store_ops, storer.ops)
         wiring.connect(m, path.store, storer.beats)
         wiring.connect(m, path.forward, sender.forward)
+        # There is always room for data, if everybody keeps to what was granted.
+        wiring.connect(m, port.received, buffer.i)
+        wiring.connect(m, sender.o, port.beats)
+        wiring.connect(m, wiring.flipped(self.i), port.i)
+        wiring.connect(m, port.o, wiring.flipped(self.o))
         connect_channels(m, loader.axi, self.axi, "ar", "r")
         connect_channels(m, storer.axi, self.axi, "aw", "w", "b")
 
@@ -141,13 +147,25 @@ class Channel(wiring.Component):
             sender.own.eq(schedule.job.signature),
             self.axi_error.eq(loader.error | storer.error),
             sender.stop.eq(self.stop | self.axi_error),
-            self.idle.eq(
-                ~(schedule.busy | self.o.valid) & loader.idle & storer.quiet & credits.idle & path.idle & sender.idle
-            ),
+            # What the Sender has to send yet is in the Loader or in the ReceivePath.
+            self.idle.eq(~(schedule.busy | self.o.valid) & loader.idle & storer.quiet & credits.idle & path.idle),
             self.active.eq(~self.idle | credits.grant | self.i.valid),
         ]
-        self._receive(m, schedule.job.signature, buffer, sender)
-        self._send(m, schedule.job.signature, credits, sender)
+        m.d.comb += [
+            port.core.eq(self.core),
+            port.own.eq(schedule.job.signature),
+            port.refuses.eq(sender.refuses),
+            port.receiver.eq(sender.peer),
+            port.ready.eq(credits.ready),
+            port.grant.eq(credits.grant),
+            port.sender.eq(credits.peer),
+            credits.told.eq(port.told),
+            sender.put.eq(port.put),
+            sender.granted.eq(port.granted),
+            sender.source.eq(port.source),
+            sender.announced.eq(port.announced),
+            self.disagreement.eq(Mux(sender.disagreement.valid, sender.disagreement, port.refused)),
+        ]
         m.d.comb += self.peer.valid.eq(1)
         with m.If(sender.wait_ready):
             m.d.comb += self.peer.core.eq(sender.ops.payload.peer)
@@ -171,56 +189,3 @@ class Channel(wiring.Component):
             wait_store=path.store.valid & ~path.store.ready,
         )
         return m
-
-    def _receive(self, m: Module, signature, buffer, sender) -> None:
-        """Take what comes, by its kind."""
-        header, kinds = self.i.payload.header, {kind: Signal(name=f"is_{kind.name.lower()}") for kind in FlitKind}
-        said = self.i.payload.data[:SIGNATURE_BITS]
-        field = difference(m, "refused_field", signature, said)
-        refused = Signal(Disagreement)
-        m.d.comb += [is_kind.eq(self.i.valid & (header.kind == kind)) for kind, is_kind in kinds.items()]
-        m.d.comb += [
-            buffer.i.payload.eq(self.i.payload.data),
-            buffer.i.valid.eq(kinds[FlitKind.DATA]),
-            # There is always room, if everybody keeps to what was granted.
-            self.i.ready.eq((header.kind != FlitKind.DATA) | buffer.i.ready),
-            sender.put.eq(kinds[FlitKind.READY]),
-            sender.granted.eq(kinds[FlitKind.GRANT]),
-            sender.source.eq(header.source),
-            sender.announced.eq(said),
-            self.disagreement.eq(Mux(sender.disagreement.valid, sender.disagreement, refused)),
-        ]
-        with m.If(kinds[FlitKind.REFUSE] & ~refused.valid):
-            m.d.sync += [refused.valid.eq(1), refused.core.eq(header.source), refused.field.eq(field)]
-
-    def _send(self, m: Module, signature, credits, sender) -> None:
-        """Send what is to be told before data."""
-        layout = flit_layout(self.link_bytes)
-        flit, some, free, refused = Signal(layout), Signal(), Signal(), Signal()
-        refuses = sender.refuses & ~refused
-        m.d.comb += [
-            free.eq(~self.o.valid | self.o.ready),
-            flit.header.source.eq(self.core),
-            flit.header.channel.eq(self.channel),
-            flit.data.eq(signature),
-            some.eq(1),
-        ]
-        with m.If(refuses):
-            m.d.comb += [flit.header.kind.eq(FlitKind.REFUSE), flit.header.destination.eq(sender.peer)]
-            m.d.sync += refused.eq(free)
-        with m.Elif(credits.ready | credits.grant):
-            m.d.comb += [
-                flit.header.kind.eq(Mux(credits.ready, FlitKind.READY, FlitKind.GRANT)),
-                flit.header.destination.eq(credits.peer),
-                credits.told.eq(free),
-            ]
-        with m.Else():
-            m.d.comb += [
-                flit.header.kind.eq(FlitKind.DATA),
-                flit.header.destination.eq(sender.peer),
-                flit.data.eq(sender.o.payload),
-                sender.o.ready.eq(free),
-                some.eq(sender.o.valid),
-            ]
-        with m.If(free):
-            m.d.sync += [self.o.valid.eq(some), self.o.payload.eq(flit)]

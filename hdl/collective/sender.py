@@ -32,7 +32,6 @@ class Sender(wiring.Component):
         stop: nothing more is sent.
         refuses: the announcement of `peer` is refused; stays until reset.
         disagreement: :class:`Disagreement`; stays until reset.
-        idle: no operation is in here; but one may be offered.
         wait_ready, wait_credit, wait_load: it waits for an announcement; for a grant; for a beat from memory.
     """
 
@@ -56,7 +55,6 @@ class Sender(wiring.Component):
                 "stop": In(1),
                 "refuses": Out(1),
                 "disagreement": Out(Disagreement),
-                "idle": Out(1),
                 "wait_ready": Out(1),
                 "wait_credit": Out(1),
                 "wait_load": Out(1),
@@ -87,7 +85,6 @@ class Sender(wiring.Component):
             mailbox.take.eq(meets),
             self.disagreement.valid.eq(self.refuses),
             self.wait_ready.eq(self.ops.valid & coming.new_peer & ~active & ~takes),
-            self.idle.eq(~active),
         ]
         m.d.sync += looked.eq(self.ops.valid & coming.new_peer & ~active & ~takes)
         with m.If(meets):

@@ -65,8 +65,7 @@ class RowReader(wiring.Component):
             wiring.connect(m, rows_read, wiring.flipped(getattr(self, name)))
 
         # Requests, for which both tensors have room.
-        room = self.AHEAD - self.latency  # as requests are counted so many cycles after they are taken
-        free = {name: Signal(range(room + 1), init=room, name=f"{name}_free") for name in queues}
+        free = {name: Signal(range(self.AHEAD + 1), init=self.AHEAD, name=f"{name}_free") for name in queues}
         access, counted, wanted = Signal(), Signal(), Signal()
         flight = Signal(self.line.signature.latency + 2)
         place_bits = (self.size - 1).bit_length()
@@ -76,9 +75,9 @@ class RowReader(wiring.Component):
             m.d.sync += [asks.eq(wanted & ~access), counted.eq(access)]
         else:
             m.d.comb += counted.eq(access)
+        uncounted = counted if self.latency else 0  # a request that is taken, but not yet of what is left and free
         m.d.comb += [
-            # A request that is not counted yet is the last one if it is all that is left.
-            wanted.eq((left != (counted if self.latency else 0)) & (free["src"] != 0) & (free["dst"] != 0)),
+            wanted.eq(Cat(places != uncounted for places in (left, *free.values())).all()),
             self.line.valid.eq(asks),
             self.line.storage.eq(OnChipStorage.SBUF),
             self.line.partition.eq(partition),

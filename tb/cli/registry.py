@@ -160,6 +160,7 @@ MUTATED = (
         "address_generator",
         "chunker",
         "dma_reader",
+        "dma_rows",
         "dma_writer",
         "caster",
         "dma_checker",
@@ -175,7 +176,7 @@ MUTATED = (
         "reduce_lane",
         "rounding_lane",
     ),
-    *("mailbox", "collective_sender", "credit_manager", "collective"),
+    *("mailbox", "router_port", "collective_sender", "credit_manager", "collective"),
 )
 """Those of which `make mutate` makes mutants."""
 

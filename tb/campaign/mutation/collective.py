@@ -104,7 +104,7 @@ _IN_LANES = {"reducer": "adder", "rounding": "random"}
 _OF_CHANNELS = tuple(
     f"channel{channel}.{name}"
     for channel in (0, 1)
-    for name in ("schedule", "loader", "storer", "credits", "path", "sender", "counting")
+    for name in ("schedule", "loader", "storer", "credits", "path", "sender", "port", "counting")
 )
 """Of the engine's channels what has a row of its own."""
 
@@ -139,6 +139,10 @@ COLLECTIVE = {
         "collectives: rounding", RoundingLane, files("collective/datapath_lanes"), 6, without=("random",)
     ),
     "mailbox": Unit("collectives: mailbox", _mailbox, files("collective/control"), 6, legal=_announcements),
+    "router_port": Unit(
+        "collectives: router port", lambda: of_tests("collective.test_router_port").port(),
+        files("collective/router_port"), 6, means=lambda m, port: _payloads(port, "o"),
+    ),
     "collective_sender": Unit(
         "collectives: sender", _sender, files("collective/control"), 6, without=("mailbox",),
         means=lambda m, sender: _payloads(sender, "o"),

@@ -11,6 +11,7 @@ from neuroncore_rtl.hdl.dma.chunker import Chunker
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS, WORD_BYTES
 from neuroncore_rtl.hdl.dma.reader import Reader
+from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.dma.writer import Writer
 from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
@@ -72,6 +73,20 @@ def _read(m: Module, reader: Reader) -> Mapping[str, Value]:
     return {**meant(reader.o.valid, piece), **meant(reader.axi.ar.valid, asked), **meant(reader.line.valid, line)}
 
 
+def _rows(m: Module, rows: RowReader) -> Mapping[str, Value]:
+    line = {f"line.{name}": getattr(rows.line, name) for name in ("storage", "partition", "address", "word")}
+    said = [
+        meant(port.valid, {f"{name}.payload": port.payload}) for name, port in (("src", rows.src), ("dst", rows.dst))
+    ]
+    return {**said[0], **said[1], **meant(rows.line.valid, line), **meant(rows.failed, {"number": rows.number})}
+
+
+def _begun(m: Module, rows: RowReader) -> Value:
+    """Return whether a job begins when the one before is done, with numbers of four bytes."""
+    done = ~(rows.busy | rows.src.valid | rows.dst.valid)
+    return ~rows.load | (done & (rows.rows.address[:2] == 0))
+
+
 def _written(m: Module, writer: Writer) -> Mapping[str, Value]:
     line = {f"line.{name}": getattr(writer.line, name) for name in ("storage", "partition", "address", "data", "mask")}
     channels = {name: getattr(writer.axi, name) for name in ("aw", "w")}
@@ -111,6 +126,10 @@ FABRIC = {
         "DMA's reader", lambda: Reader(8, 32), files("dma/reader"), 8, means=_read,
         legal=lambda m, reader: answers_what_was_asked(m, reader.axi) & _chunks(reader),
     ),
+    "dma_rows": Unit(
+        "DMA's row numbers", lambda: RowReader(of_tests("dma.test_rows").SIZE), files("dma/rows"), 8, means=_rows,
+        legal=_begun,
+    ),
     "dma_writer": Unit(
         "DMA's writer", lambda: Writer(8), files("dma/writer"), 8, means=_written, legal=lambda m, dut: _chunks(dut)
     ),
@@ -121,7 +140,10 @@ FABRIC = {
     "dma": Unit(
         "DMA engine", lambda: DmaEngine(of_tests("dma.test_errors").CONFIG),
         files("dma/cycles", "dma/copies", "dma/errors", "dma/counters"), 0, module="dma_engine",
-        without=("counting", "caster", "checker", "reader", "writer", "line", "src_addresses", "dst_addresses"),
+        without=(
+            "counting", "caster", "checker", "reader", "rows", "writer", "line",
+            *(f"{side}_{part}" for side in ("src", "dst") for part in ("addresses", "chunker")),
+        ),
     ),
 }  # fmt: skip
 """By the names that UNIT= takes."""

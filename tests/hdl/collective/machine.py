@@ -98,6 +98,7 @@ def run_collectives(
     stall: int = 0,
     limit: int = 300_000,
     dead: tuple[int, int] = (0, 0),
+    late: tuple[int, int] = (0, 0),
     base: int = 0,
 ) -> Outcome:
     """Run the lists of all cores.
@@ -109,6 +110,7 @@ def run_collectives(
         stall: every handshake pauses in so many of 256 cycles, at random.
         limit: cycles after which the run is given up.
         dead: the links of core 0's chip that die, a bit each, and when.
+        late: cores that are offered nothing, a bit each, before a cycle.
         base: address of the first byte of each core's HBM.
     """
     lists = [[one.encode() for one in programs.get(core, ())] for core in range(CORES)]
@@ -120,6 +122,7 @@ def run_collectives(
             "counts": hex_words(list(map(len, lists)), 32),
         }
         plusargs = [f"+limit={limit}", f"+stall={stall}", f"+delay={delay}", f"+dead={dead[0]}", f"+death={dead[1]}"]
+        plusargs += [f"+late={late[0]}", f"+begin={late[1]}"]
         plusargs += [*write_files(directory, files), *hbm.Hbm(latency=latency, stall=stall).plusargs()]
         plusargs += [*hbm.write_memory(directory, memories.reshape(-1), HBM_BEAT)]
         plusargs += [f"+hbm_room={HBM_BYTES}", f"+hbm_base={base}"]

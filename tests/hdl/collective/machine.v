@@ -7,7 +7,8 @@
 // Plusargs, besides those of tb/harness/hbm.v: +program (`DEPTH words for each core), +counts (of each core):
 // hexadecimal files; +events: a line "core cycle" for an instruction that is retired; +delay: of the network, in cycles;
 // +stall: its handshakes, and those of instructions, pause in so many of 256 cycles; +noise: seed; +limit: cycles after
-// which a run is given up; +dead: the links of core 0's chip that die, a bit each, +death: in this cycle.
+// which a run is given up; +dead: the links of core 0's chip that die, a bit each, +death: in this cycle; +late: cores that are offered nothing, a bit each, before the cycle
+// +begin.
 module machine (
     input  wire                        clk,
     output reg                         done,
@@ -24,7 +25,7 @@ module machine (
     reg [31:0]             counts [0:`CORES-1];
     reg [63:0]             cycles = 0;
     reg [8*1024-1:0]       path;
-    integer                limit, delay, dead, death, events, c, k, source, target;
+    integer                limit, delay, dead, death, late, begins, events, c, k, source, target;
     initial begin
         done = 0;
         awake = 0;
@@ -32,6 +33,8 @@ module machine (
         if (!$value$plusargs("delay=%d", delay)) delay = 10;
         if (!$value$plusargs("dead=%d", dead)) dead = 0;
         if (!$value$plusargs("death=%d", death)) death = 0;
+        if (!$value$plusargs("late=%d", late)) late = 0;
+        if (!$value$plusargs("begin=%d", begins)) begins = 0;
         if ($value$plusargs("program=%s", path)) $readmemh(path, program_);
         if ($value$plusargs("counts=%s", path)) $readmemh(path, counts);
         events = 0;
@@ -71,7 +74,7 @@ module machine (
             assign o_ready[g] = !pause[5] && o_in[g] - o_out[g] < PENDING;
         end
         for (g = 0; g < `CORES; g = g + 1) begin : cores
-            assign offered[g] = !ports[2*g].pause[7] && next[g] < counts[g] && !rst;
+            assign offered[g] = !ports[2*g].pause[7] && next[g] < counts[g] && !rst && !(late[g] && cycles < begins);
             assign failed[g] = errors[`ERROR*g+`ERROR_VALID];
             assign at_end[g] = retirements[g] == counts[g] && !busy[g] && !failed[g];
         end

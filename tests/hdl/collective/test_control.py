@@ -11,6 +11,7 @@ from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, SendOp
 from neuroncore_rtl.hdl.collective.sender import Sender
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
+from tests.hdl.collective.announcements import field_at, other_side, with_kind
 from tests.hdl.simulation import WORN, drive, put, simulate_each, simulated
 from tests.hdl.streams import play
 
@@ -158,16 +159,12 @@ def send(dice, ops, stall, own, announcements, **options):
     return sent, [(op["peer"], beat) for op, beat in beats], most[0], played.watched[-1]
 
 
-def with_kind(word, kind):
-    return word >> 3 << 3 | kind
-
-
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 @pytest.mark.parametrize("kind", [K.ALL_REDUCE, K.SEND, K.RECEIVE])
 def test_sender(kind, stall, dice):
     ops = random_sends(dice, 60)
     own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
-    said = with_kind(own, isa.OTHER_SIDE.get(kind, kind))
+    said = other_side(own, kind)
     sent, wanted, most, _ = send(dice, ops, stall, own, [said] * sum(op["new_peer"] for op in ops))
     assert sent == wanted
     assert most == WINDOW  # all of the room is used, and no more
@@ -180,7 +177,7 @@ def test_sender_refuses_another_collective(place, dice):
     ops = random_sends(dice, 30)
     kind = dice.choice([kind for kind in K if name in isa.SIGNATURE_USES[kind]])
     own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
-    said = with_kind(own, isa.OTHER_SIDE.get(kind, kind))
+    said = other_side(own, kind)
     other = said ^ 1 << isa.SIGNATURE_OFFSETS[name] + dice.randrange(width)
     for later, bits in isa.SIGNATURE_FIELDS[place + 1 :]:
         if later in isa.SIGNATURE_USES[kind]:
@@ -200,14 +197,9 @@ def test_what_goes_together_in_every_field(dice):
     async def bench(ctx, case):
         nonlocal refused
         (kind, bit), source = case, dice.randrange(CORES)
-        places = (
-            place
-            for place, (name, width) in enumerate(isa.SIGNATURE_FIELDS)
-            if name in isa.SIGNATURE_USES[kind] and 0 <= bit - isa.SIGNATURE_OFFSETS[name] < width
-        )
-        field = next(places, -1) + 1
+        field = field_at(kind, bit)
         own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
-        said = with_kind(own, isa.OTHER_SIDE.get(kind, kind)) ^ 1 << bit
+        said = other_side(own, kind) ^ 1 << bit
         drive(ctx, dut, own=own, put=1, source=source, announced=said)
         drive(ctx, dut.ops, payload={"new_peer": 1, "peer": source, "elements": 2}, valid=1)
         taken = 0
@@ -229,36 +221,36 @@ def test_waits_of_a_sender_say_what_is_missing():
 
     async def bench(ctx, load):
         def assert_waits(*expected):
-            assert tuple(map(ctx.get, (dut.wait_ready, dut.wait_credit, dut.wait_load, dut.idle))) == expected
+            assert tuple(map(ctx.get, (dut.wait_ready, dut.wait_credit, dut.wait_load))) == expected
 
-        assert_waits(0, 0, 0, 1)
+        assert_waits(0, 0, 0)
         op = {"load": load, "new_peer": 1, "peer": 3, "elements": 4 * WINDOW}
         drive(ctx, dut.ops, payload=op, valid=1)
         await ctx.tick().repeat(3)
-        assert_waits(1, 0, 0, 1)
+        assert_waits(1, 0, 0)
         drive(ctx, dut, put=1, source=3, announced=0)
         await ctx.tick()
         drive(ctx, dut, put=0)
         await ctx.tick().until(dut.ops.ready)
         drive(ctx, dut.ops, valid=0)
-        assert_waits(0, 0, load, 0)
+        assert_waits(0, 0, load)
         beats = dut.load if load else dut.forward
         drive(ctx, beats, valid=1)
         await ctx.tick()
-        assert_waits(0, 0, 0, 0)
+        assert_waits(0, 0, 0)
         drive(ctx, dut.o, ready=1)
         drive(ctx, dut, stop=1)
         await ctx.tick()
         assert not ctx.get(dut.o.valid | beats.ready)
         drive(ctx, dut, stop=0)
         await ctx.tick().repeat(WINDOW)
-        assert_waits(0, 1, 0, 0)
+        assert_waits(0, 1, 0)
         drive(ctx, dut, granted=1, source=2)
         await ctx.tick()
-        assert_waits(0, 1, 0, 0)
+        assert_waits(0, 1, 0)
         drive(ctx, beats, valid=0)
         await ctx.tick()
-        assert_waits(0, 0, load, 0)
+        assert_waits(0, 0, load)
         drive(ctx, dut, granted=0)
         drive(ctx, dut.o, ready=0)
 

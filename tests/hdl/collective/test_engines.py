@@ -182,11 +182,30 @@ def test_a_broken_rule_is_reported_in_its_turn(memories):
 
 
 @pytest.mark.parametrize(("side", "who"), [("src", [0]), ("dst", [0, 1])])
-def test_memory_that_answers_with_an_error(side, who, memories):
-    broadcast = all_reduce(kind=K.BROADCAST, count=1000, **{side: HBM_BYTES - 512})
+@pytest.mark.parametrize(("count", "within"), [(1000, 512), (1000, 2048), (1, 0)], ids=["both", "channel1", "channel0"])
+def test_memory_that_answers_with_an_error(side, who, count, within, memories):
+    broadcast = all_reduce(kind=K.BROADCAST, count=count, **{side: HBM_BYTES - within})
     outcome = run_collectives(programs_of(broadcast), memories)
     assert outcome.errors == [CollectiveFault(core, Cause.AXI, 0, 0) for core in who]
     assert not outcome.retired[0]
+
+
+@pytest.mark.parametrize("late", range(1, 7))
+def test_ranks_that_come_late(late, memories):
+    """What is sent to a core that has nothing to do yet is not lost, from whichever side it comes."""
+    programs = programs_of(all_reduce(Group(0, 1, 3)), all_reduce(Group(2, -1, 3), src=8192))
+    check(programs, memories, late=(late, 300))
+
+
+def test_stochastic_rounding_of_many_seeds(rng, memories):
+    collectives = [
+        all_reduce(
+            dtype=T.BF16, stochastic=True, seed=int(rng.integers(1 << 32)), stream=int(rng.integers(1 << 32)),
+            src=1024 * number, dst=HBM_BYTES // 2 + 1024 * number,
+        )
+        for number in range(30)
+    ]  # fmt: skip
+    check(programs_of(*collectives), memories)
 
 
 def hang(programs, memories):

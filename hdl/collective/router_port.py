@@ -1,0 +1,109 @@
+"""A channel's port of the router: tells apart what comes, by its kind, and chooses what goes."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.hdl.collective.signature import Disagreement, difference
+from neuroncore_rtl.hdl.link.flit import flit_layout, flit_stream
+from neuroncore_rtl.spec.isa.collective import SIGNATURE_BITS
+from neuroncore_rtl.spec.link import CORE_BITS, FlitKind
+
+__all__ = ["RouterPort"]
+
+
+class RouterPort(wiring.Component):
+    """A flit a cycle each way; what comes goes on in the same cycle, what goes is at `o` in the next.
+
+    A refusal goes before what grants data, and that before data.
+
+    Arguments:
+        link_bytes: of a flit's data. channel: whose port it is.
+
+    Ports:
+        core: number of this core; constant. own: signature of the instruction under way.
+        i, o: flits from and to the router; flits of control are always taken.
+        received: data that came.
+        put, granted, source, announced: READY or GRANT came: from whom, of what.
+        refused: :class:`Disagreement` with the first core that refused; stays until reset.
+        refuses: READY of `receiver` is to be refused; stays, and is told once.
+        beats, receiver: data, and the core that it is for.
+        ready, grant, sender: READY, or else GRANT, is to go to that core. told: it is sent at the end of this cycle.
+    """
+
+    def __init__(self, link_bytes: int, channel: int):
+        self.link_bytes = link_bytes
+        self.channel = channel
+        beat = stream.Signature(8 * link_bytes)
+        super().__init__(
+            {
+                "core": In(CORE_BITS),
+                "own": In(SIGNATURE_BITS),
+                "i": In(flit_stream(link_bytes)),
+                "o": Out(flit_stream(link_bytes)),
+                "received": Out(beat),
+                "put": Out(1),
+                "granted": Out(1),
+                "source": Out(CORE_BITS),
+                "announced": Out(SIGNATURE_BITS),
+                "refused": Out(Disagreement),
+                "refuses": In(1),
+                "beats": In(beat),
+                "receiver": In(CORE_BITS),
+                "ready": In(1),
+                "grant": In(1),
+                "sender": In(CORE_BITS),
+                "told": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        self._receive(m)
+        self._send(m)
+        return m
+
+    def _receive(self, m: Module) -> None:
+        header = self.i.payload.header
+        is_kind = {kind: self.i.valid & (header.kind == kind) for kind in FlitKind}
+        m.d.comb += [
+            self.received.payload.eq(self.i.payload.data),
+            self.received.valid.eq(is_kind[FlitKind.DATA]),
+            self.i.ready.eq((header.kind != FlitKind.DATA) | self.received.ready),
+            self.put.eq(is_kind[FlitKind.READY]),
+            self.granted.eq(is_kind[FlitKind.GRANT]),
+            self.source.eq(header.source),
+            self.announced.eq(self.i.payload.data[:SIGNATURE_BITS]),
+        ]
+        field = difference(m, "field", self.own, self.announced)
+        with m.If(is_kind[FlitKind.REFUSE] & ~self.refused.valid):
+            m.d.sync += [self.refused.valid.eq(1), self.refused.core.eq(header.source), self.refused.field.eq(field)]
+
+    def _send(self, m: Module) -> None:
+        flit, some, free, has_refused = Signal(flit_layout(self.link_bytes)), Signal(), Signal(), Signal()
+        m.d.comb += [
+            free.eq(~self.o.valid | self.o.ready),
+            flit.header.source.eq(self.core),
+            flit.header.channel.eq(self.channel),
+            flit.data.eq(self.own),
+            some.eq(1),
+        ]
+        with m.If(self.refuses & ~has_refused):
+            m.d.comb += [flit.header.kind.eq(FlitKind.REFUSE), flit.header.destination.eq(self.receiver)]
+            m.d.sync += has_refused.eq(free)
+        with m.Elif(self.ready | self.grant):
+            m.d.comb += [
+                flit.header.kind.eq(Mux(self.ready, FlitKind.READY, FlitKind.GRANT)),
+                flit.header.destination.eq(self.sender),
+                self.told.eq(free),
+            ]
+        with m.Else():
+            m.d.comb += [
+                flit.header.kind.eq(FlitKind.DATA),
+                flit.header.destination.eq(self.receiver),
+                flit.data.eq(self.beats.payload),
+                self.beats.ready.eq(free),
+                some.eq(self.beats.valid),
+            ]
+        with m.If(free):
+            m.d.sync += [self.o.valid.eq(some), self.o.payload.eq(flit)]
