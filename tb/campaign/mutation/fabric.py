@@ -82,9 +82,10 @@ def _rows(m: Module, rows: RowReader) -> Mapping[str, Value]:
 
 
 def _begun(m: Module, rows: RowReader) -> Value:
-    """Return whether a job begins when the one before is done, with numbers of four bytes."""
+    """Return whether a job begins when the one before is done, with numbers of four bytes in so many partitions."""
     done = ~(rows.busy | rows.src.valid | rows.dst.valid)
-    return ~rows.load | (done & (rows.rows.address[:2] == 0))
+    count = rows.rows.last < 1 << len(rows.rows.partition)
+    return ~rows.load | (done & (rows.rows.address[:2] == 0) & count)
 
 
 def _written(m: Module, writer: Writer) -> Mapping[str, Value]:

@@ -149,10 +149,12 @@ def mutants_of(
 
     Raises:
         RuntimeError: Yosys fails; the message is its own.
+        ValueError: there is no submodule of a name in `without`.
     """
     (folder / "plain.il").write_text(text)
     top = f"top.unit.{part}" if part else "top.unit"
-    where = f"{top} {top}.* %u" + "".join(f" {top}.{name} {top}.{name}.* %u %d" for name in without)
+    kept = [_module(text, top, name) for name in without]
+    where = f"{top} {top}.* %u" + "".join(f" {module} {module}.* %u %d" for module in kept)
     draw = partial(_DRAW.format, count=count, seed=seed, where=where)
     try:
         yosys(draw(first=""), folder)
@@ -163,11 +165,20 @@ def mutants_of(
         yosys(draw(first="opt_clean"), folder)
     lines = [line for line in (folder / "drawn.ys").read_text().splitlines() if line.startswith("mutate ")]
     prepared = (folder / PREPARED).read_text()
-    left_out = re.compile("|".join([_LEFT_OUT, *(_put_out(prepared, f"{top}.{name}") for name in without)]))
+    left_out = re.compile("|".join([_LEFT_OUT, *(_put_out(prepared, module) for module in kept)]))
     lines = [line for line in lines if not left_out.search(line)]
     (folder / "mutants.ys").write_text("\n".join(lines) + "\n")
     yosys(_INSTRUMENT, folder)
     return [_mutant(line) for line in lines]
+
+
+def _module(text: str, top: str, name: str) -> str:
+    """Return the module of a submodule; Amaranth numbers those whose name something else has."""
+    numbered = r"\.".join(rf"{re.escape(part)}(?:\$\d+)?" for part in name.split("."))
+    found = re.search(rf"^module \\({re.escape(top)}\.{numbered})$", text, re.M)
+    if not found:
+        raise ValueError(f"without={name!r}: {top} has no such submodule")
+    return found[1]
 
 
 def _put_out(prepared: str, module: str) -> str:

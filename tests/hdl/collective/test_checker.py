@@ -136,7 +136,7 @@ def test_verdicts_are_those_of_the_specification(cores, rng):
 
 
 def test_one_bit_decides():
-    many = [fields_of(K.ALL_REDUCE)] * 255 + [fields_of(K.ALL_REDUCE, count=0)]
+    many = [fields_of(K.ALL_REDUCE)] * 2303 + [fields_of(K.ALL_REDUCE, count=0)]
     check(CORES, [(core, word_of(fields)) for core, fields in (*sizes(), *places(CORES), *many)])
 
 

@@ -32,25 +32,25 @@ def operation(elements: int, dtype: CollectiveType, address: int, **flags) -> di
     return {"elements": elements, "dtype": dtype, "address": address} | flags
 
 
-def load(link_bytes: int, hbm_bytes: int, ops, *, stall=0.0, hold=0, worn=0, **options) -> tuple[Played, bool]:
+def load(
+    link_bytes: int, hbm_bytes: int, ops, *, stall=0.0, hold=0, worn=0, size=SIZE, **options
+) -> tuple[Played, bool]:
     """Load from a memory of random bytes; return what passed, and whether an error was seen, without which all that
     passed is right.
 
     Arguments:
-        worn: of `play`. options: of `serve_reads`.
+        hold: cycles in which no beat is taken. worn: of `play`. size: bytes of the memory. options: of `serve_reads`.
     """
-    memory = np.random.default_rng(SEED).bytes(SIZE)
-    expected = []
+    memory = np.random.default_rng(SEED).bytes(size)
+    expected, bursts = [], []
     for op in ops:
-        size, start = element_bytes(op["dtype"]), op["address"] - options.get("base", 0)
-        content = memory[start : start + size * op["elements"]]
-        if op.get("zero"):
-            content = bytes(size * op["elements"])
+        length, start = element_bytes(op["dtype"]) * op["elements"], op["address"] - options.get("base", 0)
+        content = bytes(length) if op.get("zero") else memory[start : start + length]
         if op.get("wide") and op["dtype"] == BF16:
             content = (np.frombuffer(content, "<u2").astype("<u4") << 16).tobytes()
         expected += [beat | op.get("to_send", 0) << 8 * link_bytes for beat in beats_of_bytes(content, link_bytes)]
     dut = Loader(link_bytes, hbm_bytes)
-    reads = partial(serve_reads, axi=dut.axi, memory=memory, stall=stall, seed=SEED, **options)
+    reads = partial(serve_reads, axi=dut.axi, memory=memory, stall=stall, seed=SEED, bursts=bursts, **options)
     words = [LoadOp.const(op).as_bits() for op in ops]
     played = play(
         dut, {"ops": words}, {"beats": len(expected)}, stall=stall, hold={"beats": lambda cycle: cycle < hold},
@@ -58,6 +58,8 @@ def load(link_bytes: int, hbm_bytes: int, ops, *, stall=0.0, hold=0, worn=0, **o
     )  # fmt: skip
     failed = bool(played.watched[-1][0])
     assert failed or played.payloads["beats"] == expected
+    # None goes over a multiple of its largest size.
+    assert all(address // hbm_bytes % BURST_BEATS + beats <= BURST_BEATS for address, beats in bursts)
     return played, failed
 
 
@@ -220,6 +222,37 @@ def test_loads_that_nobody_takes_are_kept(words):
     else:
         ops = [operation(4 * words, FP32, 2048 * n) for n in range(3)]
     _, failed = load(*TRIED, ops, hold=400)
+    assert not failed
+
+
+def test_all_of_the_room_is_used():
+    """Operations of nine words, as many as fit, to the last word, while no beat is taken."""
+    dut, memory, bursts = Loader(*TRIED), bytes(SIZE), []
+    link_bytes, hbm_bytes = TRIED
+    words = [LoadOp.const(operation(9 * hbm_bytes // 4, FP32, 256 * n)).as_bits() for n in range(30)]
+    reads = partial(serve_reads, axi=dut.axi, memory=memory, latency=10, bursts=bursts)
+    play(dut, {"ops": words}, {"beats": 0}, hold={"beats": lambda cycle: True}, others=(reads,), cycles=400)
+    assert sum(beats for _, beats in bursts) == dut.words
+
+
+def test_a_loader_is_not_idle_while_operations_wait_for_their_words():
+    dut = Loader(*TRIED)
+
+    async def bench(ctx, count):
+        assert ctx.get(dut.idle)
+        ctx.set(dut.axi.ar.ready, 1)
+        for number in range(count):
+            await put(ctx, dut.ops, operation(4, FP32, 64 * number))
+        for _ in range(4):
+            await ctx.tick()
+            assert not ctx.get(dut.idle) and not ctx.get(dut.beats.valid)
+
+    simulate_each(dut, bench, range(1, Loader.OPERATIONS + 1))
+
+
+def test_a_load_of_some_thousand_beats_ends():
+    """Which is at the bits of a length that no shorter one has."""
+    _, failed = load(*TRIED, [operation(12_300, FP32, 0)], size=1 << 16)
     assert not failed
 
 

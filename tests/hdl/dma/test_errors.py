@@ -89,9 +89,10 @@ def test_an_illegal_copy_is_refused_in_its_turn(memories):
 def test_a_row_number_beyond_its_limit(memories):
     """The rows before it are written, and the copies before it."""
     copies = []
+    beyond = (10, 0x5555_5555, 0xAAAA_AAAA)
     for place, bad_row in enumerate((0, 3, 7)):
         numbers = np.array([5, 2, 9, 0, 3, 1, 8, 4], "<u4")
-        numbers[bad_row] = 10 + place
+        numbers[bad_row] = beyond[place]
         address = 0x40 + 4 * place
         memories[Storage.SBUF][:, address : address + 4] = numbers.view(np.uint8).reshape(8, 4)
         index = DmaIndex(address=address, limit=10)
@@ -104,5 +105,5 @@ def test_a_row_number_beyond_its_limit(memories):
         ]
     outcome = run_copies(CONFIG, copies, memories, stall=20)
     assert outcome.errors == execute(copies, memories)
-    assert outcome.errors == [Error(number, Cause.INDEX, 10 + number // 3) for number in range(9) if number % 3]
+    assert outcome.errors == [Error(number, Cause.INDEX, beyond[number // 3]) for number in range(9) if number % 3]
     assert differing(outcome.memories, memories) == 0

@@ -10,7 +10,6 @@ from neuroncore_rtl.hdl.dma.job import Rows
 from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
-from neuroncore_rtl.spec.isa.dma import DMA_WIDTHS
 from tests.hdl.simulation import WORN, drive, random_bits, simulate
 
 SEED = 31337
@@ -19,13 +18,13 @@ SIZE = 16
 FIELDS = Rows.as_shape().members
 
 
-def random_rows(rng, count: int, fails: bool) -> tuple[dict[str, int], list[int]]:
-    """Return the fields of a job, and its row numbers; some are beyond its limit, by little or by a bit."""
+def random_rows(rng, count: int, fails: bool, bits: int = 32) -> tuple[dict[str, int], list[int]]:
+    """Return the fields of a job, and its row numbers; some are beyond its limit, of so many bits."""
     rows = {name: int(random_bits(rng, shape.width)) for name, shape in FIELDS.items() if name not in ("limit", "step")}
     rows |= {"last": count - 1, "on": 1, "skip": int(not fails), "address": rows["address"] & ~3}
-    bits = FIELDS["step"].width
-    rows["step"] = random_bits(rng, bits) - (1 << bits - 1)
-    limit = max(1, random_bits(rng, DMA_WIDTHS["index_limit"]) >> int(rng.integers(DMA_WIDTHS["index_limit"])))
+    step_bits = FIELDS["step"].width
+    rows["step"] = random_bits(rng, step_bits) - (1 << step_bits - 1)
+    limit = 1 << bits - 1 | random_bits(rng, bits - 1)
     numbers = []
     for _ in range(count):
         chance = rng.random()
@@ -56,8 +55,9 @@ def expected_of(rows: dict[str, int], numbers: list[int]) -> dict[str, list[tupl
 def test_rows(stalls, latency, rng):
     """Jobs one after another; of the last ones a number may fail, and the first such one is kept."""
     dut = RowReader(SIZE, latency)
-    counts = [1, 2, 63, 64, 65, 200, *(int(n) for n in rng.integers(1, 90, 8))]
-    jobs = [random_rows(rng, count, place > 10) for place, count in enumerate(counts)]
+    counts = [1, 2, 63, 64, 65, 128, *(int(n) for n in rng.integers(1, 90, 8))]
+    jobs = [random_rows(rng, 8, False, bits) for bits in range(1, 33)]
+    jobs += [random_rows(rng, count, place > 10) for place, count in enumerate(counts)]
 
     async def bench(ctx):
         lines = deque([None] * LineRead.LATENCY[latency])
