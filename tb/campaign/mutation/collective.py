@@ -98,8 +98,8 @@ def _jobs(m: Module, schedule: Schedule) -> Value:
     return ~schedule.i.valid | (~beside & counts & one & ranks & Mux(in_turn, segments, aligned))
 
 
-_IN_LANES = {"reducer": "adder", "rounding": "random"}
-"""In the receive path's lanes what has a row of its own."""
+_LANES = ("reducer", "rounding")
+"""In the receive path units whose lanes have a row of their own."""
 
 _OF_CHANNELS = tuple(
     f"channel{channel}.{name}"
@@ -130,7 +130,7 @@ COLLECTIVE = {
         "collectives: receive path", lambda: ReceivePath(8), files("collective/datapath_receive"), 0,
         means=lambda m, path: _payloads(path, "store_ops", "store", "forward"),
         legal=lambda m, path: ~path.ops.valid | path.ops.payload.dtype.matches(*CollectiveType),
-        without=tuple(f"{unit}.lane{n}.{part}" for unit, part in _IN_LANES.items() for n in (0, 1)),
+        without=tuple(f"{unit}.lane{n}" for unit in _LANES for n in (0, 1)),
     ),
     "reduce_lane": Unit(
         "collectives: reduction", ReduceLane, files("collective/datapath_lanes"), 3, without=("adder",)

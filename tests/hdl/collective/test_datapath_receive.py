@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp, element_bytes
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from tests.hdl.collective.beats import beats_of_bytes, bytes_of_beats
-from tests.hdl.simulation import WORN, put, simulate, simulate_each
+from tests.hdl.simulation import WORN, drive, put, simulate, simulate_each
 from tests.hdl.streams import play
 
 FP32, BF16, INT32 = CollectiveType
@@ -227,6 +227,27 @@ def test_long_operations_do_not_end():
         ctx.set(dut.ops.valid, 0)
 
     simulate_each(dut, bench, (((1 << bit) + 6, dtype) for bit in range(8, 30) for dtype in (FP32, BF16)))
+
+
+def test_an_operation_of_some_thousand_steps_ends():
+    """With its last step, which is at the bits of a length that no shorter one has."""
+    dut, elements = ReceivePath(8), 8191
+
+    async def bench(ctx, dtype):
+        for port in (dut.store_ops, dut.store, dut.forward):
+            ctx.set(port.ready, 1)
+        await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": dtype, "elements": elements})
+        drive(ctx, dut.net, valid=1)
+        ctx.set(dut.ops.valid, 1)
+        for steps, last in ((-(-elements * element_bytes(dtype) // 8) - 1, 0), (1, 1)):
+            *_, ends = await ctx.tick().sample(dut.ops.ready).repeat(steps)
+            assert ends == last
+        ctx.set(dut.net.valid, 0)
+        ctx.set(dut.ops.valid, 0)
+        await ctx.tick().repeat(ReceivePath.LATENCY + 2)
+        assert ctx.get(dut.wait_net)
+
+    simulate_each(dut, bench, (FP32, BF16))
 
 
 def test_waits_say_what_is_missing():
