@@ -154,8 +154,7 @@ class Program:
     [
         ("verilator", "shallow"),
         ("verilator", "bare"),
-        ("icarus", "shallow"),
-        pytest.param("icarus", "bare", marks=pytest.mark.slow),
+        *(pytest.param("icarus", unit, marks=pytest.mark.slow) for unit in ("shallow", "bare")),
         *(pytest.param(sim, "deep", marks=pytest.mark.slow) for sim in SIMULATORS),
     ],
     indirect=["sim"],

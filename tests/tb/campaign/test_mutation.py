@@ -129,6 +129,7 @@ def test_mutants_are_of_the_part_that_is_asked_for(where, there, tmp_path):
     assert outputs == ({"first", "second"} - set(where.get("without", ())) if "part" not in where else set())
 
 
+@pytest.mark.slow
 def test_proofs_of_a_part_are_about_that_part(tmp_path):
     """Whoever gives it its inputs: what the clamp in front never gives the other may be given to it."""
     mutants = mutants_of(rtlil_of(Two()), COUNT, SEED, tmp_path, part="second")
