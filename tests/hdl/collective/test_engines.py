@@ -81,7 +81,7 @@ def test_each_kind(kind, rng, memories):
 
 @pytest.mark.parametrize(
     ("stall", "latency", "delay", "base"),
-    [(0, 40, 10, 0), (0, 1, 0, 0x55_5554_0000), (100, 80, 3, 0xAA_AAA8_0000), (200, 20, 60, 0)],
+    [(0, 40, 10, (1 << 40) - HBM_BYTES), (0, 1, 0, 0x55_5554_0000), (100, 80, 3, 0xAA_AAA8_0000), (200, 20, 60, 0)],
 )
 def test_all_kinds(stall, latency, delay, base, rng, memories):
     check(random_programs(rng, 40), memories, base, stall=stall, latency=latency, delay=delay)
