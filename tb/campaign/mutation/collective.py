@@ -16,7 +16,7 @@ from neuroncore_rtl.hdl.collective.sender import Sender
 from neuroncore_rtl.hdl.collective.storer import Storer
 from neuroncore_rtl.spec.isa.collective import ALIGNMENT, GRANULE, MAX_RANKS, CollectiveKind, CollectiveType
 from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, of_tests
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, of_tests, payloads
 
 __all__ = ["COLLECTIVE"]
 
@@ -61,18 +61,12 @@ def _credit_manager() -> CreditManager:
     return CreditManager(tests.LINK_BYTES, tests.WINDOW)
 
 
-def _payloads(component, *streams: str, of: str = "") -> dict[str, Value]:
-    """Return that payloads of these streams mean something where they are valid."""
-    found = [(f"{of}{name}.payload", getattr(component, name)) for name in streams]
-    return {name: meant(port.valid, {name: port.payload})[name] for name, port in found}
-
-
 def _loads(m: Module, loader: Loader) -> dict[str, Value]:
-    return _payloads(loader, "beats") | _payloads(loader.axi, "ar", of="axi.")
+    return payloads(loader, "beats") | payloads(loader.axi, "ar", of="axi.")
 
 
 def _converted(m: Module, both) -> dict[str, Value]:
-    return _payloads(both.widens, "o", of="widens.") | _payloads(both.narrows, "o", of="narrows.")
+    return payloads(both.widens, "o", of="widens.") | payloads(both.narrows, "o", of="narrows.")
 
 
 def _of_bytes(m: Module, both) -> Value:
@@ -81,7 +75,7 @@ def _of_bytes(m: Module, both) -> Value:
 
 
 def _operations(m: Module, schedule: Schedule) -> dict[str, Value]:
-    return _payloads(schedule, "loads", "receives", "sends") | meant(schedule.busy, {"job": schedule.job})
+    return payloads(schedule, "loads", "receives", "sends") | meant(schedule.busy, {"job": schedule.job})
 
 
 def _jobs(m: Module, schedule: Schedule) -> Value:
@@ -124,11 +118,11 @@ COLLECTIVE = {
     ),
     "storer": Unit(
         "collectives: storer", _storer, files("collective/datapath_memory"), 0, without=("converter",),
-        means=lambda m, storer: _payloads(storer.axi, "aw", "w", of="axi."),
+        means=lambda m, storer: payloads(storer.axi, "aw", "w", of="axi."),
     ),
     "receive_path": Unit(
         "collectives: receive path", lambda: ReceivePath(8), files("collective/datapath_receive"), 0,
-        means=lambda m, path: _payloads(path, "store_ops", "store", "forward"),
+        means=lambda m, path: payloads(path, "store_ops", "store", "forward"),
         legal=lambda m, path: ~path.ops.valid | path.ops.payload.dtype.matches(*CollectiveType),
         without=tuple(f"{unit}.lane{n}" for unit in _LANES for n in (0, 1)),
     ),
@@ -141,11 +135,11 @@ COLLECTIVE = {
     "mailbox": Unit("collectives: mailbox", _mailbox, files("collective/control"), 6, legal=_announcements),
     "router_port": Unit(
         "collectives: router port", lambda: of_tests("collective.test_router_port").port(),
-        files("collective/router_port"), 6, means=lambda m, port: _payloads(port, "o"),
+        files("collective/router_port"), 6, means=lambda m, port: payloads(port, "o"),
     ),
     "collective_sender": Unit(
         "collectives: sender", _sender, files("collective/control"), 6, without=("mailbox",),
-        means=lambda m, sender: _payloads(sender, "o"),
+        means=lambda m, sender: payloads(sender, "o"),
     ),
     "credit_manager": Unit("collectives: credits", _credit_manager, files("collective/control"), 6),
     "collective": Unit(

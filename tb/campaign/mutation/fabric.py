@@ -19,7 +19,7 @@ from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
 from neuroncore_rtl.hdl.memory.port import Storage
 from neuroncore_rtl.hdl.round_robin import RoundRobin
 from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, of_tests
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, of_tests, payloads
 
 __all__ = ["FABRIC"]
 
@@ -40,11 +40,15 @@ def _routed(m: Module, router: Router) -> Value:
     return Cat(legal, ~begun | (chip == router.chip)).all()
 
 
+def _line(line, name: str, *others: str) -> dict[str, Value]:
+    """Return that a request of lines means something with one; `others` are its members besides those of all."""
+    members = ("storage", "partition", "address", *others)
+    return meant(line.valid, {f"{name}.{member}": getattr(line, member) for member in members})
+
+
 def _asked(m: Module, arbiter: LineReadArbiter) -> Mapping[str, Value]:
     """What goes with a request means something with one, and so does who is chosen."""
-    port = arbiter.port
-    said = {f"port.{name}": getattr(port, name) for name in ("storage", "partition", "address", "word")}
-    return meant(port.valid, said | {"chosen": arbiter.chosen})
+    return _line(arbiter.port, "port", "word") | meant(arbiter.port.valid, {"chosen": arbiter.chosen})
 
 
 def _runs(m: Module, chunker: Chunker) -> Value:
@@ -67,18 +71,12 @@ def _chunks(unit: Reader | Writer) -> Value:
 
 
 def _read(m: Module, reader: Reader) -> Mapping[str, Value]:
-    line = {f"line.{name}": getattr(reader.line, name) for name in ("storage", "partition", "address", "word")}
-    asked = {"axi.ar.payload": reader.axi.ar.payload}
-    piece = {"o.payload": reader.o.payload}
-    return {**meant(reader.o.valid, piece), **meant(reader.axi.ar.valid, asked), **meant(reader.line.valid, line)}
+    return payloads(reader, "o") | payloads(reader.axi, "ar", of="axi.") | _line(reader.line, "line", "word")
 
 
 def _rows(m: Module, rows: RowReader) -> Mapping[str, Value]:
-    line = {f"line.{name}": getattr(rows.line, name) for name in ("storage", "partition", "address", "word")}
-    said = [
-        meant(port.valid, {f"{name}.payload": port.payload}) for name, port in (("src", rows.src), ("dst", rows.dst))
-    ]
-    return {**said[0], **said[1], **meant(rows.line.valid, line), **meant(rows.failed, {"number": rows.number})}
+    failed = meant(rows.failed, {"number": rows.number})
+    return payloads(rows, "src", "dst") | _line(rows.line, "line", "word") | failed
 
 
 def _begun(m: Module, rows: RowReader) -> Value:
@@ -89,12 +87,9 @@ def _begun(m: Module, rows: RowReader) -> Value:
 
 
 def _written(m: Module, writer: Writer) -> Mapping[str, Value]:
-    line = {f"line.{name}": getattr(writer.line, name) for name in ("storage", "partition", "address", "data", "mask")}
-    channels = {name: getattr(writer.axi, name) for name in ("aw", "w")}
-    said = [meant(channel.valid, {f"axi.{name}.payload": channel.payload}) for name, channel in channels.items()]
     ring = meant(writer.ring.take, {f"ring.{name}": getattr(writer.ring, name) for name in ("count", "offset")})
     hungry = meant(writer.i.valid, {"hungry": writer.hungry})
-    return {**meant(writer.line.valid, line), **said[0], **said[1], **ring, **hungry}
+    return _line(writer.line, "line", "data", "mask") | payloads(writer.axi, "aw", "w", of="axi.") | ring | hungry
 
 
 def _granted(m: Module, turn: RoundRobin) -> Mapping[str, Value]:
@@ -121,7 +116,7 @@ FABRIC = {
     "address_generator": Unit("DMA's addresses", AddressGenerator, files("dma/address_generator"), 6),
     "chunker": Unit(
         "DMA's chunks", lambda: Chunker(8), files("dma/chunker"), 6, legal=_runs,
-        means=lambda m, chunker: meant(chunker.o.valid, {"o.payload": chunker.o.payload}),
+        means=lambda m, chunker: payloads(chunker, "o"),
     ),
     "dma_reader": Unit(
         "DMA's reader", lambda: Reader(8, 32), files("dma/reader"), 8, means=_read,

@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.tb.campaign.mutation.netlist import Means
 
-__all__ = ["Unit", "files", "meant", "of_tests"]
+__all__ = ["Unit", "files", "meant", "of_tests", "payloads"]
 
 
 @dataclass(frozen=True)
@@ -62,3 +62,13 @@ def of_tests(module: str) -> ModuleType:
 def meant(valid: Value, said: Mapping[str, Value]) -> dict[str, Value]:
     """Return, as `Unit.means` does, that these outputs mean something where something is valid."""
     return {name: Mux(valid, Value.cast(value), 0) for name, value in said.items()}
+
+
+def payloads(component, *streams: str, of: str = "") -> dict[str, Value]:
+    """Return, as `Unit.means` does, that payloads of these streams mean something where they are valid.
+
+    Arguments:
+        component: what has them. of: its name, with a dot, if it is part of the unit.
+    """
+    ports = {f"{of}{name}.payload": getattr(component, name) for name in streams}
+    return {name: Mux(port.valid, Value.cast(port.payload), 0) for name, port in ports.items()}

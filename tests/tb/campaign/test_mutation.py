@@ -129,6 +129,11 @@ def test_mutants_are_of_the_part_that_is_asked_for(where, there, tmp_path):
     assert outputs == ({"first", "second"} - set(where.get("without", ())) if "part" not in where else set())
 
 
+def test_a_submodule_that_is_left_out_must_be_there(tmp_path):
+    with pytest.raises(ValueError, match="without='third': top.unit has no such submodule"):
+        mutants_of(rtlil_of(Two()), COUNT, SEED, tmp_path, without=("first", "third"))
+
+
 @pytest.mark.slow
 def test_proofs_of_a_part_are_about_that_part(tmp_path):
     """Whoever gives it its inputs: what the clamp in front never gives the other may be given to it."""
