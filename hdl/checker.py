@@ -24,9 +24,13 @@ class Checker(wiring.Component):
     Ports:
         i: instructions; none is taken after an error.
         o: the legal ones, in order.
-        error: the first illegal one: the lowest rule that it breaks, and how many came before it. Stays until reset.
+        error: the first illegal one: the lowest rule that it breaks, and how many came before it, which is 0 where the
+            engine counts them itself. Stays until reset.
         busy: an instruction is in the checker; those that wait at o count, those that wait at i do not.
     """
+
+    NUMBERS = True
+    """Whether instructions are counted here."""
 
     def __init__(self, instruction, job, **inputs: wiring.Member):
         super().__init__(
@@ -46,11 +50,14 @@ class Checker(wiring.Component):
 
     def refuse(self, m: Module, illegal: Value, cause: Value) -> None:
         """Report the instruction that was taken last, at the end of a cycle in which it is found to be illegal."""
-        taken = Signal(32)
-        with m.If(self.i.valid & self.i.ready):
-            m.d.sync += taken.eq(taken + 1)
+        reports = [self.error.valid.eq(1), self.error.cause.eq(cause)]
+        if self.NUMBERS:
+            taken = Signal(32)
+            with m.If(self.i.valid & self.i.ready):
+                m.d.sync += taken.eq(taken + 1)
+            reports.append(self.error.number.eq(taken - 1))
         with m.If(illegal):
-            m.d.sync += [self.error.valid.eq(1), self.error.cause.eq(cause), self.error.number.eq(taken - 1)]
+            m.d.sync += reports
 
 
 def lowest_rule(m: Module, broken: Mapping[Rule, Value]) -> Signal:

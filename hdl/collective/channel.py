@@ -76,7 +76,6 @@ class Channel(wiring.Component):
         job: legal jobs; the next one is given when this one is done. core: number of this core; constant.
         i, o: flits from and to the router. axi: HBM.
         idle: nothing of a job is left here, all that was stored is answered.
-        active: it is not idle, has a flit to send, or is offered one.
         stop: no more data is sent.
         axi_error: HBM answered with an error. disagreement: with a core that was to receive from here, or to send to
             here. Both stay until reset.
@@ -97,7 +96,6 @@ class Channel(wiring.Component):
                 "o": Out(flit_stream(link_bytes)),
                 "axi": Out(AxiPort(hbm_bytes, 1)),
                 "idle": Out(1),
-                "active": Out(1),
                 "stop": In(1),
                 "axi_error": Out(1),
                 "disagreement": Out(Disagreement),
@@ -146,10 +144,10 @@ class Channel(wiring.Component):
             path.stream.eq(schedule.job.stream),
             sender.own.eq(schedule.job.signature),
             self.axi_error.eq(loader.error | storer.error),
-            sender.stop.eq(self.stop | self.axi_error),
-            # What the Sender has to send yet is in the Loader or in the ReceivePath.
-            self.idle.eq(~(schedule.busy | self.o.valid) & loader.idle & storer.quiet & credits.idle & path.idle),
-            self.active.eq(~self.idle | credits.grant | self.i.valid),
+            sender.stop.eq(self.stop),
+            # What the Sender has to send yet is in the Loader or in the ReceivePath, which has whatever the
+            # CreditManager waits for.
+            self.idle.eq(~(schedule.busy | self.o.valid) & loader.idle & storer.quiet & path.idle),
         ]
         m.d.comb += [
             port.core.eq(self.core),

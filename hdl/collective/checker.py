@@ -40,6 +40,8 @@ class Checker(checker.Checker):
         core: the one that executes; constant.
     """
 
+    NUMBERS = False
+
     LATENCY = 3
     """Cycles from the instruction at i, which is taken at once, to the job at o, or to the error."""
 

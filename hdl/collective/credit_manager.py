@@ -23,7 +23,6 @@ class CreditManager(wiring.Component):
         popped: a beat leaves the buffer.
         ready, grant: `peer` is to be told so; stay until `told`.
         told: `ready`, or else `grant`, is told at the end of this cycle.
-        idle: all that was announced has come and gone.
     """
 
     def __init__(self, link_bytes: int, window: int):
@@ -38,7 +37,6 @@ class CreditManager(wiring.Component):
                 "grant": Out(1),
                 "peer": Out(CORE_BITS),
                 "told": In(1),
-                "idle": Out(1),
             }
         )
 
@@ -56,7 +54,6 @@ class CreditManager(wiring.Component):
             self.o.valid.eq(self.i.valid & (~op.new_peer | announced)),
             self.i.ready.eq(self.o.ready & (~op.new_peer | announced)),
             self.grant.eq(grants != 0),
-            self.idle.eq((owed == 0) & ~self.ready),
         ]
         passes = self.o.valid & self.o.ready
         m.d.sync += [

@@ -100,12 +100,15 @@ class CollectiveEngine(wiring.Component):
         ]
 
         number = Signal(32)
-        active, begins, ends = (Signal(name=n) for n in ("active", "begins", "ends"))
+        active, begins, ends, holds = (Signal(name=n) for n in ("active", "begins", "ends", "holds"))
         m.d.comb += [
-            begins.eq(checker.o.valid & ~active & ~self.error.valid),
+            # Not after an error: a job that has failed is never over, and the checker has none behind one that it
+            # refused.
+            begins.eq(checker.o.valid & ~active),
             checker.o.ready.eq(begins),
             *(channel.job.valid.eq(begins) for channel in channels),
-            self.busy.eq((self.instructions.valid | checker.busy | checker.error.valid | active) & ~self.error.valid),
+            holds.eq(self.instructions.valid | checker.busy | checker.error.valid | active),
+            self.busy.eq(holds & ~self.error.valid),
         ]
         with m.If(begins):
             m.d.sync += active.eq(1)
@@ -115,13 +118,8 @@ class CollectiveEngine(wiring.Component):
         self._retire(m, channels, active, fails, ends)
         m.d.sync += number.eq(number + ends)
         self._name_peer(m, channels, active)
-        m.d.comb += self.active.eq(
-            self.busy
-            | Cat(channel.active for channel in channels).any()
-            | (fails & ~self.error.valid)
-            | self.peer.valid
-            | self.retired
-        )
+        # After an error the channels go on: what they say of it has to reach others.
+        m.d.comb += self.active.eq(holds | Cat(i.valid for i in self.i).any() | self.peer.valid | self.retired)
         count(m, self.counters, busy=self.busy)
         return m
 

@@ -75,7 +75,8 @@ class Loader(wiring.Component):
         size = Signal(BYTES_BITS)
         begun, last, burst, room = (Signal(name=n) for n in ("begun", "last", "burst", "room"))
         next_word, word = (Signal(HBM_ADDRESS_BITS - place_bits, name=n) for n in ("next_word", "word"))
-        left, remaining = (Signal(BYTES_BITS, name=n) for n in ("left", "remaining"))
+        most = byte_beats(1 << BYTES_BITS, self.hbm_bytes)
+        left, remaining = (Signal(range(most + 1), name=n) for n in ("left", "remaining"))
         to_grid, wanted = (Signal(range(BURST_BEATS + 1), name=n) for n in ("to_grid", "wanted"))
         free = Signal(range(self.words + 1), init=self.words)
         m.d.comb += [
@@ -97,7 +98,7 @@ class Loader(wiring.Component):
             operations.i.payload.wide.eq(op.wide & bf16),
             operations.i.payload.dtype.eq(op.dtype),
             operations.i.payload.elements.eq(op.elements),
-            sizes.i.valid.eq(burst & ~begun),  # no more of them than operations
+            sizes.i.valid.eq(burst & ~begun),  # no more of them than operations, and there before any of the words
             sizes.i.payload.eq(size),
         ]
         with m.If(burst):
@@ -127,7 +128,6 @@ class Loader(wiring.Component):
         upper = Signal(bits // 2, reset_less=True)
         beats = beats_of(m, "beats_of_op", op.elements, op.dtype, op.wide, self.link_bytes)
         m.d.comb += [
-            converter.valid.eq(sizes.o.valid),
             converter.bytes.eq(sizes.o.payload),
             sizes.o.ready.eq(converter.o.valid & converter.o.ready & converter.o.payload.last),
             advance.eq(~self.beats.valid | self.beats.ready),

@@ -159,11 +159,10 @@ class ReceivePath(wiring.Component):
                 reducer.op.eq(now.op),
                 reducer.integer.eq(now.dtype == CollectiveType.INT32),
                 reducer.copy.eq(~self._reduces),
+                number.eq(first),
             ]
         with m.If(steps & self._reduces):
             m.d.sync += b.eq(self.load.payload)
-        with m.If(steps & control.stochastic):
-            m.d.sync += number.eq(first)
 
     def _delay(self, m: Module, control: Signal) -> tuple[Signal, Signal, Signal]:
         """Return the lanes' results, whether there are some, and their control, when the random words are there."""

@@ -82,8 +82,7 @@ class Storer(wiring.Component):
         m.submodules.operations = operations = BufferedFifo(StoreOp, self.OPERATIONS)
         m.submodules.converter = converter = WidthConverter(self.link_bytes, size)
         wiring.connect(m, wiring.flipped(self.ops), operations.i)
-        wiring.connect(m, wiring.flipped(self.beats), converter.i)
-        op = operations.o.payload
+        op, comes = operations.o.payload, operations.o.valid
         begun = Signal()  # an operation
         within = Signal()  # a burst
         next_word, word, first, start = (
@@ -91,7 +90,9 @@ class Storer(wiring.Component):
         )
         takes, ends, last = (Signal(name=name) for name in ("takes", "ends", "last"))
         m.d.comb += [
-            converter.valid.eq(operations.o.valid),
+            converter.i.payload.eq(self.beats.payload),
+            converter.i.valid.eq(self.beats.valid & comes),
+            self.beats.ready.eq(converter.i.ready & comes),
             converter.bytes.eq(Mux(op.dtype == CollectiveType.BF16, op.elements << 1, op.elements << 2)),
             converter.o.ready.eq(words.ready & addresses.ready & room),
             takes.eq(converter.o.valid & converter.o.ready),

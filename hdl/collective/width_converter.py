@@ -19,7 +19,7 @@ class WidthConverter(wiring.Component):
         i_bytes, o_bytes: of a beat; powers of two.
 
     Ports:
-        valid: there is an operation. bytes: of it, not 0; both stay until its last beat is taken.
+        bytes: of the operation, not 0; there before its first beat is, and stays until its last one is taken.
         i: its beats. o: the same bytes, without latency. last: o is the last beat. What lies beyond the operation in it
             is anything.
     """
@@ -29,7 +29,6 @@ class WidthConverter(wiring.Component):
         self.o_bytes = o_bytes
         super().__init__(
             {
-                "valid": In(1),
                 "bytes": In(BYTES_BITS),
                 "i": In(stream.Signature(8 * i_bytes)),
                 "o": Out(stream.Signature(data.StructLayout({"data": 8 * o_bytes, "last": 1}))),
@@ -40,7 +39,7 @@ class WidthConverter(wiring.Component):
         m = Module()
         small, large = sorted((self.i_bytes, self.o_bytes))
         parts, bits = large // small, 8 * small
-        index = Signal(BYTES_BITS)
+        index = Signal(range(byte_beats(1 << BYTES_BITS, small)))
         steps, last, boundary = (Signal(name=name) for name in ("steps", "last", "boundary"))
         part = Signal(max(1, (parts - 1).bit_length()))
         m.d.comb += [
@@ -55,7 +54,7 @@ class WidthConverter(wiring.Component):
         if self.i_bytes >= self.o_bytes:
             whole = self.i.payload
             m.d.comb += [
-                self.o.valid.eq(self.valid & self.i.valid),
+                self.o.valid.eq(self.i.valid),
                 self.o.payload.data.eq(Array(whole[bits * n : bits * (n + 1)] for n in range(parts))[part]),
                 steps.eq(self.o.valid & self.o.ready),
                 self.i.ready.eq(steps & boundary),
@@ -63,11 +62,11 @@ class WidthConverter(wiring.Component):
             return m
         held = [Signal(bits, name=f"held{n}", reset_less=True) for n in range(parts - 1)]
         m.d.comb += [
-            self.o.valid.eq(self.valid & self.i.valid & boundary),
+            self.o.valid.eq(self.i.valid & boundary),
             self.o.payload.data.eq(
                 Cat(*(Mux(part == n, self.i.payload, word) for n, word in enumerate(held)), self.i.payload)
             ),
-            self.i.ready.eq(self.valid & (~boundary | self.o.ready)),
+            self.i.ready.eq(~boundary | self.o.ready),
             steps.eq(self.i.valid & self.i.ready),
         ]
         for n, word in enumerate(held):

@@ -56,7 +56,7 @@ def assert_verdicts(
             error = ctx.get(dut.error)
             assert ctx.get(dut.o.valid) != error.valid
             if error.valid:
-                assert error.number == legal and not ctx.get(dut.i.ready)
+                assert error.number == dut.NUMBERS * legal and not ctx.get(dut.i.ready)
             legal = 0 if error.valid else legal + 1
             verdicts.append((error.cause, None) if error.valid else (0, ctx.get(dut.o.payload)))
             ctx.set(reset, error.valid)

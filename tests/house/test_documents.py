@@ -4,7 +4,6 @@ import ast
 import inspect
 import pkgutil
 import re
-import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ PATH = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[\w./*-]*[\w*/])")
 MODULE = re.compile(rf"(?<![\w/.])(?:{PACKAGE}\.)?((?:{FOLDERS})(?:\.\w+)+)")
 LINK = re.compile(r"\]\(([^)#:]+?)(?:#[\w-]+)?\)")
 COMMAND = re.compile(r"`(make [a-z][^`\n]*)`")
+COMMENT = re.compile(r"(?:^\s*|  )#.*", re.MULTILINE)  # perhaps within a string, which is prose as well
 RECORD = re.compile(r"^record: sim_build/results/(.+)\.json$", re.MULTILINE)
 
 ELSEWHERE = {
@@ -59,8 +59,7 @@ def prose(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search(r"\s", node.value):
             yield node.value
-    with path.open("rb") as file:
-        yield from (token.string for token in tokenize.tokenize(file.readline) if token.type == tokenize.COMMENT)
+    yield from COMMENT.findall(path.read_text())
 
 
 def missing_paths(text: str) -> list[str]:

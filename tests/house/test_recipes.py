@@ -36,7 +36,9 @@ def run(command: list, folder: Path) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-@pytest.mark.parametrize("recipe", MOST_FILES)
+@pytest.mark.parametrize(
+    "recipe", [pytest.param(recipe, marks=[pytest.mark.slow] * (recipe == "kernel")) for recipe in MOST_FILES]
+)
 def test_recipe_works(recipe, tmp_path):
     patch = RECIPES / f"{recipe}.patch"
     assert len(re.findall(r"^diff --git", patch.read_text(), re.MULTILINE)) <= MOST_FILES[recipe]

@@ -23,7 +23,7 @@ __all__ = ["COLLECTIVE"]
 
 def _engine() -> CollectiveEngine:
     machine = of_tests("collective.machine")
-    return CollectiveEngine(machine.LINK_BYTES, machine.HBM_BEAT, machine.CORES)
+    return CollectiveEngine(machine.LINK_BYTES, machine.HBM_BEAT, machine.FIRST + machine.CORES)
 
 
 def _loader() -> Loader:
@@ -71,7 +71,7 @@ def _converted(m: Module, both) -> dict[str, Value]:
 
 def _of_bytes(m: Module, both) -> Value:
     """Return whether no operation is of no bytes."""
-    return Cat(~unit.valid | (unit.bytes != 0) for unit in (both.widens, both.narrows)).all()
+    return Cat(unit.bytes != 0 for unit in (both.widens, both.narrows)).all()
 
 
 def _operations(m: Module, schedule: Schedule) -> dict[str, Value]:
@@ -141,7 +141,10 @@ COLLECTIVE = {
         "collectives: sender", _sender, files("collective/control"), 6, without=("mailbox",),
         means=lambda m, sender: payloads(sender, "o"),
     ),
-    "credit_manager": Unit("collectives: credits", _credit_manager, files("collective/control"), 6),
+    "credit_manager": Unit(
+        "collectives: credits", _credit_manager, files("collective/control"), 6,
+        legal=lambda m, credits: ~credits.i.valid | credits.i.payload.dtype.matches(*CollectiveType),
+    ),
     "collective": Unit(
         "collective engine", _engine, files("collective/cycles", "collective/engines"), 0, module="collective_engine",
         without=("checker", "counting", *_OF_CHANNELS),

@@ -8,6 +8,7 @@ runs `make clean` and `make` at the same time.)
 
 import ctypes
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -110,12 +111,15 @@ def _download(folder: Path) -> Path:
         requirements = folder / "requirements.txt"
         requirements.write_text(f"softfloat=={VERSION} --hash=sha256:{SHA256}\n")
         pip = (sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", "softfloat", "--require-hashes")
-        _run(*pip, "--disable-pip-version-check", "--retries", "10", "-r", requirements, "-d", BUILDS)
+        # To learn the distribution's name pip runs its setup.py, which would make all of it: a dry run is enough.
+        dry = {"MAKEFLAGS": "-n"}
+        _run(*pip, "--disable-pip-version-check", "--retries", "10", "-r", requirements, "-d", BUILDS, **dry)
     return archive
 
 
-def _run(*command) -> None:
+def _run(*command, **environment: str) -> None:
     command = [str(part) for part in command]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    done = subprocess.run(command, env=os.environ | environment, check=False, **pipes)
     if done.returncode != 0:
         raise OracleError(f"{' '.join(command)} failed:\n{done.stdout[-4000:]}")

@@ -15,6 +15,7 @@ from neuroncore_rtl.hdl.arith.pack import pack_fp32
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.spec.power import LOGARITHM
 from neuroncore_rtl.tb.harness.player import PlayedUnit
+from neuroncore_rtl.tb.sim.simulation import SIMULATORS
 from neuroncore_rtl.tb.stimulus.alu_cases import divide_cases, power_cases, remainder_cases, special_pairs
 from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits, lone_powers
 from tests.hdl.arith.units import play
@@ -67,7 +68,15 @@ def play_pairs(unit, a: np.ndarray, b: np.ndarray, sim: str, **asked) -> np.ndar
     return results
 
 
-@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize(
+    ("name", "sim"),
+    [
+        pytest.param(name, sim, marks=[pytest.mark.slow] * (sim == "icarus" and name != "fmod"))
+        for name in UNITS
+        for sim in SIMULATORS
+    ],
+    indirect=["sim"],
+)
 def test_results_are_those_of_golden(rng, name, sim):
     unit = UNITS[name]
     a, b = unit.cases(rng, unit.count[sim])

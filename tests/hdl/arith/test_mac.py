@@ -33,7 +33,12 @@ def ties() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("latency", "significand_bits"), [*((latency, 12) for latency in sorted(Mac.CUTS)), (1, 8), (5, 8)]
+    ("latency", "significand_bits"),
+    [
+        pytest.param(latency, bits, marks=[pytest.mark.slow] * (latency not in (1, max(Mac.CUTS))))
+        for bits, latencies in ((12, sorted(Mac.CUTS)), (8, (1, 5)))
+        for latency in latencies
+    ],
 )
 def test_mac_is_that_of_golden(rng, latency, significand_bits):
     formats = MAC_FORMATS if significand_bits == 12 else NARROW

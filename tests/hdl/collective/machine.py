@@ -1,7 +1,7 @@
 """Runs lists of collectives on engines with an ideal network between them: files in, files out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -25,23 +25,32 @@ from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
 from tests.hdl.harness.machines import hex_words, machine_design, write_files
 
-__all__ = ["CORES", "HBM_BYTES", "LINK_BYTES", "Outcome", "run_collectives"]
+__all__ = ["CORES", "FIRST", "HBM_BYTES", "LINK_BYTES", "Outcome", "run_collectives"]
 
 CORES, LINK_BYTES, HBM_BEAT = 5, 8, 16
+
+FIRST = 62
+"""The number of the first core in the instance, so that those of the others need every bit."""
 
 HBM_BYTES = 1 << 17
 """Bytes of a core's HBM; what lies beyond answers with an error."""
 
 _DEPTH = 256
 
-_PORTS = {"errors": DetailedError, "peers": Peer, "counters": CollectiveCounters, "awake": unsigned(32)}
+_COUNTED = ("awake", "named", "sent")
+
+_PORTS = {
+    **{"errors": DetailedError, "peers": Peer, "counters": CollectiveCounters},
+    **dict.fromkeys(_COUNTED, unsigned(32)),
+}
 """What each core's engine says in the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """Memories at the end, uint8 [cores, bytes]; errors; cycles in which each core retired; counters of each core; whom
-    each core waits for at the end, if it does; cycles in which each needed its clock."""
+    each core waits for at the end, if it does; cycles in which each needed its clock; sums over all cycles of the
+    numbers of those whom it waits for; flits of all kinds that each has sent in the end, and whenever it retired."""
 
     memories: np.ndarray
     errors: Sequence[CollectiveFault]
@@ -49,6 +58,9 @@ class Outcome:
     counters: Sequence[dict[str, int | dict[str, int]]]
     peers: Sequence[int | None]
     awake: Sequence[int]
+    named: Sequence[int]
+    sent: Sequence[int]
+    flits: Sequence[Sequence[int]]
 
 
 def _engine(core: int) -> str:
@@ -61,7 +73,8 @@ def _engine(core: int) -> str:
     ]
     axi = connections(axi_connections(("axi__0", "axi__1"), HBM_BEAT, 1, first=2 * core))
     return (
-        f"collective_engine engine_{core} (.clk(gated[{core}]), .rst(rst), .core({core}), {' '.join(links)} {axi},"
+        f"collective_engine engine_{core} (.clk(gated[{core}]), .rst(rst), .core({FIRST + core}),"
+        f" {' '.join(links)} {axi},"
         f" .active(active[{core}]),"
         f" .instructions__payload(program_[{core} * `DEPTH + next[{core}]]), .instructions__valid(offered[{core}]),"
         f" .instructions__ready(accepts[{core}]), .retired(retired[{core}]), .busy(busy[{core}]),"
@@ -75,16 +88,17 @@ def built() -> simulation.Build:
     """Return engines in their harness."""
     defines = {
         "CORES": CORES,
+        "FIRST": FIRST,
         "INSTRUCTION": COLLECTIVE_BITS,
         "DEPTH": _DEPTH,
         "COUNTERS": CollectiveCounters.as_shape().size,
-        "PEER": Peer.as_shape().size,
+        **layout_defines("PEER", Peer),
         **layout_defines("ERROR", DetailedError),
         **layout_defines("FLIT", flit_layout(LINK_BYTES)),
         **hbm_defines(CORES, 2, HBM_BEAT, 1, CORES * HBM_BYTES // HBM_BEAT, check_axi=True),
         "ENGINES": " ".join(map(_engine, range(CORES))),
     }
-    engine = to_verilog("collective_engine", CollectiveEngine(LINK_BYTES, HBM_BEAT, CORES))
+    engine = to_verilog("collective_engine", CollectiveEngine(LINK_BYTES, HBM_BEAT, FIRST + CORES))
     harness = Path(__file__).with_suffix(".v")
     return simulation.build(machine_design(harness, defines, engine, _PORTS, hier_blocks=("collective_engine",)))
 
@@ -96,6 +110,7 @@ def run_collectives(
     latency: int = 40,
     delay: int = 10,
     stall: int = 0,
+    rate: int = 0,
     limit: int = 300_000,
     dead: tuple[int, int] = (0, 0),
     late: tuple[int, int] = (0, 0),
@@ -104,16 +119,17 @@ def run_collectives(
     """Run the lists of all cores.
 
     Arguments:
-        programs: of each core, instructions, legal or not.
+        programs: of each core, instructions, legal or not; their cores begin with 0, as those of the outcome do, but
+            for the details of errors.
         memories: uint8 [cores, HBM_BYTES], at the beginning.
-        latency: of HBM. delay: of the network, in cycles.
+        latency, rate: of HBM. delay: of the network, in cycles.
         stall: every handshake pauses in so many of 256 cycles, at random.
         limit: cycles after which the run is given up.
         dead: the links of core 0's chip that die, a bit each, and when.
         late: cores that are offered nothing, a bit each, before a cycle.
         base: address of the first byte of each core's HBM.
     """
-    lists = [[one.encode() for one in programs.get(core, ())] for core in range(CORES)]
+    lists = [[_placed(one).encode() for one in programs.get(core, ())] for core in range(CORES)]
     assert max(map(len, lists)) < _DEPTH
     build = built()
     with simulation.run_directory("collective") as directory:
@@ -123,15 +139,16 @@ def run_collectives(
         }
         plusargs = [f"+limit={limit}", f"+stall={stall}", f"+delay={delay}", f"+dead={dead[0]}", f"+death={dead[1]}"]
         plusargs += [f"+late={late[0]}", f"+begin={late[1]}"]
-        plusargs += [*write_files(directory, files), *hbm.Hbm(latency=latency, stall=stall).plusargs()]
+        plusargs += [*write_files(directory, files), *hbm.Hbm(latency=latency, stall=stall, rate=rate).plusargs()]
         plusargs += [*hbm.write_memory(directory, memories.reshape(-1), HBM_BEAT)]
         plusargs += [f"+hbm_room={HBM_BYTES}", f"+hbm_base={base}"]
         events = (directory / "events").resolve()
         state = run_harness(build, directory, _PORTS, plusargs=[*plusargs, f"+events={events}"], limit=limit + 100)
         said = {name: plain(data.ArrayLayout(shape, CORES), state[name]) for name, shape in _PORTS.items()}
-        retired = [[] for _ in range(CORES)]
-        for core, cycle in (map(int, line.split()) for line in events.read_text().splitlines()):
+        retired, flits = ([[] for _ in range(CORES)] for _ in range(2))
+        for core, cycle, sent in (map(int, line.split()) for line in events.read_text().splitlines()):
             retired[core].append(cycle)
+            flits[core].append(sent)
         return Outcome(
             memories=hbm.read_memory(directory).reshape(memories.shape),
             errors=[
@@ -141,6 +158,12 @@ def run_collectives(
             ],
             retired=retired,
             counters=said["counters"],
-            awake=said["awake"],
-            peers=[peer["core"] if peer["valid"] else None for peer in said["peers"]],
+            **{name: said[name] for name in _COUNTED},
+            flits=flits,
+            peers=[peer["core"] - FIRST if peer["valid"] else None for peer in said["peers"]],
         )
+
+
+def _placed(one: Collective) -> Collective:
+    """Return an instruction of cores from 0 on as one of those from `FIRST` on."""
+    return replace(one, group=replace(one.group, base=FIRST + one.group.base))

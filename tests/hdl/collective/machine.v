@@ -1,21 +1,25 @@
 // Collective engines, each with HBM of its own (tb/harness/hbm.v), on a network that does nothing but delay: flits of
 // a source keep their order, those of different sources meet in any. The simulator never waits for Python.
 //
-// Defined by machine.py: `CORES, `INSTRUCTION (bits), `DEPTH (of a core's program), `HBM, `ENGINES (instances of the
-// engine, one for each core). `awake` counts the cycles in which each needs its clock.
+// Defined by machine.py: `CORES, `FIRST (number of the first core), `INSTRUCTION (bits), `DEPTH (of a core's program),
+// `HBM, `ENGINES (instances of the engine, one for each core). `awake` counts the cycles in which each needs its clock;
+// `named` is the sum of the numbers of those that each waits for, over all cycles; `sent` counts flits of all kinds.
 //
 // Plusargs, besides those of tb/harness/hbm.v: +program (`DEPTH words for each core), +counts (of each core):
-// hexadecimal files; +events: a line "core cycle" for an instruction that is retired; +delay: of the network, in cycles;
+// hexadecimal files; +events: a line "core cycle flits" for an instruction that is retired, with
+// all flits that the core has sent so far; +delay: of the network, in cycles;
 // +stall: its handshakes, and those of instructions, pause in so many of 256 cycles; +noise: seed; +limit: cycles after
-// which a run is given up; +dead: the links of core 0's chip that die, a bit each, +death: in this cycle; +late: cores that are offered nothing, a bit each, before the cycle
-// +begin.
+// which a run is given up; +dead: the links of core 0's chip that die, a bit each, +death: in this cycle; +late: cores
+// that are offered nothing, a bit each, before the cycle +begin.
 module machine (
     input  wire                        clk,
     output reg                         done,
     output wire [`ERROR*`CORES-1:0]    errors,
     output wire [`PEER*`CORES-1:0]     peers,
     output wire [`COUNTERS*`CORES-1:0] counters,
-    output reg  [32*`CORES-1:0]        awake
+    output reg  [32*`CORES-1:0]        awake,
+    output reg  [32*`CORES-1:0]        named,
+    output reg  [32*`CORES-1:0]        sent
 );
     localparam PORTS = 2 * `CORES;
     localparam PENDING = 64;
@@ -29,6 +33,7 @@ module machine (
     initial begin
         done = 0;
         awake = 0;
+        named = 0;
         if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
         if (!$value$plusargs("delay=%d", delay)) delay = 10;
         if (!$value$plusargs("dead=%d", dead)) dead = 0;
@@ -46,6 +51,7 @@ module machine (
     reg  [3:0]          starting = 4'hf;
     wire                rst = starting != 0;
     integer             after_error = 0;
+    reg  [`PEER-1:0]    peer;
     reg  [31:0]         next [0:`CORES-1], retirements [0:`CORES-1], o_in [0:PORTS-1], o_out [0:PORTS-1];
     wire [`CORES-1:0]   offered, accepts, retired, busy, failed, at_end;
     // The clock of an engine stands still where it says that it may.
@@ -85,12 +91,16 @@ module machine (
         if (rst) starting <= starting - 1;
         if (|failed) after_error <= after_error + 1;
         for (c = 0; c < `CORES; c = c + 1) begin
+            sent[32*c+:32] <= o_in[2*c] + o_in[2*c+1];
             awake[32*c+:32] <= awake[32*c+:32] + {31'd0, active[c] && !rst};
+            peer = peers[`PEER*c+:`PEER];
+            if (peer[`PEER_VALID]) named[32*c+:32] <= named[32*c+:32] + {25'b0, peer[`PEER_CORE]};
             if (offered[c] && accepts[c]) next[c] <= next[c] + 1;
             if (retired[c]) begin
                 retirements[c] <= retirements[c] + 1;
-                $fwrite(events, "%0d %0d\n", c, cycles);
+                $fwrite(events, "%0d %0d %0d\n", c, cycles, o_in[2*c] + o_in[2*c+1]);
                 if (!idle[2*c] || !idle[2*c+1]) $fatal(1, "core %0d retires an instruction before HBM has answered", c);
+                if (o_waited[2*c] || o_waited[2*c+1]) $fatal(1, "core %0d retires an instruction that sends yet", c);
             end
             if (failed[c] && (retired[c] || busy[c])) $fatal(1, "core %0d goes on after an error", c);
         end
@@ -110,8 +120,9 @@ module machine (
             source = (k + cycles) % PORTS;
             if (o_in[source] != o_out[source] && cycles >= o_due[source*PENDING+o_out[source]%PENDING]) begin
                 flit = o_queue[source*PENDING+o_out[source]%PENDING];
-                target = {flit[`FLIT_HEADER_DESTINATION], flit[`FLIT_HEADER_CHANNEL]};
-                if (target >= PORTS || flit[`FLIT_HEADER_SOURCE] != source / 2) $fatal(1, "a flit has a wrong header");
+                target = {flit[`FLIT_HEADER_DESTINATION], flit[`FLIT_HEADER_CHANNEL]} - 2 * `FIRST;
+                if (target < 0 || target >= PORTS || flit[`FLIT_HEADER_SOURCE] != `FIRST + source / 2)
+                    $fatal(1, "a flit has a wrong header");
                 if (!occupied[target]) begin
                     occupied[target] = 1;
                     i_flit[target] <= flit;

@@ -1,6 +1,9 @@
 """The checker names the rule that `spec.isa.collective.rules` names, and makes the job that plain Python makes."""
 
+from itertools import product
+
 import pytest
+from amaranth import Value
 
 from neuroncore_rtl.hdl.collective import checker as unit
 from neuroncore_rtl.hdl.collective.checker import Checker
@@ -8,10 +11,11 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS, MAX_RANKS, Collective, Group
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
+from neuroncore_rtl.spec.isa.collective import CollectiveType as T
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.collective.jobs import job_values
-from tests.hdl.simulation import random_bits
-from tests.hdl.verdicts import assert_verdicts
+from tests.hdl.simulation import drive, random_bits, simulate_each
+from tests.hdl.verdicts import assert_verdicts, pass_on
 from tests.oracles.collectives import large_collective, random_collective
 
 SEED = 577
@@ -75,9 +79,12 @@ def sizes():
     for bit in range(32):
         if bit < 30:
             yield fields_of(K.ALL_REDUCE, count=1 << bit)
-        if bit > 1:
-            for side in ("src_address", "dst_address"):
+        for side in ("src_address", "dst_address"):
+            if 0 < bit < 31:
+                yield fields_of(K.ALL_REDUCE, count=32 + (1 << bit) // 2, dtype=T.BF16, **{side: end - 64})
+            if bit > 1:
                 yield fields_of(K.ALL_REDUCE, count=16 + (1 << bit) // 4, **{side: end - 64})
+        if bit > 1:
             yield fields_of(K.ALL_GATHER, count=16 + (1 << bit) // 4)
         if bit > 5:
             yield fields_of(K.ALL_GATHER, pitch=64 + (1 << bit))
@@ -136,8 +143,37 @@ def test_verdicts_are_those_of_the_specification(cores, rng):
 
 
 def test_one_bit_decides():
-    many = [fields_of(K.ALL_REDUCE)] * 2303 + [fields_of(K.ALL_REDUCE, count=0)]
-    check(CORES, [(core, word_of(fields)) for core, fields in (*sizes(), *places(CORES), *many)])
+    check(CORES, [(core, word_of(fields)) for core, fields in (*sizes(), *places(CORES))])
+
+
+def test_what_waits_stays_what_it_is(rng):
+    """Whoever takes jobs takes none for long, and more instructions are offered meanwhile."""
+    every = [
+        fields_of(K.ALL_REDUCE, **{"count": int(rng.integers(1, 1 << 20)), side: 64 * int(rng.integers(1 << 20))})
+        for side in ("src_address", "dst_address") * 6
+    ]
+    words = [word_of(fields) for _, fields in every]
+    jobs = check(CORES, [(0, word) for word in words])
+    played, _, error = pass_on(Checker(CORES), words, 0.8)
+    assert error is None and played.payloads["o"] == [job.as_bits() for job in jobs]
+
+
+def test_after_a_reset_it_is_as_new():
+    dut = Checker(CORES)
+
+    async def bench(ctx, case):
+        fields, cycles = case
+        for _ in range(2 * Checker.LATENCY):
+            await ctx.tick()
+            assert ctx.get(dut.i.ready & ~dut.busy & ~dut.o.valid & ~dut.error.valid)
+        ctx.set(Value.cast(dut.i.payload), word_of(fields))
+        drive(ctx, dut.i, valid=1)
+        await ctx.tick()
+        drive(ctx, dut.i, valid=0)
+        await ctx.tick().repeat(cycles)
+
+    both = [fields_of(K.ALL_REDUCE, count=count)[1] for count in (1, 0)]
+    simulate_each(dut, bench, product(both, range(1, 2 * Checker.LATENCY)))
 
 
 @pytest.mark.parametrize(("name", "value"), [("ALIGNMENT", 32), ("ROOTED", frozenset()), ("COLLECTIVE", 57)])

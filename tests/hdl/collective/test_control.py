@@ -11,6 +11,7 @@ from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, SendOp
 from neuroncore_rtl.hdl.collective.sender import Sender
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
+from neuroncore_rtl.spec.link import CORE_BITS
 from tests.hdl.collective.announcements import field_at, other_side, with_kind
 from tests.hdl.simulation import WORN, drive, put, simulate_each, simulated
 from tests.hdl.streams import play
@@ -297,8 +298,8 @@ def test_what_is_owed_of_long_operations():
         drive(ctx, dut.i, payload=op | {"peer": 5}, valid=1)
         drive(ctx, dut, popped=1)
         for _ in range(20):
-            *_, ready, passes, idle = await ctx.tick().sample(dut.ready, dut.i.ready, dut.idle)
-            assert not (ready or passes or idle)
+            *_, ready, passes = await ctx.tick().sample(dut.ready, dut.i.ready)
+            assert not (ready or passes)
         drive(ctx, dut, popped=0)
 
     simulate_each(dut, bench, LONG)
@@ -315,14 +316,52 @@ def test_every_bit_of_what_is_owed(dice):
         while owed != modulus:
             owed += beats_of(op, "wide_in")
             await put(ctx, dut.i, op)
+            await ctx.tick().repeat(dice.randrange(1, 3))
+            # Another peer is told to send if nothing is owed.
+            drive(ctx, dut.i, payload={"new_peer": 1}, valid=1)
             await ctx.tick()
-            assert ctx.get(dut.idle) == (owed == modulus)
+            drive(ctx, dut.i, valid=0)
+            assert ctx.get(dut.ready) == (owed == modulus)
             op = {"net": 1, "dtype": dice.randrange(3), "wide_in": dice.randrange(2)}
             op["elements"] = dice.choice((dice.randrange(1, 1 << ELEMENTS_BITS), (1 << ELEMENTS_BITS) - 1))
             if owed + beats_of(op, "wide_in") > modulus:
                 op |= {"dtype": 0, "elements": (modulus - owed) * LINK_BYTES // 4 - dice.randrange(2)}
 
     simulate_each(dut, bench, range(60))
+
+
+def test_every_peer_is_told():
+    dut = CreditManager(LINK_BYTES, WINDOW)
+
+    async def bench(ctx, peer):
+        drive(ctx, dut.i, payload={"net": 1, "elements": 2, "new_peer": 1, "peer": peer}, valid=1)
+        await ctx.tick()
+        assert (ctx.get(dut.ready), ctx.get(dut.peer)) == (1, peer)
+
+    simulate_each(dut, bench, range(1 << CORE_BITS))
+
+
+@pytest.mark.parametrize("told", [0, 1])
+def test_a_new_peer_is_granted_for_itself_alone(told):
+    """When half of the window is free again, whatever the one before has used and was not told."""
+    dut = CreditManager(LINK_BYTES, WINDOW)
+
+    async def bench(ctx, left):
+        for beats, tells in ((WINDOW - left, told), (WINDOW, 1)):
+            drive(ctx, dut.i, payload={"net": 1, "elements": beats * LINK_BYTES // 4, "new_peer": 1}, valid=1)
+            await ctx.tick().until(dut.ready)
+            drive(ctx, dut, told=1)
+            drive(ctx, dut.o, ready=1)
+            await ctx.tick()
+            drive(ctx, dut.i, valid=0)
+            grants = []
+            for _ in range(beats):
+                drive(ctx, dut, popped=1, told=tells and ctx.get(dut.grant))
+                grants += (await ctx.tick().sample(dut.grant))[-1:]
+            drive(ctx, dut, popped=0, told=0)
+            assert not tells or grants == [number == WINDOW // 2 for number in range(beats)]
+
+    simulate_each(dut, bench, range(WINDOW))
 
 
 @pytest.mark.parametrize("slow", [0.0, 0.9])
@@ -371,6 +410,6 @@ def test_credit_manager(slow, dice):
     words = [ReceiveOp.const(op).as_bits() for op in ops]
     played = play(
         dut, {"i": words}, {"o": len(ops)}, stall={"i": 0.0, "o": 0.3}, hold={"o": lambda cycle: left[0] > 1},
-        others=[neighbours], finished="idle", worn=WORN,
+        others=[neighbours], worn=WORN,
     )  # fmt: skip
     assert played.payloads["o"] == words

@@ -44,6 +44,12 @@ AWAKE = [
 ]
 """Cycles in which each core needs its clock, of both."""
 
+NAMED = [
+    [187272, 86973, 60728, 116803, 130875],
+    [247118, 126640, 80780, 174888, 184441],
+]
+"""Sums, over their cycles, of the numbers of those whom each core waits for."""
+
 
 def test_cycles():
     memories = np.random.default_rng(1).integers(0, 256, (CORES, HBM_BYTES), np.uint8)
@@ -51,6 +57,7 @@ def test_cycles():
     assert not any(outcome.errors for outcome in outcomes)
     assert [outcome.retired for outcome in outcomes] == ENDS
     assert [outcome.awake for outcome in outcomes] == AWAKE
+    assert [outcome.named for outcome in outcomes] == NAMED
 
 
 SLOW = all_reduce(Group(0, 1, CORES), count=9000, dst=1 << 16, chunk=32)

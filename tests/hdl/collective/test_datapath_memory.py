@@ -33,13 +33,14 @@ def operation(elements: int, dtype: CollectiveType, address: int, **flags) -> di
 
 
 def load(
-    link_bytes: int, hbm_bytes: int, ops, *, stall=0.0, hold=0, worn=0, size=SIZE, **options
+    link_bytes: int, hbm_bytes: int, ops, *, stall=0.0, hold=0, worn=0, size=SIZE, limit=20_000, **options
 ) -> tuple[Played, bool]:
     """Load from a memory of random bytes; return what passed, and whether an error was seen, without which all that
     passed is right.
 
     Arguments:
-        hold: cycles in which no beat is taken. worn: of `play`. size: bytes of the memory. options: of `serve_reads`.
+        hold: cycles in which no beat is taken. worn, limit: of `play`. size: bytes of the memory. options: of
+            `serve_reads`.
     """
     memory = np.random.default_rng(SEED).bytes(size)
     expected, bursts = [], []
@@ -55,6 +56,7 @@ def load(
     played = play(
         dut, {"ops": words}, {"beats": len(expected)}, stall=stall, hold={"beats": lambda cycle: cycle < hold},
         seed=SEED, others=(reads,), finished="idle", watch=(dut.error,), worn=worn,
+        limit=limit,
     )  # fmt: skip
     failed = bool(played.watched[-1][0])
     assert failed or played.payloads["beats"] == expected
@@ -149,9 +151,20 @@ def any_burst(rng) -> int:
     return int(rng.integers((1 << 40) // BURST - 100)) * BURST
 
 
+def line(number: int) -> int:
+    """Return one of many beats of a link, of which no part is like another."""
+    return 0x0102_0408_1020_4081 * (number + 1) % (1 << 8 * TRIED[0])
+
+
+def widened(half: int) -> int:
+    """Return half a beat of BF16 as a beat of FP32."""
+    return sum((half >> 16 * n & 0xFFFF) << 32 * n + 16 for n in range(TRIED[0] // 4))
+
+
 def test_long_loads_do_not_end(rng):
-    """From any address on, in whole bursts."""
+    """From any address on, in whole bursts, and no part of a word is left out."""
     dut = Loader(*TRIED)
+    link_bits, lines = 8 * TRIED[0], TRIED[1] // TRIED[0]
     axi = dut.axi
 
     async def bench(ctx, case):
@@ -160,14 +173,20 @@ def test_long_loads_do_not_end(rng):
         drive(ctx, dut.ops, payload=operation(elements, address=address, **flags), valid=1)
         drive(ctx, axi.ar, ready=1)
         drive(ctx, dut.beats, ready=1)
-        owed, beats = 0, 0
+        owed, words, beats = 0, 0, 0
         for _ in range(60):
             ctx.set(axi.r.valid, owed > 0)
-            *_, asked, burst, come, ends = await ctx.tick().sample(
-                axi.ar.valid, axi.ar.payload, dut.beats.valid, dut.ops.ready
+            ctx.set(axi.r.payload.data, sum(line(lines * words + n) << link_bits * n for n in range(lines)))
+            *_, asked, burst, come, beat, ends = await ctx.tick().sample(
+                axi.ar.valid, axi.ar.payload, dut.beats.valid, dut.beats.payload.data, dut.ops.ready
             )
             assert not ends and (not asked or (burst.addr, burst.len) == (address, BURST_BEATS - 1))
+            if come and flags.get("wide"):
+                assert beat == widened(line(beats // 2) >> link_bits // 2 * (beats % 2) & (1 << link_bits // 2) - 1)
+            elif come:
+                assert beat == line(beats)
             address += BURST * asked
+            words += owed > 0
             owed += BURST_BEATS * asked - (owed > 0)
             beats += come
         assert beats > 50 and not ctx.get(dut.idle)
@@ -256,9 +275,30 @@ def test_a_loader_is_not_idle_while_operations_wait_for_their_words():
     simulate_each(dut, bench, range(1, Loader.OPERATIONS + 1))
 
 
-def test_a_load_of_some_thousand_beats_ends():
+@pytest.mark.parametrize("words", [*((1 << bit) + 5 for bit in (6, 8, 10)), 3072])
+def test_a_load_of_some_thousand_beats_ends(words):
     """Which is at the bits of a length that no shorter one has; it begins within what a burst may be."""
-    _, failed = load(*TRIED, [operation(12_287, FP32, 64)], size=1 << 16)
+    _, failed = load(*TRIED, [operation(4 * words - 1, FP32, 64), operation(5, FP32, 0)], size=1 << 16)
+    assert not failed
+
+
+@pytest.mark.slow
+def test_a_load_of_many_thousand_beats_ends():
+    words = (1 << 15) + 5
+    _, failed = load(*TRIED, [operation(4 * words - 1, FP32, 64)], size=1 << 20, limit=1 << 17)
+    assert not failed
+
+
+@pytest.mark.slow
+def test_many_thousand_zeros_end():
+    ops = [operation(2 * ((1 << 18) + (1 << 15) - 10), FP32, 0, zero=1), operation(5, FP32, 64)]
+    _, failed = load(*TRIED, ops, limit=1 << 20)
+    assert not failed
+
+
+@pytest.mark.parametrize(("elements", "dtype"), [(4096 + 1024 + 5, FP32), (4096 + 3, INT32), (8192 + 1030, BF16)])
+def test_some_thousand_zeros_end(elements, dtype):
+    _, failed = load(*TRIED, [operation(elements, dtype, 0, zero=1), operation(5, FP32, 64)])
     assert not failed
 
 
@@ -306,6 +346,36 @@ def test_it_is_not_quiet_while_operations_wait_for_their_beats():
             assert not ctx.get(dut.quiet)
 
     simulate_each(dut, bench, range(1, Storer.OPERATIONS + 1))
+
+
+def test_after_a_reset_nothing_is_written_of_what_came_before():
+    dut = Storer(*TRIED)
+
+    async def bench(ctx, count):
+        drive(ctx, dut.axi.aw, ready=0)
+        await ctx.tick().repeat(4)
+        assert not ctx.get(dut.axi.aw.valid | dut.axi.w.valid)
+        drive(ctx, dut.beats, valid=1)
+        for number in range(count):
+            await put(ctx, dut.ops, operation(1, FP32, 64 * number))
+        await ctx.tick().until(dut.axi.aw.valid)
+
+    simulate_each(dut, bench, range(1, Storer.OPERATIONS))
+
+
+@pytest.mark.parametrize("response", [1, 2, 3])
+def test_an_answer_is_an_error_when_it_comes(response):
+    dut = Storer(*TRIED)
+
+    async def bench(ctx, _):
+        drive(ctx, dut.axi.b, payload={"resp": response}, valid=0)
+        await ctx.tick().repeat(3)
+        assert not ctx.get(dut.error)
+        drive(ctx, dut.axi.b, valid=1)
+        await ctx.tick()
+        assert ctx.get(dut.error)
+
+    simulate_each(dut, bench, range(2))
 
 
 def test_so_many_bursts_are_not_answered_at_once():

@@ -136,12 +136,20 @@ def test_random_operations(link_bytes, stall):
     print(f"{len(traffic.ops)} operations, {sum(map(len, traffic.results['store']))} bytes stored")
 
 
+@pytest.mark.parametrize("link_bytes", [8, 16])
 @pytest.mark.parametrize("held", ["store", "forward"])
-def test_results_that_nobody_takes_are_kept(held):
-    traffic = Traffic(16)
+def test_results_that_nobody_takes_are_kept(held, link_bytes):
+    traffic = Traffic(link_bytes)
     for dtype, fields, _ in RATES.values():
         traffic.add(100, dtype, **fields | {"store": int(not fields.get("wide_out"))})
     assert traffic.wrong(traffic.play(hold={held: lambda cycle: cycle < 200})) == []
+
+
+def test_what_is_not_stored_waits_for_no_store():
+    traffic = Traffic(8)
+    for _ in range(3):
+        traffic.add(10, FP32, net=1, store=0, forward=1)
+    assert traffic.wrong(traffic.play(hold={"store_ops": lambda cycle: True})) == []
 
 
 REDUCES = {"net": 1, "load": 1, "forward": 1}

@@ -7,9 +7,16 @@ import pytest
 
 from neuroncore_rtl.golden.collective.system import run
 from neuroncore_rtl.spec.isa import Cause, Rule
-from neuroncore_rtl.spec.isa.collective import SIGNATURE_FIELDS, Collective, CollectiveKind, CollectiveType, Group
+from neuroncore_rtl.spec.isa.collective import (
+    GRANULE,
+    SIGNATURE_FIELDS,
+    Collective,
+    CollectiveKind,
+    CollectiveType,
+    Group,
+)  # fmt: skip
 from neuroncore_rtl.tb.harness.collective_faults import CollectiveFault
-from tests.hdl.collective.machine import CORES, HBM_BYTES, LINK_BYTES, run_collectives
+from tests.hdl.collective.machine import CORES, FIRST, HBM_BYTES, LINK_BYTES, run_collectives
 from tests.oracles.collectives import on_every_rank, random_collective
 
 SEED = 8128
@@ -111,7 +118,7 @@ def test_bandwidth(memories):
 def disagreement(core, other, field):
     """Return what a core says that disagrees with another one in a field."""
     place = 1 + [name for name, _ in SIGNATURE_FIELDS].index(field)
-    return CollectiveFault(core, Cause.DISAGREE, 0, other | place << 8)
+    return CollectiveFault(core, Cause.DISAGREE, 0, FIRST + other | place << 8)
 
 
 @pytest.mark.parametrize(("field", "other"), [("count", 101), ("op", 1), ("chunk", 3), ("dtype", T.INT32)])
@@ -121,6 +128,8 @@ def test_two_that_disagree_both_say_so(field, other, memories):
     assert outcome.errors == [disagreement(0, 1, field), disagreement(1, 0, field)]
     assert (outcome.memories == memories).all()
     assert outcome.peers == [None] * CORES
+    slow = run_collectives({0: [one], 1: [replace(one, rank=1, **{field: other})]}, memories, stall=224)
+    assert (slow.errors, slow.sent) == (outcome.errors, outcome.sent)
 
 
 @pytest.mark.parametrize("kind", [K.SEND, K.BROADCAST])
@@ -150,11 +159,13 @@ def test_broadcasts_of_different_roots(ranks, memories):
             programs = programs_of(all_reduce(Group(0, 1, ranks), kind=K.BROADCAST, count=count, root=root))
             programs[odd] = [replace(programs[odd][0], root=other)]
             errors = run_collectives(programs, memories).errors
-            assert odd in {error.core for error in errors} and len(errors) > 1
+            cores = {error.core for error in errors}
+            # Of one element, which is a chain, each of the neighbours does.
+            assert cores == {odd, beside, (odd - 1) % ranks} if count == 1 else odd in cores and len(cores) > 1
             for error in errors:
                 neighbours = [(error.core + step) % ranks for step in (1, -1)]
                 assert error in [disagreement(error.core, neighbour, "root") for neighbour in neighbours]
-                assert odd in (error.core, error.detail & 0xFF)
+                assert odd in (error.core, (error.detail & 0xFF) - FIRST)
 
 
 @pytest.mark.parametrize("kind", [K.SEND, K.RECEIVE])
@@ -195,6 +206,17 @@ def test_ranks_that_come_late(late, memories):
     """What is sent to a core that has nothing to do yet is not lost, from whichever side it comes."""
     programs = programs_of(all_reduce(Group(0, 1, 3)), all_reduce(Group(2, -1, 3), src=8192))
     check(programs, memories, late=(late, 300))
+
+
+@pytest.mark.parametrize("slow", [{"stall": 224}, {"rate": 256}])
+def test_who_only_sends_is_done_when_all_has_gone(slow, memories):
+    """Links take a flit in one of eight cycles, or HBM gives a byte a cycle; each channel has one besides its data."""
+    counts = [40, 64, 96, 64, *(1 + 7 * n for n in range(25))]
+    sends = [all_reduce(kind=K.SEND, root=1, count=c, src=64 * c, dst=1 << 16) for c in counts]
+    outcome = check(programs_of(*sends), memories, **slow)
+    data = [-(-count * 4 // LINK_BYTES) for count in counts]
+    channels = [1 + (count > GRANULE) for count in counts]
+    assert np.diff(outcome.flits[0], prepend=0).tolist() == np.add(data, channels).tolist()
 
 
 def test_stochastic_rounding_of_many_seeds(rng, memories):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from amaranth import Module
 from amaranth.lib import wiring
-from amaranth.lib.wiring import Out
+from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.width_converter import BYTES_BITS, WidthConverter
 from tests.hdl.collective.beats import beats_of_bytes
@@ -20,30 +20,46 @@ OPERATIONS = 60
 
 
 class Both(wiring.Component):
-    """A converter that widens beats, and one that narrows them. Arguments: small, large: bytes of a beat."""
+    """A converter that widens beats, and one that narrows them.
+
+    Arguments:
+        small, large: bytes of a beat.
+
+    Ports, beside those of each converter:
+        begun: there are operations, a bit for each; without one its beats wait.
+    """
 
     def __init__(self, small: int, large: int):
         self.small, self.large = small, large
         self.units = {"widens": WidthConverter(small, large), "narrows": WidthConverter(large, small)}
-        super().__init__({name: Out(unit.signature) for name, unit in self.units.items()})
+        super().__init__({name: Out(unit.signature) for name, unit in self.units.items()} | {"begun": In(2)})
 
     def elaborate(self, platform):
         m = Module()
-        for name, unit in self.units.items():
+        for place, (name, unit) in enumerate(self.units.items()):
             m.submodules[name] = unit
-            wiring.connect(m, unit, wiring.flipped(getattr(self, name)))
+            port = getattr(self, name)
+            wiring.connect(m, unit.o, wiring.flipped(port.o))
+            begun = self.begun[place]
+            m.d.comb += [
+                unit.bytes.eq(port.bytes),
+                unit.i.payload.eq(port.i.payload),
+                unit.i.valid.eq(port.i.valid & begun),
+                port.i.ready.eq(unit.i.ready & begun),
+            ]
         return m
 
 
-async def operate(ctx, unit, sizes, pace):
+async def operate(ctx, unit, begun, sizes, pace):
     """Give a converter its operations; `pace` says whether it waits for a cycle."""
     for size in sizes:
-        drive(ctx, unit, valid=1, bytes=size)
+        ctx.set(begun, 1)
+        drive(ctx, unit, bytes=size)
         await ctx.tick().until(unit.o.valid & unit.o.ready & unit.o.payload.last)
         while pace():
-            drive(ctx, unit, valid=0)
+            ctx.set(begun, 0)
             await ctx.tick()
-    drive(ctx, unit, valid=0)
+    ctx.set(begun, 0)
 
 
 @pytest.mark.parametrize("stall", [0, 0.4])
@@ -52,8 +68,8 @@ def test_operations(small, large, stall):
     rng, dice = np.random.default_rng(SEED), random.Random(SEED)
     dut = Both(small, large)
     inputs, outputs, wanted, ports, processes = {}, {}, {}, {}, []
-    for name, unit in dut.units.items():
-        port = getattr(dut, name)
+    for place, (name, unit) in enumerate(dut.units.items()):
+        port, begun = getattr(dut, name), dut.begun[place]
         sizes = [int(size) for size in rng.integers(1, 5 * large, size=OPERATIONS)]
         contents = [rng.bytes(size) for size in sizes]
         given, taken = f"{name} i", f"{name} o"
@@ -65,7 +81,7 @@ def test_operations(small, large, stall):
         ]
         outputs[taken] = len(wanted[taken])
         ports |= {given: port.i, taken: port.o}
-        processes.append(partial(operate, unit=port, sizes=sizes, pace=lambda: dice.random() < stall))
+        processes.append(partial(operate, unit=port, begun=begun, sizes=sizes, pace=lambda: dice.random() < stall))
     played = play(dut, inputs, outputs, ports=ports, stall=stall, seed=SEED, others=processes, worn=WORN)
     for name, beats in wanted.items():
         bits = 8 * dut.units[name.split()[0]].o_bytes
@@ -79,12 +95,26 @@ def test_long_operations_do_not_end():
     dut = Both(8, 16)
 
     async def bench(ctx, size):
+        ctx.set(dut.begun, 3)
         for name in dut.units:
-            drive(ctx, getattr(dut, name), valid=1, bytes=size)
+            drive(ctx, getattr(dut, name), bytes=size)
             drive(ctx, getattr(dut, name).i, valid=1)
             drive(ctx, getattr(dut, name).o, ready=1)
-        for _ in range(20):
+        for _ in range(15):
             lasts = [getattr(dut, name).o.payload.last for name in dut.units]
             assert not any((await ctx.tick().sample(*lasts))[-2:])
 
-    simulate_each(dut, bench, [(1 << bit) + few for bit in range(9, BYTES_BITS) for few in (0, 9)])
+    simulate_each(dut, bench, [(1 << bit) + few for bit in range(7, BYTES_BITS) for few in (0, 9)])
+
+
+def test_the_first_part_of_a_beat_waits_for_nobody():
+    dut = Both(8, 16)
+
+    async def bench(ctx, size):
+        ctx.set(dut.begun, 1)
+        drive(ctx, dut.widens, bytes=size)
+        drive(ctx, dut.widens.i, valid=1)
+        parts = [(await ctx.tick().sample(dut.widens.i.ready, dut.widens.o.valid))[-2:] for _ in range(3)]
+        assert parts == [(1, 0), (0, 1), (0, 1)] if size > 8 else [(0, 1)] * 3
+
+    simulate_each(dut, bench, (8, 9, 16, 40))

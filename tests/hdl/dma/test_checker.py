@@ -287,6 +287,7 @@ def found(job, name):
     return int(getattr(job, "value", job))
 
 
+@pytest.mark.slow
 def test_every_bit_and_every_size_is_judged(rng):
     config = CONFIGS["4x4"]
     words = [

@@ -37,10 +37,12 @@ def test_copies_are_those_of_the_specification(seed, stall, latency):
     assert compare(CONFIG, seed, 300, stall=stall, latency=latency) == 0
 
 
+@pytest.mark.slow
 def test_a_beat_of_64_bytes(seed=14):
     assert compare(WIDE, seed, 300, stall=40) == 0
 
 
+@pytest.mark.slow
 def test_registers_between_the_parts_change_nothing(seed=17):
     assert compare(replace(CONFIG, hbm_bytes=8, port_latency=1), seed, 200, stall=40) == 0
 
@@ -167,7 +169,7 @@ def test_a_row_that_is_skipped_costs_a_cycle():
     assert cycles[0] - cycles[1] > 2 * 7 * (400 // CONFIG.hbm_bytes - 2) and cycles[2] <= 60
 
 
-@pytest.mark.parametrize("port_latency", [0, 1])
+@pytest.mark.parametrize("port_latency", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_copy_to_the_chip_is_over_when_its_last_line_is_written(port_latency):
     config = replace(CONFIG, port_latency=port_latency)
     memories = random_memories(np.random.default_rng(3), config)

@@ -141,7 +141,11 @@ NEVER_OF_ACTIVATE = {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORT
 @pytest.mark.parametrize(
     ("shape", "opcodes", "counts", "rules"),
     [
-        *((shape, VECTOR_OPCODES, (100, 600, 100), EVERY) for shape in CONFIGS if shape != "8x4"),
+        *(
+            pytest.param(shape, VECTOR_OPCODES, (100, 600, 100), EVERY, marks=[pytest.mark.slow] * (shape != "6x4"))
+            for shape in CONFIGS
+            if shape != "8x4"
+        ),
         ("8x4", OPCODES, (150, 900, 150), EVERY),
         ("8x4", SCALAR_OPCODES, (50, 300, 50), EVERY - NEVER_OF_ACTIVATE),
     ],

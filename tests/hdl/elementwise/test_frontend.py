@@ -328,7 +328,7 @@ def assert_program_runs(config, instructions, rng, **options):
     return seen
 
 
-@pytest.mark.parametrize("stall", [0.0, 0.4])
+@pytest.mark.parametrize("stall", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
 @pytest.mark.parametrize("shape", CONFIGS)
 def test_programs_leave_what_the_definition_says(shape, stall, rng):
     config = CONFIGS[shape]

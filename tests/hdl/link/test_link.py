@@ -17,7 +17,15 @@ def delivered(**options):
 
 @pytest.mark.parametrize(
     "errors,offer,drain",
-    [(0.0, 1.0, 0.5), (0.001, 0.4, 1.0), (0.01, 1.0, 1.0), (0.03, 0.9, 0.6), (0.1, 1.0, 1.0), (0.1, 0.3, 0.3)],
+    [
+        (0.0, 1.0, 0.5),
+        (0.03, 0.9, 0.6),
+        (0.1, 0.3, 0.3),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in ((0.001, 0.4, 1.0), (0.01, 1.0, 1.0), (0.1, 1.0, 1.0))
+        ),
+    ],
 )
 def test_every_flit_once_in_order(errors, offer, drain):
     """Under bit errors, drops and repeats in equal parts, with stalls on either side."""
@@ -33,12 +41,12 @@ def test_every_flit_once_in_order(errors, offer, drain):
         assert replays <= outcome.events.total()
 
 
-@pytest.mark.parametrize("latency", [1, 4, 13, 64])
+@pytest.mark.parametrize("latency", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 13, 64))])
 def test_errors_at_other_latencies(latency):
     delivered(link_bytes=2, latency=latency, flits=150, seed=latency, offer=0.9, drain=0.9, errors=0.03)
 
 
-@pytest.mark.parametrize("latency", [1, 4, 27])
+@pytest.mark.parametrize("latency", [1, pytest.param(4, marks=pytest.mark.slow), 27])
 @pytest.mark.parametrize("vcs", [(0,), (1,), (0, 1)])
 def test_one_flit_a_cycle(latency, vcs):
     """Both ways at once, without a gap, by one virtual channel or both; and the latency."""
@@ -69,6 +77,7 @@ def test_a_full_virtual_channel_leaves_the_other_free(full):
         assert outcome.dead_at[end] is None
 
 
+@pytest.mark.slow
 def test_many_flits_wrap_every_number():
     """More than 2 ** 8 of them per channel, and more replays than 2 ** 4, with counts that wrap at different times."""
     flits = {(0, 0): 1100, (0, 1): 300, (1, 0): 5, (1, 1): 0}

@@ -23,7 +23,11 @@ memories, few of PSUM; engines that do not look at what lines ask for; lines of 
 CYCLES = 130
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.rows}x{c.columns}-{c.hbm_ports}x{c.hbm_bytes}")
+@pytest.mark.parametrize(
+    "config",
+    [pytest.param(config, marks=[pytest.mark.slow] * (number not in (0, 3))) for number, config in enumerate(CONFIGS)],
+    ids=lambda c: f"{c.rows}x{c.columns}-{c.hbm_ports}x{c.hbm_bytes}",
+)
 def test_everyone_reads_what_was_written_and_waits_only_behind_others(config):
     traffic = Traffic(config, 7)
 

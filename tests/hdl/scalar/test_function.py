@@ -31,7 +31,8 @@ def test_every_function_is_that_of_golden(rng, sim):
     assert_same(UNIT, cases, expected, sim)
 
 
-@pytest.mark.parametrize("trigonometry", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("trigonometry", [True, False])
 def test_every_function_in_stages_is_that_of_golden(rng, trigonometry):
     cases = argument_cases(rng, COUNT["verilator"])
     able = trigonometry | ~np.isin(cases["function"], [FUNCTIONS[name].code for name in TRIGONOMETRIC])

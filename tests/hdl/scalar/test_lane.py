@@ -153,7 +153,7 @@ class Program:
     ("sim", "unit"),
     [
         ("verilator", "shallow"),
-        ("verilator", "bare"),
+        pytest.param("verilator", "bare", marks=pytest.mark.slow),
         *(pytest.param("icarus", unit, marks=pytest.mark.slow) for unit in ("shallow", "bare")),
         *(pytest.param(sim, "deep", marks=pytest.mark.slow) for sim in SIMULATORS),
     ],

@@ -77,7 +77,7 @@ def run(module, ports, body="", config=CONFIG):
 
 
 @pytest.mark.parametrize(
-    "fault", [pytest.param(f, marks=[pytest.mark.slow] * (n % 2)) for n, f in enumerate((*RESULTS, *MISPLACED))]
+    "fault", [pytest.param(f, marks=[pytest.mark.slow] * (n % 4 != 0)) for n, f in enumerate((*RESULTS, *MISPLACED))]
 )
 def test_wrong_results_are_noticed(fault):
     words, expected = run(*RESULTS[fault]) if fault in RESULTS else run(*MISPLACED[fault], config=QUARTERED)

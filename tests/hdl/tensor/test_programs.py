@@ -41,15 +41,19 @@ CONFIGS = {
 """Arrays of one and of several blocks, tiles and PSUM blocks, the last of them narrower than the others; every depth of
 the pipelines; rows and columns that have quadrants or not; small banks. Each costs Verilator a build, hence so few."""
 
+QUICK = {"verilator": 4, "icarus": 1}
+"""How many of them are no slow tests."""
+
 MACHINES = [
     pytest.param(
         sim,
         config,
         id=f"{sim}-{config.rows}x{config.columns}-mac{config.mac_latency}-add{config.add_latency}"
         f"-bits{config.significand_bits}",
+        marks=[pytest.mark.slow] * (number >= QUICK[sim]),
     )
     for sim, configs in CONFIGS.items()
-    for config in configs
+    for number, config in enumerate(configs)
 ]
 
 

@@ -302,7 +302,7 @@ def test_deep_alus_change_no_result(alu_latency, rng):
     assert wrong_cases(cases, played(cases, rng, alu_latency=alu_latency), alu_latency) == []
 
 
-@pytest.mark.parametrize("alu_latency", [1, 3])
+@pytest.mark.parametrize("alu_latency", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_lane_may_serve_several_partitions(alu_latency, rng):
     """Scalars, running results and scans are kept for each."""
     cases = list(ordinary_cases(rng))

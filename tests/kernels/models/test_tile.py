@@ -54,7 +54,9 @@ def left(test, machine, words=""):
     return b"".join(np.ascontiguousarray(one.elements(hbm)).tobytes() for one in results)
 
 
-@pytest.mark.parametrize("test", CASES)
+@pytest.mark.parametrize(
+    "test", [pytest.param(test, marks=[pytest.mark.slow] * (test in ("charlm", "encoder_backward"))) for test in CASES]
+)
 def test_the_same_bits_on_every_machine(test):
     found = [left(test, machine, "TILE=4") for machine in MACHINES]
     assert found == found[:1] * len(found)

@@ -14,6 +14,22 @@ CASES = [
     Case("matmul", "PRESET=tiny M=8 K=8 N=12"),
     Case("matmul", "PRESET=tiny M=20 K=12 N=40"),
     Case("matmul", "PRESET=tiny M=32 K=32 N=64 DTYPE=fp32"),
+    Case("softmax", "PRESET=tiny M=40 N=96"),
+    Case("softmax", "PRESET=tiny M=64 N=512"),
+    Case("layernorm", "PRESET=tiny M=40 N=96"),
+    Case("rmsnorm", "PRESET=tiny M=40 N=96"),
+    Case("topk", "PRESET=tiny M=40 N=96"),
+    Case("linear", "PRESET=tiny M=12 K=20 N=24"),
+    Case("conv2d", "PRESET=tiny"),
+    Case("softmax_backward", "PRESET=tiny M=40 N=96"),
+    Case("crossentropy", "PRESET=tiny M=40 N=96"),
+    Case("layernorm_backward", "PRESET=tiny M=12 N=24"),
+    Case("embedding", "PRESET=tiny VOCAB=20 SEQ=12 DIM=24"),
+    Case("attention", "PRESET=tiny SEQ=12 DIM=6 HEADS=1 CAUSAL=1"),
+    Case("program", "PRESET=tiny SEED=1"),
+]
+
+LONGER = [
     Case("matmul", "PRESET=small M=64 K=64 N=64"),
     Case("matmul", "PRESET=small M=64 K=64 N=64 LATENCY=8"),
     Case("matmul", "PRESET=small M=64 K=64 N=64 LATENCY=200"),
@@ -21,40 +37,28 @@ CASES = [
     Case("matmul", "PRESET=small M=100 K=70 N=130 DTYPE=int8"),
     Case("matmul", "PRESET=small M=40 K=40 N=40 DTYPE=fp32"),
     Case("matmul", "PRESET=small M=1 K=512 N=512"),
-    Case("softmax", "PRESET=tiny M=40 N=96"),
-    Case("softmax", "PRESET=tiny M=64 N=512"),
     Case("softmax", "PRESET=small M=64 N=256 BANDWIDTH=8"),
-    Case("layernorm", "PRESET=tiny M=40 N=96"),
     Case("layernorm", "PRESET=small M=128 N=128"),
-    Case("rmsnorm", "PRESET=tiny M=40 N=96"),
     Case("rmsnorm", "PRESET=small M=64 N=64"),
     Case("gelu", "PRESET=tiny M=40 N=96"),
     Case("gelu", "PRESET=small M=40 N=96"),
     Case("adamw", "PRESET=tiny M=40 N=96 STEPS=1"),
     Case("adamw", "PRESET=small M=40 N=96"),
-    Case("topk", "PRESET=tiny M=40 N=96"),
     Case("topk", "PRESET=small M=40 N=96"),
-    Case("linear", "PRESET=tiny M=12 K=20 N=24"),
     Case("linear", ""),
-    Case("conv2d", "PRESET=tiny"),
     Case("swiglu", ""),
     Case("rope", ""),
-    Case("softmax_backward", "PRESET=tiny M=40 N=96"),
-    Case("crossentropy", "PRESET=tiny M=40 N=96"),
     Case("linear_backward", "PRESET=tiny M=12 K=20 N=24"),
-    Case("layernorm_backward", "PRESET=tiny M=12 N=24"),
     Case("attention_backward", "PRESET=tiny SEQ=12 DIM=8 HEADS=2"),
     Case("encoder_backward", "PRESET=small SEQ=16 DIM=32 HEADS=2 HIDDEN=48"),
-    Case("embedding", "PRESET=tiny VOCAB=20 SEQ=12 DIM=24"),
     Case("decoder", "PRESET=tiny SEQ=3 DIM=12 HEADS=3 HIDDEN=20"),
-    Case("attention", "PRESET=tiny SEQ=12 DIM=6 HEADS=1 CAUSAL=1"),
     Case("encoder", "PRESET=tiny SEQ=6 DIM=8 HEADS=2 HIDDEN=10"),
     Case("digits", "PRESET=small BATCH=20"),
     Case("digits", "PRESET=small BATCH=120"),
     Case("train", "PRESET=tiny HIDDEN=4 BATCH=6 STEPS=3 ROUND=sr"),
     Case("train", "PRESET=small STEPS=2 ROUND=rne"),
     Case("charlm", "PRESET=tiny PROMPT=a TOKENS=2 STEPS=2 SEQ=6 DIM=8 HIDDEN=8"),
-    *[Case("program", f"PRESET=tiny SEED={seed}") for seed in (1, 2, 3)],
+    *[Case("program", f"PRESET=tiny SEED={seed}") for seed in (2, 3)],
     *[Case("program", f"PRESET=small SEED={seed} LATENCY=150") for seed in (4, 5)],
 ]
 
@@ -94,6 +98,11 @@ def far_off(cases):
 
 def test_cycles_are_near_those_of_the_rtl():
     assert far_off(CASES) == []
+
+
+@pytest.mark.slow
+def test_cycles_of_longer_programs_are_near_those_of_the_rtl():
+    assert far_off(LONGER) == []
 
 
 @pytest.mark.slow

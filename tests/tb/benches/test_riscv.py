@@ -203,7 +203,7 @@ def test_damaged_files_are_refused_whatever_is_damaged(tmp_path):
     whole, path = elf(), tmp_path / "program.elf"
     rng = np.random.default_rng(1)
     files = [whole[:size] for size in range(len(whole))]
-    for _ in range(2000):
+    for _ in range(500):
         # Not in the program itself, which may be any.
         place = int(rng.choice([*range(84), *range(len(whole) - 160, len(whole))]))
         spoilt = bytearray(whole)

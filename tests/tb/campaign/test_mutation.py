@@ -162,6 +162,7 @@ def test_proved_equal_is_what_no_input_tells_apart(built):
     assert set(proofs.values()) >= {Finding.STEP, Finding.DIFFERS} and Finding.BOUNDED not in proofs.values()
 
 
+@pytest.mark.slow
 def test_bits_of_a_register_that_nothing_reads_are_no_state(tmp_path):
     mutants = mutants_of(rtlil_of(Unread()), 30, SEED, tmp_path)
     changed = {mutant: int(re.search(r" D\[(\d+)\]", mutant.where)[1]) for mutant in mutants if " D[" in mutant.where}
@@ -170,6 +171,7 @@ def test_bits_of_a_register_that_nothing_reads_are_no_state(tmp_path):
         assert proof.finding == (Finding.INDUCTION if changed[mutant] >= 4 else Finding.DIFFERS), mutant
 
 
+@pytest.mark.slow
 def test_what_never_comes_is_known(tmp_path):
     """A state that no other leads to, what a table does not say, and what a memory is given and does not take."""
     mutants = mutants_of(rtlil_of(Rare()), COUNT, SEED, tmp_path)

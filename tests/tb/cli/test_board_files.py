@@ -173,6 +173,7 @@ def test_image_is_refused(words, message):
     assert result.exit_code == 2 and re.search(message, result.output)
 
 
+@pytest.mark.slow
 def test_testbench_passes_and_so_after_a_reset_in_the_midst(simulation, image, tmp_path):
     arguments = (f"+image={image}", "+reset=350", "+hbm_stall=60", "+hbm_latency=30")
     status, output = run("vvp", "-n", str(simulation), *arguments, cwd=tmp_path)

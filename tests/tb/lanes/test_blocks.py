@@ -13,7 +13,7 @@ from tests.tb.lanes.core_blocks import KINDS, Block, core_blocks
 
 SEED = 20260718
 
-LARGE = ("vector_lanes", "activation_lanes")
+LARGE = ("vector_lanes", "activation_lanes", "sbuf_partitions", "datapath")
 """Blocks that take long to build as modules; as vectors all programs of the core's tests run on them, too."""
 
 
@@ -79,7 +79,7 @@ def broken_mux(cell: dict) -> bool:
     return True
 
 
-@pytest.mark.parametrize("broken", [broken_add, broken_mux])
+@pytest.mark.parametrize("broken", [pytest.param(broken_add, marks=pytest.mark.slow), broken_mux])
 def test_wrong_cell_is_noticed(broken, monkeypatch, tmp_path):
     block = core_blocks()["psum_partitions"]
     simulation.build(design(block))

@@ -194,7 +194,7 @@ def test_cells_are_of_every_kind(case):
     ("form", "level"),
     [
         ("drawn", vectors.level()),
-        ("optimised", vectors.level()),
+        pytest.param("optimised", vectors.level(), marks=pytest.mark.slow),
         *(pytest.param("drawn", level, marks=pytest.mark.slow) for level in levels()[1:]),
     ],
 )

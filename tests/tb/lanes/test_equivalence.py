@@ -31,8 +31,8 @@ LANES = {
 }
 """How the names of the lanes begin, and the kinds of their blocks."""
 
-LONG = ("sbuf_partition_", "activation_lane")
-"""Lanes that the solver needs minutes for."""
+LONG = ("sbuf_partition_", "activation_lane", "tile_")
+"""Lanes that the solver needs long for, minutes or seconds."""
 
 UNPROVED = ("vector_lane", "activation_lanes")
 """A lane that the solver needs too long for, and a block with read ports that the other Yosys has in another order."""

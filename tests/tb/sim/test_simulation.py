@@ -78,6 +78,7 @@ def test_another_text_is_another_build(root):
     assert len(names) == 8
 
 
+@pytest.mark.slow
 def test_hierarchical_build_counts_and_records_waves(sim, root):
     built = build(Design("counter", COUNTER, ("nibble",)), sim, waves=True, root=root)
     with run_directory("counter", root) as directory:

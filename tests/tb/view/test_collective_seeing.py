@@ -40,7 +40,7 @@ def seen(tmp_path_factory):
 
 
 on_each_simulator = pytest.mark.parametrize("sim", ["icarus", pytest.param("verilator", marks=pytest.mark.slow)])
-of_each_test = pytest.mark.parametrize("test", TESTS)
+of_each_test = pytest.mark.parametrize("test", [pytest.param("allreduce", marks=pytest.mark.slow), "router"])
 
 
 def area(points) -> float:
