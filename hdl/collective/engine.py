@@ -7,7 +7,7 @@ The two channels are alike and know nothing of each other: the first half of the
 the second half the other way, each through its own port of HBM and of the router.
 """
 
-from amaranth import C, Cat, Module, Signal, Value
+from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -134,10 +134,8 @@ class CollectiveEngine(wiring.Component):
 
     def _name_peer(self, m: Module, channels: list[Channel], active: Signal) -> None:
         """Say whom the job under way waits for."""
-        m.d.sync += self.peer.eq(0)
-        for channel in reversed(channels):
-            with m.If(channel.peer.valid & active & ~self.error.valid):
-                m.d.sync += self.peer.eq(channel.peer)
+        first, second = (channel.peer for channel in channels)
+        m.d.sync += self.peer.eq(Mux(active & ~self.error.valid, Mux(first.valid, first, second), 0))
 
     def _judge(self, m: Module, illegal, channels: list[Channel], active: Signal, number: Signal) -> Value:
         """Report the first error; return whether the job under way has failed."""

@@ -139,6 +139,7 @@ MUTATED = (
         "mover",
         "loader",
         "counting",
+        "fifo",
     ),
     *(
         "divider",

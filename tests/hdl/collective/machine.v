@@ -3,7 +3,8 @@
 //
 // Defined by machine.py: `CORES, `FIRST (number of the first core), `INSTRUCTION (bits), `DEPTH (of a core's program),
 // `HBM, `ENGINES (instances of the engine, one for each core). `awake` counts the cycles in which each needs its clock;
-// `named` is the sum of the numbers of those that each waits for, over all cycles; `sent` counts flits of all kinds.
+// `named` is the sum of the numbers of those that each waits for, plus one, over all cycles; `sent` counts flits of all
+// kinds.
 //
 // Plusargs, besides those of tb/harness/hbm.v: +program (`DEPTH words for each core), +counts (of each core):
 // hexadecimal files; +events: a line "core cycle flits" for an instruction that is retired, with
@@ -94,7 +95,7 @@ module machine (
             sent[32*c+:32] <= o_in[2*c] + o_in[2*c+1];
             awake[32*c+:32] <= awake[32*c+:32] + {31'd0, active[c] && !rst};
             peer = peers[`PEER*c+:`PEER];
-            if (peer[`PEER_VALID]) named[32*c+:32] <= named[32*c+:32] + {25'b0, peer[`PEER_CORE]};
+            if (peer[`PEER_VALID]) named[32*c+:32] <= named[32*c+:32] + {25'b0, peer[`PEER_CORE]} + 1;
             if (offered[c] && accepts[c]) next[c] <= next[c] + 1;
             if (retired[c]) begin
                 retirements[c] <= retirements[c] + 1;

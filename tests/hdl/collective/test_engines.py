@@ -265,6 +265,14 @@ def test_a_link_that_dies_while_a_collective_is_under_way(dead, direction, memor
     assert outcome.peers[0] is None and outcome.peers[1] == 0
 
 
+def test_the_first_error_stays(memories):
+    """A link dies, and then HBM answers with an error."""
+    programs = {0: [all_reduce(src=HBM_BYTES - 64)]}
+    outcome = run_collectives(programs, memories, latency=200, dead=(1, 100), limit=3000)
+    assert outcome.errors == [CollectiveFault(0, Cause.LINK, 0, 0)]
+    assert run_collectives(programs, memories, limit=3000).errors == [CollectiveFault(0, Cause.AXI, 0, 0)]
+
+
 def test_a_dead_link_is_no_error_of_who_has_nothing_to_do(memories):
     """But of what begins afterwards."""
     programs = programs_of(all_reduce(kind=K.BARRIER))
