@@ -95,7 +95,9 @@ def test_operand_of_fewer_bits_lacks_the_lowest(rng, fmt):
     assert [bits << lacking for bits in narrow] == wide and ABSENT in wide
 
 
-@pytest.mark.parametrize("latency", [latency for latency in EdgeDecoder.CUTS if latency])
+@pytest.mark.parametrize(
+    "latency", [pytest.param(n, marks=[pytest.mark.slow] * (n != max(EdgeDecoder.CUTS))) for n in EdgeDecoder.CUTS if n]
+)
 @HALVES
 @EVERY_FORMAT
 def test_registers_change_nothing(rng, fmt, half, latency):

@@ -66,7 +66,7 @@ ROOM = 32
 
 
 @pytest.mark.parametrize("base", BASES)
-@pytest.mark.parametrize("stall", [0, 0.2, 0.7])
+@pytest.mark.parametrize("stall", [0, pytest.param(0.2, marks=pytest.mark.slow), 0.7])
 def test_chunks(stall, base, rng):
     """Pieces of chunks of all sizes, at any place, with formats and errors of their own; HBM and lines take their time,
     and all of the room is used."""

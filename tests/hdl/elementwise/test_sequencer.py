@@ -106,7 +106,7 @@ def in_all_dimensions(rng, config):
             return values
 
 
-@pytest.mark.parametrize("shape", ["32x4", "6x4"])
+@pytest.mark.parametrize("shape", [pytest.param("32x4", marks=pytest.mark.slow), "6x4"])
 def test_steps_are_those_of_the_definition(shape, rng):
     config = {"32x4": WIDE, "6x4": CONFIGS["6x4"]}[shape]
     few = 2 if config is WIDE else 5

@@ -84,7 +84,9 @@ def test_many_flits_wrap_every_number():
     assert delivered(link_bytes=1, flits=flits, seed=3, errors=0.05).counters[0]["replays"] > 32
 
 
-@pytest.mark.parametrize("counts", [(0, 0), (0x55, 0xAA), (0xAA, 0x55)])
+@pytest.mark.parametrize(
+    "counts", [(0, 0), *(pytest.param(c, marks=pytest.mark.slow) for c in ((0x55, 0xAA), (0xAA, 0x55)))]
+)
 def test_idle_link_is_not_dead(counts):
     """Nor is it behind flits of any number."""
     cycles = LinkEnd.DEAD_CYCLES + 300
@@ -95,7 +97,9 @@ def test_idle_link_is_not_dead(counts):
         assert outcome.counters[end] == dict.fromkeys(outcome.counters[end], 0) | seen
 
 
-@pytest.mark.parametrize(("busy", "arrived"), [(False, 100), (True, 0x55), (True, 0xAA)])
+@pytest.mark.parametrize(
+    ("busy", "arrived"), [(False, 100), (True, 0x55), pytest.param(True, 0xAA, marks=pytest.mark.slow)]
+)
 def test_cut_link_is_dead(busy, arrived):
     """The end that hears nothing reports it in time, and the other one if flits of it are under way, whatever number
     the first of them has."""

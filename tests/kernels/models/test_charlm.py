@@ -48,7 +48,11 @@ def check_written(page, parameters, sizes, prompt):
     assert (scores[np.arange(len(page)), page] > scores.max(axis=1) - 0.05).all()
 
 
-@pytest.mark.parametrize(("config", "sizes"), CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize(
+    ("config", "sizes"),
+    [pytest.param(*CONFIGS[name], marks=[pytest.mark.slow] * (name == "wide")) for name in CONFIGS],
+    ids=CONFIGS,
+)
 def test_every_machine_learns_and_writes_what_float64_does(rng, config, sizes):
     start, options = rounded(initial(rng, sizes)), AdamW(rate=0.02)
     starts = rng.integers(0, len(TEXT.numbers) - sizes.context, (2, 2))

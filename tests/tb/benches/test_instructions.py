@@ -88,7 +88,7 @@ def test_counters_count():
     assert set(outcome.parts["scalar"].counters.values()) == {0}
 
 
-@pytest.mark.parametrize(("engine", "count"), [("vector", 40), ("scalar", 25)])
+@pytest.mark.parametrize(("engine", "count"), [("vector", 40), pytest.param("scalar", 25, marks=pytest.mark.slow)])
 def test_programs_on_icarus_are_golden(engine, count):
     check(smallest(engine), count, Choices(opcodes=OPCODES[engine]), stall=60, seed=7, size=IMAGE, sim="icarus")
 

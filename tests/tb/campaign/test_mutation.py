@@ -191,6 +191,7 @@ def test_what_never_comes_is_known(tmp_path):
     assert Finding.INDUCTION in findings.values()
 
 
+@pytest.mark.slow
 def test_what_means_nothing_is_not_looked_at(tmp_path):
     """Inputs that never come, and an output."""
 
