@@ -31,16 +31,16 @@ class Counting(wiring.Component):
         return m
 
 
-def count(m: Module, counters: data.View, **amounts: ValueLike) -> None:
+def count(m: Module, counters: data.View, name: str = "counting", /, **amounts: ValueLike) -> None:
     """Let fields of `counters` grow by these amounts at the end of every cycle; an event of one bit counts as 1.
 
     Arguments:
-        m: the module, which gets a submodule `counting`.
+        m: the module, which gets a submodule of that name.
         counters: of a layout of counters, unsigned.
         amounts: what is added, unsigned, by the name of the field.
     """
-    amounts = {name: Value.cast(amount) for name, amount in amounts.items()}
-    widths = {name: len(amount) for name, amount in amounts.items()}
-    m.submodules.counting = unit = Counting(counters.shape(), widths)
-    m.d.comb += [unit.amounts[name].eq(amount) for name, amount in amounts.items()]
-    m.d.comb += [counters[name].eq(unit.counters[name]) for name in amounts]
+    amounts = {field: Value.cast(amount) for field, amount in amounts.items()}
+    widths = {field: len(amount) for field, amount in amounts.items()}
+    m.submodules[name] = unit = Counting(counters.shape(), widths)
+    m.d.comb += [unit.amounts[field].eq(amount) for field, amount in amounts.items()]
+    m.d.comb += [counters[field].eq(unit.counters[field]) for field in amounts]

@@ -40,7 +40,7 @@ from amaranth import Module, Mux
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.collective.counters import ChannelCounters
+from neuroncore_rtl.hdl.collective.counters import CHANNEL_EVENTS
 from neuroncore_rtl.hdl.collective.credit_manager import CreditManager
 from neuroncore_rtl.hdl.collective.job import SEGMENT_ELEMENTS, Job
 from neuroncore_rtl.hdl.collective.loader import Loader
@@ -51,7 +51,6 @@ from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.hdl.collective.sender import Sender
 from neuroncore_rtl.hdl.collective.signature import Disagreement
 from neuroncore_rtl.hdl.collective.storer import Storer
-from neuroncore_rtl.hdl.counting import count
 from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
@@ -80,7 +79,7 @@ class Channel(wiring.Component):
         axi_error: HBM answered with an error. disagreement: with a core that was to receive from here, or to send to
             here. Both stay until reset.
         peer: whom the Sender waits for, because of READY or GRANT; or else the ReceivePath, because of data.
-        counters: :class:`ChannelCounters`.
+        events: what :class:`ChannelCounters` count.
     """
 
     def __init__(self, link_bytes: int, hbm_bytes: int, cores: int, channel: int):
@@ -100,7 +99,7 @@ class Channel(wiring.Component):
                 "axi_error": Out(1),
                 "disagreement": Out(Disagreement),
                 "peer": Out(Peer),
-                "counters": Out(ChannelCounters),
+                "events": Out(CHANNEL_EVENTS),
             }
         )
 
@@ -174,16 +173,15 @@ class Channel(wiring.Component):
         with m.Else():
             m.d.comb += self.peer.valid.eq(0)
 
-        count(
-            m,
-            self.counters,
-            sent=self.o.valid & self.o.ready & (self.o.payload.header.kind == FlitKind.DATA),
-            received=buffer.i.valid & buffer.i.ready,
-            wait_ready=sender.wait_ready,
-            wait_credit=sender.wait_credit,
-            wait_link=self.o.valid & ~self.o.ready,
-            wait_net=path.wait_net,
-            wait_load=path.wait_load | sender.wait_load,
-            wait_store=path.store.valid & ~path.store.ready,
-        )
+        events = self.events
+        m.d.comb += [
+            events.sent.eq(self.o.valid & self.o.ready & (self.o.payload.header.kind == FlitKind.DATA)),
+            events.received.eq(buffer.i.valid & buffer.i.ready),
+            events.wait_ready.eq(sender.wait_ready),
+            events.wait_credit.eq(sender.wait_credit),
+            events.wait_link.eq(self.o.valid & ~self.o.ready),
+            events.wait_net.eq(path.wait_net),
+            events.wait_load.eq(path.wait_load | sender.wait_load),
+            events.wait_store.eq(path.store.valid & ~path.store.ready),
+        ]
         return m

@@ -5,7 +5,7 @@ from amaranth.lib import data
 
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
-__all__ = ["ChannelCounters", "CollectiveCounters"]
+__all__ = ["CHANNEL_EVENTS", "ChannelCounters", "CollectiveCounters"]
 
 
 class ChannelCounters(data.Struct):
@@ -25,6 +25,10 @@ class ChannelCounters(data.Struct):
     wait_net: unsigned(COUNTER_BITS)
     wait_load: unsigned(COUNTER_BITS)
     wait_store: unsigned(COUNTER_BITS)
+
+
+CHANNEL_EVENTS = data.StructLayout({name: 1 for name, _ in ChannelCounters.as_shape()})
+"""What each of them counts, in a cycle."""
 
 
 class CollectiveCounters(data.Struct):

@@ -8,12 +8,12 @@ the second half the other way, each through its own port of HBM and of the route
 """
 
 from amaranth import C, Cat, Module, Mux, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.channel import Channel
 from neuroncore_rtl.hdl.collective.checker import Checker
-from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
+from neuroncore_rtl.hdl.collective.counters import CHANNEL_EVENTS, CollectiveCounters
 from neuroncore_rtl.hdl.collective.instruction import CollectiveInstruction
 from neuroncore_rtl.hdl.collective.peer import Peer
 from neuroncore_rtl.hdl.collective.signature import Disagreement
@@ -90,8 +90,9 @@ class CollectiveEngine(wiring.Component):
                 channel.core.eq(self.core),
                 channel.stop.eq(self.error.valid),
                 channel.job.payload.eq(checker.o.payload),
-                self.counters[f"channel{number}"].eq(channel.counters),
             ]
+            events = {name: channel.events[name] for name, _ in CHANNEL_EVENTS}
+            count(m, self.counters[f"channel{number}"], f"counting{number}", **events)
         m.d.comb += [
             checker.core.eq(self.core),
             checker.i.payload.eq(self.instructions.payload),
@@ -99,7 +100,7 @@ class CollectiveEngine(wiring.Component):
             self.instructions.ready.eq(checker.i.ready & ~self.error.valid),
         ]
 
-        number = Signal(32)
+        counted = Signal(data.StructLayout({"over": 32}))  # instructions
         active, begins, ends, holds = (Signal(name=n) for n in ("active", "begins", "ends", "holds"))
         m.d.comb += [
             # Not after an error: a job that has failed is never over, and the checker has none behind one that it
@@ -114,9 +115,9 @@ class CollectiveEngine(wiring.Component):
             m.d.sync += active.eq(1)
         with m.Elif(ends):
             m.d.sync += active.eq(0)
-        fails = self._judge(m, checker.error, channels, active, number)
+        fails = self._judge(m, checker.error, channels, active, counted.over)
         self._retire(m, channels, active, fails, ends)
-        m.d.sync += number.eq(number + ends)
+        count(m, counted, "numbering", over=ends)
         self._name_peer(m, channels, active)
         # After an error the channels go on: what they say of it has to reach others.
         m.d.comb += self.active.eq(holds | Cat(i.valid for i in self.i).any() | self.peer.valid | self.retired)

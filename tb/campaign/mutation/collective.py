@@ -98,7 +98,7 @@ _LANES = ("reducer", "rounding")
 _OF_CHANNELS = tuple(
     f"channel{channel}.{name}"
     for channel in (0, 1)
-    for name in ("schedule", "loader", "storer", "credits", "path", "sender", "port", "buffer", "counting")
+    for name in ("schedule", "loader", "storer", "credits", "path", "sender", "port", "buffer")
 )
 """Of the engine's channels what has a row of its own."""
 
@@ -149,7 +149,7 @@ COLLECTIVE = {
     ),
     "collective": Unit(
         "collective engine", _engine, files("collective/cycles", "collective/engines"), 0, module="collective_engine",
-        without=("checker", "counting", *_OF_CHANNELS),
+        without=("checker", "counting", "counting0", "counting1", "numbering", *_OF_CHANNELS),
     ),
 }  # fmt: skip
 """By the names that UNIT= takes."""

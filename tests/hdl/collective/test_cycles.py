@@ -44,6 +44,12 @@ AWAKE = [
 ]
 """Cycles in which each core needs its clock, of both."""
 
+BUSY = [
+    [6503, 6524, 6545, 6566, 6586],
+    [7762, 7783, 7804, 7825, 7845],
+]
+"""Cycles in which each is busy."""
+
 NAMED = [
     [190131, 88351, 61683, 118615, 132929],
     [250896, 128644, 82050, 177603, 187337],
@@ -58,6 +64,7 @@ def test_cycles():
     assert [outcome.retired for outcome in outcomes] == ENDS
     assert [outcome.awake for outcome in outcomes] == AWAKE
     assert [outcome.named for outcome in outcomes] == NAMED
+    assert [[counters["busy"] for counters in outcome.counters] for outcome in outcomes] == BUSY
 
 
 SLOW = all_reduce(Group(0, 1, CORES), count=9000, dst=1 << 16, chunk=32)
