@@ -113,20 +113,18 @@ COLLECTIVE = {
         files("collective/width_converter"), 8, means=_converted, legal=_of_bytes,
     ),
     "collective_loader": Unit(
-        "collectives: loader", _loader, files("collective/datapath_memory"), 0,
-        without=("converter", "words", "operations", "sizes"), means=_loads,
+        "collectives: loader", _loader, files("collective/datapath_memory"), 0, without=("converter",), means=_loads,
         legal=lambda m, loader: answers_what_was_asked(m, loader.axi),
     ),
     "storer": Unit(
-        "collectives: storer", _storer, files("collective/datapath_memory"), 0,
-        without=("converter", "words", "addresses", "operations"),
+        "collectives: storer", _storer, files("collective/datapath_memory"), 0, without=("converter",),
         means=lambda m, storer: payloads(storer.axi, "aw", "w", of="axi."),
     ),
     "receive_path": Unit(
         "collectives: receive path", lambda: ReceivePath(8), files("collective/datapath_receive"), 0,
         means=lambda m, path: payloads(path, "store_ops", "store", "forward"),
         legal=lambda m, path: ~path.ops.valid | path.ops.payload.dtype.matches(*CollectiveType),
-        without=("results", *(f"{unit}.lane{n}" for unit in _LANES for n in (0, 1))),
+        without=tuple(f"{unit}.lane{n}" for unit in _LANES for n in (0, 1)),
     ),
     "reduce_lane": Unit(
         "collectives: reduction", ReduceLane, files("collective/datapath_lanes"), 3, without=("adder",)

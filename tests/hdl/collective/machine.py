@@ -51,7 +51,7 @@ class Outcome:
     """Memories at the end, uint8 [cores, bytes]; errors; cycles in which each core retired; counters of each core; whom
     each core waits for at the end, if it does; cycles in which each needed its clock; sums over all cycles of the
     numbers of those whom it waits for, plus one; flits of all kinds that each has sent in the end, and whenever it
-    retired."""
+    retired, and those that it has got by then."""
 
     memories: np.ndarray
     errors: Sequence[CollectiveFault]
@@ -62,6 +62,7 @@ class Outcome:
     named: Sequence[int]
     sent: Sequence[int]
     flits: Sequence[Sequence[int]]
+    taken: Sequence[Sequence[int]]
 
 
 def _engine(core: int) -> str:
@@ -146,10 +147,11 @@ def run_collectives(
         events = (directory / "events").resolve()
         state = run_harness(build, directory, _PORTS, plusargs=[*plusargs, f"+events={events}"], limit=limit + 100)
         said = {name: plain(data.ArrayLayout(shape, CORES), state[name]) for name, shape in _PORTS.items()}
-        retired, flits = ([[] for _ in range(CORES)] for _ in range(2))
-        for core, cycle, sent in (map(int, line.split()) for line in events.read_text().splitlines()):
-            retired[core].append(cycle)
-            flits[core].append(sent)
+        retired, flits, taken = ([[] for _ in range(CORES)] for _ in range(3))
+        for line in events.read_text().splitlines():
+            core, *values = map(int, line.split())
+            for kept, value in zip((retired, flits, taken), values, strict=True):
+                kept[core].append(value)
         return Outcome(
             memories=hbm.read_memory(directory).reshape(memories.shape),
             errors=[
@@ -161,6 +163,7 @@ def run_collectives(
             counters=said["counters"],
             **{name: said[name] for name in _COUNTED},
             flits=flits,
+            taken=taken,
             peers=[peer["core"] - FIRST if peer["valid"] else None for peer in said["peers"]],
         )
 

@@ -7,8 +7,8 @@
 // kinds.
 //
 // Plusargs, besides those of tb/harness/hbm.v: +program (`DEPTH words for each core), +counts (of each core):
-// hexadecimal files; +events: a line "core cycle flits" for an instruction that is retired, with
-// all flits that the core has sent so far; +delay: of the network, in cycles;
+// hexadecimal files; +events: a line "core cycle sent taken" for an instruction that is retired,
+// with all flits that the core has sent and got so far; +delay: of the network, in cycles;
 // +stall: its handshakes, and those of instructions, pause in so many of 256 cycles; +noise: seed; +limit: cycles after
 // which a run is given up; +dead: the links of core 0's chip that die, a bit each, +death: in this cycle; +late: cores
 // that are offered nothing, a bit each, before the cycle +begin.
@@ -53,7 +53,7 @@ module machine (
     wire                rst = starting != 0;
     integer             after_error = 0;
     reg  [`PEER-1:0]    peer;
-    reg  [31:0]         next [0:`CORES-1], retirements [0:`CORES-1], o_in [0:PORTS-1], o_out [0:PORTS-1];
+    reg  [31:0]         taken [0:`CORES-1], next [0:`CORES-1], retirements [0:`CORES-1], o_in [0:PORTS-1], o_out [0:PORTS-1];
     wire [`CORES-1:0]   offered, accepts, retired, busy, failed, at_end;
     // The clock of an engine stands still where it says that it may.
     reg  [`CORES-1:0]   running = ~0;
@@ -66,7 +66,7 @@ module machine (
     reg  [`FLIT-1:0]    i_flit [0:PORTS-1], o_before [0:PORTS-1];
     wire                ends = !done && !rst && (&at_end || after_error == PATIENCE || cycles == {32'b0, limit});
     initial for (k = 0; k < PORTS; k = k + 1) begin
-        {next[k / 2], retirements[k / 2]} = 0;
+        {next[k / 2], retirements[k / 2], taken[k / 2]} = 0;
         {o_in[k], o_out[k]} = 0;
     end
 
@@ -99,10 +99,12 @@ module machine (
             if (offered[c] && accepts[c]) next[c] <= next[c] + 1;
             if (retired[c]) begin
                 retirements[c] <= retirements[c] + 1;
-                $fwrite(events, "%0d %0d %0d\n", c, cycles, o_in[2*c] + o_in[2*c+1]);
+                $fwrite(events, "%0d %0d %0d %0d\n", c, cycles, o_in[2*c] + o_in[2*c+1], taken[c]);
                 if (!idle[2*c] || !idle[2*c+1]) $fatal(1, "core %0d retires an instruction before HBM has answered", c);
                 if (o_waited[2*c] || o_waited[2*c+1]) $fatal(1, "core %0d retires an instruction that sends yet", c);
             end
+            if (failed[c] && accepts[c]) $fatal(1, "core %0d takes an instruction after an error", c);
+            taken[c] <= taken[c] + {31'd0, i_valid[2*c]} + {31'd0, i_valid[2*c+1]};
             if (failed[c] && (retired[c] || busy[c])) $fatal(1, "core %0d goes on after an error", c);
         end
         if (ends) begin

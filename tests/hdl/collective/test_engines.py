@@ -210,14 +210,17 @@ def test_ranks_that_come_late(late, memories):
 
 
 @pytest.mark.parametrize("slow", [{"stall": 224}, {"rate": 256}])
-def test_who_only_sends_is_done_when_all_has_gone(slow, memories):
+def test_a_transfer_is_over_when_all_has_gone_and_come(slow, memories):
     """Links take a flit in one of eight cycles, or HBM gives a byte a cycle; each channel has one besides its data."""
     counts = [40, 64, 96, 64, *(1 + 7 * n for n in range(25))]
     sends = [all_reduce(kind=K.SEND, root=1, count=c, src=64 * c, dst=1 << 16) for c in counts]
     outcome = check(programs_of(*sends), memories, **slow)
     data = [-(-count * 4 // LINK_BYTES) for count in counts]
     channels = [1 + (count > GRANULE) for count in counts]
-    assert np.diff(outcome.flits[0], prepend=0).tolist() == np.add(data, channels).tolist()
+    sent, announced = np.cumsum(data), np.cumsum(channels)
+    assert outcome.flits[0] == (sent + announced).tolist()
+    # The sender has announced the next one by then.
+    assert outcome.taken[1] == (sent + np.append(announced[1:], announced[-1])).tolist()
 
 
 def test_a_transfer_of_many_thousand_elements(memories):
