@@ -43,7 +43,7 @@ class CollectiveEngine(wiring.Component):
     Ports:
         instructions: a stream of :data:`CollectiveInstruction`. core: number of this core; constant.
         axi: of each channel; IDs are 0. i, o: flits of each channel, from and to the router.
-        dead: the chip's link of each direction is; 0 for directions that it has not.
+        dead: the chip's link of each direction is, for good; 0 for directions that it has not.
         retired: a pulse for each instruction, in order, when all that it writes here is answered.
         error: :class:`DetailedError`; stays until reset, and nothing more begins. A rule is judged before anything is
             sent. A collective that is under way while a link of the chip is dead fails, whether it needs that link or

@@ -53,7 +53,8 @@ module machine (
     wire                rst = starting != 0;
     integer             after_error = 0;
     reg  [`PEER-1:0]    peer;
-    reg  [31:0]         taken [0:`CORES-1], next [0:`CORES-1], retirements [0:`CORES-1], o_in [0:PORTS-1], o_out [0:PORTS-1];
+    reg  [31:0]         next [0:`CORES-1], retirements [0:`CORES-1], taken [0:`CORES-1];
+    reg  [31:0]         o_in [0:PORTS-1], o_out [0:PORTS-1];
     wire [`CORES-1:0]   offered, accepts, retired, busy, failed, at_end;
     // The clock of an engine stands still where it says that it may.
     reg  [`CORES-1:0]   running = ~0;
