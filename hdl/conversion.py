@@ -1,7 +1,7 @@
 """A component and all shared modules below it as Verilog.
 
-Modules are elaborated one after the other, which takes a twentieth of the time and finds the modules below. Each is
-then converted in a process of its own, as many at a time as there are processors.
+Modules are elaborated one after the other, which takes a twentieth of the time and finds the modules below. They are
+then converted in processes of their own, as many at a time as there are processors, some modules in each.
 """
 
 import sys
@@ -60,7 +60,7 @@ def to_verilog(
         def convert(module: str) -> None:
             elaborated = verilog.elaborate(met[module], library)
             if module not in texts:
-                forks.submit(module, _converted, module, *elaborated)
+                forks.submit(module, _converted, module, *elaborated, joined=True)
             for inner, unit in [*library.components.items()]:
                 if inner in met:
                     continue
@@ -92,8 +92,9 @@ def to_verilog(
     return "\n".join([*library.texts.values(), *(texts[module] for module in reversed(met) if module in texts)])
 
 
-def _converted(name: str, fragment, ports) -> str:
-    return verilog.to_verilog(verilog.to_rtlil(name, fragment, ports))
+def _converted(modules: list[tuple]) -> list[str]:
+    """Return the Verilog of modules: of each its name and what `verilog.elaborate` returned."""
+    return verilog.to_verilog([verilog.to_rtlil(name, *elaborated) for name, *elaborated in modules])
 
 
 def _replaced(replaced: Replacement, name: str, of: tuple[str, ...], elaborated: dict[str, tuple]) -> str:

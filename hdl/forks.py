@@ -5,11 +5,20 @@ import multiprocessing
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 
 __all__ = ["Forks"]
 
 _context = multiprocessing.get_context("fork")
+
+
+@dataclass(frozen=True)
+class _Call:
+    name: str
+    function: Callable
+    arguments: tuple
+    joined: bool
 
 
 class Forks:
@@ -20,8 +29,8 @@ class Forks:
     """
 
     def __init__(self):
-        self._waiting: deque[tuple[str, Callable, tuple]] = deque()
-        self._running: dict[Connection, tuple[str, multiprocessing.Process]] = {}
+        self._waiting: deque[_Call] = deque()
+        self._running: dict[Connection, tuple[list[_Call], multiprocessing.Process]] = {}
 
     def __enter__(self) -> "Forks":
         return self
@@ -31,38 +40,56 @@ class Forks:
             process.terminate()
             process.join()
 
-    def submit(self, name: str, function: Callable, *arguments, first: bool = False) -> None:
-        """Call a function, as soon as a processor is free; before all others that wait, if it is to be `first`."""
-        (self._waiting.appendleft if first else self._waiting.append)((name, function, arguments))
+    def submit(self, name: str, function: Callable, *arguments, first: bool = False, joined: bool = False) -> None:
+        """Call a function, as soon as a processor is free; before all others that wait, if it is to be `first`.
+
+        A function whose calls may be `joined` gets a list of such arguments and returns a list of results: of those
+        that wait each processor takes its share at once.
+        """
+        (self._waiting.appendleft if first else self._waiting.append)(_Call(name, function, arguments, joined))
         self._start()
 
     def __iter__(self) -> Iterator[tuple[str, Callable[[], object]]]:
         while self._running:
             for receiver in wait(list(self._running)):
-                name, process = self._running.pop(receiver)
+                calls, process = self._running.pop(receiver)
                 try:
-                    result, error = receiver.recv()
+                    results, error = receiver.recv()
                 except EOFError:
                     process.join()
-                    result, error = None, RuntimeError(f"{name}: its process ended with status {process.exitcode}")
+                    names = ", ".join(call.name for call in calls)
+                    results, error = None, RuntimeError(f"{names}: its process ended with status {process.exitcode}")
                 process.join()
                 self._start()
-                yield name, lambda result=result, error=error: _result(result, error)
+                for call, result in zip(calls, results or [None] * len(calls), strict=True):
+                    yield call.name, lambda result=result, error=error: _result(result, error)
 
     def _start(self) -> None:
-        while self._waiting and len(self._running) < len(os.sched_getaffinity(0)):
-            name, function, arguments = self._waiting.popleft()
+        processors = len(os.sched_getaffinity(0))
+        while self._waiting and len(self._running) < processors:
+            calls = [self._waiting.popleft()]
+            share = len(self._waiting) // processors
+            while len(calls) <= share and _may_join(calls[0], self._waiting[0]):
+                calls.append(self._waiting.popleft())
             receiver, sender = _context.Pipe(duplex=False)
-            process = _context.Process(target=_call, args=(sender, function, arguments), daemon=True)
+            process = _context.Process(target=_answer, args=(sender, calls), daemon=True)
             process.start()
             sender.close()
-            self._running[receiver] = name, process
+            self._running[receiver] = calls, process
 
 
-def _call(sender: Connection, function: Callable, arguments: tuple) -> None:
+def _may_join(one: _Call, other: _Call) -> bool:
+    return one.joined and other.joined and one.function == other.function
+
+
+def _answer(sender: Connection, calls: list[_Call]) -> None:
     gc.disable()  # it ends before that would pay
+    function = calls[0].function
     try:
-        answer = function(*arguments), None
+        if calls[0].joined:
+            answer = function([call.arguments for call in calls]), None
+        else:
+            answer = [function(*calls[0].arguments)], None
     except Exception as error:
         answer = None, error
     sender.send(answer)

@@ -12,7 +12,7 @@ rewritten, by patterns that hold for the pinned versions (`tests/hdl/test_verilo
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from amaranth._toolchain.yosys import find_yosys
 from amaranth.back import rtlil
@@ -32,6 +32,13 @@ EXTENDED = {
 }
 """Cells, and those of their ports that get one width: the widest."""
 
+TOGETHER = 2 << 20
+"""Characters of RTLIL behind which no more is given to one run of Yosys: its start takes as long as one million of
+them do, and its memory is limited."""
+
+_MODULE = re.compile(r"^(?=module )", re.MULTILINE)
+_NAME = re.compile(r"module \\?([^\s(]+)")
+_RTLIL_MODULE = re.compile(r"^module \\(\S+)", re.MULTILINE)
 _WIRE = re.compile(r"^ +wire width (\d+) .*?(\S+)$", re.MULTILINE)
 _CELL = re.compile(r"^  cell \$(\w+) .*?^  end$", re.MULTILINE | re.DOTALL)
 _WIDTH = r"(parameter \\{}_WIDTH )(\d+)"
@@ -94,15 +101,28 @@ def to_rtlil(name: str, fragment: Fragment, ports: dict, *, sources: bool = Fals
 
 def convert(component: wiring.Component, name: str, platform) -> str:
     """Return the Verilog of `component` as the module `name`, that of its submodules before it."""
-    return to_verilog(to_rtlil(name, *elaborate(component, platform)))
+    (text,) = to_verilog([to_rtlil(name, *elaborate(component, platform))])
+    return text
 
 
-def to_verilog(netlist: str) -> str:
-    """Return RTLIL as Verilog."""
-    netlist = tidy(netlist)
+def to_verilog(netlists: Iterable[str]) -> list[str]:
+    """Return texts of RTLIL, of modules of different names, as Verilog."""
+    texts, together, size = [], [], 0
+    for netlist in netlists:
+        together.append(netlist)
+        size += len(netlist)
+        if size > TOGETHER:
+            texts += _to_verilog(together)
+            together, size = [], 0
+    return texts + (_to_verilog(together) if together else [])
+
+
+def _to_verilog(netlists: list[str]) -> list[str]:
+    """Return texts of RTLIL as Verilog; Yosys is started once."""
     removed = " ".join(f"-remove {attribute}" for attribute in REMOVED_ATTRIBUTES)
+    read = "".join(f"read_rtlil <<rtlil\n{tidy(netlist)}\nrtlil\n" for netlist in netlists)
     script = (
-        f"read_rtlil <<rtlil\n{netlist}\nrtlil\n"
+        f"{read}"
         # Without optimisation, which would narrow operands again.
         "proc -nomux -norom -noopt\n"
         "memory_collect\n"
@@ -112,9 +132,21 @@ def to_verilog(netlist: str) -> str:
     )
     # It warns that not every process can be written; those of Amaranth can.
     text = find_yosys(lambda version: version >= (0, 40)).run(["-q", "-"], script, ignore_warnings=True)
+    head, *modules = _MODULE.split(text)
+    written = dict(zip((_NAME.match(module)[1] for module in modules), modules, strict=True))
+    texts = []
+    for netlist in netlists:
+        own = set(_RTLIL_MODULE.findall(netlist))
+        text = head + "".join(module for name, module in written.items() if name in own)
+        texts.append(_finished(f"{text.rstrip()}\n"))
+    return texts
+
+
+def _finished(text: str) -> str:
+    """Return the Verilog that Yosys has written with all that it lacks."""
     text = re.sub(r"^  reg " + _WAKE.pattern + r" = 0;$", lambda match: WAKE, text, flags=re.MULTILINE)
     text = _WAKE.sub(lambda match: r"\$wake ", text)
-    text = "".join(_awaken(module) for module in re.split(r"^(?=module )", text, flags=re.MULTILINE))
+    text = "".join(_awaken(module) for module in _MODULE.split(text))
     text = _CLEARED.sub(_clear, text)
     text = _BYTE_WRITES.sub(_write, text)
     return "\n".join(_with_defaults(text.split("\n")))
@@ -122,8 +154,7 @@ def to_verilog(netlist: str) -> str:
 
 def tidy(netlist: str) -> str:
     """Return RTLIL text in which the operands of a cell have the same width."""
-    modules = re.split(r"^(?=module )", netlist, flags=re.MULTILINE)
-    return "".join(_tidy_module(module) for module in modules)
+    return "".join(_tidy_module(module) for module in _MODULE.split(netlist))
 
 
 def _tidy_module(module: str) -> str:

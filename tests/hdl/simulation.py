@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 from amaranth import ClockDomain, Module, ResetInserter, Signal, Value
+from amaranth.hdl import Fragment
 from amaranth.lib.wiring import In
 from amaranth.sim import Simulator
+
+from tests.hdl.processes import in_parts
 
 __all__ = [
     "WORN", "drive", "next_turn", "offer", "put", "random_bits", "simulate", "simulate_each", "simulated",
@@ -26,7 +29,7 @@ def simulator_of(dut) -> Simulator:
     m = Module()
     m.domains.sync = ClockDomain()
     m.submodules.dut = dut
-    return Simulator(m)
+    return Simulator(in_parts(Fragment.get(m, None)))
 
 
 def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), worn: int = 0):

@@ -9,6 +9,7 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl import verilog
 from neuroncore_rtl.hdl.conversion import Irreplaceable, to_verilog
 from neuroncore_rtl.hdl.forks import Forks
 from neuroncore_rtl.hdl.hierarchy import lanes, shared
@@ -121,6 +122,16 @@ def test_an_irreplaceable_block_is_whole_and_said_to_be_so_each_time(capsys):
         assert capsys.readouterr().err == "two_lanes is too beautiful\n"
 
 
+def test_the_text_of_a_module_is_the_same_whatever_is_converted_with_it(monkeypatch):
+    netlists = [
+        verilog.to_rtlil(name, *verilog.elaborate(unit, None)) for name, unit in (("a", Lane(4)), ("b", Lane(8)))
+    ]
+    together = verilog.to_verilog(netlists)
+    assert together == [text for netlist in netlists for text in verilog.to_verilog([netlist])]
+    monkeypatch.setattr(verilog, "TOGETHER", len(netlists[0]) - 1)
+    assert verilog.to_verilog([*netlists, netlists[0]]) == [*together, together[0]]
+
+
 def test_forks_return_what_they_return_and_raise_what_they_raise():
     def double(number):
         if number == 3:
@@ -140,3 +151,25 @@ def test_forks_return_what_they_return_and_raise_what_they_raise():
         results["call 3"]()
     with pytest.raises(RuntimeError, match="call 4: its process ended with status -9"):
         results["call 4"]()
+
+
+def test_forks_share_what_waits_where_calls_may_be_joined():
+    def double(numbers):
+        if (5,) in numbers:
+            raise KeyError("five")
+        return [(2 * number, len(numbers)) for (number,) in numbers]
+
+    with Forks() as forks:
+        for number in range(40):
+            forks.submit(str(number), double, 100 + number, joined=True)
+        forks.submit("alone", str, 7)
+        results = {name: result() for name, result in forks}
+    assert results.pop("alone") == "7"
+    assert {name: doubled for name, (doubled, _) in results.items()} == {str(n): 2 * (100 + n) for n in range(40)}
+    assert max(together for _, together in results.values()) > 1
+    with Forks() as forks:
+        for number in (5, 6):
+            forks.submit(str(number), double, number, joined=True)
+        errors = {name: result for name, result in forks}
+    with pytest.raises(KeyError, match="five"):
+        errors["5"]()
