@@ -94,7 +94,7 @@ def to_verilog(
 
 def _converted(modules: list[tuple]) -> list[str]:
     """Return the Verilog of modules: of each its name and what `verilog.elaborate` returned."""
-    return verilog.to_verilog([verilog.to_rtlil(name, *elaborated) for name, *elaborated in modules])
+    return verilog.to_verilog(verilog.to_rtlil(name, *elaborated) for name, *elaborated in modules)
 
 
 def _replaced(replaced: Replacement, name: str, of: tuple[str, ...], elaborated: dict[str, tuple]) -> str:

@@ -1,5 +1,6 @@
 """What all tests share: the two simulators, of which Icarus is optional, random draws, and names of parameters."""
 
+import gc
 import os
 import random
 
@@ -63,6 +64,13 @@ def _skipping_without_icarus():
         if "iverilog" not in str(error) or os.environ.get("REQUIRE_ICARUS"):
             raise
         pytest.skip(str(error))
+
+
+def pytest_collection_finish() -> None:
+    """Let searches for garbage, of which each elaboration causes some, pass over what stays to the end: with all tests
+    collected they were an eighth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> str | None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from textwrap import wrap
 from xml.sax.saxutils import escape
 
-from tests.house.test_layers import GRAPH, ROOMS, ROOT
+from tests.house.test_layers import ROOMS, ROOT, graph
 
 PICTURE = ROOT / "docs" / "house.svg"
 
@@ -55,13 +55,13 @@ CAPTION = "An arrow is an import. tb, bench and cli also use what lies further b
 
 def rooms_of(folder: str) -> list[str]:
     """Return the rooms of a floor's folder; of one with few of them the modules too."""
-    names = sorted({name.split(".")[1] for name in GRAPH if name.startswith(f"{folder}.")})
+    names = sorted({name.split(".")[1] for name in graph() if name.startswith(f"{folder}.")})
     return [name for name in names if folder == "spec" or (ROOT / folder / name).is_dir()]
 
 
 def arrows() -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
     """Return which folders import from which, and which rooms of the testbench."""
-    pairs = {(*a.split(".")[:2], *b.split(".")[:2]) for a, targets in GRAPH.items() for b in targets if "." in a + b}
+    pairs = {(*a.split(".")[:2], *b.split(".")[:2]) for a, targets in graph().items() for b in targets if "." in a + b}
     folders = {(name[0], name[2]) for name in pairs if name[0] != name[2]}
     rooms = {(name[1], name[3]) for name in pairs if name[0] == name[2] == "tb" and name[1] != name[3]}
     return folders, {(a, b) for a, b in rooms if a in ROOMS and b in ROOMS}

@@ -3,6 +3,7 @@
 import ast
 import tomllib
 from collections.abc import Container
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -37,6 +38,7 @@ STRANGERS = {
 TOOLS = {"spec/functions/generate"}  # folders of scripts that nothing else imports; they may use any library
 
 
+@cache
 def imports(source: str) -> set[str]:
     """Return what a module imports, wherever in it; `from a import b` as a.b, a module or a name in one."""
     found = set()
@@ -53,6 +55,7 @@ def modules_in(*folders: str) -> list[Path]:
     return [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
 
 
+@cache
 def graph() -> dict[str, set[str]]:
     """Return for every module of the package those modules of it that it imports, by their names below the package."""
     names = {file: ".".join(file.relative_to(ROOT).with_suffix("").parts) for file in modules_in(*BELOW)}
@@ -70,21 +73,18 @@ def resolved(name: str, modules: Container[str]) -> str | None:
     return next((module for module in candidates if module in modules), None) if package == PACKAGE else None
 
 
-GRAPH = graph()
-
-
 @pytest.mark.parametrize("folder", BELOW)
 def test_folder_imports_only_from_floors_below(folder):
     allowed = {folder, *BELOW[folder]}
     # The command line is the roof: it starts the measurements, which know everything below it.
-    arrows = [(a, b) for a, targets in GRAPH.items() for b in targets if a.split(".")[0] == folder]
+    arrows = [(a, b) for a, targets in graph().items() for b in targets if a.split(".")[0] == folder]
     assert arrows
     offences = [(a, b) for a, b in arrows if b.split(".")[0] not in allowed | ({"bench"} if is_roof(a) else set())]
     assert offences == []
 
 
 def test_measurements_do_not_know_the_command_line():
-    assert [(a, b) for a, targets in GRAPH.items() for b in targets if a.startswith("bench") and is_roof(b)] == []
+    assert [(a, b) for a, targets in graph().items() for b in targets if a.startswith("bench") and is_roof(b)] == []
 
 
 def is_roof(module: str) -> bool:
@@ -94,10 +94,10 @@ def is_roof(module: str) -> bool:
 
 def test_rooms_of_the_testbench_import_downwards():
     rooms = {f"tb.{room}": height for height, room in enumerate(ROOMS)}
-    inside = [name for name in GRAPH if name.count(".") >= 2 and name.startswith("tb.")]
+    inside = [name for name in graph() if name.count(".") >= 2 and name.startswith("tb.")]
     heights = {name: rooms[".".join(name.split(".")[:2])] for name in inside}
     assert set(heights.values()) == set(range(len(ROOMS)))
-    assert [(a, b) for a in heights for b in GRAPH[a] if b in heights and heights[b] > heights[a]] == []
+    assert [(a, b) for a in heights for b in graph()[a] if b in heights and heights[b] > heights[a]] == []
 
 
 def test_testbench_has_rooms_only():
@@ -107,7 +107,7 @@ def test_testbench_has_rooms_only():
 
 def test_no_modules_import_each_other():
     try:
-        TopologicalSorter(GRAPH).prepare()
+        TopologicalSorter(graph()).prepare()
     except CycleError as error:
         pytest.fail(f"a circle of imports: {' -> '.join(error.args[1])}")
 

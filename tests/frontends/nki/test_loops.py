@@ -315,6 +315,7 @@ return x
         run_nki(kernel, X, preset="tiny", target="golden")
 
 
+@pytest.mark.slow
 def test_a_loop_that_does_not_end_fails_with_its_line(tmp_path):
     kernel = written(tmp_path, f"""
 {ALLOCATED}tile = nl.ndarray((1, 8), dtype=x.dtype, buffer=nl.sbuf)

@@ -92,7 +92,10 @@ FAULTS = {
     ("comparison", "fault"),
     [
         *((round_comparison, fault) for fault in FAULTS),
-        *((mac_comparison, fault) for fault in ("constant zero", "valid never", "last place wrong once in 128")),
+        *(
+            pytest.param(mac_comparison, fault, marks=pytest.mark.slow)
+            for fault in ("constant zero", "valid never", "last place wrong once in 128")
+        ),
     ],
 )
 def test_broken_unit_fails(comparison, fault):
@@ -114,7 +117,14 @@ DECODERS = {
 """Faults of an edge decoder: a format in which TEST=mac comes upon them, and what an input has in place of its own."""
 
 
-@pytest.mark.parametrize(("fmt", "wrong"), DECODERS.values(), ids=DECODERS)
+@pytest.mark.parametrize(
+    ("fmt", "wrong"),
+    [
+        pytest.param(*DECODERS[name], marks=[pytest.mark.slow] * (number % 3 > 0))
+        for number, name in enumerate(DECODERS)
+    ],
+    ids=DECODERS,
+)
 def test_broken_decoder_fails(fmt, wrong, monkeypatch):
     class Broken(EdgeDecoder):
         def elaborate(self, platform):

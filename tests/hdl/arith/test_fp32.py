@@ -74,7 +74,13 @@ UNITS = {
 LATENCIES = [(name, latency) for name, unit in UNITS.items() for latency in sorted(unit.kind.CUTS)]
 
 
-@pytest.mark.parametrize(("name", "latency"), LATENCIES)
+@pytest.mark.parametrize(
+    ("name", "latency"),
+    [
+        pytest.param(*case, marks=[pytest.mark.slow] * (case[0] == "add" and case[1] in (2, 3, 5, 6)))
+        for case in LATENCIES
+    ],
+)
 def test_result_is_that_of_golden(rng, name, latency):
     unit = UNITS[name]
     operands = unit.cases(rng, 900 if name == "add" else 300)
@@ -102,11 +108,13 @@ def test_one_bit_decides(name, cases):
     ("name", "wire", "expression"),
     [
         pytest.param("multiply", "c_larger", "1'h0", id="smallest exponent forgotten"),
-        pytest.param("multiply", "sum_fewer2", "1'h1", id="normalised beyond the smallest exponent"),
+        pytest.param(
+            "multiply", "sum_fewer2", "1'h1", id="normalised beyond the smallest exponent", marks=pytest.mark.slow
+        ),
         pytest.param("multiply", "overflow", "1'h0", id="no overflow"),
         pytest.param("fma", "small_lost", "1'h0", id="sticky bit of the sum lost"),
         pytest.param("fma", "total", "({}) & 53'hfffffffffffff", id="smaller number taken for the larger"),
-        pytest.param("fma", "product", "({}) & ~64'h7fffff", id="product cut to 25 bits"),
+        pytest.param("fma", "product", "({}) & ~64'h7fffff", id="product cut to 25 bits", marks=pytest.mark.slow),
     ],
 )
 def test_broken_unit_is_noticed(rng, name, wire, expression):

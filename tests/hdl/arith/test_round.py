@@ -19,7 +19,13 @@ PER_TARGET = 150
 FIELDS = ("format", "stochastic", "value", "random")
 
 
-@pytest.mark.parametrize("latency", sorted(Fp32Rounder.CUTS))
+@pytest.mark.parametrize(
+    "latency",
+    [
+        pytest.param(n, marks=[pytest.mark.slow] * (n not in (1, max(Fp32Rounder.CUTS))))
+        for n in sorted(Fp32Rounder.CUTS)
+    ],
+)
 def test_rounds_as_golden(rng, latency):
     parts = []
     for fmt in FORMATS.values():

@@ -124,7 +124,10 @@ class Traffic:
         return found
 
 
-@pytest.mark.parametrize(("link_bytes", "stall"), [(8, 0), (8, 0.4), (16, 0.4), (64, 0.3)])
+@pytest.mark.parametrize(
+    ("link_bytes", "stall"),
+    [(8, 0.4), (16, 0.4), *(pytest.param(*c, marks=pytest.mark.slow) for c in ((8, 0), (64, 0.3)))],
+)
 def test_random_operations(link_bytes, stall):
     """Numbers of elements that end a beat at every place, short and longer, in random order."""
     traffic, most = Traffic(link_bytes, SEED + link_bytes), link_bytes // 2
@@ -136,7 +139,7 @@ def test_random_operations(link_bytes, stall):
     print(f"{len(traffic.ops)} operations, {sum(map(len, traffic.results['store']))} bytes stored")
 
 
-@pytest.mark.parametrize("link_bytes", [8, 16])
+@pytest.mark.parametrize("link_bytes", [8, pytest.param(16, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("held", ["store", "forward"])
 def test_results_that_nobody_takes_are_kept(held, link_bytes):
     traffic = Traffic(link_bytes)
@@ -176,7 +179,7 @@ def test_every_bit_of_what_is_rounded_at_random(draw):
 
 
 @pytest.mark.parametrize("name", RATES)
-@pytest.mark.parametrize("steps", [1, 4])
+@pytest.mark.parametrize("steps", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_step_a_cycle_across_operations(name, steps):
     """No cycle is lost, with results for both sinks."""
     dtype, fields, size = RATES[name]
@@ -237,6 +240,7 @@ def test_long_operations_do_not_end():
     simulate_each(dut, bench, (((1 << bit) + 6, dtype) for bit in range(8, 30) for dtype in (FP32, BF16)))
 
 
+@pytest.mark.slow
 def test_an_operation_of_some_thousand_steps_ends():
     """With its last step, which is at the bits of a length that no shorter one has."""
     dut, elements = ReceivePath(8), 8191

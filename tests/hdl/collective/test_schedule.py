@@ -53,7 +53,7 @@ def jobs_of(rng, kinds, each):
 
 
 @pytest.mark.parametrize("stall", [pytest.param(0.0, marks=pytest.mark.slow), 0.5])
-@pytest.mark.parametrize("channel", [0, 1])
+@pytest.mark.parametrize("channel", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_operations_are_those_of_the_description(channel, stall, rng):
     check(channel, jobs_of(rng, K, 14), stall)
 

@@ -115,7 +115,9 @@ def test_a_copy_that_waits_for_the_one_before_it_stays_what_it_is(shape, rng):
     assert jobs(0) == jobs(25)
 
 
-@pytest.mark.parametrize("shape", CONFIGS)
+@pytest.mark.parametrize(
+    "shape", [pytest.param(shape, marks=[pytest.mark.slow] * (shape in ("6x4", "8x16"))) for shape in CONFIGS]
+)
 def test_verdicts_are_those_of_the_specification(shape, rng):
     config = CONFIGS[shape]
     words = random_words(rng, config, 40, 300, 40)

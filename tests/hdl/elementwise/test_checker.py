@@ -146,7 +146,7 @@ NEVER_OF_ACTIVATE = {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORT
             for shape in CONFIGS
             if shape != "8x4"
         ),
-        ("8x4", OPCODES, (150, 900, 150), EVERY),
+        pytest.param("8x4", OPCODES, (150, 900, 150), EVERY, marks=pytest.mark.slow),
         ("8x4", SCALAR_OPCODES, (50, 300, 50), EVERY - NEVER_OF_ACTIVATE),
     ],
     ids=[*(shape for shape in CONFIGS if shape != "8x4"), "8x4", "scalar"],
@@ -190,8 +190,8 @@ def test_what_lanes_have_no_unit_for_is_refused(opcodes, units, rng):
     ("name", "value"),
     [
         ("STATS_ELEMENTS", elementwise.STATS_ELEMENTS + 1),
-        ("FUNCTION_COUNT", elementwise.FUNCTION_COUNT + 1),
-        ("OUTPUTS", {}),
+        pytest.param("FUNCTION_COUNT", elementwise.FUNCTION_COUNT + 1, marks=pytest.mark.slow),
+        pytest.param("OUTPUTS", {}, marks=pytest.mark.slow),
         ("OPERATIONS", {}),
     ],
 )

@@ -329,7 +329,9 @@ def assert_program_runs(config, instructions, rng, **options):
 
 
 @pytest.mark.parametrize("stall", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
-@pytest.mark.parametrize("shape", CONFIGS)
+@pytest.mark.parametrize(
+    "shape", [pytest.param(shape, marks=[pytest.mark.slow] * (shape in ("6x4", "4x8"))) for shape in CONFIGS]
+)
 def test_programs_leave_what_the_definition_says(shape, stall, rng):
     config = CONFIGS[shape]
     seen = assert_program_runs(config, program(rng, config, 50 if config is TINY else 25), rng, stall=stall)
@@ -341,7 +343,7 @@ def test_long_lanes_and_stalled_writes_keep_all_results(rng):
     assert_program_runs(TINY, program(rng, TINY, 50), rng, stall=0.7, latency=11)
 
 
-@pytest.mark.parametrize("cycles", [35, 50, 65, 80])
+@pytest.mark.parametrize("cycles", [35, *(pytest.param(n, marks=pytest.mark.slow) for n in (50, 65)), 80])
 def test_a_reset_leaves_nothing(cycles, rng):
     """Of steps and results that are under way."""
     words = [Elementwise.pack(values) for values in program(rng, TINY, 20)]
@@ -375,7 +377,7 @@ def test_latency_is_that_of_the_units(rng):
     assert seen.writes == [cycle + 5 + timing.STORE_LATENCY[0] for cycle in seen.steps]
 
 
-@pytest.mark.parametrize("latency", [1, 2, 3, 12])
+@pytest.mark.parametrize("latency", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3)), 12])
 def test_instructions_that_overlap_leave_no_bubble(latency, rng):
     seen = assert_program_runs(TINY, [copy(n) for n in (5, 4, 30, 6, 4)], rng, latency=latency)
     assert set(np.diff(seen.steps)) == set(np.diff(seen.writes)) == {1}
@@ -399,7 +401,12 @@ def test_two_sources_cost_two_cycles_from_one_memory(a, b, apart, rng):
 
 
 @pytest.mark.parametrize(
-    ("opcode", "interval"), [(RESTS, 3), *((LONGEST, interval) for interval in (2, 39, 84, 152, 255))]
+    ("opcode", "interval"),
+    [
+        (RESTS, 3),
+        *((LONGEST, interval) for interval in (2, 39, 255)),
+        *(pytest.param(LONGEST, interval, marks=pytest.mark.slow) for interval in (84, 152)),
+    ],
 )
 def test_an_interval_is_kept(opcode, interval, rng):
     values = copy(4, opcode, b_address=512, seed=interval)

@@ -93,7 +93,7 @@ async def test_each_bit_of_a_count_keeps_a_loop_from_its_end(ctx, unit):
                         await ctx.tick()
 
 
-@pytest.mark.parametrize("d", range(DIMENSIONS))
+@pytest.mark.parametrize("d", [0, *(pytest.param(d, marks=pytest.mark.slow) for d in range(1, DIMENSIONS))])
 @simulated(Indices)
 async def test_the_longest_loop_has_its_length(ctx, unit, d):
     """Of the innermost dimension the first time, and again."""

@@ -46,7 +46,7 @@ def test_errors_at_other_latencies(latency):
     delivered(link_bytes=2, latency=latency, flits=150, seed=latency, offer=0.9, drain=0.9, errors=0.03)
 
 
-@pytest.mark.parametrize("latency", [1, pytest.param(4, marks=pytest.mark.slow), 27])
+@pytest.mark.parametrize("latency", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 27))])
 @pytest.mark.parametrize("vcs", [(0,), (1,), (0, 1)])
 def test_one_flit_a_cycle(latency, vcs):
     """Both ways at once, without a gap, by one virtual channel or both; and the latency."""
@@ -66,7 +66,7 @@ def test_turns():
         assert all(later - earlier == 2 for earlier, later in pairwise(cycles))
 
 
-@pytest.mark.parametrize("full", [0, 1])
+@pytest.mark.parametrize("full", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_full_virtual_channel_leaves_the_other_free(full):
     """Its sink takes nothing: `window` flits of it are taken, and all of the other's."""
     drain = {path: float(path[1] != full) for path in PATHS}

@@ -186,7 +186,9 @@ def test_error_of_the_program(response):
     assert (loaded, state) == (dict.fromkeys(range(8), 0), (0, 1, 0))
 
 
-@pytest.mark.parametrize(("size", "program_bytes"), [(8, 4096), (16, LOCAL_BYTES), (64, 4096)])
+@pytest.mark.parametrize(
+    ("size", "program_bytes"), [(8, 4096), pytest.param(16, LOCAL_BYTES, marks=pytest.mark.slow), (64, 4096)]
+)
 def test_a_word_per_cycle(size, program_bytes):
     """Latency is paid twice, for header and program."""
     config = CONFIG.with_overrides(hbm_bytes=size)

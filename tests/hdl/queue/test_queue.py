@@ -172,14 +172,22 @@ PACES = {
 }
 
 
-@pytest.mark.parametrize("pace", PACES)
-@pytest.mark.parametrize("kind", QUEUES)
+@pytest.mark.parametrize(
+    ("kind", "pace"),
+    [
+        pytest.param(kind, pace, marks=[pytest.mark.slow] * (pace != "random" and kind not in ("tensor", "collective")))
+        for kind in QUEUES
+        for pace in PACES
+    ],
+)
 @simulated(lambda kind: Queue(*QUEUES[kind]))
 async def test_every_port_in_every_cycle_is_that_of_the_model(ctx, dut, kind, pace, rng):
     await compare(ctx, dut, kind, pace, rng)
 
 
-@pytest.mark.parametrize("kind", QUEUES)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in ("tensor", "dma"))) for kind in QUEUES]
+)
 def test_after_a_reset_in_the_middle_of_work_it_is_as_new(kind, rng):
     dut, reset = Queue(*QUEUES[kind]), Signal()
 

@@ -82,6 +82,7 @@ async def test_after_a_reset_they_are_as_new(ctx, dut, rng):
     await compare(ctx, dut, rng)
 
 
+@pytest.mark.slow
 @simulated(lambda: Semaphores(QUEUES, FEW))
 async def test_of_few_semaphores_the_upper_bits_of_a_number_do_not_count(ctx, dut, rng):
     await compare(ctx, dut, rng)

@@ -182,7 +182,7 @@ def test_a_record_that_cannot_be_fetched(rng):
 
 
 @pytest.mark.parametrize(("op", "value"), [(SUBTRACT, 8), (ADD, 65529)])
-@pytest.mark.parametrize("lane", [0, 1])
+@pytest.mark.parametrize("lane", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_an_update_beyond_the_range(op, value, lane, rng):
     """It is left out; the one behind it, and those of records in flight, are done."""
     programs = {
@@ -196,7 +196,7 @@ def test_an_update_beyond_the_range(op, value, lane, rng):
     assert player.left == [0, 1, 5, 0, 7, 0, 0, 0]
 
 
-@pytest.mark.parametrize("bad", [0, 3, 21, 40])
+@pytest.mark.parametrize("bad", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 21)), 40])
 @pytest.mark.parametrize("queue", [TENSOR, DMA])
 def test_an_engine_error_names_the_record_by_its_number(queue, bad, rng):
     """The engine stops at an instruction early, and says so while those before it are still at work."""

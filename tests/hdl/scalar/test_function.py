@@ -40,8 +40,14 @@ def test_every_function_in_stages_is_that_of_golden(rng, trigonometry):
     assert_same(STAGED[trigonometry], cases, results(**cases), "verilator")
 
 
+each_unit = pytest.mark.parametrize(
+    "unit",
+    [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages", marks=pytest.mark.slow)],
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("unit", [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages")])
+@each_unit
 def test_a_million_results(unit, rng):
     cases = argument_cases(rng, 1_000_000 // len(FUNCTIONS) + 1)
     assert len(cases["z"]) > 1_000_000
@@ -55,7 +61,7 @@ def zeros_of_position(word: int) -> int:
     return max(layout.REDUCED_BITS - way.bit_length() for way in (position, position ^ (1 << layout.REDUCED_BITS) - 1))
 
 
-@pytest.mark.parametrize("unit", [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages")])
+@each_unit
 def test_numbers_close_to_quarter_turns(unit):
     z = activations.near_quarter_turns()
     assert len(z) > 300 and max(map(zeros_of_position, z.tolist())) == layout.REDUCED_ZEROS
@@ -77,7 +83,7 @@ def test_no_number_is_closer_to_a_quarter_turn():
     assert layout.REDUCED_BITS - least.bit_length() == layout.REDUCED_ZEROS
 
 
-@pytest.mark.parametrize("unit", [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages")])
+@each_unit
 def test_numbers_close_to_halfway(unit):
     cases = activations.close_calls(400)
     # Not of functions that are a number itself, or always the same.
@@ -85,7 +91,7 @@ def test_numbers_close_to_halfway(unit):
     assert_same(unit, cases, results(**cases), "verilator")
 
 
-@pytest.mark.parametrize("unit", [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages")])
+@each_unit
 def test_products_halfway_but_for_one_bit(unit):
     cases = activations.halfway_products()
     expected = results(**cases)

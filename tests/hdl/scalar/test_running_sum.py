@@ -73,7 +73,7 @@ def test_every_sum_is_that_of_golden(rng):
     assert wrong == 0
 
 
-@pytest.mark.parametrize("partitions", [2, 4])
+@pytest.mark.parametrize("partitions", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_every_partition_has_a_sum(partitions, rng):
     """Partitions take turns, with pauses between their steps; of each step some add, or begin again."""
     unit = RunningSum(partitions)

@@ -107,7 +107,12 @@ def violations_of(words, config):
 
 @pytest.mark.parametrize(
     ("config", "legal"),
-    [(CONFIG, LOADS + MOVES), (NARROW, LOADS + MOVES), (QUARTERED, PLACED), (SMALL, SMALLEST)],
+    [
+        (CONFIG, LOADS + MOVES),
+        pytest.param(NARROW, LOADS + MOVES, marks=pytest.mark.slow),
+        (QUARTERED, PLACED),
+        pytest.param(SMALL, SMALLEST, marks=pytest.mark.slow),
+    ],
 )
 def test_every_word_breaks_the_rule_that_the_specification_names(config, legal, rng):
     setups = [(), *((one.encode(),) for one in legal if isinstance(one, LoadStationary))]

@@ -25,8 +25,8 @@ TINY = PRESETS["tiny"]
 CONFIGS = {
     "verilator": (
         TINY,
-        Config(rows=2, columns=2, mac_latency=1, add_latency=1),
         Config(rows=3, columns=5, mac_latency=3, add_latency=4, edge_latency=2),
+        Config(rows=2, columns=2, mac_latency=1, add_latency=1),
         Config(rows=2, columns=3, mac_latency=5, add_latency=7, edge_latency=3, port_latency=1),
         Config(rows=9, columns=3, mac_latency=5, add_latency=3, psum_words=32),
         Config(rows=2, columns=33, mac_latency=2, add_latency=2),
@@ -41,7 +41,7 @@ CONFIGS = {
 """Arrays of one and of several blocks, tiles and PSUM blocks, the last of them narrower than the others; every depth of
 the pipelines; rows and columns that have quadrants or not; small banks. Each costs Verilator a build, hence so few."""
 
-QUICK = {"verilator": 4, "icarus": 1}
+QUICK = {"verilator": 2, "icarus": 1}
 """How many of them are no slow tests."""
 
 MACHINES = [

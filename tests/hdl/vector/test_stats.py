@@ -20,7 +20,7 @@ from tests.hdl.simulation import drive, simulate
 from tests.hdl.vector.units import pause, random_words, rest
 
 SEED = 20260403
-LATENCIES = (1, 2, pytest.param(6, marks=pytest.mark.slow))
+LATENCIES = (2, *(pytest.param(latency, marks=pytest.mark.slow) for latency in (1, 6)))
 """Of the ALUs."""
 
 OPERATIONS = ("sum0", "fused0", "sum1", "fused1", "divide")

@@ -50,7 +50,7 @@ def check_written(page, parameters, sizes, prompt):
 
 @pytest.mark.parametrize(
     ("config", "sizes"),
-    [pytest.param(*CONFIGS[name], marks=[pytest.mark.slow] * (name == "wide")) for name in CONFIGS],
+    [pytest.param(*CONFIGS[name], marks=[pytest.mark.slow] * (name != "tiny")) for name in CONFIGS],
     ids=CONFIGS,
 )
 def test_every_machine_learns_and_writes_what_float64_does(rng, config, sizes):

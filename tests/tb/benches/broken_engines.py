@@ -42,9 +42,9 @@ def broken_engines() -> FaultyDevice:
 
 
 @cache
-def broken_cores() -> FaultyDevice:
-    """Return the cores of `CORES`; what they do on their AXI ports is watched, and so are their clock gates."""
-    return _broken(CoreDevice(machine=CORES, watches_gates=True), CORES.core.hbm_bytes)
+def broken_cores(watches_gates: bool = False) -> FaultyDevice:
+    """Return the cores of `CORES`; what they do on their AXI ports is watched, and their clock gates if one wishes."""
+    return _broken(CoreDevice(machine=CORES, watches_gates=watches_gates), CORES.core.hbm_bytes)
 
 
 def _broken(device: Device, hbm_bytes: int) -> FaultyDevice:

@@ -34,7 +34,7 @@ def only(monkeypatch, **others):
     monkeypatch.setattr(gradients, "conditions_of", lambda settings: chosen)
 
 
-@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("cores", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_gradients_are_golden_s_under_all_conditions(small, cores):
     report = passed("gradients", f"CHIPS=2 CORES={cores}")
     conditions = {GIVEN, "stalled", "late and disturbed", "reversed", *["on half of the chips"] * (cores == 1)}

@@ -118,6 +118,7 @@ def refused_on_icarus(**shell):
 REFUSALS = [(Rule.FORMAT, 3), (Rule.PARTITIONS, 0), (Rule.ALIGNMENT, 0)]
 
 
+@pytest.mark.slow
 def test_icarus_refuses_alike():
     assert refused_on_icarus() == REFUSALS
 

@@ -67,7 +67,7 @@ def test_each_kind_is_golden(kind):
     assert changed.all() == (kind != CollectiveKind.BARRIER)
 
 
-@pytest.mark.parametrize("seed, errors", [(1, 0.0), (2, 0.005)])
+@pytest.mark.parametrize("seed, errors", [pytest.param(1, 0.0, marks=pytest.mark.slow), (2, 0.005)])
 def test_random_collectives_are_golden(seed, errors):
     workload = random_workload(np.random.default_rng(seed), INSTANCE, 150, 2048)
     outcome = check(workload, errors=errors, behaviour=FaultyHbm(latency=20, stall=60 * (seed == 2), seed=seed))

@@ -84,6 +84,7 @@ def test_attention_is_one_program_of_the_core():
     np.testing.assert_allclose(decode(out.elements(hbm), FP32), expected, atol=2 * PLACE["bf16"])
 
 
+@pytest.mark.slow
 def test_softmax_on_icarus(sim):
     passed("softmax", f"M=5 N=6 SEED=8 SIM={sim} STALL=50")
 

@@ -151,6 +151,7 @@ def differences(library, mutants, inputs=EVERY) -> dict[int, tuple[bool, bool]]:
     return {mutant.number: tuple((shown(library, mutant.number, inputs) != sound).any(axis=0)) for mutant in mutants}
 
 
+@pytest.mark.slow
 def test_proved_equal_is_what_no_input_tells_apart(built):
     library, mutants, folder = built
     differs = differences(library, mutants)

@@ -79,7 +79,8 @@ def broken_mux(cell: dict) -> bool:
     return True
 
 
-@pytest.mark.parametrize("broken", [pytest.param(broken_add, marks=pytest.mark.slow), broken_mux])
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", [broken_add, broken_mux])
 def test_wrong_cell_is_noticed(broken, monkeypatch, tmp_path):
     block = core_blocks()["psum_partitions"]
     simulation.build(design(block))

@@ -31,8 +31,11 @@ LANES = {
 }
 """How the names of the lanes begin, and the kinds of their blocks."""
 
-LONG = ("sbuf_partition_", "activation_lane", "tile_")
+LONG = ("sbuf_partition_", "activation_lane", "tile_", "edge_row")
 """Lanes that the solver needs long for, minutes or seconds."""
+
+SLOW_KINDS = ("vector_lanes", "sbuf_partitions")
+"""Such blocks."""
 
 UNPROVED = ("vector_lane", "activation_lanes")
 """A lane that the solver needs too long for, and a block with read ports that the other Yosys has in another order."""
@@ -82,7 +85,7 @@ def test_lane_is_what_amaranth_made(prefix, tmp_path):
 
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "vector_lanes")) for kind in KINDS if kind not in UNPROVED],
+    [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW_KINDS)) for kind in KINDS if kind not in UNPROVED],
 )
 def test_block_is_what_amaranth_made(kind, tmp_path):
     texts, modules = extracted(kind)
@@ -220,8 +223,11 @@ def other_read_address(netlist: Netlist) -> None:
 
 
 FAULTS = [
-    *((column, fault) for fault in (other_kind, exchanged_outputs, never_held, other_start)),
-    *(pytest.param(column, fault, marks=pytest.mark.slow) for fault in (exchanged_bits, exchanged_sides)),
+    *((column, fault) for fault in (other_kind, other_start)),
+    *(
+        pytest.param(column, fault, marks=pytest.mark.slow)
+        for fault in (exchanged_outputs, exchanged_bits, exchanged_sides, never_held)
+    ),
     (every_state, always_enabled),
     *(
         pytest.param(every_state, fault, marks=pytest.mark.slow)
