@@ -44,7 +44,7 @@ class Forks:
         """Call a function, as soon as a processor is free; before all others that wait, if it is to be `first`.
 
         A function whose calls may be `joined` gets a list of such arguments and returns a list of results: of those
-        that wait each processor takes its share at once.
+        that wait a processor takes half its share at once.
         """
         (self._waiting.appendleft if first else self._waiting.append)(_Call(name, function, arguments, joined))
         self._start()
@@ -68,7 +68,8 @@ class Forks:
         processors = len(os.sched_getaffinity(0))
         while self._waiting and len(self._running) < processors:
             calls = [self._waiting.popleft()]
-            share = len(self._waiting) // processors
+            # Half, as what one has for long when the others have ended holds up everybody.
+            share = len(self._waiting) // (2 * processors)
             while len(calls) <= share and _may_join(calls[0], self._waiting[0]):
                 calls.append(self._waiting.popleft())
             receiver, sender = _context.Pipe(duplex=False)
