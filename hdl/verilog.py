@@ -37,7 +37,7 @@ TOGETHER = 2 << 20
 them do, and its memory is limited."""
 
 _MODULE = re.compile(r"^(?=module )", re.MULTILINE)
-_NAME = re.compile(r"module \\?([^\s(]+)")
+_NAME = re.compile(r"module (?:\\(?P<escaped>\S+)|(?P<plain>\w+))")
 _RTLIL_MODULE = re.compile(r"^module \\(\S+)", re.MULTILINE)
 _WIRE = re.compile(r"^ +wire width (\d+) .*?(\S+)$", re.MULTILINE)
 _CELL = re.compile(r"^  cell \$(\w+) .*?^  end$", re.MULTILINE | re.DOTALL)
@@ -133,13 +133,11 @@ def _to_verilog(netlists: list[str]) -> list[str]:
     # It warns that not every process can be written; those of Amaranth can.
     text = find_yosys(lambda version: version >= (0, 40)).run(["-q", "-"], script, ignore_warnings=True)
     head, *modules = _MODULE.split(text)
-    written = dict(zip((_NAME.match(module)[1] for module in modules), modules, strict=True))
-    texts = []
-    for netlist in netlists:
-        own = set(_RTLIL_MODULE.findall(netlist))
-        text = head + "".join(module for name, module in written.items() if name in own)
-        texts.append(_finished(f"{text.rstrip()}\n"))
-    return texts
+    written = {_NAME.match(module)[_NAME.match(module).lastgroup]: module for module in modules}
+    names = [set(_RTLIL_MODULE.findall(netlist)) for netlist in netlists]
+    assert written.keys() == set().union(*names), "every module is written once, under its name"
+    texts = (head + "".join(text for name, text in written.items() if name in own) for own in names)
+    return [_finished(f"{text.rstrip()}\n") for text in texts]
 
 
 def _finished(text: str) -> str:

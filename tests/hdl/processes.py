@@ -7,6 +7,7 @@ In parts that share no output each runs for inputs of its own: a unit is simulat
 from collections.abc import Iterable
 
 from amaranth.hdl import Fragment
+from amaranth.hdl._ast import SignalKey
 
 __all__ = ["in_parts"]
 
@@ -24,10 +25,10 @@ def in_parts(fragment: Fragment) -> Fragment:
 
 def _parts(statements: Iterable) -> list[list]:
     """Return statements, in their order, as parts that drive no signal which another one drives."""
-    part_of: dict[int, dict] = {}  # by what identifies a signal; a part has its statements by number
+    part_of: dict[SignalKey, dict] = {}  # a part has its statements by number
     silent = {}  # assertions drive none
     for number, statement in enumerate(statements):
-        signals = [id(signal) for signal in statement._lhs_signals()]
+        signals = [SignalKey(signal) for signal in statement._lhs_signals()]
         first, *others = {id(part): part for part in map(part_of.get, signals) if part}.values() or [{}]
         for part in others:
             first |= part

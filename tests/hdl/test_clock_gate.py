@@ -1,7 +1,7 @@
 # amaranth: UnusedElaboratable=no
 
 """A clock that is gated never stands still too early: every gated unit has a twin without a gate in these runs, and a
-simulation ends where they differ."""
+simulation ends where they differ. The collective engines' are in the slow set: they need a machine of their own."""
 
 from functools import partial
 

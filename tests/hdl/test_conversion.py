@@ -153,7 +153,9 @@ def test_forks_return_what_they_return_and_raise_what_they_raise():
         results["call 4"]()
 
 
-def test_forks_share_what_waits_where_calls_may_be_joined():
+def test_forks_share_what_waits_where_calls_may_be_joined(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+
     def double(numbers):
         if (5,) in numbers:
             raise KeyError("five")

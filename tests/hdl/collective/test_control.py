@@ -175,7 +175,7 @@ def test_sender(kind, stall, dice):
 def test_sender_refuses_another_collective(place, dice):
     name, width = isa.SIGNATURE_FIELDS[place]
     dice.seed(f"{SEED} {name}")
-    ops = random_sends(dice, 15)
+    ops = random_sends(dice, 30)
     kind = dice.choice([kind for kind in K if name in isa.SIGNATURE_USES[kind]])
     own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
     said = other_side(own, kind)
@@ -186,7 +186,7 @@ def test_sender_refuses_another_collective(place, dice):
     greetings = [number for number, op in enumerate(ops) if op["new_peer"]]
     bad = dice.choice(greetings)
     announcements = [other if number == bad else said for number in greetings]
-    sent, wanted, _, state = send(dice, ops, 0.2, own, announcements, cycles=1200)
+    sent, wanted, _, state = send(dice, ops, 0.2, own, announcements, cycles=1600)
     assert state == (ops[bad]["peer"], 1, 1, ops[bad]["peer"], place + 1)
     assert sent == wanted[: sum(beats_of(op, "wide") for op in ops[:bad])]
 

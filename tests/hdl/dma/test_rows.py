@@ -50,7 +50,7 @@ def expected_of(rows: dict[str, int], numbers: list[int]) -> dict[str, list[tupl
     return learned
 
 
-@pytest.mark.parametrize("latency", [0, 1])
+@pytest.mark.parametrize("latency", [pytest.param(0, marks=pytest.mark.slow), 1])
 @pytest.mark.parametrize(
     "stalls",
     [*(pytest.param(s, marks=pytest.mark.slow) for s in ((0, 0, 0), (0.5, 0, 0), (0, 0.7, 0.2))), (0.2, 0.3, 0.9)],

@@ -25,9 +25,9 @@ TINY = PRESETS["tiny"]
 CONFIGS = {
     "verilator": (
         TINY,
-        Config(rows=3, columns=5, mac_latency=3, add_latency=4, edge_latency=2),
-        Config(rows=2, columns=2, mac_latency=1, add_latency=1),
         Config(rows=2, columns=3, mac_latency=5, add_latency=7, edge_latency=3, port_latency=1),
+        Config(rows=2, columns=2, mac_latency=1, add_latency=1),
+        Config(rows=3, columns=5, mac_latency=3, add_latency=4, edge_latency=2),
         Config(rows=9, columns=3, mac_latency=5, add_latency=3, psum_words=32),
         Config(rows=2, columns=33, mac_latency=2, add_latency=2),
         Config(rows=12, columns=16, mac_latency=4, add_latency=2),

@@ -62,7 +62,6 @@ def test_the_same_bits_on_every_machine(test):
     assert found == found[:1] * len(found)
 
 
-@pytest.mark.slow
 def test_without_a_tile_sums_are_rounded_elsewhere():
     """Else the bits would be the same in any case, and the test above would say nothing."""
     small = left("encoder_backward", "PRESET=tiny")

@@ -151,7 +151,7 @@ def test_tasks_without_an_end_are_run_until_the_time_is_over(tmp_path, capsys):
             yield jobs.task(jobs.square, number, group=f"group {number // 4}")
 
     with Store(tmp_path / "rows.jsonl") as store:
-        first = list(campaign(endless(), store, LocalExecutor(2), "squares", seconds=4))
+        first = list(campaign(endless(), store, LocalExecutor(2), "squares", seconds=6))
         numbers = [row["number"] for row in first]
         assert len(numbers) == len(set(numbers)) > 8 and statuses(first) == {"passed": len(first)}
         places = {number: place for place, number in enumerate(numbers)}

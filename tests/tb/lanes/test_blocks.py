@@ -79,8 +79,7 @@ def broken_mux(cell: dict) -> bool:
     return True
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("broken", [broken_add, broken_mux])
+@pytest.mark.parametrize("broken", [pytest.param(broken_add, marks=pytest.mark.slow), broken_mux])
 def test_wrong_cell_is_noticed(broken, monkeypatch, tmp_path):
     block = core_blocks()["psum_partitions"]
     simulation.build(design(block))
