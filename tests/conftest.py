@@ -73,6 +73,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Leave nothing frozen: libraries report what is not gone when the process ends."""
+    gc.unfreeze()
+
+
 def pytest_report_header() -> str | None:
     icarus = TOOLS["iverilog"]
     return None if icarus.locate() else f"Icarus is missing: its tests are skipped (optional; {icarus.install})"
