@@ -133,7 +133,7 @@ def _to_verilog(netlists: list[str]) -> list[str]:
     # It warns that not every process can be written; those of Amaranth can.
     text = find_yosys(lambda version: version >= (0, 40)).run(["-q", "-"], script, ignore_warnings=True)
     head, *modules = _MODULE.split(text)
-    written = {_NAME.match(module)[_NAME.match(module).lastgroup]: module for module in modules}
+    written = {name["escaped"] or name["plain"]: text for text in modules if (name := _NAME.match(text))}
     names = [set(_RTLIL_MODULE.findall(netlist)) for netlist in netlists]
     assert written.keys() == set().union(*names), "every module is written once, under its name"
     texts = (head + "".join(text for name, text in written.items() if name in own) for own in names)

@@ -1,7 +1,8 @@
 """Combinational logic in parts, for Amaranth's simulator.
 
 All combinational statements of a module are one process to it, which runs as a whole when any of their inputs changes.
-In parts that share no output each runs for inputs of its own: a unit is simulated in some five sixths of the time.
+In parts that share no output each runs for inputs of its own: tests of queues, links, the elementwise front end and the
+receive path of collectives take a twelfth less.
 """
 
 from collections.abc import Iterable
