@@ -11,6 +11,7 @@ from amaranth.hdl import Fragment
 from amaranth.lib.wiring import In
 from amaranth.sim import Simulator
 
+from tests.hdl.engine import Engine
 from tests.hdl.processes import in_parts
 
 __all__ = [
@@ -29,7 +30,7 @@ def simulator_of(dut) -> Simulator:
     m = Module()
     m.domains.sync = ClockDomain()
     m.submodules.dut = dut
-    return Simulator(in_parts(Fragment.get(m, None)))
+    return Simulator(in_parts(Fragment.get(m, None)), engine=Engine)
 
 
 def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), worn: int = 0):

@@ -1,0 +1,116 @@
+"""The engine of unit tests shows what Amaranth's own does, in every cycle, of logic, registers and memories."""
+
+import pytest
+from amaranth import Cat, ClockDomain, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.sim import Simulator
+
+from tests.hdl import simulation
+from tests.hdl.engine import Engine
+
+SEED = 2584
+
+
+class Sundry(wiring.Component):
+    """What units are made of: logic in a chain, registers that are reset and others, a memory that is read at once and
+    with the clock, another clock that registers make, and its falling edge."""
+
+    word: In(8)
+    go: In(1)
+    at_once: Out(8)
+    later: Out(8)
+    sum: Out(10)
+    ticks: Out(4)
+    falls: Out(4)
+    left: Out(4)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains.slow = slow = ClockDomain()
+        m.domains.fall = fall = ClockDomain(clk_edge="neg", reset_less=True)
+        m.submodules.memory = memory = Memory(shape=8, depth=8, init=range(8))
+        write, now, then = memory.write_port(), memory.read_port(domain="comb"), memory.read_port()
+        chain = [self.word]
+        for _ in range(4):
+            chain.append(Signal(8))
+            m.d.comb += chain[-1].eq(Mux(self.go, chain[-2] + 3, chain[-2] ^ 0x55))
+        kept = Signal(3, reset_less=True)
+        m.d.comb += [
+            write.addr.eq(kept),
+            write.data.eq(chain[-1]),
+            write.en.eq(self.go),
+            now.addr.eq(self.word),
+            then.addr.eq(self.word >> 3),
+            then.en.eq(~self.go),
+            self.at_once.eq(now.data),
+            self.later.eq(then.data),
+        ]
+        m.d.sync += [kept.eq(kept + self.word[0]), slow.clk.eq(slow.clk ^ self.word[1]), fall.clk.eq(slow.clk)]
+        with m.If(self.word[2]):
+            m.d.sync += self.sum.eq(self.sum + Cat(now.data[:4], then.data[:2]))
+        m.d.comb += slow.rst.eq(self.word[5:] == 7)
+        m.d.slow += self.ticks.eq(self.ticks + 1)
+        m.d.fall += self.falls.eq(self.falls + 1)
+        m.d.comb += self.left.eq(~self.falls)
+        return m
+
+
+def shown(rng, cycles: int = 400) -> list[tuple]:
+    """Return what a unit puts out before and after each edge, with a process beside it that waits for changes."""
+    dut = Sundry()
+    words, goes = rng.integers(0, 256, cycles).tolist(), rng.integers(0, 2, cycles).tolist()
+    outputs = (dut.at_once, dut.later, dut.sum, dut.ticks, dut.falls, dut.left)
+    changes = []
+
+    async def beside(ctx):
+        async for (value,) in ctx.changed(dut.at_once):
+            changes.append(value)
+
+    async def bench(ctx):
+        found = []
+        for word, go in zip(words, goes, strict=True):
+            simulation.drive(ctx, dut, word=word, go=go)
+            found.append(tuple(map(ctx.get, outputs)))
+            *_, ticks = await ctx.tick().sample(dut.ticks)
+            found.append((ticks, *map(ctx.get, outputs)))
+        return found
+
+    return simulation.simulate(dut, bench, background=[beside], worn=20) + changes
+
+
+def test_every_cycle_is_as_in_amaranths_own(rng, monkeypatch):
+    state = rng.bit_generator.state
+    quick = shown(rng)
+    rng.bit_generator.state = state
+    monkeypatch.setattr(simulation, "Engine", "pysim")
+    own = shown(rng)
+    print(f"{len(own)} of {len(set(own))} kinds")
+    assert quick == own and len(set(own)) > 400
+
+
+def test_a_simulation_that_is_reset_begins_again():
+    dut = Sundry()
+    seen = []
+
+    async def bench(ctx):
+        seen.append(ctx.get(dut.left))
+        for word in range(5, 60, 7):
+            simulation.drive(ctx, dut, word=word, go=1)
+            await ctx.tick()
+            seen.append(ctx.get(Cat(dut.at_once, dut.later, dut.sum)))
+
+    simulator = simulation.simulator_of(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    simulator.reset()
+    simulator.run()
+    assert seen[: len(seen) // 2] == seen[len(seen) // 2 :] and len(set(seen)) > 4
+
+
+def test_it_writes_no_waveforms(tmp_path):
+    simulator = Simulator(Module(), engine=Engine)
+    with pytest.raises(NotImplementedError, match="writes no waveforms"), simulator.write_vcd(tmp_path / "wave.vcd"):
+        pass
