@@ -53,8 +53,9 @@ class Answers(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        # Behind an error bursts go on while copies wait for their turn, so that a copy may be more than BURSTS behind.
         begun, answered, missing, good = (
-            Signal(range(2 * self.BURSTS), name=n) for n in ("begun", "answered", "missing", "good")
+            Signal(range(4 * self.BURSTS), name=n) for n in ("begun", "answered", "missing", "good")
         )
         # Good answers, before the first error, beyond those of the copy that is next; up to COPIES, else negative.
         ahead, bad = Signal.like(begun), Signal()

@@ -165,6 +165,8 @@ MUTATED = (
         "dma_writer",
         "caster",
         "dma_checker",
+        "dma_answers",
+        "dma_sequencer",
         "dma",
     ),
     *(

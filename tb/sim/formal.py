@@ -44,7 +44,7 @@ write_smt2 top.smt2
 
 
 class NoAnswer(RuntimeError):
-    """A tool took longer than it was given; the message names it."""
+    """A tool took longer than it was given, or more memory; the message names it."""
 
 
 class Method(enum.Enum):

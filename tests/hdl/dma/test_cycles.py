@@ -69,3 +69,18 @@ def test_cycles():
     print(found)
     assert found == CYCLES
     assert tuple(outcome.seen["active"] for outcome in outcomes) == ACTIVE
+
+
+ROOM = (15, 22, 29, 44, 1582, 2678, 2696)
+"""Cycles in which copies are taken: the fifth when all bursts of the first are on their way, as then the second is
+written, and the sixth when HBM has answered them."""
+
+
+def test_bursts_wait_for_room():
+    """HBM answers in one of eight cycles: of 300 bursts 128 are on their way, and none waits at the port."""
+    memories = random_memories(np.random.default_rng(1), CONFIG)
+    copies = [DmaCopy(shape=(300,), src=tensor(SBUF), dst=tensor(HBM, 0x2000, (32,)))]
+    copies += [DmaCopy(shape=(64,), src=tensor(SBUF, 0x100 * n), dst=tensor(PSUM)) for n in range(6)]
+    outcome = run_copies(CONFIG, copies, memories, unanswered=224)
+    assert not outcome.errors
+    assert tuple(outcome.taken) == ROOM and outcome.seen["wait_axi_write"] == 0

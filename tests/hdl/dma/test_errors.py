@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import INT32
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, Rule, Storage
 from tests.hdl.dma.copies import differing, execute, random_memories, tensor
 from tests.hdl.dma.machine import HBM_BYTES, Error, run_copies
@@ -107,3 +107,50 @@ def test_a_row_number_beyond_its_limit(memories):
     assert outcome.errors == execute(copies, memories)
     assert outcome.errors == [Error(number, Cause.INDEX, beyond[number // 3]) for number in range(9) if number % 3]
     assert differing(outcome.memories, memories) == 0
+
+
+HBM, SBUF = Storage.HBM, Storage.SBUF
+
+INDEX = DmaIndex(address=0, limit=10)
+"""Of eight rows, the sixth is beyond the limit."""
+
+IN_HBM, ON_CHIP = tensor(HBM, 0x1004, (24, 1), INT32), tensor(SBUF, 0x2010, (24, 1), INT32)
+
+FAILING = {
+    "first beat": (copy(100, HBM, BAD[0], SBUF, 0x1000), Cause.AXI, 35, 36),
+    "later beat": (copy(1000, HBM, BAD[0] - 403, SBUF, 0x1000), Cause.AXI, 62, 74),
+    "read to HBM": (copy(200, HBM, BAD[0] - 96, HBM, 0x2001), Cause.AXI, 42, 45),
+    "cast": (
+        DmaCopy(shape=(90,), src=tensor(HBM, BAD[0] - 160, fmt=FP32), dst=tensor(SBUF, 0x1000, fmt=BF16)),
+        *(Cause.AXI, 49, 52),
+    ),
+    "stride": (
+        DmaCopy(shape=(30,), src=tensor(HBM, BAD[0] - 400, (40,)), dst=tensor(Storage.PSUM, 5)),
+        *(Cause.AXI, 45, 50),
+    ),
+    "written": (copy(300, SBUF, 0x400, HBM, BAD[0] - 100), Cause.AXI, 65, 91),
+    "written, and more": (copy(3000, SBUF, 0x400, HBM, BAD[0] - 100), Cause.AXI, 76, 89),
+    "gather": (DmaCopy(shape=(8, 23), src=IN_HBM, dst=ON_CHIP, gather=INDEX), Cause.INDEX, 74, 90),
+    "scatter": (DmaCopy(shape=(8, 23), src=ON_CHIP, dst=IN_HBM, scatter=INDEX), Cause.INDEX, 38, 50),
+    "illegal": (copy(100, HBM, 0, SBUF, 192 * 1024 - 99), Rule.RANGE, 1, 1),
+    "early beat": (copy(400, HBM, BAD[0] - 40, SBUF, 0x1000), Cause.AXI, 39, 39),
+}
+"""Copies that fail, of what, and cycles from the end of the one before to the error: without pauses, and with some.
+Behind the last one nothing but beats of its own keeps the engine at work."""
+
+ACTIVE = (11569, 11743)
+"""Cycles in which the clock had to run, of all: behind errors as long as there is something to do or to take."""
+
+
+def test_cycles(memories):
+    """When an error comes is part of the timing. Before each failing copy is a legal one, to HBM."""
+    memories[SBUF][:, :4] = np.array([5, 2, 9, 0, 3, 10, 8, 4], "<u4").view(np.uint8).reshape(8, 4)
+    failing, causes, *cycles = zip(*FAILING.values(), strict=True)
+    copies = [one for last in failing for one in (copy(200, SBUF, 0x100, HBM, 0x6003), last)]
+    failed = list(zip(range(1, len(copies), 2), causes, strict=True))
+    outcomes = [run_copies(CONFIG, copies, memories, latency=30, bad=BAD, stall=stall) for stall in (0, 60)]
+    found = [np.subtract(outcome.failed, outcome.retired).tolist() for outcome in outcomes]
+    print([dict(zip(FAILING, one, strict=True)) for one in found])
+    assert [[(error.copy, error.cause) for error in outcome.errors] for outcome in outcomes] == [failed] * 2
+    assert found == [list(wanted) for wanted in cycles]
+    assert tuple(outcome.seen["active"] for outcome in outcomes) == ACTIVE

@@ -15,7 +15,7 @@ from amaranth.sim import Simulator
 from click.testing import CliRunner
 
 from neuroncore_rtl.hdl.conversion import to_verilog
-from neuroncore_rtl.tb.campaign.mutation import command
+from neuroncore_rtl.tb.campaign.mutation import command, netlist
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove
 from neuroncore_rtl.tb.campaign.mutation.harnessed import shell
 from neuroncore_rtl.tb.campaign.mutation.legal import watched
@@ -26,6 +26,7 @@ from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, stan
 from neuroncore_rtl.tb.campaign.mutation.units import UNITS
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.cli.registry import MUTATED
+from neuroncore_rtl.tb.sim.formal import NoAnswer
 from neuroncore_rtl.tb.sim.settings import UsageError
 from tests.tb.campaign.clamp import Clamp, Rare, Two, Unread
 
@@ -190,6 +191,13 @@ def test_what_never_comes_is_known(tmp_path):
     findings = {mutant: proof.finding for mutant, proof in prove([*alike, *others], 0, tmp_path, 2)}
     assert {mutant for mutant, finding in findings.items() if finding.equal} == alike
     assert Finding.INDUCTION in findings.values()
+
+
+def test_a_search_that_runs_out_of_stack_has_no_answer(monkeypatch, tmp_path):
+    said = "Caused by:\n    wasm trap: call stack exhausted"
+    monkeypatch.setattr(netlist, "run_tool", lambda *_: (134, said))
+    with pytest.raises(NoAnswer, match="in the stack that it has"):
+        netlist.yosys("", tmp_path)
 
 
 @pytest.mark.slow

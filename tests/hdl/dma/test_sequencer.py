@@ -1,0 +1,252 @@
+"""The sequencer beside a model that gets the same: anything at random in every cycle, and all that it says compared."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+from amaranth import ResetInserter, Signal, Value
+
+from neuroncore_rtl.hdl.dma.job import Formats, Rows, Side
+from neuroncore_rtl.hdl.dma.sequencer import Sequencer
+from neuroncore_rtl.spec.isa import Cause, Storage
+from tests.hdl.simulation import drive, simulate, simulate_each
+
+SEED = 4181
+
+SIDE, ROWS, FORMATS = (kind.as_shape() for kind in (Side, Rows, Formats))
+
+ANSWERS = ("closable", "retired", "quiet", "idle", "failed")
+STATES = ("src_busy", "dst_done", "writer_free", "undelivered", "row_failed")
+
+NUMBERS = {"cause": 8, "number": 32, "row_number": 32}
+"""Widths of other inputs."""
+
+USUAL = {
+    **{"offered": 0.8, "indexed": 0.3, "near": 0.2, "refused": 0.02, "reset": 0},
+    **{"src_busy": 0.3, "dst_done": 0.5, "writer_free": 0.7, "undelivered": 0.03, "row_failed": 0.05},
+    **{"closable": 0.8, "retired": 0.3, "quiet": 0.6, "idle": 0.6, "failed": 0.01},
+}
+"""How likely each input is 1 in a cycle; and a copy that is offered has row numbers, and is on chip at either side."""
+
+PHASES = (
+    {},
+    {"undelivered": 0, "failed": 0, "row_failed": 0, "refused": 0},
+    {"indexed": 0, "src_busy": 0, "dst_done": 0.2},
+    {"indexed": 1, "row_failed": 0.5, "idle": 0.4},
+    {"idle": 0.1, "closable": 0.4, "near": 0.1},
+    {"near": 0.9, "failed": 0},
+    {"offered": 0.1, "refused": 0.6},
+    {"undelivered": 0.8, "writer_free": 0.1, "quiet": 0.2},
+    {"failed": 0.5, "writer_free": 0.3, "quiet": 0.2},
+    dict.fromkeys(USUAL, 0.5) | {"reset": 0.05},
+)
+"""What is other than usual in so many cycles each."""
+
+CYCLES = 250
+
+ANOTHER = 0.4
+"""How likely another copy is on offer than in the cycle before, whether that was taken or not."""
+
+RESET = 0.3
+"""How likely a sequencer that has failed is reset in a cycle."""
+
+
+def field_of(field, bits: int) -> int:
+    """Return a field of a part of a copy."""
+    return bits >> field.offset & (1 << field.width) - 1
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy, as the bits of its parts."""
+
+    src: int = 0
+    dst: int = 0
+    formats: int = 0
+    rows: int = 0
+
+    @property
+    def reads(self) -> int:
+        return field_of(SIDE["storage"], self.src)
+
+    @property
+    def writes(self) -> int:
+        return field_of(SIDE["storage"], self.dst)
+
+    @property
+    def indexed(self) -> int:
+        return field_of(ROWS["on"], self.rows)
+
+
+class Model:
+    """The copies at either side, and what has become of the others. Arguments: last: the copy that was taken last."""
+
+    def __init__(self, last: Copy):
+        self.last = last
+        self.source: Copy | None = None
+        self.target: Copy | None = None
+        self.count = 0
+        self.retired = False
+        self.error: tuple[int, int, int] | None = None
+
+    def takes(self, given) -> bool:
+        """Return whether the source's side takes the copy that is offered."""
+        copy, before = given["copy"], self.target
+        if not given["offered"] or given["src_busy"] or self.source or self.error:
+            return False
+        if before and (copy.indexed or copy.reads == before.writes):
+            return False
+        return copy.reads != Storage.HBM or given["idle"]
+
+    def ends(self, given) -> str:
+        """Return how the copy that is written is over in this cycle: closed, written, stopped; or not at all."""
+        if not self.target or not given["dst_done"]:
+            return ""
+        if self.target.indexed and given["row_failed"]:
+            return "stopped" if given["idle"] else ""
+        if self.target.writes == Storage.HBM:
+            return "closed" if given["closable"] else ""
+        return "written" if given["idle"] else ""
+
+    def hands_over(self, given) -> bool:
+        """Return whether the destination's side takes the copy that the source's side has."""
+        vacant = not self.target or self.ends(given) in ("closed", "written")
+        return bool(self.source) and vacant and not self.error
+
+    def fails(self, given) -> tuple[int, int, int] | None:
+        """Return the cause, number and detail of an error that comes up in this cycle."""
+        if given["refused"] and not self.source and not self.target and given["idle"]:
+            return given["cause"], self.count, 0
+        if self.ends(given) == "stopped":
+            return int(Cause.INDEX), self.count, given["row_number"]
+        nothing_comes = self.target and given["undelivered"] and given["idle"]
+        if given["writer_free"] and (given["quiet"] if given["failed"] else nothing_comes):
+            return int(Cause.AXI), self.count, 0
+        return None
+
+    def says(self, given) -> dict[str, tuple[int, ...]]:
+        """Return what the unit puts out."""
+        copy, begins = given["copy"], self.takes(given)
+        return {
+            "ready": (begins,),
+            "src": (begins, copy.src, copy.indexed),
+            "dst": (self.hands_over(given), self.last.dst, self.last.indexed),
+            "formats": (self.last.formats,),
+            "close": (self.ends(given) == "closed",),
+            "retired": (self.retired,),
+            "error": (self.error is not None, *(self.error or (0, 0, 0))),
+            "busy": (bool(self.source or self.target),),
+        }
+
+    def step(self, given) -> None:
+        """Go on by a cycle."""
+        takes, ends, hands_over, fails = (rule(given) for rule in (self.takes, self.ends, self.hands_over, self.fails))
+        self.retired = bool(given["retired"] or ends == "written")
+        self.count += self.retired
+        if ends in ("closed", "written"):
+            self.target = None
+        if hands_over:
+            self.target, self.source = self.source, None
+        if takes:
+            self.source = self.last = given["copy"]
+        if fails and not self.error:
+            self.target, self.error = None, fails
+
+
+class Ports:
+    """Ports of a sequencer by the names of a model."""
+
+    def __init__(self, unit):
+        job, error = unit.i.payload, unit.error
+        self.copy = {name: Value.cast(getattr(job, name)) for name in ("src", "dst", "formats", "rows")}
+        self.inputs = {"offered": unit.i.valid, "refused": unit.refused.valid, "row_number": unit.row_number}
+        self.inputs |= {name: getattr(unit.refused, name) for name in ("cause", "number")}
+        self.inputs |= {name: getattr(unit, name) for name in STATES}
+        self.inputs |= {name: getattr(unit.answers, name) for name in ANSWERS}
+        self.outputs = {
+            "ready": [unit.i.ready],
+            "src": [unit.src.valid, Value.cast(unit.src.side), unit.src.indexed],
+            "dst": [unit.dst.valid, Value.cast(unit.dst.side), unit.dst.indexed],
+            "formats": [Value.cast(unit.formats)],
+            "close": [unit.answers.close],
+            "retired": [unit.retired],
+            "error": [error.valid, error.cause, error.number, error.detail],
+            "busy": [unit.busy],
+        }
+
+    def give(self, ctx, given) -> None:
+        """Set all inputs."""
+        for name, port in self.inputs.items():
+            ctx.set(port, given[name])
+        for name, port in self.copy.items():
+            ctx.set(port, getattr(given["copy"], name))
+
+    def said(self, ctx) -> dict[str, tuple[int, ...]]:
+        """Return what the unit puts out, as `Model.says`."""
+        return {name: tuple(ctx.get(port) for port in ports) for name, ports in self.outputs.items()}
+
+
+def random_copy(dice, near: float, indexed: float) -> Copy:
+    """Return any copy; `near`: how likely either side is on chip, `indexed`: that it has row numbers."""
+
+    def part(layout, name: str, value: int) -> int:
+        bits, field = dice.getrandbits(layout.size), layout[name]
+        return bits ^ (field_of(field, bits) ^ value) << field.offset
+
+    on_chip = Storage.SBUF, Storage.PSUM
+    src, dst = (dice.choice(on_chip if dice.random() < near else tuple(Storage)) for _ in range(2))
+    on = int(dice.random() < indexed)
+    return Copy(
+        part(SIDE, "storage", src), part(SIDE, "storage", dst), dice.getrandbits(FORMATS.size), part(ROWS, "on", on)
+    )
+
+
+def test_every_cycle_is_as_in_a_model(dice):
+    """In every phase something is likely that is not in others; who has failed is reset soon."""
+    unit, reset = Sequencer(), Signal()
+    ports, seen = Ports(unit), Counter()
+
+    async def bench(ctx):
+        model, copy = Model(Copy()), Copy()
+        for phase in PHASES:
+            likely = USUAL | phase
+            for _ in range(CYCLES):
+                given = {name: int(dice.random() < chance) for name, chance in likely.items()}
+                given |= {name: dice.getrandbits(bits) for name, bits in NUMBERS.items()}
+                if dice.random() < ANOTHER:
+                    copy = random_copy(dice, likely["near"], likely["indexed"])
+                given["copy"] = copy
+                ports.give(ctx, given)
+                assert ports.said(ctx) == model.says(given), (vars(model), given)
+                fresh = dice.random() < (RESET if model.error else likely["reset"])
+                ctx.set(reset, fresh)
+                fails = model.fails(given) if not model.error else None
+                seen[model.ends(given)] += 1
+                seen["refused" if fails and fails[0] == given["cause"] else "fails"] += bool(fails)
+                seen["begins behind another"] += bool(model.takes(given) and model.target)
+                model.step(given)
+                model = Model(model.last) if fresh else model
+                await ctx.tick()
+
+    simulate(ResetInserter(reset)(unit), bench)
+    print(seen)
+    assert len(seen) == 7 and min(seen.values()) > 9
+
+
+@pytest.mark.parametrize("counts", [(0, 1365, 2730, 4096), pytest.param((0x1D553,), marks=pytest.mark.slow)])
+def test_an_error_has_the_number_of_its_copy(counts):
+    """Of those that retire one a cycle; a reset begins at 0 again."""
+    unit = Sequencer()
+    ports = Ports(unit)
+
+    async def bench(ctx, before):
+        ctx.set(unit.answers.retired, 1)
+        for _ in range(before):
+            await ctx.tick()
+        drive(ctx, unit.answers, retired=0, idle=1)
+        drive(ctx, unit.refused, valid=1, cause=5)
+        await ctx.tick()
+        ctx.set(unit.refused.valid, 0)
+        assert ports.said(ctx)["error"] == (1, 5, before, 0)
+
+    simulate_each(unit, bench, counts)
