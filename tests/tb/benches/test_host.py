@@ -2,6 +2,7 @@
 
 import pytest
 
+from neuroncore_rtl.spec.isa import HEADER_BITS
 from neuroncore_rtl.tb.benches import host
 from neuroncore_rtl.tb.cli.registry import COMMANDS
 from neuroncore_rtl.tb.sim.settings import UsageError
@@ -34,7 +35,8 @@ def test_a_program_that_computes_something_else_is_noticed(capsys, monkeypatch):
 
     def run_image(port, image):
         data = bytearray(image.data)
-        data[256 + 1] ^= 0x40  # of an operand, behind the header
+        operand = next(place for place in range(HEADER_BITS // 8, len(data)) if data[place])
+        data[operand + 1] ^= 0x40
         return loaded(port, image.__class__(**{**vars(image), "data": bytes(data)}))
 
     monkeypatch.setattr(host, "run_image", run_image)
