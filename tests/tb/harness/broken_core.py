@@ -1,6 +1,6 @@
 """A core that is broken on purpose: one build has all faults, and a plusarg chooses one of them; with none it is sound.
 
-It also is a core of another shape: more columns than rows, two ports to HBM, narrow ones. Its clock gates are watched.
+It also is a core of another shape: more columns than rows, two ports to HBM, narrow ones.
 """
 
 import enum
@@ -52,9 +52,9 @@ SHELLS = {
 
 
 @cache
-def broken_core() -> FaultyDevice:
-    """Return the core with all faults in it."""
-    changed = CoreDevice(machine=CONFIG, watches_gates=True)
+def broken_core(watches_gates: bool = False) -> FaultyDevice:
+    """Return the core with all faults in it; its clock gates are watched if one wishes."""
+    changed = CoreDevice(machine=CONFIG, watches_gates=watches_gates)
     for module, (ports, body, event) in SHELLS.items():
         text = f"""
     reg [3:0] fault;
