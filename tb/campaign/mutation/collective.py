@@ -1,5 +1,7 @@
 """Rows of the collective engine: of its units, and of what is left of it without them."""
 
+from functools import partial
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
 from neuroncore_rtl.hdl.collective.checker import Checker
@@ -9,11 +11,13 @@ from neuroncore_rtl.hdl.collective.job import SEGMENT_ELEMENTS
 from neuroncore_rtl.hdl.collective.lanes import ReduceLane
 from neuroncore_rtl.hdl.collective.loader import Loader
 from neuroncore_rtl.hdl.collective.mailbox import Mailbox
+from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, StoreOp
 from neuroncore_rtl.hdl.collective.receiver import ReceivePath
 from neuroncore_rtl.hdl.collective.rounding import RoundingLane
 from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.hdl.collective.sender import Sender
 from neuroncore_rtl.hdl.collective.storer import Storer
+from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.spec.isa.collective import ALIGNMENT, GRANULE, MAX_RANKS, CollectiveKind, CollectiveType
 from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, of_tests, payloads
@@ -61,6 +65,33 @@ def _credit_manager() -> CreditManager:
     return CreditManager(tests.LINK_BYTES, tests.WINDOW)
 
 
+def _operations_of_loads(m: Module, loader: Loader) -> Value:
+    """Return whether what is loaded is some elements of a type that there is, and HBM delivers what was asked for."""
+    op = loader.ops.payload
+    some = (op.elements != 0) & op.dtype.matches(*CollectiveType)
+    return (~loader.ops.valid | some) & answers_what_was_asked(m, loader.axi)
+
+
+def _loaded(m: Module, operations: BufferedFifo) -> Value:
+    dtype = operations.o.payload[3:5]  # behind three flags
+    return ~operations.o.valid | dtype.matches(*CollectiveType)
+
+
+def _operations_of_stores(m: Module, storer: Storer) -> Value:
+    """Return whether what is stored is some elements at an address that may be."""
+    return ~storer.ops.valid | _of_store(storer.ops.payload)
+
+
+def _of_store(op) -> Value:
+    """Return whether an operation of a Storer is one that may be."""
+    aligned = ~op.address[: (ALIGNMENT - 1).bit_length()].any()
+    return aligned & (op.elements != 0) & op.dtype.matches(*CollectiveType)
+
+
+def _stored(m: Module, operations: BufferedFifo) -> Value:
+    return ~operations.o.valid | _of_store(operations.o.payload)
+
+
 def _loads(m: Module, loader: Loader) -> dict[str, Value]:
     return payloads(loader, "beats") | payloads(loader.axi, "ar", of="axi.")
 
@@ -92,6 +123,15 @@ def _jobs(m: Module, schedule: Schedule) -> Value:
     return ~schedule.i.valid | (~beside & counts & one & ranks & Mux(in_turn, segments, aligned))
 
 
+def _granules(m: Module, schedule: Schedule) -> Value:
+    """Return whether what a channel is to receive begins with a granule, as all does that vectors are cut into."""
+    op = schedule.receives.payload
+    return ~schedule.receives.valid | ~op.first_element[: (GRANULE - 1).bit_length()].any()
+
+
+_MEMORY = ("collective/datapath_memory", "collective/datapath_lengths")
+"""Tests of what is loaded and stored."""
+
 _LANES = ("reducer", "rounding")
 """In the receive path units whose lanes have a row of their own."""
 
@@ -113,12 +153,14 @@ COLLECTIVE = {
         files("collective/width_converter"), 8, means=_converted, legal=_of_bytes,
     ),
     "collective_loader": Unit(
-        "collectives: loader", _loader, files("collective/datapath_memory"), 0, without=("converter",), means=_loads,
-        legal=lambda m, loader: answers_what_was_asked(m, loader.axi),
+        "collectives: loader", _loader, files(*_MEMORY), 0, without=("converter",), means=_loads,
+        legal=_operations_of_loads,
+        promises={"operations": (lambda: BufferedFifo(5 + ELEMENTS_BITS, Loader.OPERATIONS), _loaded)},
     ),
     "storer": Unit(
-        "collectives: storer", _storer, files("collective/datapath_memory"), 0, without=("converter",),
-        means=lambda m, storer: payloads(storer.axi, "aw", "w", of="axi."),
+        "collectives: storer", _storer, files(*_MEMORY), 0, without=("converter",),
+        means=lambda m, storer: payloads(storer.axi, "aw", "w", of="axi."), legal=_operations_of_stores,
+        promises={"operations": (lambda: BufferedFifo(StoreOp, Storer.OPERATIONS), _stored)},
     ),
     "receive_path": Unit(
         "collectives: receive path", lambda: ReceivePath(8), files("collective/datapath_receive"), 0,
@@ -146,8 +188,10 @@ COLLECTIVE = {
         legal=lambda m, credits: ~credits.i.valid | credits.i.payload.dtype.matches(*CollectiveType),
     ),
     "collective": Unit(
-        "collective engine", _engine, files("collective/cycles", "collective/engines"), 0, module="collective_engine",
+        "collective engine", _engine, files("collective/cycles", "collective/engines", "collective/retirement"), 0,
+        module="collective_engine",
         without=("checker", "counting", "counting0", "counting1", "numbering", *_OF_CHANNELS),
+        promises={f"channel{n}.schedule": (partial(Schedule, n), _granules) for n in (0, 1)},
     ),
 }  # fmt: skip
 """By the names that UNIT= takes."""

@@ -1,6 +1,7 @@
 """Whether a mutant differs from the sound netlist at all, by an SMT solver and ABC; every input is free in every cycle.
 
-Sound and mutant stand side by side, with the same inputs. Asked in this order is:
+Sound and mutant stand side by side, with the same inputs; what submodules promise of what they put out is taken for
+true. Asked in this order is:
 
 - *step*: with the same state in every register and memory, is any output or any next state another, or what a memory
   is asked for or given? If not, none ever is.
@@ -48,6 +49,7 @@ design -stash {name}
 """Makes a side, in which `prepared` stands for one of these:"""
 
 _STEP = f"""
+proc
 flatten
 async2sync
 dffunmap
@@ -80,8 +82,11 @@ select -assert-none t:$mem* t:opened*
 """
 """From the initial state; memories that are written are outputs and inputs, the others are tables."""
 
+PROMISED = "promised.il"
+"""The file of the netlist without its memories, with what its submodules promise."""
+
 WATCHED = "watched.il"
-"""The file of the prepared netlist with what its inputs have to keep to, if they have."""
+"""The file of the prepared netlist with that and what its inputs have to keep to, if they have."""
 
 EMPTIED, EMPTIED_WATCHED = "emptied.il", "emptied_watched.il"
 """The files of both without the memories that are written."""
@@ -136,13 +141,17 @@ said."""
 _ASKED = """
 write_blif {question}.blif
 read_aiger {question}.aig
-fold
+{within}fold
 strash
 scorr
 write_aiger {question}.left
 {then}
 read_blif {question}.blif
 """
+
+_WITHIN = "strash\nscorr -c\n"
+"""In front of `fold` where something is assumed: which signals are the same as long as it holds? Behind it they are no
+longer, as it puts what is assumed into the outputs."""
 
 _TIMEOUT = 300.0
 """Seconds of each question."""
@@ -188,6 +197,7 @@ def prove(
     part: str = "",
     watch: Callable[[str], str] = str,
     whole: bool = False,
+    promise: Callable[[str], str] = str,
 ) -> Iterator[tuple[Mutant, Proof]]:
     """Return what is found of each mutant, as it comes.
 
@@ -198,6 +208,7 @@ def prove(
         part: the submodule that they are of, whose inputs are then free, if they are not of all of the component.
         watch: puts into the netlist what its inputs have to keep to, of which no step knows.
         whole: induction is about all of the component, whose other parts say what `part` is given.
+        promise: puts into the netlist what its submodules promise.
 
     Raises:
         RuntimeError: a tool fails.
@@ -206,12 +217,13 @@ def prove(
     top = f"top.unit.{part}" if part else "top"
     outermost = "top" if whole else top
     (folder / PROVED).write_text(text)
-    (folder / WATCHED).write_text(watch(text))
+    (folder / WATCHED).write_text(watch(promise(text)))
     opened = _named(without_memories(text))
     (folder / OPENED).write_text(opened)
+    (folder / PROMISED).write_text(_named(without_memories(promise(text))))
     (folder / _REGISTERS).write_text(_registers(opened))
     (folder / EMPTIED).write_text(_named(without_memories(text, written_only=True)))
-    (folder / EMPTIED_WATCHED).write_text(_named(without_memories(watch(text), written_only=True)))
+    (folder / EMPTIED_WATCHED).write_text(_named(without_memories(watch(promise(text)), written_only=True)))
     for start in range(0, len(mutants), 8):
         some = mutants[start : start + 8]
         with ThreadPoolExecutor(workers) as pool:
@@ -253,7 +265,7 @@ class _Question:
 
 
 _QUESTIONS = {
-    "step": _Question(_STEP, OPENED, OPENED, _TO_SMT),
+    "step": _Question(_STEP, PROMISED, OPENED, _TO_SMT),
     "never": _Question(_NEVER, EMPTIED_WATCHED, EMPTIED, _TO_ABC),
     "run": _Question(_RUN, WATCHED, PROVED, _TO_SMT),
 }
@@ -301,9 +313,10 @@ def _never_differs(mutant: Mutant, folder: Path, module: str, is_last: bool) -> 
     """Return whether a module that has the mutant in it is the same one; by an invariant, too, if it is the last."""
     question = f"never{mutant.number}"
     then = f"pdr -T {_SEARCH} -L {question}.said" if is_last else ""
-    (folder / f"{question}.abc").write_text(_ASKED.format(question=question, then=then))
     try:
         yosys(_script(mutant, "never", module), folder)
+        within = _WITHIN if _assumes(folder / f"{question}.aig") else ""
+        (folder / f"{question}.abc").write_text(_ASKED.format(question=question, within=within, then=then))
         yosys(_ABC.format(question=question), folder)
     except NoAnswer:
         return False
@@ -315,6 +328,11 @@ def _never_differs(mutant: Mutant, folder: Path, module: str, is_last: bool) -> 
     if not said.startswith(_SAYS):
         raise RuntimeError(f"ABC did not decide:\n{said[:1000]}")
     return said.startswith(_SAYS[0])
+
+
+def _assumes(path: Path) -> bool:
+    """Return whether an AIGER file assumes something: the seventh number of its first line, if it has as many."""
+    return path.read_bytes().split(b"\n", 1)[0].split()[7:8] not in ([], [b"0"])
 
 
 def _is_zero(path: Path) -> bool:

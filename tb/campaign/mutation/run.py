@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+
 """One unit's campaign: mutants, the tests of the unit on each of them, and proofs of those that no test catches."""
 
 import json
@@ -20,6 +22,7 @@ from neuroncore_rtl.tb.campaign.mutation.library import compile_library
 from neuroncore_rtl.tb.campaign.mutation.netlist import Mutant, mutants_of, ports_of, rtlil_of
 from neuroncore_rtl.tb.campaign.mutation.session import Request
 from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit
 from neuroncore_rtl.tb.campaign.mutation.units import unit_named
 from neuroncore_rtl.tb.sim.report import progress
 
@@ -127,11 +130,19 @@ def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str]
         survivors = [mutant for number, mutant in mutants.items() if number not in caught]
         with progress(f"{name}: {len(survivors)} proofs"):
             watch = partial(watched, component=component, legal=unit.legal) if unit.legal else str
-            asked = prove(survivors, unit.cycles, folder, workers, unit.part, watch, unit.whole)
+            promise = partial(_promised, unit=unit)
+            asked = prove(survivors, unit.cycles, folder, workers, unit.part, watch, unit.whole, promise)
             proofs = {mutant.number: proof for mutant, proof in asked}
     finally:
         shutil.rmtree(folder)
     return Outcome(name, count, seed, mutants, tests, caught, proofs, time.monotonic() - started)
+
+
+def _promised(prepared: str, unit: Unit) -> str:
+    """Return a unit's netlist with what its submodules promise."""
+    for part, (make, promise) in unit.promises.items():
+        prepared = watched(prepared, make(), promise, part)
+    return prepared
 
 
 def _sound(name: str, folder: Path) -> dict[str, Child]:

@@ -3,13 +3,14 @@
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 
-from amaranth.hdl import Module, Mux, Value
+from amaranth.hdl import Mux, Value
 from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT
+from neuroncore_rtl.tb.campaign.mutation.legal import Legal
 from neuroncore_rtl.tb.campaign.mutation.netlist import Means
 
 __all__ = ["Unit", "files", "meant", "of_tests", "payloads"]
@@ -32,6 +33,8 @@ class Unit:
             at in their place.
         whole: proofs by induction are of all of the component, whose other parts say what `part` is given.
         legal: says in proofs what the component may be given, as of `legal.watched`; anything unless there is such.
+        promises: of submodules, what makes each alone, and what it says of its outputs, likewise but without registers;
+            proofs take that for true, so it must be what its contract says and its tests hold.
         module: its Verilog module in the harness in which its tests simulate it; empty if they simulate it by itself.
     """
 
@@ -44,7 +47,8 @@ class Unit:
     means: Means = lambda m, component: {}
     module: str = ""
     whole: bool = False
-    legal: Callable[[Module, wiring.Component], Value] | None = None
+    legal: Legal | None = None
+    promises: Mapping[str, tuple[Callable[[], wiring.Component], Legal]] = field(default_factory=dict)
 
 
 def files(*names: str) -> tuple[str, ...]:

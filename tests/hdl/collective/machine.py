@@ -35,7 +35,7 @@ FIRST = 62
 HBM_BYTES = 1 << 17
 """Bytes of a core's HBM; what lies beyond answers with an error."""
 
-_DEPTH = 256
+_DEPTH = 4096
 
 _COUNTED = ("awake", "named", "sent")
 
@@ -131,12 +131,13 @@ def run_collectives(
         late: cores that are offered nothing, a bit each, before a cycle.
         base: address of the first byte of each core's HBM.
     """
-    lists = [[_placed(one).encode() for one in programs.get(core, ())] for core in range(CORES)]
+    lists = [list(map(_word, programs.get(core, ()))) for core in range(CORES)]
     assert max(map(len, lists)) < _DEPTH
+    places = [(core, words) for core, words in enumerate(lists) if words]
     build = built()
     with simulation.run_directory("collective") as directory:
         files = {
-            "program": hex_words([n for words in lists for n in words + [0] * (_DEPTH - len(words))], COLLECTIVE_BITS),
+            "program": "".join(f"@{core * _DEPTH:x}\n" + hex_words(words, COLLECTIVE_BITS) for core, words in places),
             "counts": hex_words(list(map(len, lists)), 32),
         }
         plusargs = [f"+limit={limit}", f"+stall={stall}", f"+delay={delay}", f"+dead={dead[0]}", f"+death={dead[1]}"]
@@ -168,6 +169,7 @@ def run_collectives(
         )
 
 
-def _placed(one: Collective) -> Collective:
-    """Return an instruction of cores from 0 on as one of those from `FIRST` on."""
-    return replace(one, group=replace(one.group, base=FIRST + one.group.base))
+@cache
+def _word(one: Collective) -> int:
+    """Return the word of an instruction of cores from 0 on, which is one of those from `FIRST` on."""
+    return replace(one, group=replace(one.group, base=FIRST + one.group.base)).encode()

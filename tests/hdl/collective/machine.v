@@ -6,7 +6,7 @@
 // `named` is the sum of the numbers of those that each waits for, plus one, over all cycles; `sent` counts flits of all
 // kinds.
 //
-// Plusargs, besides those of tb/harness/hbm.v: +program (`DEPTH words for each core), +counts (of each core):
+// Plusargs, besides those of tb/harness/hbm.v: +program (of each core, from `DEPTH times its place on), +counts:
 // hexadecimal files; +events: a line "core cycle sent taken" for an instruction that is retired,
 // with all flits that the core has sent and got so far; +delay: of the network, in cycles;
 // +stall: its handshakes, and those of instructions, pause in so many of 256 cycles; +noise: seed; +limit: cycles after
@@ -96,7 +96,8 @@ module machine (
             sent[32*c+:32] <= o_in[2*c] + o_in[2*c+1];
             awake[32*c+:32] <= awake[32*c+:32] + {31'd0, active[c] && !rst};
             peer = peers[`PEER*c+:`PEER];
-            if (peer[`PEER_VALID]) named[32*c+:32] <= named[32*c+:32] + {25'b0, peer[`PEER_CORE]} + 1;
+            // Nobody is 0, so that what is not valid adds nothing.
+            named[32*c+:32] <= named[32*c+:32] + {25'b0, peer[`PEER_CORE]} + {31'b0, peer[`PEER_VALID]};
             if (offered[c] && accepts[c]) next[c] <= next[c] + 1;
             if (retired[c]) begin
                 retirements[c] <= retirements[c] + 1;

@@ -1,6 +1,6 @@
 """The checker names the rule that `spec.isa.collective.rules` names, and makes the job that plain Python makes."""
 
-from itertools import product
+from itertools import combinations, product
 
 import pytest
 from amaranth import Value
@@ -124,6 +124,49 @@ def places(cores):
         yield fields_of(K.ALL_REDUCE, base=base, stride=-1)
 
 
+WAYS = {
+    "opcode": {"opcode": 1},
+    "format": {"dtype": 3},
+    "operation": {"op": 3},
+    "narrow": {"narrow": 1},
+    "stochastic": {"stochastic": 1},
+    "count": {"count": -64},
+    "one rank": {"ranks": -2},
+    "src beside": {"src_address": 32},
+    "dst beside": {"dst_address": 32},
+    "pitch beside": {"pitch": 32},
+    "small pitch": {"pitch": -64},
+    "last block of src behind the end": {"src_address": (1 << HBM_ADDRESS_BITS) - 704},
+    "last block of dst behind the end": {"dst_address": (1 << HBM_ADDRESS_BITS) - 704},
+    "src behind the end": {"src_address": (1 << HBM_ADDRESS_BITS) - 64},
+    "dst behind the end": {"dst_address": (1 << HBM_ADDRESS_BITS) - 64},
+    "no stride": {"stride": -1},
+    "up": {"stride": 30},
+    "down": {"stride": -30},
+    "core": {"core": 1},
+    "rank": {"rank": 3, "core": 3},
+    "root": {"root": 2},
+    "own root": {"root": -1},
+}
+"""What is added to fields of a collective of 256 bytes on three ranks, and to the core that it is for."""
+
+
+def broken(kind, *ways):
+    """Return a core and a collective of a kind that is broken in these ways, as far as they are wrong for the kind."""
+    values = {"base": 50, "core": 50, "stride": 1, "ranks": 2, "rank": 0, "root": 1, "count": 64, "pitch": 256}
+    core, fields = fields_of(kind, **values)
+    for way in ways:
+        for name, more in WAYS[way].items():
+            fields[name] += more
+    return core + fields.pop("core") - values["core"], fields
+
+
+def rule_of(core, fields):
+    """Return the rule that a collective breaks, None if it is legal."""
+    violation = isa.collective_violation(fields, core, CORES)
+    return violation and violation[0]
+
+
 def check(cores, pairs, rules=None):
     """Compare the verdicts on pairs of a core and a word; return the jobs."""
     violations = [isa.collective_violation(Collective.unpack(word), core, cores) for core, word in pairs]
@@ -144,6 +187,17 @@ def test_verdicts_are_those_of_the_specification(cores, rng):
 
 def test_one_bit_decides():
     check(CORES, [(core, word_of(fields)) for core, fields in (*sizes(), *places(CORES))])
+
+
+@pytest.mark.parametrize("kind", K)
+def test_of_two_rules_the_lower_one_is_named(kind):
+    """Whatever is wrong for a kind, alone and with all else that is; what means nothing to it is never wrong."""
+    rules = {way: rule_of(*broken(kind, way)) for way in WAYS}
+    wrong = [way for way, rule in rules.items() if rule]
+    pairs = [(one, other) for one, other in combinations(wrong, 2) if rules[one] != rules[other]]
+    assert all(rule_of(*broken(kind, *pair)) == min(map(rules.get, pair)) for pair in pairs)
+    every = [broken(kind, *ways) for ways in ((), *((way,) for way in WAYS), *pairs)]
+    check(CORES, [(core, word_of(fields)) for core, fields in every])
 
 
 def test_what_waits_stays_what_it_is(rng):

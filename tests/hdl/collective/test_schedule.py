@@ -9,6 +9,7 @@ import pytest
 from neuroncore_rtl.hdl.collective import dispatcher, stepper
 from neuroncore_rtl.hdl.collective.ops import LoadOp, ReceiveOp, SendOp
 from neuroncore_rtl.hdl.collective.schedule import Schedule
+from neuroncore_rtl.spec.isa.collective import GRANULE
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from tests.hdl.collective.jobs import job_bits, operations
 from tests.hdl.simulation import WORN
@@ -22,7 +23,7 @@ SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
 
 def check(channel, jobs, stall=0.0, hold=None) -> Played:
     """Play jobs one after the other, and compare the operations with those in plain Python; it is busy until all of a
-    job's are taken."""
+    job's are taken. What is received begins with a granule."""
     wanted = [(one, operations(one, channel)) for one in jobs]
     expected = {name: [(one, op) for one, lists in wanted for op in getattr(lists, name)] for name in SHAPES}
     counts = {name: len(ops) for name, ops in expected.items()}
@@ -36,6 +37,7 @@ def check(channel, jobs, stall=0.0, hold=None) -> Played:
         for payload, (one, want) in zip(played.payloads[name], expected[name], strict=True):
             op = shape.from_bits(payload)
             assert {part: op[part] for part in want} == want, f"one of the {name} of {one}"
+            assert name != "receives" or op.first_element % GRANULE == 0
         ends = np.cumsum([len(getattr(lists, name)) for _, lists in wanted])
         for taken, end in zip(played.cycles["i"], ends, strict=True):
             last = played.cycles[name][end - 1] if end else 0

@@ -1,0 +1,42 @@
+"""An instruction is over when nothing of it is under way, whatever it waits for last; and each is counted."""
+
+from itertools import chain
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.spec.isa import Rule
+from neuroncore_rtl.spec.isa.collective import GRANULE, CollectiveKind, Group
+from neuroncore_rtl.tb.harness.collective_faults import CollectiveFault
+from tests.hdl.collective.machine import CORES, HBM_BYTES, run_collectives
+from tests.hdl.collective.test_engines import all_reduce, check, programs_of
+
+SEED = 496
+
+K = CollectiveKind
+
+
+@pytest.mark.parametrize("network", [{}, {"stall": 200}])
+def test_whoever_sends_waits_for_the_token(network, rng):
+    """Over a long way, and to one who has waited, all data goes before it comes: to each channel last, as pauses will
+    have it. Barriers with a third core in between let the receiver be there first."""
+    counts = [*(2 * GRANULE,) * 40, *(1, 2, GRANULE + 1) * 2]
+    barrier = all_reduce(Group(0, 2, 2), kind=K.BARRIER)
+    sends = [all_reduce(kind=K.SEND, root=1, count=count, dst=1 << 16) for count in counts]
+    programs = programs_of(*chain.from_iterable((barrier, send) for send in sends))
+    outcome = check(programs, rng.integers(0, 256, (CORES, HBM_BYTES), np.uint8), latency=1, delay=100, **network)
+    # READY and the token, of each channel that has data; READY and a beat of the barrier; READY of the next one.
+    taken = np.cumsum([2 * (1 + (count > GRANULE)) + 2 for count in counts]) + 1
+    taken[-1] -= 1
+    assert outcome.taken[0][1::2] == taken.tolist()
+
+
+@pytest.mark.parametrize("before", [1023, pytest.param(2047, marks=pytest.mark.slow)])
+def test_an_error_says_how_many_came_before(before):
+    """So many that each bit of their number has been 1."""
+    memories = np.zeros((CORES, HBM_BYTES), np.uint8)
+    barrier, illegal = programs_of(all_reduce(kind=K.BARRIER)), programs_of(all_reduce(count=0))
+    programs = {core: barrier[core] * before + illegal[core] for core in (0, 1)}
+    outcome = run_collectives(programs, memories, latency=1, delay=0)
+    assert outcome.errors == [CollectiveFault(core, Rule.SHAPE, before, 0) for core in (0, 1)]
+    assert [len(retired) for retired in outcome.retired[:2]] == [before, before]

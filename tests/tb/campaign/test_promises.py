@@ -1,0 +1,44 @@
+# amaranth: UnusedElaboratable=no
+
+"""What submodules promise of what they put out: steps from states in which they do not keep it are not looked at."""
+
+import re
+from functools import partial
+
+import pytest
+
+from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove
+from neuroncore_rtl.tb.campaign.mutation.legal import watched
+from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, mutants_of, rtlil_of
+from tests.tb.campaign.clamp import Clamp, Two
+
+LIMIT = 200
+"""What a clamp never puts out more than."""
+
+
+def limits(folder, bits):
+    """Return mutants of the second of two clamps that have another limit each: a bit of it is inverted."""
+    mutants_of(rtlil_of(Two()), 1, 1, folder)
+    second = re.search(r"^module \\top\.unit\.second\n.*?^end$", (folder / PREPARED).read_text(), re.M | re.S)
+    (cell,) = re.findall(r"cell \$gt (\S+)", second[0])
+    command = f"-mode inv -module top.unit.second -cell {cell} -port B -portbit"
+    return [Mutant(1 + bit, f"{command} {bit}", "inv", f"bit {bit}", ()) for bit in bits]
+
+
+ALL = range(1, 8)
+
+
+@pytest.mark.parametrize(
+    ("bits", "most", "finding"),
+    [
+        ((4,), LIMIT, Finding.STEP),
+        pytest.param(ALL, LIMIT, Finding.STEP, marks=pytest.mark.slow),
+        pytest.param(ALL, 255, Finding.INDUCTION, marks=pytest.mark.slow),
+    ],
+)
+def test_a_step_takes_a_promise_for_true(bits, most, finding, tmp_path):
+    """A higher limit is none behind a clamp: if that promises no more than it puts out, a step is enough."""
+    mutants = limits(tmp_path, bits)
+    promise = partial(watched, component=Clamp(), legal=lambda m, clamp: clamp.o <= most, part="first")
+    proofs = {mutant.number: proof.finding for mutant, proof in prove(mutants, 0, tmp_path, 1, promise=promise)}
+    assert proofs == {1 + bit: finding if LIMIT ^ 1 << bit > LIMIT else Finding.UNDECIDED for bit in bits}
