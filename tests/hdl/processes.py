@@ -2,7 +2,7 @@
 
 All combinational statements of a module are one process to it, which runs as a whole when any of their inputs changes.
 In parts that share no output each runs for inputs of its own: tests of queues, links, the elementwise front end and the
-receive path of collectives take a twelfth less.
+receive path of collectives take a fifth less.
 """
 
 from collections.abc import Iterable
