@@ -19,9 +19,9 @@ from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.collective import CollectiveType
 
-__all__ = ["Loader"]
+__all__ = ["OPERATION", "Loader"]
 
-_OPERATION = data.StructLayout({"to_send": 1, "zero": 1, "wide": 1, "dtype": 2, "elements": ELEMENTS_BITS})
+OPERATION = data.StructLayout({"to_send": 1, "zero": 1, "wide": 1, "dtype": 2, "elements": ELEMENTS_BITS})
 
 
 class Loader(wiring.Component):
@@ -61,7 +61,7 @@ class Loader(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.words = words = BufferedFifo(8 * self.hbm_bytes, self.words)
-        m.submodules.operations = operations = BufferedFifo(_OPERATION, self.OPERATIONS)
+        m.submodules.operations = operations = BufferedFifo(OPERATION, self.OPERATIONS)
         m.submodules.sizes = sizes = BufferedFifo(BYTES_BITS, self.OPERATIONS)
         self._ask(m, words, operations, sizes)
         self._deliver(m, words, operations, sizes)

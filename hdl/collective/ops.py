@@ -55,7 +55,8 @@ class ReceiveOp(data.Struct):
     `ReduceOp`. dtype: a `CollectiveType`. wide_in: the net beats are FP32, although the elements are BF16. wide_out: so
     are the forwarded beats. stochastic: round so, else to nearest even; only where final. A reduction of BF16 is
     rounded iff not wide_out. elements: of the segment. store_address: a multiple of 64. first_element: number of the
-    first element, for stochastic rounding. new_peer: the first one from this core. peer: the core that it comes from.
+    first element, a multiple of GRANULE, for stochastic rounding. new_peer: the first one from this core. peer: the
+    core that it comes from.
 
     Load beats of a reduction of BF16 are wide, with net beats of either form; those of a copy are raw, as are net beats
     of a copy.

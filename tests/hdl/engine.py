@@ -115,10 +115,9 @@ class Engine(PySimEngine):
             for trigger in triggers:
                 trigger.run()
             triggers.clear()
-            woken = [*due]
-            due.clear()
-            for process in woken:
+            for process in due:  # none of which wakes another before the changes are committed
                 process.run()
+            due.clear()
             for process in self._processes:
                 if process.runnable:
                     process.runnable = False

@@ -9,9 +9,9 @@ from neuroncore_rtl.hdl.collective.credit_manager import CreditManager
 from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
 from neuroncore_rtl.hdl.collective.job import SEGMENT_ELEMENTS
 from neuroncore_rtl.hdl.collective.lanes import ReduceLane
-from neuroncore_rtl.hdl.collective.loader import Loader
+from neuroncore_rtl.hdl.collective.loader import OPERATION, Loader
 from neuroncore_rtl.hdl.collective.mailbox import Mailbox
-from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, StoreOp
+from neuroncore_rtl.hdl.collective.ops import StoreOp
 from neuroncore_rtl.hdl.collective.receiver import ReceivePath
 from neuroncore_rtl.hdl.collective.rounding import RoundingLane
 from neuroncore_rtl.hdl.collective.schedule import Schedule
@@ -73,8 +73,7 @@ def _operations_of_loads(m: Module, loader: Loader) -> Value:
 
 
 def _loaded(m: Module, operations: BufferedFifo) -> Value:
-    dtype = operations.o.payload[3:5]  # behind three flags
-    return ~operations.o.valid | dtype.matches(*CollectiveType)
+    return ~operations.o.valid | operations.o.payload.dtype.matches(*CollectiveType)
 
 
 def _operations_of_stores(m: Module, storer: Storer) -> Value:
@@ -155,7 +154,7 @@ COLLECTIVE = {
     "collective_loader": Unit(
         "collectives: loader", _loader, files(*_MEMORY), 0, without=("converter",), means=_loads,
         legal=_operations_of_loads,
-        promises={"operations": (lambda: BufferedFifo(5 + ELEMENTS_BITS, Loader.OPERATIONS), _loaded)},
+        promises={"operations": (lambda: BufferedFifo(OPERATION, Loader.OPERATIONS), _loaded)},
     ),
     "storer": Unit(
         "collectives: storer", _storer, files(*_MEMORY), 0, without=("converter",),

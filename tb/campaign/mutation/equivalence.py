@@ -217,13 +217,14 @@ def prove(
     top = f"top.unit.{part}" if part else "top"
     outermost = "top" if whole else top
     (folder / PROVED).write_text(text)
-    (folder / WATCHED).write_text(watch(promise(text)))
+    promised = promise(text)
+    (folder / WATCHED).write_text(watch(promised))
     opened = _named(without_memories(text))
     (folder / OPENED).write_text(opened)
-    (folder / PROMISED).write_text(_named(without_memories(promise(text))))
+    (folder / PROMISED).write_text(_named(without_memories(promised)))
     (folder / _REGISTERS).write_text(_registers(opened))
     (folder / EMPTIED).write_text(_named(without_memories(text, written_only=True)))
-    (folder / EMPTIED_WATCHED).write_text(_named(without_memories(watch(promise(text)), written_only=True)))
+    (folder / EMPTIED_WATCHED).write_text(_named(without_memories(watch(promised), written_only=True)))
     for start in range(0, len(mutants), 8):
         some = mutants[start : start + 8]
         with ThreadPoolExecutor(workers) as pool:
@@ -281,7 +282,8 @@ def _script(mutant: Mutant, kind: str, top: str) -> str:
 
 
 def _ask(mutant: Mutant, cycles: int, folder: Path, top: str, modules: Sequence[str]) -> Proof:
-    if _holds(folder, f"step{mutant.number}.smt2", "-t", "1") is True:
+    # What is promised must not contradict itself.
+    if _holds(folder, f"step{mutant.number}.smt2", "-t", "1", "--presat") is True:
         return Proof(Finding.STEP)
     if any(_never_differs(mutant, folder, module, module == modules[-1]) for module in modules):
         return Proof(Finding.INDUCTION)

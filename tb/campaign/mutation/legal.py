@@ -29,6 +29,10 @@ def watched(prepared: str, component: wiring.Component, legal: Legal, part: str 
         component: the unit, or its part.
         legal: whether the ports of that are; it is not itself in the module.
         part: the submodule that is watched, by its name in the netlist; the unit unless it is named.
+
+    Raises:
+        ValueError: what is said is about a port that the netlist has not, as nobody there reads it, or it is called
+            otherwise.
     """
     m = Module()
     m.domains.sync = sync = ClockDomain()
@@ -37,13 +41,15 @@ def watched(prepared: str, component: wiring.Component, legal: Legal, part: str 
     ports = {"clk": (sync.clk, None), "rst": (sync.rst, None)}
     ports |= {signal.name if part else port.name: (signal, None) for port, signal in ports_of(component)}
     watcher = rtlil.convert(m, name, ports=ports)
-    inputs = re.findall(r"^  wire .*\binput \d+ +\\(\w+)$", watcher, re.M)
-    module = re.search(rf"^module \\{re.escape(around)}\n.*?^end\n", prepared, re.M | re.S)
-    # What nobody reads of a submodule is gone from the netlist.
-    there = re.findall(r"^  wire .*\b(?:in|out)put \d+ \\(\w+)$", module[0], re.M)
-    cell = "".join(f"    connect \\{port} \\{port}\n" for port in inputs if port in there)
-    with_it = module[0].removesuffix("end\n") + f"  cell \\{name} \\legal\n{cell}  end\nend\n"
-    return prepared.replace(module[0], with_it) + re.sub(r"^attribute \\top 1\n", "", watcher, flags=re.M)
+    around_it = re.search(rf"^module \\{re.escape(around)}\n.*?^end\n", prepared, re.M | re.S)[0]
+    there = set(re.findall(r"^  wire (?:.* )?\\(\w+)$", around_it, re.M))
+    # Ports that nobody reads may be gone from the netlist.
+    read = [port for port in ports if len(re.findall(rf"\\{port}\b", watcher)) > 1]
+    if missing := [port for port in read if port not in there]:
+        raise ValueError(f"{around} has no {', '.join(missing)}, of which it is said what is legal")
+    cell = "".join(f"    connect \\{port} \\{port}\n" for port in read)
+    with_it = around_it.removesuffix("end\n") + f"  cell \\{name} \\legal\n{cell}  end\nend\n"
+    return prepared.replace(around_it, with_it) + re.sub(r"^attribute \\top 1\n", "", watcher, flags=re.M)
 
 
 def answers_what_was_asked(m: Module, axi) -> Value:

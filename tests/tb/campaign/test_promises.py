@@ -9,7 +9,7 @@ import pytest
 
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove
 from neuroncore_rtl.tb.campaign.mutation.legal import watched
-from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, mutants_of, rtlil_of
+from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, as_seen, mutants_of, ports_of, rtlil_of
 from tests.tb.campaign.clamp import Clamp, Two
 
 LIMIT = 200
@@ -31,7 +31,7 @@ ALL = range(1, 8)
 @pytest.mark.parametrize(
     ("bits", "most", "finding"),
     [
-        ((4,), LIMIT, Finding.STEP),
+        ((3, 4), LIMIT, Finding.STEP),
         pytest.param(ALL, LIMIT, Finding.STEP, marks=pytest.mark.slow),
         pytest.param(ALL, 255, Finding.INDUCTION, marks=pytest.mark.slow),
     ],
@@ -42,3 +42,24 @@ def test_a_step_takes_a_promise_for_true(bits, most, finding, tmp_path):
     promise = partial(watched, component=Clamp(), legal=lambda m, clamp: clamp.o <= most, part="first")
     proofs = {mutant.number: proof.finding for mutant, proof in prove(mutants, 0, tmp_path, 1, promise=promise)}
     assert proofs == {1 + bit: finding if LIMIT ^ 1 << bit > LIMIT else Finding.UNDECIDED for bit in bits}
+
+
+def test_promises_do_not_contradict_themselves(tmp_path):
+    promise = partial(watched, component=Clamp(), legal=lambda m, clamp: (clamp.o < 5) & (clamp.o > 9), part="first")
+    with pytest.raises(RuntimeError, match="Assumptions are unsatisfiable"):
+        list(prove(limits(tmp_path, (4,)), 0, tmp_path, promise=promise))
+
+
+def test_promises_are_of_ports_that_are_there(tmp_path):
+    """`large` of the first of two is read by nobody."""
+    limits(tmp_path, ())
+    with pytest.raises(ValueError, match=r"top\.unit\.first has no large, of which it is said what is legal"):
+        watched((tmp_path / PREPARED).read_text(), Clamp(), lambda m, clamp: clamp.large, "first")
+
+
+def test_what_is_legal_is_known_of_an_output_that_another_stands_for(tmp_path):
+    """In proofs it is no port then."""
+    mutants_of(rtlil_of(Clamp(), lambda m, clamp: {"o": clamp.o[0]}), 1, 1, tmp_path)
+    text, clamp = as_seen((tmp_path / PREPARED).read_text()), Clamp()
+    (name,) = (port.name for port, signal in ports_of(clamp) if signal is clamp.o)
+    assert f"connect \\{name} \\{name}\n" in watched(text, clamp, lambda m, clamp: clamp.o <= LIMIT)
