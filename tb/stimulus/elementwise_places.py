@@ -102,12 +102,13 @@ class Places:
     def place(self, partial: Elementwise, name: str, fmt: Format, storage: Storage, steps: np.ndarray) -> Access:
         """Return an access of these steps at a place of its own while there is room, sometimes where another was."""
         rng = self.rng
-        if (start := self._start(partial.partitions, storage)) is None:
-            storage = Storage.SBUF
-            start = self._start(partial.partitions, storage)
         size = fmt.bits // 8
         dimensions = len(partial.shape)
         shape = shape_of(partial.fields(self.config) | {"sum_store": 1}, name, dimensions)
+        start = self._start(partial.partitions, storage)
+        if start is None or size * prod(shape) > self.memories[storage].shape[1]:
+            storage = Storage.SBUF
+            start = self._start(partial.partitions, storage)
         # A step that is never taken means nothing.
         steps = np.where(np.array(shape) == 1, rng.integers(-(1 << 15), 1 << 15, dimensions), steps)
         limit = self.memories[storage].shape[1]

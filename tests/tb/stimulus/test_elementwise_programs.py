@@ -1,13 +1,15 @@
-"""Random programs of the vector engine, as TEST=vector draws them, show a mistake at any corner of its ALU."""
+"""Random programs of the vector engine, as TEST=vector draws them, show a mistake at any corner of its ALU; any machine
+has some."""
 
 from functools import cache
 from importlib import import_module
+from math import prod
 
 import numpy as np
 import pytest
 
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.isa import VECTOR_OPCODES
+from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Opcode, Storage
 from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.tb.check.execution import expected_memories
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
@@ -56,3 +58,13 @@ def test_a_mistake_at_a_corner_shows(mistake, seed, monkeypatch):
     else:
         monkeypatch.setattr(alu, "rank", without_signed_zeros)
     assert any(not np.array_equal(*both) for both in zip(expected, executed(seed), strict=True))
+
+
+def test_what_psum_has_no_room_for_is_in_sbuf():
+    """Sums of many groups, of a machine whose PSUM is short; those of a few are in either."""
+    short = CONFIG.with_overrides(psum_words=16)
+    drawn = random_program(np.random.default_rng(5), short, 150, Choices(opcodes=(Opcode.BN_AGGR,)))
+    sources = [(one.a.storage, prod(one.shape) * one.a.format.bits // 8) for one in drawn.instructions]
+    assert {storage for storage, _ in sources} == {Storage.SBUF, Storage.PSUM}
+    assert all(size <= short.psum_bytes for storage, size in sources if storage == Storage.PSUM)
+    assert max(size for _, size in sources) > short.psum_bytes
