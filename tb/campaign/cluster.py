@@ -99,7 +99,14 @@ class ClusterExecutor:
 
     @property
     def workers(self) -> int:
-        return max(1, len(self._client.nthreads())) if self._client.status == "running" else 1
+        return max(1, len(self._threads() or ()))
+
+    def _threads(self) -> dict[str, int] | None:
+        """Return the workers' threads; None if the scheduler is lost, which it may be any moment."""
+        try:
+            return self._client.nthreads() if self._client.status == "running" else None
+        except (OSError, TimeoutError, CancelledError):
+            return None
 
     def submit(self, task: Task, runs: str) -> Future:
         if self._client.status != "running":
@@ -115,7 +122,8 @@ class ClusterExecutor:
 
     def check(self) -> None:
         """Raise WorkersLost if there has been no worker for too long."""
-        if self._client.status != "running" or self._client.nthreads():
+        threads = self._threads()
+        if threads is None or threads:
             self._alone = None
         elif self._alone is None:
             self._alone = time.monotonic()

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
@@ -144,6 +145,18 @@ def test_a_scheduler_that_stays_away_is_an_error_and_rows_are_kept(dask, tmp_pat
     with pytest.raises(WorkersLost, match=f"no scheduler answers at {dask.address}"):
         list(rows)
     assert first in Store(tmp_path / "rows.jsonl").rows()
+
+
+def test_a_scheduler_may_be_lost_while_it_is_asked():
+    """Whoever has asked goes on, and finds it lost where a task is submitted."""
+
+    def nthreads():
+        raise OSError("Timed out trying to connect")
+
+    executor = ClusterExecutor("tcp://127.0.0.1:1")
+    executor._client = SimpleNamespace(status="running", nthreads=nthreads)
+    executor.check()
+    assert executor.workers == 1
 
 
 @pytest.mark.slow
