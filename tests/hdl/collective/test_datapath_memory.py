@@ -298,6 +298,20 @@ def test_a_load_of_some_thousand_beats_ends(words):
     assert not failed
 
 
+@pytest.mark.slow
+def test_a_load_of_many_thousand_beats_ends():
+    words = (1 << 15) + 5
+    _, failed = load(*TRIED, [operation(4 * words - 1, FP32, 64)], size=1 << 20, limit=1 << 17)
+    assert not failed
+
+
+@pytest.mark.slow
+def test_many_thousand_zeros_end():
+    ops = [operation(2 * ((1 << 18) + (1 << 15) - 10), FP32, 0, zero=1), operation(5, FP32, 64)]
+    _, failed = load(*TRIED, ops, limit=1 << 20)
+    assert not failed
+
+
 @pytest.mark.parametrize(("elements", "dtype"), [(4096 + 1024 + 5, FP32), (4096 + 3, INT32), (8192 + 1030, BF16)])
 def test_some_thousand_zeros_end(elements, dtype):
     _, failed = load(*TRIED, [operation(elements, dtype, 0, zero=1), operation(5, FP32, 64)])

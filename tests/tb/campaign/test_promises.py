@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""What submodules promise of what they put out: steps from states in which they do not keep it are not looked at."""
+"""What submodules promise of what they put out is taken for true, if it can be, of ports that there are."""
 
 import re
 from functools import partial
