@@ -1,10 +1,10 @@
-# A thin layer over `python -m neuroncore_rtl.tb`: it makes the virtual environment and hands the variables on.
+# A thin layer over `python -m neuroncore_rtl`: it makes the virtual environment and hands the variables on.
 # `make help` lists what there is.
 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/complete
-TB = $(BIN)/python -m neuroncore_rtl.tb
+TB = $(BIN)/python -m neuroncore_rtl
 
 # Processes that `make test` runs at once; a full-size build needs up to 4 GiB, so more than two is a choice.
 JOBS ?= 2
@@ -66,8 +66,9 @@ soak: $(READY) ## random programs on random machines, cut down where they fail: 
 test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not slow' $(ARGS)
 
-lint: $(READY) ## check style and layout
+lint: $(READY) ## check style, layout, floors and circles of imports, types, and each room's budget of lines
 	@$(BIN)/ruff check --quiet .
+	@$(BIN)/lint-imports --no-logo >sim_build/imports.txt || { cat sim_build/imports.txt; exit 1; }
 	@$(BIN)/ruff format --check --quiet . || { echo "layout differs from ruff's: run make format" >&2; exit 1; }
 
 format: $(READY) ## lay the code out and sort imports
@@ -93,9 +94,9 @@ clean: ## remove everything generated; the virtual environment stays (rm -r .ven
 PYTHONS := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
-$(READY): requirements.lock tb/cli/environment.py
+$(READY): requirements.lock neuroncore_rtl/tb/cli/environment.py
 	@for python in $(PYTHONS); do \
-	    if $$python -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then exec $$python -m tb.cli.environment $(VENV) requirements.lock; fi; \
+	    if $$python -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then exec $$python -m neuroncore_rtl.tb.cli.environment $(VENV) requirements.lock; fi; \
 	done; \
 	echo "Error: Python 3.11 or newer is missing (looked for: $(PYTHONS)); all that is needed:" >&2; \
 	grep '^apt install' README.md >&2; \

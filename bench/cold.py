@@ -12,8 +12,8 @@ from typing import TypeVar
 from filelock import FileLock
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.tb.sim import simulation, vectors
-from neuroncore_rtl.tb.sim.doctor import MissingTool
+from neuroncore_rtl.run.sim import simulation, vectors
+from neuroncore_rtl.run.sim.doctor import MissingTool
 
 __all__ = ["COLUMNS", "cold_build", "timed"]
 
@@ -21,7 +21,7 @@ COLUMNS = (
     "WAY elaborate s: {WAY[elaboration_s]:.1f} | WAY cold\\nbuild s: {WAY[cold_build_s]:.1f} | "
     "WAY peak GiB: {WAY[build_peak_gib]:.2f}"
 )
-"""Of a table (`bench.tables`) with the figures of cold builds in each way."""
+"""Of a table (`run.tables`) with the figures of cold builds in each way."""
 
 Result = TypeVar("Result")
 
@@ -42,7 +42,7 @@ def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simula
     What it made is there for the simulations that follow, unless it was there before.
 
     Arguments:
-        elaborate: makes the Verilog anew, given whether blocks of lanes are vectors (`tb.sim.vectors.wanted`).
+        elaborate: makes the Verilog anew, given whether blocks of lanes are vectors (`run.sim.vectors.wanted`).
         design: of a device, of that Verilog.
 
     Raises:

@@ -5,20 +5,20 @@ import numpy as np
 from rich.table import Table
 
 from neuroncore_rtl.bench.cold import COLUMNS, cold_build, timed
-from neuroncore_rtl.bench.tables import table
 from neuroncore_rtl.bench.ways import side_by_side
 from neuroncore_rtl.golden import tensor as golden_tensor
 from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.run.harness.cores import CoreDevice
+from neuroncore_rtl.run.harness.hbm import Hbm
+from neuroncore_rtl.run.harness.outcome import Outcome
+from neuroncore_rtl.run.harness.run import built, run
+from neuroncore_rtl.run.images import ImageTask
+from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, INT8
-from neuroncore_rtl.tb.benches.images import ImageTask
-from neuroncore_rtl.tb.benches.matmul import ideal_cycles, product_image, random_matrix
-from neuroncore_rtl.tb.harness.cores import CoreDevice
-from neuroncore_rtl.tb.harness.hbm import Hbm
-from neuroncore_rtl.tb.harness.outcome import Outcome
-from neuroncore_rtl.tb.harness.run import built, run
+from neuroncore_rtl.tb.tests.kernels.matmul import ideal_cycles, product_image, random_matrix
 
 __all__ = ["measure", "tables"]
 

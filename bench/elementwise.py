@@ -7,18 +7,18 @@ import numpy as np
 from rich.table import Table
 
 from neuroncore_rtl.bench.cold import COLUMNS, cold_build, timed
-from neuroncore_rtl.bench.tables import table
 from neuroncore_rtl.bench.ways import side_by_side
 from neuroncore_rtl.golden.scalar.softmax import softmax
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
+from neuroncore_rtl.run.elementwise import expected_memories, record_of
+from neuroncore_rtl.run.harness.engines.elementwise import ENGINES, ElementwiseDevice, ElementwiseWork
+from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.sim.elaboration import engine_verilog
+from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
-from neuroncore_rtl.tb.benches.workbench import EngineWorkbench
-from neuroncore_rtl.tb.check.execution import expected_memories, record_of
-from neuroncore_rtl.tb.harness.elementwise import ENGINES, ElementwiseDevice, ElementwiseWork
-from neuroncore_rtl.tb.harness.run import run
-from neuroncore_rtl.tb.sim.elaboration import engine_verilog
+from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
 
 __all__ = ["measure", "tables"]
 

@@ -4,24 +4,24 @@ import numpy as np
 from rich.table import Table
 
 from neuroncore_rtl.bench.cold import COLUMNS, cold_build
-from neuroncore_rtl.bench.tables import table
 from neuroncore_rtl.bench.ways import side_by_side
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.tensor_parallel import tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.run.harness.cores import CoreDevice
+from neuroncore_rtl.run.harness.outcome import Outcome
+from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.images import ImageTask
+from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import collective_queue
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Group, best_chunk
-from neuroncore_rtl.tb.benches.collective import ALLREDUCE
-from neuroncore_rtl.tb.benches.collective_options import instance_of
-from neuroncore_rtl.tb.benches.images import ImageTask
-from neuroncore_rtl.tb.benches.matmul import ideal_cycles, random_matrix
-from neuroncore_rtl.tb.harness.cores import CoreDevice
-from neuroncore_rtl.tb.harness.outcome import Outcome
-from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.tests.kernels.matmul import ideal_cycles, random_matrix
+from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
+from neuroncore_rtl.tb.tests.links.options import instance_of
 
 __all__ = ["measure_beside", "measure_speed", "tables"]
 

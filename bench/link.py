@@ -14,16 +14,16 @@ from rich.table import Table
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.bench import instance as instance_bench
-from neuroncore_rtl.bench.tables import table
 from neuroncore_rtl.golden.link.cluster import NETWORKS, Cluster, all_reduce
 from neuroncore_rtl.golden.link.timing import Case, Parameters, calibrate, errors
 from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.hdl.link.router import Router
+from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.instance import INSTANCES
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
-from neuroncore_rtl.tb.benches.collective import ALLREDUCE
-from neuroncore_rtl.tb.benches.collective_options import instance_of
-from neuroncore_rtl.tb.sim.report import shown
+from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
+from neuroncore_rtl.tb.tests.links.options import instance_of
 
 __all__ = ["measure", "tables"]
 

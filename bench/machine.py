@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from neuroncore_rtl.tb.sim.vectors import LEVELS, level
+from neuroncore_rtl.run.sim.vectors import LEVELS, level
 
 __all__ = ["described", "machine", "processor"]
 
@@ -19,8 +19,8 @@ def processor(information: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def machine(ways: Iterable[str]) -> dict[str, object]:
-    """Return the processor, its cores and their load, the ways to simulate (`tb.sim.vectors.WAYS`), and the level of
-    vectors, one of `tb.sim.vectors.LEVELS`; None if no way has any."""
+    """Return the processor, its cores and their load, the ways to simulate (`run.sim.vectors.WAYS`), and the level of
+    vectors, one of `run.sim.vectors.LEVELS`; None if no way has any."""
     ways = list(ways)
     return {
         "cpu": processor(),

@@ -7,15 +7,15 @@ from tempfile import TemporaryDirectory
 
 from rich.table import Table
 
-from neuroncore_rtl.bench.modelled import layer_image
-from neuroncore_rtl.bench.tables import table
+from neuroncore_rtl.bench.silicon.modelled import layer_image
 from neuroncore_rtl.frontends.nki.record import record
+from neuroncore_rtl.frontends.nki.runtime.run import found_in
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import ORDERS
+from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.config import Config, preset_named
-from neuroncore_rtl.tb.benches import backward
-from neuroncore_rtl.tb.benches.nki_run import found_in
-from neuroncore_rtl.tb.sim.report import progress
+from neuroncore_rtl.tb.tests.kernels import backward
 
 __all__ = ["measure", "tables"]
 

@@ -8,12 +8,14 @@ the C++ compiler, nothing cached. Simulation speed is wall time from the first c
 import json
 from collections.abc import Callable
 
-from neuroncore_rtl.bench import area, core, depth, elementwise, link, program, silicon, tensor
+from neuroncore_rtl.bench import core, elementwise, link, program, tensor
+from neuroncore_rtl.bench.fpga import area, depth
 from neuroncore_rtl.bench.machine import described, machine
+from neuroncore_rtl.bench.silicon import compare as silicon
 from neuroncore_rtl.bench.ways import measured_ways
-from neuroncore_rtl.tb.sim.report import RESULTS, shown, terminal
-from neuroncore_rtl.tb.sim.settings import Settings
-from neuroncore_rtl.tb.sim.vectors import chosen
+from neuroncore_rtl.run.report import RESULTS, shown, terminal
+from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.run.sim.vectors import chosen
 
 __all__ = ["SIZES", "main"]
 

@@ -9,16 +9,16 @@ from rich.table import Table
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.bench.cold import COLUMNS, cold_build, timed
-from neuroncore_rtl.bench.tables import table
 from neuroncore_rtl.bench.ways import side_by_side
 from neuroncore_rtl.golden import tensor as golden
+from neuroncore_rtl.run.harness.engines.tensor import TensorDevice, TensorWork
+from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.sim.elaboration import engine_verilog
+from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
-from neuroncore_rtl.tb.benches.matmul import ideal_cycles, random_matrix
-from neuroncore_rtl.tb.harness.run import run
-from neuroncore_rtl.tb.harness.tensor import TensorDevice, TensorWork
-from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 from neuroncore_rtl.tb.stimulus.tensor_tiling import tiled_products
+from neuroncore_rtl.tb.tests.kernels.matmul import ideal_cycles, random_matrix
 
 __all__ = ["measure", "tables"]
 
@@ -39,7 +39,7 @@ def _config(size: int) -> Config:
 def _warm_start(size: int) -> float:
     """Measure a second run of a small product from the command line, in seconds."""
     variables = (f"ROWS={size}", f"COLUMNS={size}", "M=4", "K=4", "N=4")
-    command = [sys.executable, "-m", "neuroncore_rtl.tb", "sim", "matmul", "TARGET=engine", "PRESET=full", *variables]
+    command = [sys.executable, "-m", "neuroncore_rtl", "sim", "matmul", "TARGET=engine", "PRESET=full", *variables]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
     _, seconds = timed(lambda: subprocess.run(command, check=True, capture_output=True, cwd=ROOT))
     return seconds

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Callable, Mapping
 
-from neuroncore_rtl.tb.sim.simulation import SimulationFailed
-from neuroncore_rtl.tb.sim.vectors import LANES_VARIABLE, WAYS, chosen, wanted
+from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.run.sim.vectors import LANES_VARIABLE, WAYS, chosen, wanted
 
 __all__ = ["WaysDiffer", "measured_ways", "side_by_side"]
 
@@ -16,7 +16,7 @@ class WaysDiffer(SimulationFailed):
 
 
 def measured_ways() -> tuple[str, ...]:
-    """Return those of `tb.sim.vectors.WAYS` that are measured: the one that the environment names, else all."""
+    """Return those of `run.sim.vectors.WAYS` that are measured: the one that the environment names, else all."""
     return (WAYS[not wanted()],) if os.environ.get(LANES_VARIABLE) else WAYS
 
 
@@ -25,7 +25,7 @@ def side_by_side(device: str, measure: Callable[[], tuple[Figures, Figures]]) ->
 
     Arguments:
         device: what it is called in the message of an error.
-        measure: simulates it in the way that is wanted (`tb.sim.vectors.wanted`); returns figures of the device, which
+        measure: simulates it in the way that is wanted (`run.sim.vectors.wanted`); returns figures of the device, which
             no way may change, and figures of the simulation, `cycles_per_s` among them.
 
     Returns:

@@ -4,9 +4,9 @@ import sys
 
 import numpy as np
 
-from neuroncore_rtl import run
 from neuroncore_rtl.kernels.program import Program, dma_copy
 from neuroncore_rtl.kernels.program.instructions import tensor_scalar
+from neuroncore_rtl.run import run
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 

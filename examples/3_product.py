@@ -4,9 +4,9 @@ import sys
 
 import numpy as np
 
-from neuroncore_rtl import run
 from neuroncore_rtl.kernels.program import Program, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
+from neuroncore_rtl.run import run
 from neuroncore_rtl.spec.formats import BF16, FP32
 
 K, M, N = 40, 4, 100

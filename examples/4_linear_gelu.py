@@ -8,9 +8,9 @@ from math import erf
 
 import numpy as np
 
-from neuroncore_rtl import run
 from neuroncore_rtl.kernels.program import Program, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import activation
+from neuroncore_rtl.run import run
 from neuroncore_rtl.spec.formats import BF16, FP32
 
 INPUTS, OUTPUTS, TOKENS = 12, 10, 600

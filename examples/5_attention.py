@@ -10,7 +10,6 @@ from math import sqrt
 
 import numpy as np
 
-from neuroncore_rtl import run
 from neuroncore_rtl.kernels.program import Program, Tensor, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
@@ -21,6 +20,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_reduce,
     tensor_scalar,
 )
+from neuroncore_rtl.run import run
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import AluOp, Index
 

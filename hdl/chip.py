@@ -13,11 +13,11 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.core import Core
 from neuroncore_rtl.hdl.core_ports import core_signature
-from neuroncore_rtl.hdl.hierarchy import lead_out, shared
 from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.fabric import add_node
 from neuroncore_rtl.hdl.link.flit import frame_layout
 from neuroncore_rtl.hdl.link.route import CHIP_BITS
+from neuroncore_rtl.hdl.verilog.hierarchy import lead_out, shared
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
 

@@ -19,9 +19,9 @@ from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.core_memory import connect_hbm, connect_on_chip
 from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters, core_signature
 from neuroncore_rtl.hdl.core_units import CoreUnits
-from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.link.flit import flit_stream
-from neuroncore_rtl.hdl.local_reset import with_local_reset
+from neuroncore_rtl.hdl.primitives.fifo import Fifo
+from neuroncore_rtl.hdl.primitives.local_reset import with_local_reset
 from neuroncore_rtl.spec.config import Config, Counters
 from neuroncore_rtl.spec.instance import link_bytes_of
 from neuroncore_rtl.spec.isa import queue_count

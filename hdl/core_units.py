@@ -4,13 +4,12 @@ from functools import partial
 
 from amaranth import Module
 
-from neuroncore_rtl.hdl.clock_gate import gated
 from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
 from neuroncore_rtl.hdl.controller.controller import Controller
 from neuroncore_rtl.hdl.controller.decoder import REGION_BITS, Decoder
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
-from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.onchip import OnChipMemory
+from neuroncore_rtl.hdl.primitives.clock_gate import gated
 from neuroncore_rtl.hdl.queue.boot import Boot
 from neuroncore_rtl.hdl.queue.errors import Errors
 from neuroncore_rtl.hdl.queue.fetch import Fetcher
@@ -22,6 +21,7 @@ from neuroncore_rtl.hdl.queue.window import Window
 from neuroncore_rtl.hdl.scalar.engine import ScalarEngine
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.hdl.vector.engine import VectorEngine
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec import memory_map
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import collective_queue, engine_of_queue, queue_count

@@ -12,10 +12,10 @@ from amaranth.lib.wiring import Out
 
 from neuroncore_rtl.hdl.chip import Chip
 from neuroncore_rtl.hdl.core_ports import core_signature
-from neuroncore_rtl.hdl.hierarchy import lead_out, shared
 from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.fabric import add_wires, connect_disturbance, disturbance_ports
 from neuroncore_rtl.hdl.link.wire import DISTURBANCE
+from neuroncore_rtl.hdl.verilog.hierarchy import lead_out, shared
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
 

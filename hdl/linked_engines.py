@@ -15,11 +15,11 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
 from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
 from neuroncore_rtl.hdl.collective.instruction import CollectiveInstruction
-from neuroncore_rtl.hdl.engine_error import DetailedError
-from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.fabric import Fabric, connect_disturbance, disturbance_ports
 from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.hdl.primitives.engine_error import DetailedError
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import CHANNELS
 

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from neuroncore_rtl.tb.sim.doctor import TOOLS, MissingTool, require
-from neuroncore_rtl.tb.sim.simulation import SIMULATORS
+from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
+from neuroncore_rtl.run.sim.simulation import SIMULATORS
 
 _SEED = 20260401
 """Of a module without a `SEED` of its own; the same in each run."""

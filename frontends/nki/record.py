@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl.frontends.nki.dtypes import DType
-from neuroncore_rtl.frontends.nki.hook import answering, is_answering, known_to
-from neuroncore_rtl.frontends.nki.kernel import Kernel
-from neuroncore_rtl.frontends.nki.load import folder_of
-from neuroncore_rtl.frontends.nki.modules import OPERATORS
-from neuroncore_rtl.frontends.nki.recording import Recording
-from neuroncore_rtl.frontends.nki.tensor import NkiTensor
-from neuroncore_rtl.frontends.nki.unwritten import fill
-from neuroncore_rtl.frontends.nki.views import View
+from neuroncore_rtl.frontends.nki.dialects.hook import answering, is_answering, known_to
+from neuroncore_rtl.frontends.nki.dialects.load import folder_of
+from neuroncore_rtl.frontends.nki.dialects.modules import OPERATORS
+from neuroncore_rtl.frontends.nki.indices.dtypes import DType
+from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.trace.kernel import Kernel
+from neuroncore_rtl.frontends.nki.trace.recording import Recording
+from neuroncore_rtl.frontends.nki.trace.tensor import NkiTensor
+from neuroncore_rtl.frontends.nki.trace.unwritten import fill
 from neuroncore_rtl.kernels.program import HbmTensor, Program
 from neuroncore_rtl.spec.config import Config
 

@@ -6,8 +6,8 @@ from functools import lru_cache
 import numpy as np
 
 from neuroncore_rtl.golden.arith import widen
+from neuroncore_rtl.golden.arith.words import load, store
 from neuroncore_rtl.golden.elementwise.index import element_index, element_words
-from neuroncore_rtl.golden.elementwise.words import load, store
 from neuroncore_rtl.golden.memory import gather, scatter
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import DIMENSIONS, Access, Elementwise, Pointer, Storage

@@ -7,7 +7,7 @@ but another stride: so every copy, transposing or not, is one assignment between
 import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
-from neuroncore_rtl.golden.elementwise.words import load, store
+from neuroncore_rtl.golden.arith.words import load, store
 from neuroncore_rtl.golden.memory.access import are_distinct
 from neuroncore_rtl.spec.formats import UINT32, Format
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Cause, DmaCopy, DmaTensor, Storage

@@ -3,7 +3,7 @@
 import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
-from neuroncore_rtl.golden.elementwise.words import load, store
+from neuroncore_rtl.golden.arith.words import load, store
 from neuroncore_rtl.golden.scalar.engine import activation
 from neuroncore_rtl.golden.vector.operations import chain, reciprocal
 from neuroncore_rtl.golden.vector.reduction import negative, reduce_words, running_sum

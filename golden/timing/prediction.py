@@ -15,7 +15,7 @@ class Timed:
         address: of the record in HBM.
         fetched: it is at the head of its queue, and those before it are issued or before it in the queue.
         ready: its semaphores hold, and its turn has come.
-        issued, retired: as in `tb.harness.outcome.Event`.
+        issued, retired: as in `run.harness.outcome.Event`.
         began: of a MultiplyMoving, its first column enters the array.
     """
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from amaranth import Module, Signal
 
-from neuroncore_rtl.hdl.enumeration import typed_enum
+from neuroncore_rtl.hdl.primitives.enumeration import typed_enum
 from neuroncore_rtl.spec.formats import FORMATS, Format
 
 __all__ = ["FormatCode", "element_size"]

@@ -19,10 +19,10 @@ from neuroncore_rtl.hdl.board.sdram_chip import SdramChip, SdramPins
 from neuroncore_rtl.hdl.board.uart import UartReceiver, UartTransmitter
 from neuroncore_rtl.hdl.core import Core
 from neuroncore_rtl.hdl.core_ports import axi_id_bits
-from neuroncore_rtl.hdl.fifo import Fifo
-from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.hdl.primitives.fifo import Fifo
 from neuroncore_rtl.hdl.queue.errors import CoreError
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 

@@ -6,9 +6,9 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.board.sdram import sdram_words
 from neuroncore_rtl.hdl.board.sdram_chip import SdramChip
-from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.axi import PAGE_BYTES, RESPONSE_OKAY, AxiPort
-from neuroncore_rtl.hdl.round_robin import RoundRobin
+from neuroncore_rtl.hdl.primitives.fifo import Fifo
+from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["BeatSplitter", "BurstServer", "memory_beats"]

@@ -51,9 +51,9 @@ from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.hdl.collective.sender import Sender
 from neuroncore_rtl.hdl.collective.signature import Disagreement
 from neuroncore_rtl.hdl.collective.storer import Storer
-from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
+from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec.link import CORE_BITS, FlitKind
 
 __all__ = ["Channel", "buffer_beats"]

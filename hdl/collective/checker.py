@@ -3,11 +3,11 @@
 from amaranth import Const, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In
 
-from neuroncore_rtl.hdl import checker
-from neuroncore_rtl.hdl.checker import lowest_rule
 from neuroncore_rtl.hdl.collective.instruction import CollectiveInstruction, SignatureLayout
 from neuroncore_rtl.hdl.collective.job import Job
 from neuroncore_rtl.hdl.collective.signature import among
+from neuroncore_rtl.hdl.primitives import checker
+from neuroncore_rtl.hdl.primitives.checker import lowest_rule
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Rule
 from neuroncore_rtl.spec.isa.collective import (
     ALIGNMENT,
@@ -36,7 +36,7 @@ class Checker(checker.Checker):
     Arguments:
         cores: of the instance.
 
-    Ports, besides those of :class:`hdl.checker.Checker`:
+    Ports, besides those of :class:`hdl.primitives.checker.Checker`:
         core: the one that executes; constant.
     """
 

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.collective.job import Job
 from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, LoadOp, ReceiveOp, SendOp
 from neuroncore_rtl.hdl.collective.step import Phase, Step
-from neuroncore_rtl.hdl.fifo import BufferedFifo
+from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType
 
 __all__ = ["Dispatcher"]

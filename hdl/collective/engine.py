@@ -17,10 +17,10 @@ from neuroncore_rtl.hdl.collective.counters import CHANNEL_EVENTS, CollectiveCou
 from neuroncore_rtl.hdl.collective.instruction import CollectiveInstruction
 from neuroncore_rtl.hdl.collective.peer import Peer
 from neuroncore_rtl.hdl.collective.signature import Disagreement
-from neuroncore_rtl.hdl.counting import count
-from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.hdl.primitives.counting import count
+from neuroncore_rtl.hdl.primitives.engine_error import DetailedError
 from neuroncore_rtl.spec.isa import Cause
 from neuroncore_rtl.spec.isa.cause import DETAIL_CORE_BITS
 from neuroncore_rtl.spec.link import CHANNELS, CORE_BITS, DIRECTIONS

@@ -10,7 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
-from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_WIDTHS, ReduceOp
 

@@ -15,7 +15,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.collective.lanes import Reducer
 from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, StoreOp, beats_of
 from neuroncore_rtl.hdl.collective.rounding import Rounding
-from neuroncore_rtl.hdl.fifo import BufferedFifo
+from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_WIDTHS, CollectiveType
 
 __all__ = ["ReceivePath"]

@@ -15,8 +15,8 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.collective.ops import StoreOp
 from neuroncore_rtl.hdl.collective.width_converter import WidthConverter
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
-from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
+from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.collective import CollectiveType
 

@@ -4,7 +4,7 @@ from amaranth import Cat, Const, Module, Value, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.enumeration import typed_enum
+from neuroncore_rtl.hdl.primitives.enumeration import typed_enum
 from neuroncore_rtl.spec.riscv import MULDIV, REGISTER_OPERATIONS, SHIFTS, Opcode, System
 
 __all__ = ["AluOp", "InstructionDecoder", "Kind", "OperandA", "OperandB"]

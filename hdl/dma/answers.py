@@ -9,8 +9,8 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, write_responses
+from neuroncore_rtl.hdl.primitives.fifo import Fifo
 
 __all__ = ["Answers", "CopyAnswers"]
 

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 
-from neuroncore_rtl.hdl import checker
 from neuroncore_rtl.hdl.arith.formats import element_size
 from neuroncore_rtl.hdl.arith.pipeline import delayed
-from neuroncore_rtl.hdl.checker import lowest_rule
 from neuroncore_rtl.hdl.dma.extent import Extent
 from neuroncore_rtl.hdl.dma.instruction import DmaInstruction
 from neuroncore_rtl.hdl.dma.job import Job
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
+from neuroncore_rtl.hdl.primitives import checker
+from neuroncore_rtl.hdl.primitives.checker import lowest_rule
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS
@@ -32,7 +32,7 @@ class Checker(checker.Checker):
     Arguments:
         config: the machine's parameters.
 
-    Ports: see :class:`hdl.checker.Checker`.
+    Ports: see :class:`hdl.primitives.checker.Checker`.
     """
 
     INTERVAL = Extent.TURNS + 1

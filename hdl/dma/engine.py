@@ -12,7 +12,6 @@ from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.counting import count
 from neuroncore_rtl.hdl.dma.address_generator import AddressGenerator
 from neuroncore_rtl.hdl.dma.answers import Answers
 from neuroncore_rtl.hdl.dma.caster import Caster
@@ -25,11 +24,12 @@ from neuroncore_rtl.hdl.dma.ring import ByteRing
 from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.dma.sequencer import Sequencer
 from neuroncore_rtl.hdl.dma.writer import Writer
-from neuroncore_rtl.hdl.engine_error import DetailedError
-from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite
+from neuroncore_rtl.hdl.primitives.counting import count
+from neuroncore_rtl.hdl.primitives.engine_error import DetailedError
+from neuroncore_rtl.hdl.primitives.fifo import Fifo
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["DmaEngine"]

@@ -12,9 +12,9 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.beats import aligned, next_beat
 from neuroncore_rtl.hdl.dma.job import Formats, chunk_layout, piece_layout
-from neuroncore_rtl.hdl.fifo import BufferedFifo, Fifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
 from neuroncore_rtl.hdl.memory.port import LineRead, Storage
+from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo, Fifo
 
 __all__ = ["Reader"]
 

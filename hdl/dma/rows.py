@@ -10,8 +10,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.job import Row, Rows
-from neuroncore_rtl.hdl.fifo import BufferedFifo, StreamRegister
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage
+from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo, StreamRegister
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["RowReader"]

@@ -9,8 +9,8 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.answers import CopyAnswers
 from neuroncore_rtl.hdl.dma.job import Formats, Job, Start
-from neuroncore_rtl.hdl.engine_error import DetailedError, EngineError
 from neuroncore_rtl.hdl.memory.port import Storage
+from neuroncore_rtl.hdl.primitives.engine_error import DetailedError, EngineError
 from neuroncore_rtl.spec.isa import Cause
 
 __all__ = ["Sequencer"]

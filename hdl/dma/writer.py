@@ -14,9 +14,9 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.dma.beats import aligned, next_beat
 from neuroncore_rtl.hdl.dma.job import chunk_layout
 from neuroncore_rtl.hdl.dma.ring import RingRead
-from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.axi import AxiPort
 from neuroncore_rtl.hdl.memory.port import LineWrite, Storage
+from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 

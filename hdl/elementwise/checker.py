@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from amaranth import Cat, Module, Mux, Signal, Value, signed
 
-from neuroncore_rtl.hdl import checker
 from neuroncore_rtl.hdl.arith.pipeline import delayed
-from neuroncore_rtl.hdl.checker import lowest_rule
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
 from neuroncore_rtl.hdl.elementwise.job import Job, opcode_in, pointer, used, work_out
 from neuroncore_rtl.hdl.memory.port import OnChipStorage
+from neuroncore_rtl.hdl.primitives import checker
+from neuroncore_rtl.hdl.primitives.checker import lowest_rule
 from neuroncore_rtl.spec import isa, timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, INT32, UINT32
@@ -57,7 +57,7 @@ class Checker(checker.Checker):
         opcodes: those of the engine.
         slow, interval: see :func:`hdl.elementwise.job.work_out`.
 
-    Ports: see :class:`hdl.checker.Checker`.
+    Ports: see :class:`hdl.primitives.checker.Checker`.
     """
 
     LATENCY = timing.ELEMENTWISE_CHECKER_LATENCY

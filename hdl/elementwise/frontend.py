@@ -28,7 +28,6 @@ from amaranth import Const, Module, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.counting import count
 from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.hdl.elementwise.fetch import Fetch
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
@@ -36,9 +35,10 @@ from neuroncore_rtl.hdl.elementwise.issue import Issue
 from neuroncore_rtl.hdl.elementwise.sequencer import Sequencer
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.elementwise.store import Store
-from neuroncore_rtl.hdl.engine_error import EngineError
-from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.port import ReadPort, WritePort
+from neuroncore_rtl.hdl.primitives.counting import count
+from neuroncore_rtl.hdl.primitives.engine_error import EngineError
+from neuroncore_rtl.hdl.primitives.fifo import Fifo
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode

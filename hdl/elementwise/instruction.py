@@ -4,8 +4,8 @@ from amaranth import signed, unsigned
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
-from neuroncore_rtl.hdl.enumeration import typed_enum
 from neuroncore_rtl.hdl.memory.port import OnChipStorage
+from neuroncore_rtl.hdl.primitives.enumeration import typed_enum
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
 from neuroncore_rtl.spec.isa.alu import AluOp

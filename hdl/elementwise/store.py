@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.elementwise.issue import Write
 from neuroncore_rtl.hdl.elementwise.place import from_lanes, quadrants, shifted
-from neuroncore_rtl.hdl.fifo import BufferedFifo, Fifo, StreamRegister
 from neuroncore_rtl.hdl.memory.port import WritePort
+from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo, Fifo, StreamRegister
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Store"]

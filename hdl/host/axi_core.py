@@ -10,7 +10,7 @@ from neuroncore_rtl.hdl.core_ports import axi_id_bits
 from neuroncore_rtl.hdl.host.axi_lite import AxiLiteBridge, AxiLitePort
 from neuroncore_rtl.hdl.host.hosted_core import HostedCore, shown_signature
 from neuroncore_rtl.hdl.memory.axi import CONSTANT_BITS, AxiPort, constants
-from neuroncore_rtl.hdl.verilog import module_ports
+from neuroncore_rtl.hdl.verilog.text import module_ports
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.host_map import HOST_ADDRESS_BITS
 

@@ -9,9 +9,9 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.controller.bus import Bus
 from neuroncore_rtl.hdl.core import Core
 from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_signature
-from neuroncore_rtl.hdl.hierarchy import lead_out, shared
 from neuroncore_rtl.hdl.host.isolation import AxiIsolation
 from neuroncore_rtl.hdl.host.registers import HostRegisters
+from neuroncore_rtl.hdl.verilog.hierarchy import lead_out, shared
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["HostedCore", "shown_signature"]

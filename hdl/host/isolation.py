@@ -4,8 +4,8 @@ from amaranth import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.hdl.primitives.fifo import Fifo
 
 __all__ = ["AxiIsolation"]
 

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.controller.bus import Bus
 from neuroncore_rtl.hdl.core_ports import core_counters
-from neuroncore_rtl.hdl.fifo import Fifo
+from neuroncore_rtl.hdl.primitives.fifo import Fifo
 from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.hdl.queue.subordinate import hold_request
 from neuroncore_rtl.spec import host_map

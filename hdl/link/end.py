@@ -9,12 +9,12 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.counting import count
 from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.crc import Crc32, crc_of_zeros
 from neuroncore_rtl.hdl.link.flit import body_layout, flit_stream, frame_layout
 from neuroncore_rtl.hdl.link.receiver import Receiver
 from neuroncore_rtl.hdl.link.sender import Sender
+from neuroncore_rtl.hdl.primitives.counting import count
 from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
 
 __all__ = ["LinkEnd", "window"]

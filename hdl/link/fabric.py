@@ -11,12 +11,12 @@ from amaranth import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.link.node import LinkNode
 from neuroncore_rtl.hdl.link.route import LOCAL_PORTS, ring_sizes
 from neuroncore_rtl.hdl.link.wire import DISTURBANCE, FLIP_BITS, Wire
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import CHANNELS
 

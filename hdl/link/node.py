@@ -6,12 +6,12 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.hdl.link.flit import flit_stream, frame_layout
 from neuroncore_rtl.hdl.link.route import CHIP_BITS, LOCAL_PORTS
 from neuroncore_rtl.hdl.link.router import Router
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
 

@@ -19,7 +19,7 @@ from neuroncore_rtl.hdl.link.route import (
     output_count,
     reachable,
 )
-from neuroncore_rtl.hdl.round_robin import RoundRobin
+from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
 

@@ -4,9 +4,9 @@ from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.axi import AxiPort
-from neuroncore_rtl.hdl.round_robin import RoundRobin
+from neuroncore_rtl.hdl.primitives.fifo import Fifo
+from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
 
 __all__ = ["AxiArbiter"]
 

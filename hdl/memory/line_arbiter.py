@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite
-from neuroncore_rtl.hdl.round_robin import RoundRobin
+from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
 
 __all__ = ["LineReadArbiter", "LineWriteArbiter"]
 

@@ -13,11 +13,11 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.pipeline import delayed
-from neuroncore_rtl.hdl.clock_gate import gated
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, OnChipStorage, PsumWritePort, ReadPort, WritePort
 from neuroncore_rtl.hdl.memory.psum_port import PsumPort
 from neuroncore_rtl.hdl.memory.sbuf import Sbuf
 from neuroncore_rtl.hdl.memory.sbuf_block import Geometry
+from neuroncore_rtl.hdl.primitives.clock_gate import gated
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 

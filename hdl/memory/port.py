@@ -6,7 +6,7 @@ The engines' ports reach all partitions in lockstep at one address; a line port 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.enumeration import typed_enum
+from neuroncore_rtl.hdl.primitives.enumeration import typed_enum
 from neuroncore_rtl.spec import isa, timing
 
 __all__ = [

@@ -15,10 +15,10 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
 from neuroncore_rtl.hdl.memory.psum_block import PsumGeometry, PsumPartitions
-from neuroncore_rtl.hdl.span import Span, members
+from neuroncore_rtl.hdl.primitives.span import Span, members
+from neuroncore_rtl.hdl.verilog.hierarchy import lanes
 from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.isa import TENSOR_FIELDS
 

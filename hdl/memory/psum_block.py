@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.arith.integer import IntoInt
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
-from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.bank import Bank
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.config import PSUM_BANKS
 
 __all__ = ["READERS", "PsumBlock", "PsumGeometry", "PsumPartition", "PsumPartitions", "common_ports"]

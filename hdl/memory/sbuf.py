@@ -13,10 +13,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.pipeline import delayed
-from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter, one_of
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, ReadPort, WritePort
 from neuroncore_rtl.hdl.memory.sbuf_block import BLOCK_BITS, READERS, Geometry, SbufPartitions, port_bits
+from neuroncore_rtl.hdl.verilog.hierarchy import lanes
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Sbuf"]

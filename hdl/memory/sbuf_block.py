@@ -8,8 +8,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.pipeline import delayed
-from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.bank import Bank
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.config import Config
 
 __all__ = [

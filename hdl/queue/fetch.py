@@ -4,10 +4,10 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
+from neuroncore_rtl.hdl.primitives.fifo import Fifo
+from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
 from neuroncore_rtl.hdl.queue.record import RecordBeat
-from neuroncore_rtl.hdl.round_robin import RoundRobin
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES, queue_count

@@ -4,8 +4,8 @@ from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.counting import Counting
-from neuroncore_rtl.hdl.fifo import Fifo
+from neuroncore_rtl.hdl.primitives.counting import Counting
+from neuroncore_rtl.hdl.primitives.fifo import Fifo
 from neuroncore_rtl.hdl.queue.record import Header, RecordBeat
 from neuroncore_rtl.hdl.queue.record_fifo import RecordFifo
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES

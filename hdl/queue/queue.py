@@ -5,8 +5,8 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.pipeline import delayed
-from neuroncore_rtl.hdl.counting import count
-from neuroncore_rtl.hdl.engine_error import DetailedError
+from neuroncore_rtl.hdl.primitives.counting import count
+from neuroncore_rtl.hdl.primitives.engine_error import DetailedError
 from neuroncore_rtl.hdl.queue.errors import QueueError
 from neuroncore_rtl.hdl.queue.in_flight import Flight, InFlight
 from neuroncore_rtl.hdl.queue.prefetcher import Block, Prefetcher
@@ -60,7 +60,7 @@ class Queue(wiring.Component):
         completions: a pulse of each lane: the engine has finished the oldest record of that lane.
         update: to the semaphores; update_refused: what is taken in this cycle, or was `refusal_latency`
             cycles ago, is not done.
-        engine_error: see :class:`hdl.engine_error.DetailedError`.
+        engine_error: see :class:`hdl.primitives.engine_error.DetailedError`.
         error: the queue's first error, until reset. halt: no further record is issued, but for one that is on offer.
         issued, issued_address: the engine takes a record in this cycle, or a NOP is passed. passed: a NOP, which has
             retired by that. retired, retired_address: of each lane, the engine has finished a record in this cycle.

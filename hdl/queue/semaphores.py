@@ -8,8 +8,8 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.enumeration import typed_enum
-from neuroncore_rtl.hdl.round_robin import RoundRobin
+from neuroncore_rtl.hdl.primitives.enumeration import typed_enum
+from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import SEMAPHORES
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX

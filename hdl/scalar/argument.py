@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.multiply import halves_product, joined
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
-from neuroncore_rtl.hdl.enumeration import typed_enum
+from neuroncore_rtl.hdl.primitives.enumeration import typed_enum
 from neuroncore_rtl.hdl.scalar.number import EXPONENT, begun, normalised, placed
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, ControlRow, Coordinate, Factor, Scale, Source, TableReader
 from neuroncore_rtl.spec.formats import FP32

@@ -11,10 +11,10 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
-from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.scalar.lane import STAGES, ActivationLane
 from neuroncore_rtl.hdl.scalar.number import decode
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, FunctionTables
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.config import SCALAR_UNITS
 
 __all__ = ["LANE_BITS", "ActivationBlock", "ActivationLanes", "module_name"]

@@ -7,8 +7,8 @@ from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
 from neuroncore_rtl.hdl.elementwise.turns import serve
-from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.scalar.block import ActivationLanes, module_name
+from neuroncore_rtl.hdl.verilog.hierarchy import lanes
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.elementwise import SCALAR_OPCODES

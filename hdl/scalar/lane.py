@@ -15,11 +15,11 @@ from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.threefry import ROUNDS, Threefry2x32
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.hdl.elementwise.turns import in_turn
-from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.scalar.function import FunctionUnit
 from neuroncore_rtl.hdl.scalar.number import Number
 from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, TableReader
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.config import SCALAR_UNITS
 
 __all__ = ["STAGES", "ActivationLane", "Stages"]

@@ -12,7 +12,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.enumeration import typed_enum
+from neuroncore_rtl.hdl.primitives.enumeration import typed_enum
 from neuroncore_rtl.spec import functions
 from neuroncore_rtl.spec.functions import layout
 from neuroncore_rtl.spec.functions.catalogue import FUNCTIONS

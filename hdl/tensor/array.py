@@ -10,8 +10,8 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.tensor.tile import RowEvents, Tile
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 
 __all__ = ["Array", "Block", "row_skew", "tile_count"]

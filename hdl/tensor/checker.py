@@ -7,11 +7,11 @@ product, the extent of a moving operand, is formed as an instruction comes in.
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
 
-from neuroncore_rtl.hdl import checker
 from neuroncore_rtl.hdl.arith.formats import FormatCode, element_size
 from neuroncore_rtl.hdl.arith.pipeline import delayed
-from neuroncore_rtl.hdl.checker import lowest_rule
-from neuroncore_rtl.hdl.span import Span
+from neuroncore_rtl.hdl.primitives import checker
+from neuroncore_rtl.hdl.primitives.checker import lowest_rule
+from neuroncore_rtl.hdl.primitives.span import Span
 from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.isa.rule import Rule
@@ -34,7 +34,7 @@ class Checker(checker.Checker):
     Arguments:
         config: the machine's parameters.
 
-    Ports: see :class:`hdl.checker.Checker`.
+    Ports: see :class:`hdl.primitives.checker.Checker`.
     """
 
     LATENCY = 1

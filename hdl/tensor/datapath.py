@@ -10,11 +10,11 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.operand import Operand
-from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.tensor.array import Array, row_skew, tile_count
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge, Element, edge_name
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.hdl.tensor.tile import RowEvents
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 
 __all__ = ["Datapath"]

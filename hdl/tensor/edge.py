@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.operand import SIGNIFICAND_BITS, Operand
-from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.config import LOAD_COLUMNS
 
 __all__ = ["MOVING_BITS", "STATIONARY_BITS", "Edge", "EdgeRow", "Element", "edge_name"]

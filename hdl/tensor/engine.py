@@ -14,13 +14,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.pipeline import delayed
-from neuroncore_rtl.hdl.counting import count
-from neuroncore_rtl.hdl.engine_error import EngineError
-from neuroncore_rtl.hdl.fifo import BypassFifo, Fifo
-from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
 from neuroncore_rtl.hdl.memory.psum import Psum
-from neuroncore_rtl.hdl.span import members
+from neuroncore_rtl.hdl.primitives.counting import count
+from neuroncore_rtl.hdl.primitives.engine_error import EngineError
+from neuroncore_rtl.hdl.primitives.fifo import BypassFifo, Fifo
+from neuroncore_rtl.hdl.primitives.span import members
 from neuroncore_rtl.hdl.tensor.array import tile_count
 from neuroncore_rtl.hdl.tensor.checker import Checker
 from neuroncore_rtl.hdl.tensor.datapath import Datapath
@@ -29,6 +28,7 @@ from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
 from neuroncore_rtl.hdl.tensor.loader import Loader
 from neuroncore_rtl.hdl.tensor.mover import Move, Mover
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
+from neuroncore_rtl.hdl.verilog.hierarchy import lanes
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS

@@ -4,7 +4,7 @@ from amaranth import unsigned
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
-from neuroncore_rtl.hdl.enumeration import typed_enum
+from neuroncore_rtl.hdl.primitives.enumeration import typed_enum
 from neuroncore_rtl.spec import isa
 
 __all__ = ["Opcode", "TensorInstruction"]

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.formats import element_size
 from neuroncore_rtl.hdl.memory.port import ReadPort
-from neuroncore_rtl.hdl.span import Span
+from neuroncore_rtl.hdl.primitives.span import Span
 from neuroncore_rtl.hdl.tensor.array import tile_count
 from neuroncore_rtl.hdl.tensor.edge import STATIONARY_BITS, Element
 from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction

@@ -5,10 +5,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode, element_size
-from neuroncore_rtl.hdl.fifo import StreamRegister
 from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, ReadPort
 from neuroncore_rtl.hdl.memory.psum import Psum, PsumWrite
-from neuroncore_rtl.hdl.span import Span
+from neuroncore_rtl.hdl.primitives.fifo import StreamRegister
+from neuroncore_rtl.hdl.primitives.span import Span
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, Element
 from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction
 from neuroncore_rtl.spec.config import Config

@@ -14,11 +14,11 @@ from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
-from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.vector.control import Cast, Chain, Decoded, Events, Finish, Turns, Unit
 from neuroncore_rtl.hdl.vector.decode import decode, decode_entry, slow_op0, slow_op1
 from neuroncore_rtl.hdl.vector.lane import VectorLane
 from neuroncore_rtl.hdl.vector.stats import SHARES
+from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import VECTOR_UNITS
 from neuroncore_rtl.spec.formats import FP32

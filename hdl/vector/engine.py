@@ -11,10 +11,10 @@ from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
 from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 from neuroncore_rtl.hdl.elementwise.turns import serve
-from neuroncore_rtl.hdl.hierarchy import lanes, shared
 from neuroncore_rtl.hdl.vector.block import VectorLanes, module_name
 from neuroncore_rtl.hdl.vector.decode import slow_op0, slow_op1
 from neuroncore_rtl.hdl.vector.transpose import Transposer
+from neuroncore_rtl.hdl.verilog.hierarchy import lanes, shared
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES

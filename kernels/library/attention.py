@@ -11,10 +11,10 @@ from math import sqrt
 from typing import NamedTuple
 
 from neuroncore_rtl.kernels.library.attention_tile import Head, Queries
-from neuroncore_rtl.kernels.library.pipeline import pipelined
 from neuroncore_rtl.kernels.library.transpose import identity
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, place_rows
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy
+from neuroncore_rtl.kernels.tiling.pipeline import pipelined
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, Format
 
 __all__ = ["Attended", "Finish", "Head", "attention"]

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
-from neuroncore_rtl.kernels.library.blocks import cut, length, neighbours
-from neuroncore_rtl.kernels.library.inverse import inverse
 from neuroncore_rtl.kernels.library.product import accumulated
 from neuroncore_rtl.kernels.library.transpose import turned
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor
@@ -23,6 +21,8 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_scalar,
     tensor_scalar_reduce,
 )
+from neuroncore_rtl.kernels.tiling.blocks import cut, length, neighbours
+from neuroncore_rtl.kernels.tiling.inverse import inverse
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp, Elementwise, Index
 
@@ -99,7 +99,7 @@ class Queries:
 
     def blocks(self) -> Iterator[Iterator[None]]:
         """Yield of each block of keys, in their order, what appends it, a step at a time; see
-        :func:`kernels.library.pipeline.pipelined`."""
+        :func:`kernels.tiling.pipeline.pipelined`."""
         keys = self.head.v.shape[0] if self.past is None else self.past + self.rows.stop
         seen = [
             tile[: keys - part.start]

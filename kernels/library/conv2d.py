@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import product as places_of
 from math import ceil
 
-from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.linear import column_of
 from neuroncore_rtl.kernels.library.matmul import passes
-from neuroncore_rtl.kernels.library.transfer import aligned
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.transfer import aligned
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, Format
 
 __all__ = ["Window", "conv2d"]

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.product import product
-from neuroncore_rtl.kernels.library.transfer import Matrix, load, load_row, one_pass
 from neuroncore_rtl.kernels.library.transpose import identity, turned
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy, tensor_tensor
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.transfer import Matrix, load, load_row, one_pass
 from neuroncore_rtl.spec.formats import BF16, Format
 from neuroncore_rtl.spec.isa import AluOp
 

@@ -6,15 +6,15 @@ cut into *groups*, the rows of an array's columns by up to a PSUM bank of words,
 * A *block* is up to eight groups of the same columns of C. It takes the tiles of K in *chunks*: a chunk's tiles are
   added to one group after the other. The longer the chunks, the earlier the first groups are ready; so they are as long
   as operands are there in time, and there is room for as many more in SBUF.
-* What comes from HBM stays in SBUF for as long as there is room (:mod:`kernels.library.resident`): with enough of it
+* What comes from HBM stays in SBUF for as long as there is room (:mod:`kernels.tiling.resident`): with enough of it
   both operands are loaded once, and loads are as far ahead of the array as HBM lets them.
 * The last group is cut into ever narrower pieces, so that little is left to be done when the last sum is ready.
-* If A is a vector, it comes as rows (:mod:`kernels.library.column`), and what HBM brings of B sets the pace.
+* If A is a vector, it comes as rows (:mod:`kernels.tiling.column`), and what HBM brings of B sets the pace.
 * C may be asked for in *strips* of rows, one after the other, so that what is done with one of them, such as a
   collective, can be appended behind its stores and before the next one.
 
 A finished group goes from PSUM to SBUF, cast on the way, and from there to HBM, in pieces of some columns. Copies
-are shared among the DMA engines of all ports (:mod:`kernels.library.engines`). A record has two waits, so what one
+are shared among the DMA engines of all ports (:mod:`kernels.tiling.engines`). A record has two waits, so what one
 needs comes by two of them at most. The order of it all is chosen here, and kept to.
 """
 
@@ -22,12 +22,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, pairwise
 from math import ceil
 
-from neuroncore_rtl.kernels.library.blocks import LAST, OutputBlock, OutputGroup, blocks, cut, length
-from neuroncore_rtl.kernels.library.column import Column
-from neuroncore_rtl.kernels.library.engines import LONG, Engines, beats
-from neuroncore_rtl.kernels.library.resident import Panel, Resident
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
+from neuroncore_rtl.kernels.tiling.blocks import LAST, OutputBlock, OutputGroup, blocks, cut, length
+from neuroncore_rtl.kernels.tiling.column import Column
+from neuroncore_rtl.kernels.tiling.engines import LONG, Engines, beats
+from neuroncore_rtl.kernels.tiling.resident import Panel, Resident
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_BANKS
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, Format
 from neuroncore_rtl.spec.isa import RECORD_BYTES, LoadStationary, MultiplyMoving, Storage

@@ -8,11 +8,11 @@ with `_t`.
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from neuroncore_rtl.kernels.library.blocks import cut, length, neighbours
 from neuroncore_rtl.kernels.library.matmul import passes
-from neuroncore_rtl.kernels.library.transfer import Matrix, aligned, load
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
+from neuroncore_rtl.kernels.tiling.blocks import cut, length, neighbours
+from neuroncore_rtl.kernels.tiling.transfer import Matrix, aligned, load
 from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32, Format
 

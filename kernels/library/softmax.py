@@ -1,8 +1,8 @@
 """Softmax along the rows of a matrix, on both engines."""
 
-from neuroncore_rtl.kernels.library.inverse import inverse
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_reduce, tensor_scalar
+from neuroncore_rtl.kernels.tiling.inverse import inverse
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["softmax"]

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from neuroncore_rtl.kernels.library.blocks import cut, length
-from neuroncore_rtl.kernels.library.transfer import aligned
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import activation, affine_select, memset
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.transfer import aligned
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index
 

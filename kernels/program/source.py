@@ -13,9 +13,10 @@ __all__ = ["Line", "Source", "caller", "located", "stand_in", "standing_in"]
 
 _Function = TypeVar("_Function", bound=Callable)
 
-_PROGRAM = str(Path(__file__).resolve().parent) + os.sep
-_LIBRARY = str(Path(__file__).resolve().parents[1] / "library") + os.sep
-_BOTH = _PROGRAM, _LIBRARY
+_KERNELS = Path(__file__).parents[1]
+_PROGRAM = str(_KERNELS / "program") + os.sep
+_LIBRARY = tuple(str(_KERNELS / room) + os.sep for room in ("library", "tiling", "training"))
+_BOTH = _PROGRAM, *_LIBRARY
 
 
 class Line(NamedTuple):

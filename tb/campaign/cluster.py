@@ -16,12 +16,12 @@ import distributed
 from distributed.comm import CommClosedError
 from distributed.diagnostics.plugin import WorkerPlugin
 
+from neuroncore_rtl.run.report import terminal
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.sim import parcels
+from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.tb.campaign.executor import Executor
 from neuroncore_rtl.tb.campaign.task import BUILDS, Row, Task, WorkerDied, WorkersLost, perform, sources
-from neuroncore_rtl.tb.sim import parcels
-from neuroncore_rtl.tb.sim.doctor import MissingTool
-from neuroncore_rtl.tb.sim.report import terminal
-from neuroncore_rtl.tb.sim.settings import UsageError
 
 __all__ = ["PATIENCE", "QUEUES", "ClusterExecutor", "QueueExecutor", "cluster_named"]
 

@@ -18,8 +18,8 @@ from typing import Protocol
 
 import pebble
 
+from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.tb.campaign.task import Row, Task, WorkerDied, WorkersLost, broken, perform
-from neuroncore_rtl.tb.sim.simulation import BuildFailed
 
 __all__ = ["DEATHS", "Executor", "LocalExecutor", "finished"]
 

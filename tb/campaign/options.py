@@ -1,6 +1,6 @@
 """Variables of every command that runs a campaign, and the workers that they ask for."""
 
-from neuroncore_rtl.tb.sim.settings import Settings, choice, integer
+from neuroncore_rtl.run.settings import Settings, choice, integer
 
 __all__ = ["CAMPAIGN_OPTIONS", "executor_of"]
 

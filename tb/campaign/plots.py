@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
-from neuroncore_rtl.tb.benches.workbench import SIZES
 from neuroncore_rtl.tb.campaign.task import Row, Status
+from neuroncore_rtl.tb.tests.kernels.workbench import SIZES
 
 __all__ = ["draw_chips", "draw_roofline", "draw_sizes", "size_of"]
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.tb.campaign.task import FAILURE, Plain, Row
-from neuroncore_rtl.tb.sim.report import Report
 
 __all__ = ["row_of"]
 

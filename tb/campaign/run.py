@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.report import shown, terminal
 from neuroncore_rtl.tb.campaign.executor import Executor, finished
 from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.campaign.task import Row, Status, Task
-from neuroncore_rtl.tb.sim.report import shown, terminal
 
 __all__ = ["campaign", "exit_status"]
 

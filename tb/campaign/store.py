@@ -11,9 +11,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.campaign.task import Row, Status
-from neuroncore_rtl.tb.sim.report import shown
-from neuroncore_rtl.tb.sim.settings import UsageError
 
 __all__ = ["Store", "write_parquet"]
 

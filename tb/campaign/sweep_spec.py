@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuroncore_rtl.tb.sim.settings import SEED, Bench, Settings, UsageError
+from neuroncore_rtl.run.settings import SEED, Command, Settings, UsageError
 
 __all__ = ["MOST", "Point", "points_of"]
 
@@ -50,12 +50,12 @@ class Point:
         return [f"{name}={value}" for name, value in self.settings.told.items()]
 
 
-def points_of(path: Path, bench_named: Callable[[str], Bench]) -> list[Point]:
+def points_of(path: Path, command_named: Callable[[str], Command]) -> list[Point]:
     """Return the runs of a sweep, each once, in the order of its file, the last list turning fastest.
 
     Arguments:
         path: of the file.
-        bench_named: returns a TEST by its name.
+        command_named: returns a TEST by its name.
 
     Raises:
         UsageError: if the file is none such, or a run would not be valid; the message names the file and the key.
@@ -65,13 +65,13 @@ def points_of(path: Path, bench_named: Callable[[str], Bench]) -> list[Point]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"SPEC must be a file of TOML; {path}: {error}") from None
     try:
-        found = list(_points(spec, bench_named))
+        found = list(_points(spec, command_named))
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     return list({(point.test, *point.assignments): point for point in found}.values())
 
 
-def _points(spec: Values, bench_named: Callable[[str], Bench]) -> Iterator[Point]:
+def _points(spec: Values, command_named: Callable[[str], Command]) -> Iterator[Point]:
     unknown = sorted(set(spec) - {"test", "seeds", "settings", "sweep"})
     if unknown:
         raise UsageError(f"a key must be test, seeds, settings or sweep, not {unknown[0]!r}")
@@ -88,7 +88,7 @@ def _points(spec: Values, bench_named: Callable[[str], Bench]) -> Iterator[Point
         if not isinstance(test, str):
             raise UsageError(f"test must be the name of a TEST in {where} or at the top, not {test!r}")
         try:
-            bench = bench_named(test)
+            bench = command_named(test)
         except UsageError as error:
             raise UsageError(f"{where}: {error}") from None
         if (seeds := spec.get("seeds")) is not None:
@@ -102,7 +102,7 @@ def _seeds(count: object) -> list[int]:
     return list(range(1, count + 1))
 
 
-def _block(bench: Bench, settings: Values, lists: Values, where: str) -> Iterator[Point]:
+def _block(bench: Command, settings: Values, lists: Values, where: str) -> Iterator[Point]:
     """Yield the combinations of a block's lists."""
     axes = [_axis(key, values, where) for key, values in lists.items()]
     count = 1
@@ -131,7 +131,7 @@ def _axis(key: str, values: object, where: str) -> list[dict[str, object]]:
     return axis
 
 
-def _checked(bench: Bench, chosen: Values, fixed: set[str], where: str) -> Settings:
+def _checked(bench: Command, chosen: Values, fixed: set[str], where: str) -> Settings:
     """Return the settings of a run, whose machine there is."""
     for name, value in chosen.items():
         place = "settings" if name in fixed else where

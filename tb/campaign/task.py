@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from neuroncore_rtl import ROOT, SIM_BUILD
-from neuroncore_rtl.tb.sim.parcels import noted
-from neuroncore_rtl.tb.sim.report import recording_in
+from neuroncore_rtl.run.report import recording_in
+from neuroncore_rtl.run.sim.parcels import noted
 
 __all__ = [
     "BUILDS",
@@ -43,7 +43,7 @@ BUILDS = "builds"
 """Column of what a run needed that was generated, by names from `sim_build/` on, with blanks between."""
 
 _SOURCES = ("spec", "hdl", "golden", "kernels", "frontends", "tb")
-_NO_SOURCES = ("tb/cli", "tb/campaign", "tb/view")
+_NO_SOURCES = ("tb/cli", "tb/campaign", "run/view")
 """Folders on which no result depends: who starts it, who hands it out, and who draws it."""
 
 

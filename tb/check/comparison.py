@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from neuroncore_rtl.run.harness.player import Playable, PlayerDevice, PlayerWork
+from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.settings import SEED, SIM, Option, Settings, UsageError, choice, integer
 from neuroncore_rtl.spec.formats import FORMATS, Format
-from neuroncore_rtl.tb.harness.player import Playable, PlayerDevice, PlayerWork
-from neuroncore_rtl.tb.harness.run import run
-from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import SEED, SIM, Option, Settings, UsageError, choice, integer
 
 __all__ = ["DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "interleave", "options", "run_cases"]
 

@@ -1,6 +1,6 @@
 """Which instructions of a program nothing keeps in order, though they touch the same bytes and one of them writes.
 
-A run has races only where instructions happened to work at the same time (:mod:`tb.check.races`); here a program is
+A run has races only where instructions happened to work at the same time (:mod:`run.check.races`); here a program is
 judged for every run that it allows. Each record has a clock: of each lane, how many of its records have certainly
 completed when this one starts. A lane is where records complete in order: a queue, and of the tensor queue two, as a
 LoadStationary may complete before an earlier MultiplyMoving. The NOPs of a queue are a lane of their own, too.
@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from neuroncore_rtl.run.check.races import Execution, Race, TouchTable
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Instruction, Record, UpdateOp, queue_name
-from neuroncore_rtl.tb.check.races import Execution, Race, TouchTable
 
 __all__ = ["find_unordered"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from neuroncore_rtl.golden.controller import AccessFault, Hart, LocalMemory, Timer
 from neuroncore_rtl.golden.controller.trap import INTERRUPT, Cause
+from neuroncore_rtl.run.harness.riscv import Executable, TraceEntry
 from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, TIMER_NOW
-from neuroncore_rtl.tb.harness.riscv import Executable, TraceEntry
 
 __all__ = ["Comparison", "compare"]
 
@@ -78,7 +78,7 @@ class _Memory(LocalMemory):
             super().store(self.program.fromhost, 4, 1)
 
     def _is_request(self, value: int) -> bool:
-        """Whether a word for the host points at a request to write text (tb/harness/riscv.v); else it is the code."""
+        """Whether a word for the host points at a request to write text (run/harness/riscv.v); else it is the code."""
         return value % 4 == 0 and self.base <= value < self.base + self.size and self.load(value, 4) == 64
 
 

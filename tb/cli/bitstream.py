@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.bench.paths import estimate_table, estimated
-from neuroncore_rtl.bench.placement import path_table, slowest
-from neuroncore_rtl.bench.routing import remaining, routed
-from neuroncore_rtl.bench.synthesis import ABC, Netlist
-from neuroncore_rtl.bench.whole import LUTS_OF, black_box, instantiated, largest, whole
 from neuroncore_rtl.hdl.board.board import Board
 from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
 from neuroncore_rtl.hdl.board.uart import uart_divisor
 from neuroncore_rtl.hdl.board.ulx3s import OSCILLATOR_HZ, PHASE_DEGREES, Ulx3sPads, Ulx3sPlatform
+from neuroncore_rtl.run.fpga.paths import estimate_table, estimated
+from neuroncore_rtl.run.fpga.placement import path_table, slowest
+from neuroncore_rtl.run.fpga.routing import remaining, routed
+from neuroncore_rtl.run.fpga.synthesis import ABC, Netlist
+from neuroncore_rtl.run.fpga.whole import LUTS_OF, black_box, instantiated, largest, whole
+from neuroncore_rtl.run.report import progress, shown, terminal
+from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.sim.doctor import MissingTool
+from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.tb.cli.export import directory_name
-from neuroncore_rtl.tb.sim.doctor import MissingTool
-from neuroncore_rtl.tb.sim.report import progress, shown, terminal
-from neuroncore_rtl.tb.sim.settings import Settings, UsageError
-from neuroncore_rtl.tb.sim.simulation import BuildFailed
 
 __all__ = ["capacity_problem", "main"]
 

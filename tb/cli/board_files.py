@@ -14,14 +14,14 @@ from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters
 from neuroncore_rtl.hdl.host.axi_core import AxiCore, memory_ports
 from neuroncore_rtl.hdl.host.registers import layout_places
 from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, PAGE_BYTES, constants
-from neuroncore_rtl.hdl.verilog import module_ports
+from neuroncore_rtl.hdl.verilog.text import module_ports
 from neuroncore_rtl.kernels.text.host_header import host_header
+from neuroncore_rtl.run.harness.axi.core import testbench
+from neuroncore_rtl.run.sim.elaboration import elaborated
 from neuroncore_rtl.spec import host_map
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.host_map import HOST_REGISTERS, HostRegister, counter_offset, parameter_values
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
-from neuroncore_rtl.tb.harness.axi_core import testbench
-from neuroncore_rtl.tb.sim.elaboration import elaborated
 
 __all__ = ["BOARD_TOP", "TESTBENCH", "board_files"]
 

@@ -1,4 +1,4 @@
-"""The command line: `python -m neuroncore_rtl.tb sim matmul --m 8`, or the same in make's words, `python -m
+"""The command line: `python -m neuroncore_rtl sim matmul --m 8`, or the same in make's words, `python -m
 neuroncore_rtl.tb sim matmul M=8`.
 
 Commands and their options are made from the records of `tb.cli.registry`, never typed here a second time.
@@ -12,16 +12,16 @@ from collections.abc import Iterable
 import click
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.settings import Command, Option, Settings, UsageError
+from neuroncore_rtl.run.sim.doctor import MissingTool
+from neuroncore_rtl.run.sim.paths import UnreadableFolder
+from neuroncore_rtl.run.sim.simulation import BuildFailed, SimulationFailed
+from neuroncore_rtl.run.sim.vectors import WrongChoice, chosen
 from neuroncore_rtl.tb.campaign.task import WorkersLost
-from neuroncore_rtl.tb.cli import registry as bench
-from neuroncore_rtl.tb.sim.doctor import MissingTool
-from neuroncore_rtl.tb.sim.paths import UnreadableFolder
-from neuroncore_rtl.tb.sim.report import shown
-from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings, UsageError
-from neuroncore_rtl.tb.sim.simulation import BuildFailed, SimulationFailed
-from neuroncore_rtl.tb.sim.vectors import WrongChoice, chosen
+from neuroncore_rtl.tb.cli import registry
 
-__all__ = ["app", "main"]
+__all__ = ["COMMANDS", "add", "app", "main"]
 
 
 class _Value(click.ParamType):
@@ -62,30 +62,30 @@ class _Tests(click.Group):
     """The group whose commands are the TESTs of the registry."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(bench.tests())
+        return list(registry.tests())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        return _command(bench.bench_named(name), _simulate)
+        return _command(registry.command_named(name), _simulate)
 
 
 class _Profiles(click.Group):
     """The group whose commands are the TESTs that have profiles."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return bench.profiled_tests()
+        return registry.profiled_tests()
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        return _command(bench.profile_named(name), _simulate)
+        return _command(registry.profile_named(name), _simulate)
 
 
 class _Images(_Profiles):
     """The group whose commands are the TESTs that have an image: they are the same."""
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        return _command(bench.image_named(name), _write_image)
+        return _command(registry.image_named(name), _write_image)
 
 
-def _command(command: Bench, run) -> click.Command:
+def _command(command: Command, run) -> click.Command:
     """Return the command-line form of a bench; `run` gets the bench and its settings, and returns an exit status."""
 
     def callback(assignments: Iterable[str], **given):
@@ -102,7 +102,7 @@ def _command(command: Bench, run) -> click.Command:
     return click.Command(command.name, params=[*options, assignments], callback=callback, **words)
 
 
-def _simulate(command: Bench, settings: Settings) -> int:
+def _simulate(command: Command, settings: Settings) -> int:
     with chosen(settings.values.get("LANES")):
         report = command.run(settings)
     report.show()
@@ -110,7 +110,7 @@ def _simulate(command: Bench, settings: Settings) -> int:
     return report.exit_status
 
 
-def _write_image(command: Bench, settings: Settings) -> int:
+def _write_image(command: Command, settings: Settings) -> int:
     from neuroncore_rtl.tb.cli.image import export_image
 
     return export_image(command, settings)
@@ -139,7 +139,7 @@ def image():
 @app.command()
 def doctor():
     """Say what is installed, what is missing, and the command that installs it."""
-    from neuroncore_rtl.tb.sim.doctor import show
+    from neuroncore_rtl.run.sim.doctor import show
 
     sys.exit(show())
 
@@ -150,24 +150,34 @@ def show_help(test: str | None):
     """List targets, TESTs and presets, or the variables of a TEST."""
     from neuroncore_rtl.tb.cli.overview import show
 
-    show(test)
+    show(test, COMMANDS)
 
 
 @app.command()
 @click.argument("test", metavar="TEST")
 def waves(test: str):
     """Open the latest waveform of a TEST in GTKWave."""
-    found = bench.bench_named(test)
-    from neuroncore_rtl.tb.view.waves import open_waves
+    found = registry.command_named(test)
+    from neuroncore_rtl.run.view.waves import open_waves
 
     sys.exit(open_waves(found))
 
 
-for _extra in bench.COMMANDS:
-    app.add_command(_command(_extra, lambda command, settings: command.run(settings)))
+COMMANDS: list[Command] = []
+"""All that take variables but simulate no TEST."""
+
+
+def add(commands: Iterable[Command]) -> None:
+    """Add commands to the command line."""
+    for command in commands:
+        COMMANDS.append(command)
+        app.add_command(_command(command, lambda command, settings: command.run(settings)))
+
+
+add(registry.COMMANDS)
 
 
 def main() -> None:
     """Run the command line; a termination signal ends the simulators that it started, too."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    app(prog_name="python -m neuroncore_rtl.tb")
+    app(prog_name="python -m neuroncore_rtl")

@@ -1,9 +1,9 @@
 """Make the virtual environment that everything else runs in; needs nothing but Python 3.11's standard library.
 
-`python3 -m tb.cli.environment .venv requirements.lock` is what the Makefile calls. What is missing on the machine is
-said first, all of it. Any number of processes may make the environment at once: one does, the others wait for it. A
-mark written at the end tells a whole one from one that was interrupted, or made for another lock or another Python.
-"""
+`python3 -m neuroncore_rtl.tb.cli.environment .venv requirements.lock` is what the Makefile calls. What is missing on
+the machine is said first, all of it. Any number of processes may make the environment at once: one does, the others
+wait for it. A mark written at the end tells a whole one from one that was interrupted, or made for another lock or
+another Python."""
 
 import fcntl
 import hashlib
@@ -14,8 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Relative: before the environment is there, the project has no name yet.
-from ..sim.doctor import TOOLS, MissingTool, require
+from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
 
 __all__ = ["make"]
 

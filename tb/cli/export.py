@@ -23,16 +23,16 @@ from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.hdl.tensor.array import row_skew
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
-from neuroncore_rtl.hdl.verilog import module_ports
+from neuroncore_rtl.hdl.verilog.text import module_ports
+from neuroncore_rtl.run.report import shown, terminal
+from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.run.sim.elaboration import ENGINE as TENSOR
+from neuroncore_rtl.run.sim.elaboration import ENGINES, engine_verilog
 from neuroncore_rtl.spec import config as machine
 from neuroncore_rtl.spec import isa, memory_map, timing
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa.fields import Layout
 from neuroncore_rtl.tb.cli.board_files import BOARD_TOP, board_files
-from neuroncore_rtl.tb.sim.elaboration import ENGINE as TENSOR
-from neuroncore_rtl.tb.sim.elaboration import ENGINES, engine_verilog
-from neuroncore_rtl.tb.sim.report import shown, terminal
-from neuroncore_rtl.tb.sim.settings import Settings
 
 __all__ = ["description", "directory_name", "export", "ports", "write"]
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import click
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.tb.sim.report import RESULTS, progress, shown
-from neuroncore_rtl.tb.sim.settings import Settings, UsageError
+from neuroncore_rtl.run.report import RESULTS, progress, shown
+from neuroncore_rtl.run.settings import Settings, UsageError
 
 __all__ = ["Block", "Figure", "blocks", "documents", "figures", "filled", "main", "value"]
 
@@ -105,7 +105,7 @@ def _printed(words: Iterable[str]) -> str | None:
     """Run a command of make's; return the block's text, None if it failed."""
     target, *rest = words
     rest = [word.removeprefix("TEST=") for word in rest]
-    command = [sys.executable, "-m", "neuroncore_rtl.tb", target, *rest]
+    command = [sys.executable, "-m", "neuroncore_rtl", target, *rest]
     line = " ".join(["make", *words])
     with progress(line):
         finished = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from neuroncore_rtl.hdl.forks import Forks
+from neuroncore_rtl.hdl.verilog.forks import Forks
+from neuroncore_rtl.run.report import RESULTS, shown, terminal
+from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.tb.cli.registry import PROVED
-from neuroncore_rtl.tb.sim.formal import Method, NoAnswer, Verdict, prove
-from neuroncore_rtl.tb.sim.report import RESULTS, shown, terminal
-from neuroncore_rtl.tb.sim.settings import Settings, UsageError
+from neuroncore_rtl.tb.proofs.solver import Method, NoAnswer, Verdict, prove
 
 __all__ = ["main"]
 

@@ -13,17 +13,17 @@ import numpy as np
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.core import CoreOutcome
 from neuroncore_rtl.kernels.program.image import Image
-from neuroncore_rtl.tb.benches.execution import first_task
-from neuroncore_rtl.tb.benches.images import ImageTask
-from neuroncore_rtl.tb.check.image_failures import explained
+from neuroncore_rtl.run.check.image_failures import explained
+from neuroncore_rtl.run.execution import first_task
+from neuroncore_rtl.run.images import ImageTask
+from neuroncore_rtl.run.report import progress, shown, terminal
+from neuroncore_rtl.run.settings import Command, Settings, UsageError
 from neuroncore_rtl.tb.cli.export import directory_name
-from neuroncore_rtl.tb.sim.report import progress, shown, terminal
-from neuroncore_rtl.tb.sim.settings import Bench, Settings, UsageError
 
 __all__ = ["export_image", "image_files"]
 
 
-def export_image(command: Bench, settings: Settings) -> int:
+def export_image(command: Command, settings: Settings) -> int:
     """Write the first image that a TEST runs on a core that is alone, under `sim_build/images`; return the exit status.
 
     Raises:

@@ -2,14 +2,15 @@
 
 import dataclasses
 import re
+from collections.abc import Sequence
 
 import click
 
 from neuroncore_rtl import ROOT
+from neuroncore_rtl.run.report import terminal
+from neuroncore_rtl.run.settings import Command
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.tb.cli import registry as bench
-from neuroncore_rtl.tb.sim.report import terminal
-from neuroncore_rtl.tb.sim.settings import Bench
+from neuroncore_rtl.tb.cli import registry
 
 __all__ = ["described", "overview", "show", "targets"]
 
@@ -21,19 +22,22 @@ def targets() -> list[tuple[str, str]]:
     return re.findall(r"^([a-z-]+):.*?## (.+)$", MAKEFILE.read_text(), re.MULTILINE)
 
 
-def show(name: str | None) -> None:
+def show(name: str | None, commands: Sequence[Command] = registry.COMMANDS) -> None:
     """Print the overview, or what there is to say of a TEST, or of a command, as wide as the terminal.
 
     Raises:
         UsageError: if there is no TEST, and no command, of that name.
     """
     width = terminal().width
-    click.echo(overview(width) if name is None else described(_named(name), width), nl=False)
+    click.echo(overview(width) if name is None else described(*_named(name, commands), width), nl=False)
 
 
-def _named(name: str) -> Bench:
-    commands = {command.name: command for command in bench.COMMANDS}
-    return commands[name] if name in commands else bench.bench_named(name)
+def _named(name: str, commands: Sequence[Command]) -> tuple[Command, str]:
+    """Return a command or a TEST, and how make runs it."""
+    for command in commands:
+        if command.name == name:
+            return command, f"make {name}"
+    return registry.command_named(name), f"make sim TEST={name}"
 
 
 def overview(width: int) -> str:
@@ -41,7 +45,9 @@ def overview(width: int) -> str:
     sizes = (f"{name} {config.rows} x {config.columns}" for name, config in PRESETS.items())
     sections = {
         "targets": [(f"make {name}", text) for name, text in targets()],
-        "TEST=, for make sim": [(group, " ".join(bench.tests(modules))) for group, modules in bench.GROUPS.items()],
+        "TEST=, for make sim": [
+            (group, " ".join(registry.tests(modules))) for group, modules in registry.GROUPS.items()
+        ],
         "more": [
             ("make help TEST=matmul", "what a TEST does and its variables; TEST=bench: those of a target"),
             ("PRESET=", f"the machine: {', '.join(sizes)} processing elements"),
@@ -50,9 +56,8 @@ def overview(width: int) -> str:
     return _text(sections, width)
 
 
-def described(one: Bench, width: int) -> str:
+def described(one: Command, line: str, width: int) -> str:
     """Return what a TEST, or a command, does and takes, in lines of at most `width` characters."""
-    line = f"make {one.name}" if one in bench.COMMANDS else f"make sim TEST={one.name}"
     names = [option.name for option in one.options]
     presets = {
         name: ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in dataclasses.asdict(config).items())

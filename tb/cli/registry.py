@@ -6,71 +6,85 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from neuroncore_rtl.spec.config import PRESETS, Config
-from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
-from neuroncore_rtl.tb import benches
-from neuroncore_rtl.tb.campaign.options import CAMPAIGN_OPTIONS
-from neuroncore_rtl.tb.sim.settings import (
+from neuroncore_rtl.run.settings import (
     LANES,
     PROFILE,
     SEED,
     SIM,
-    Bench,
+    Command,
     Option,
     UsageError,
     choice,
     configuration_options,
     integer,
+    later,
     switch,
 )
-from neuroncore_rtl.tb.sim.vectors import WAYS
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
+from neuroncore_rtl.tb.campaign.options import CAMPAIGN_OPTIONS
 
 __all__ = [
-    "COMMANDS", "GROUPS", "MODULES", "TABLES", "bench_named", "image_named", "profile_named", "profiled_tests", "tests",
+    "COMMANDS",
+    "GROUPS",
+    "MODULES",
+    "TABLES",
+    "command_named",
+    "image_named",
+    "profile_named",
+    "profiled_tests",
+    "tests",
 ]  # fmt: skip
 
 GROUPS = {
-    "products, networks": ("matmul", "digits", "train", "charlm", "tensor_parallel"),
-    "kernels of rows": ("kernels",),
-    "other interfaces": ("nki",),
-    "layers": ("layers", "transformer"),
-    "their gradients": ("backward",),
-    "engines": ("vector", "activation", "timing", "sr"),
-    "arithmetic": ("mac", "round"),
-    "core, controller": ("program", "riscv"),
-    "links of chips": ("router", "collective", "collectives", "gradients"),
+    "products, networks": (
+        "kernels.matmul",
+        "kernels.digits",
+        "learning.train",
+        "learning.charlm",
+        "links.tensor_parallel",
+    ),
+    "kernels of rows": ("kernels.kernels",),
+    "other interfaces": ("kernels.nki",),
+    "layers": ("kernels.layers", "kernels.transformer"),
+    "their gradients": ("kernels.backward",),
+    "engines": ("engines.vector", "engines.activation", "engines.timing", "kernels.sr"),
+    "arithmetic": ("engines.mac", "engines.round"),
+    "core, controller": ("core.program", "core.riscv"),
+    "links of chips": ("links.router", "links.collective", "links.collectives", "links.gradients"),
 }
-"""Modules of `tb/benches/` as help groups their TESTs."""
+"""Modules of `tb/tests/` as help groups their TESTs."""
 
 MODULES = tuple(module for modules in GROUPS.values() for module in modules)
-"""All of them: each defines `BENCH`, the TEST of its name, or is in `TABLES`."""
+"""All of them: each defines `TEST`, the TEST of its name, or is in `TABLES`."""
 
-TABLES = ("kernels", "layers", "transformer", "backward", "collective")
-"""Those that define `BENCHES`, a table of TESTs that are alike."""
+TABLES = ("kernels.kernels", "kernels.layers", "kernels.transformer", "kernels.backward", "links.collective")
+"""Those that define `TESTS`, a table of TESTs that are alike."""
 
 
 @cache
-def _benches(module: str) -> dict[str, Bench]:
-    found = importlib.import_module(f"{benches.__name__}.{module}")
-    return {bench.name: bench for bench in (found.BENCHES if module in TABLES else (found.BENCH,))}
+def _tests(module: str) -> dict[str, Command]:
+    found = importlib.import_module(f"neuroncore_rtl.tb.tests.{module}")
+    return {bench.name: bench for bench in (found.TESTS if module in TABLES else (found.TEST,))}
 
 
-def tests(modules: Iterable[str] | None = None) -> dict[str, Bench]:
+def tests(modules: Iterable[str] | None = None) -> dict[str, Command]:
     """Return the TESTs of some modules, None: all, by name."""
     modules = MODULES if modules is None else modules
-    return {name: bench for module in modules for name, bench in _benches(module).items()}
+    return {name: bench for module in modules for name, bench in _tests(module).items()}
 
 
-def bench_named(name: str) -> Bench:
+def command_named(name: str) -> Command:
     """Return the bench of a TEST.
 
     Raises:
         UsageError: if there is none of that name; the message lists those that exist.
     """
     # One TEST does not wait for the modules of all.
-    for module in (name,) if name in MODULES and name not in TABLES else TABLES:
-        if name in _benches(module):
-            return _benches(module)[name]
+    own = [module for module in MODULES if module.endswith(f".{name}") and module not in TABLES]
+    for module in own or TABLES:
+        if name in _tests(module):
+            return _tests(module)[name]
     raise UsageError(f"TEST must be one of {', '.join(tests())}, not {name!r}")
 
 
@@ -79,13 +93,13 @@ def profiled_tests() -> list[str]:
     return [name for name, bench in tests().items() if PROFILE in bench.options]
 
 
-def profile_named(name: str) -> Bench:
+def profile_named(name: str) -> Command:
     """Return the bench of a TEST with other defaults: on the core, with a profile.
 
     Raises:
         UsageError: if there is none of that name, or if it has no profiles; the message lists those that have.
     """
-    bench = bench_named(name)
+    bench = command_named(name)
     if PROFILE not in bench.options:
         raise UsageError(f"TEST must be one that has profiles, {', '.join(profiled_tests())}, not {name!r}")
     defaults = {"PROFILE": 1, "TARGET": "core"}
@@ -93,18 +107,13 @@ def profile_named(name: str) -> Bench:
     return replace(bench, options=tuple(replace(one, default=defaults.get(one.name, one.default)) for one in own))
 
 
-def _later(module: str, name: str):
-    """Return a function of a module that is imported when it is called."""
-    return lambda settings: getattr(importlib.import_module(f"neuroncore_rtl.{module}"), name)(settings)
-
-
-def image_named(name: str) -> Bench:
+def image_named(name: str) -> Command:
     """Return the bench of a TEST with another default: on the core.
 
     Raises:
         UsageError: if there is none of that name, or if it runs no image on a core that is alone.
     """
-    bench = bench_named(name)
+    bench = command_named(name)
     if PROFILE not in bench.options:
         raise UsageError(f"TEST must be one that has an image, {', '.join(profiled_tests())}, not {name!r}")
     own = (option for option in bench.options if option is not LANES)  # it comes by itself
@@ -116,14 +125,6 @@ def _of_preset(name: str, help: str) -> Option:
     parameter = name.lower()
     return integer(name, getattr(PRESETS["full"], parameter), help, *Config.RANGES[parameter])
 
-
-UNITS = (
-    "mac", "pe", "array", "psum", "vector_lane", "activation_lane", "tables", "controller", "dma", "router", "core",
-)  # fmt: skip
-"""What `make synth` synthesises."""
-
-FAMILIES = ("ecp5", "xcup")
-"""FPGAs for which it does."""
 
 MUTATED = (
     *(
@@ -183,9 +184,6 @@ MUTATED = (
 )
 """Those of which `make mutate` makes mutants."""
 
-PARTS = ("all", "tensor", "elementwise", "core", "link", "program", "silicon", "area", "depth")
-"""What `make bench` measures."""
-
 PROVED = ("arbiters", "axi", "link", "queue", "riscv", "semaphores")
 """What `make formal` proves something of: modules of `tb/proofs/`."""
 
@@ -195,7 +193,7 @@ SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests")
 _FROM = "where the suite is: a folder, a file or a program, as docs/oracles.md says; of nccl-tests there is none"
 
 COMMANDS = (
-    Bench(
+    Command(
         name="verilog",
         summary="Export the Verilog of a configuration, file lists, descriptions as JSON, and what a board needs.",
         options=(
@@ -203,33 +201,9 @@ COMMANDS = (
             switch("DEBUG", 0, "1 gives the core behind AXI its debug ports"),
             integer("CLOCK", 100, "MHz that the constraints ask for", 1, 1000),
         ),
-        run=_later("tb.cli.export", "export"),
+        run=later("tb.cli.export", "export"),
     ),
-    Bench(
-        name="bench",
-        summary="Measure build times, simulated cycles per second, utilisation and area, and print the tables.",
-        options=(
-            choice("PART", "all", "what to measure", PARTS),
-            integer(
-                "SIZE", None, "rows and columns of the only array to measure, instead of 8, 16, 32, 64 and 128", 2, 128
-            ),
-            choice("LANES", None, "the only way to evaluate what there is many times, instead of both", WAYS),
-        ),
-        run=_later("bench.run", "main"),
-    ),
-    Bench(
-        name="synth",
-        summary="Synthesise a unit for an FPGA, on an ECP5 place and route it; print area, clock and critical path.",
-        options=(
-            choice("UNIT", None, "what to synthesise, alone", UNITS),
-            choice("FAMILY", "ecp5", "the FPGA; for xcup, UltraScale+, there are counts and no clock", FAMILIES),
-            integer("SEEDS", 3, "seeds of place and route, whose median is the clock; 0: counts alone", 0, 9),
-            switch("NETLIST", 0, "1: UNIT=array as a netlist of the FPGA's cells multiplies matrices, against golden"),
-            *configuration_options("small"),
-        ),
-        run=_later("bench.synth", "main"),
-    ),
-    Bench(
+    Command(
         name="bitstream",
         summary="Build the core with a host link into the bitstream of a board, or say what does not fit.",
         options=(
@@ -241,9 +215,9 @@ COMMANDS = (
             integer("SEED", 1, "of nextpnr, the first that is tried", 1),
             integer("SEEDS", 3, "that are tried until the router ends with a clock of MHZ", 1, 100),
         ),
-        run=_later("tb.cli.bitstream", "main"),
+        run=later("tb.cli.bitstream", "main"),
     ),
-    Bench(
+    Command(
         name="host",
         summary="Load a program onto a board, or a simulated one, run it, and compare its results with golden.",
         options=(
@@ -255,9 +229,9 @@ COMMANDS = (
             *configuration_options("fpga"),
             SEED,
         ),
-        run=_later("tb.benches.host", "main"),
+        run=later("tb.cli.host", "main"),
     ),
-    Bench(
+    Command(
         name="formal",
         summary="Prove properties of the hardware with a solver, print verdicts and depths; fail if one fails.",
         options=(
@@ -267,9 +241,9 @@ COMMANDS = (
             integer("DEPTH", None, "cycles of the proofs, instead of each one's own", 1, 100),
             integer("TIMEOUT", 1800, "seconds that a solver may take for one of them", 1, 86400),
         ),
-        run=_later("tb.cli.formal", "main"),
+        run=later("tb.cli.formal", "main"),
     ),
-    Bench(
+    Command(
         name="oracle",
         summary="Run what others have written to tell right from wrong on the hardware and on golden, bit for bit.",
         options=(
@@ -286,18 +260,18 @@ COMMANDS = (
             replace(SEED, help="testfloat, nccl-tests: seed of the operands"),
             SIM,
         ),
-        run=_later("tb.benches.oracle.command", "main"),
+        run=later("tb.tests.oracle.command", "main"),
     ),
-    Bench(
+    Command(
         name="sweep",
         summary="Run a TEST over lists of values of its variables; write rows, a table and pictures.",
         options=(
             Option(name="SPEC", type=Path, default=None, help="what to run, a file such as examples/sweep.toml"),
             *CAMPAIGN_OPTIONS,
         ),
-        run=_later("tb.cli.sweep", "main"),
+        run=later("tb.cli.sweep", "main"),
     ),
-    Bench(
+    Command(
         name="soak",
         summary="Run random programs on random machines against golden; cut failures down, and keep them.",
         options=(
@@ -309,9 +283,9 @@ COMMANDS = (
             Option(name="CASE", type=Path, default=None, help="a failure that was kept, which alone is run again"),
             *CAMPAIGN_OPTIONS,
         ),
-        run=_later("tb.cli.soak", "main"),
+        run=later("tb.cli.soak", "main"),
     ),
-    Bench(
+    Command(
         name="mutate",
         summary="Change a unit's netlist in some hundred places, one at a time, and see which its tests do not notice.",
         options=(
@@ -322,16 +296,16 @@ COMMANDS = (
             switch("HOLES", 0, "1 tries only the holes of the record again, with the tests that there are now"),
             switch("RUN", 1, "0 runs nothing and prints the records that there are"),
         ),
-        run=_later("tb.campaign.mutation.command", "main"),
+        run=later("tb.campaign.mutation.command", "main"),
     ),
-    Bench(
+    Command(
         name="figures",
         summary="Run the commands whose output the documents show, and write it and all single figures into them.",
         options=(
             choice("ONLY", None, "only commands that have this in them"),
             switch("RUN", 1, "0 runs nothing and takes single figures from the records that there are"),
         ),
-        run=_later("tb.cli.figures", "main"),
+        run=later("tb.cli.figures", "main"),
     ),
 )
 """Commands that take variables but simulate no TEST."""

@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.tb.benches.soak.draw import read_case
+from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.tb.campaign.options import executor_of
 from neuroncore_rtl.tb.campaign.run import campaign, exit_status
 from neuroncore_rtl.tb.campaign.soak.coverage import table
 from neuroncore_rtl.tb.campaign.soak.runs import CASE, judged, soaks
 from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.campaign.task import FAILURE, Row, Status
-from neuroncore_rtl.tb.sim.report import shown
-from neuroncore_rtl.tb.sim.settings import Settings, UsageError
+from neuroncore_rtl.tb.tests.soak.draw import read_case
 
 __all__ = ["main"]
 

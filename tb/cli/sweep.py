@@ -9,8 +9,10 @@ from pathlib import Path
 import click
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.settings import LANES, PROFILE, SIM, WAVES, Settings, UsageError
+from neuroncore_rtl.run.sim.vectors import chosen
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.tb.benches.collective_options import INSTANCE_OPTIONS, TARGET_OPTIONS
 from neuroncore_rtl.tb.campaign.options import executor_of
 from neuroncore_rtl.tb.campaign.plots import draw_chips, draw_roofline, draw_sizes
 from neuroncore_rtl.tb.campaign.rows import row_of
@@ -18,10 +20,8 @@ from neuroncore_rtl.tb.campaign.run import campaign, exit_status
 from neuroncore_rtl.tb.campaign.store import Store, write_parquet
 from neuroncore_rtl.tb.campaign.sweep_spec import Point, points_of
 from neuroncore_rtl.tb.campaign.task import Row, Task, key_of, sources
-from neuroncore_rtl.tb.cli.registry import bench_named
-from neuroncore_rtl.tb.sim.report import shown
-from neuroncore_rtl.tb.sim.settings import LANES, PROFILE, SIM, WAVES, Settings, UsageError
-from neuroncore_rtl.tb.sim.vectors import chosen
+from neuroncore_rtl.tb.cli.registry import command_named
+from neuroncore_rtl.tb.tests.links.options import INSTANCE_OPTIONS, TARGET_OPTIONS
 
 __all__ = ["main", "simulate", "tasks_of"]
 
@@ -42,7 +42,7 @@ _PICTURES = {"sizes": draw_sizes, "roofline": draw_roofline, "chips": draw_chips
 
 def simulate(test: str, assignments: Sequence[str]) -> Row:
     """Run a TEST as `make sim` does, and return its row."""
-    bench = bench_named(test)
+    bench = command_named(test)
     settings = bench.settings(assignments)
     with chosen(settings.values.get("LANES")):
         return row_of(bench.run(settings))
@@ -83,7 +83,7 @@ def main(settings: Settings) -> int:
     """
     if settings.spec is None:
         raise UsageError("SPEC must be given, a file such as examples/sweep.toml")
-    points = points_of(settings.spec, bench_named)
+    points = points_of(settings.spec, command_named)
     folder = SWEEPS / settings.spec.stem
     with Store(folder / "rows.jsonl") as store:
         found = {row["key"]: row for row in campaign(tasks_of(points), store, executor_of(settings), "sweep")}

@@ -8,9 +8,9 @@ from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 from neuroncore_rtl.hdl.link.router import RouterOutput
 from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE, BankArbiter
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
-from neuroncore_rtl.hdl.round_robin import RoundRobin
+from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
 from neuroncore_rtl.tb.proofs.proof import Model, Proof
-from neuroncore_rtl.tb.sim.formal import Method
+from neuroncore_rtl.tb.proofs.solver import Method
 
 __all__ = ["PROOFS", "BankTurns", "LineTurns", "RouterTurns", "Turns"]
 

@@ -19,7 +19,7 @@ from neuroncore_rtl.hdl.link.receiver import Receiver
 from neuroncore_rtl.hdl.link.sender import Sender
 from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
 from neuroncore_rtl.tb.proofs.proof import Proof, stay
-from neuroncore_rtl.tb.sim.formal import Method
+from neuroncore_rtl.tb.proofs.solver import Method
 
 __all__ = ["PROOFS", "WINDOW", "Contents", "EndToEnd", "FifoModel", "Progress"]
 

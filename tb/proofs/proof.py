@@ -7,7 +7,7 @@ from amaranth.hdl import Assume, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from neuroncore_rtl.tb.sim.formal import Method
+from neuroncore_rtl.tb.proofs.solver import Method
 
 __all__ = ["Model", "Proof", "stay", "stream_stays"]
 
@@ -19,7 +19,7 @@ class Proof:
     Arguments:
         name: of it, in a few words.
         model: makes the unit with its assertions and assumptions.
-        depth, method: as of :func:`tb.sim.formal.prove`.
+        depth, method: as of :func:`tb.proofs.solver.prove`.
     """
 
     name: str

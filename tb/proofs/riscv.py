@@ -13,11 +13,11 @@ from pathlib import Path
 from amaranth.back import rtlil
 
 from neuroncore_rtl.hdl.controller.rvfi import RVFI_CSRS, RvfiPort
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from neuroncore_rtl.spec.riscv import BRANCHES, IMMEDIATE_OPERATIONS, LOADS, REGISTER_OPERATIONS, SHIFTS, STORES
 from neuroncore_rtl.tb.proofs.alternative import AlternativeCpu
-from neuroncore_rtl.tb.sim.formal import Verdict, solve
-from neuroncore_rtl.tb.sim.settings import UsageError
+from neuroncore_rtl.tb.proofs.solver import Verdict, solve
 
 __all__ = ["DEPTH", "INSTRUCTIONS", "Check", "checkout", "checks", "run"]
 
@@ -131,8 +131,8 @@ def checkout(path: str) -> Path:
 
 
 def run(check: Check, folder: Path, timeout: float) -> Verdict:
-    """Return whether the processor passes a check of a checkout; its errors are those of :func:`tb.sim.formal.solve`,
-    which finds as well that a check looks at nothing."""
+    """Return whether the processor passes a check of a checkout; its errors are those of
+    :func:`tb.proofs.solver.solve`, which finds as well that a check looks at nothing."""
     files: dict[str, str | Path] = {file.name: file for file in (folder / "checks").glob("rvfi_*.*v*")}
     included = ["rvfi_channel.sv", "rvfi_testbench.sv", f"rvfi_{check.module}_check.sv"]
     if check.model:

@@ -4,7 +4,7 @@ from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
 
 from neuroncore_rtl.hdl.queue.semaphores import SEMAPHORE_BITS, VALUE_BITS, Semaphores, Update, UpdateOp
 from neuroncore_rtl.tb.proofs.proof import Model, Proof
-from neuroncore_rtl.tb.sim.formal import Method
+from neuroncore_rtl.tb.proofs.solver import Method
 
 __all__ = ["PROOFS", "Updated"]
 

@@ -9,10 +9,10 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.run.check.touches import touches_of
+from neuroncore_rtl.run.harness.cores import CoreFault
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.tb.check.touches import touches_of
-from neuroncore_rtl.tb.harness.cores import CoreFault
 
 __all__ = ["Flipped", "Writable", "flipped_image"]
 

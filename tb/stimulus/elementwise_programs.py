@@ -15,14 +15,14 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.run.elementwise import ElementwiseProgram, record_of
+from neuroncore_rtl.run.harness.engines.elementwise import EngineRecord
 from neuroncore_rtl.spec.config import VECTOR_UNITS, Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, INT32, Format
 from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
 from neuroncore_rtl.spec.isa import DIMENSIONS, Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage, elementwise
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, SLOW
 from neuroncore_rtl.spec.isa.fields import Layout
-from neuroncore_rtl.tb.check.execution import ElementwiseProgram, record_of
-from neuroncore_rtl.tb.harness.elementwise import EngineRecord
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.elementwise_places import EIGHTS, Places, shape_of
 

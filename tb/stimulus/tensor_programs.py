@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuroncore_rtl.golden.tensor import TensorEngine
+from neuroncore_rtl.run.harness.engines.tensor import Drain, Step, TensorProgram
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving
-from neuroncore_rtl.tb.harness.tensor import Drain, Step, TensorProgram
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.tensor_turns import CLOSE, TURNS
 from neuroncore_rtl.tb.stimulus.tensor_windows import random_columns, random_rows

@@ -11,12 +11,12 @@ from itertools import product
 
 import numpy as np
 
-from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.matmul import passes
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.run.harness.engines.tensor import Drain, Step, TensorProgram
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
-from neuroncore_rtl.tb.harness.tensor import Drain, Step, TensorProgram
 
 __all__ = ["TiledProduct", "tiled_products"]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.stimulus.scalar_cases import Reading, ScalarCases
 
 __all__ = ["FUNCTIONS", "PROGRAM", "read_testfloat"]

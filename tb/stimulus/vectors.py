@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.formats import FORMATS, FP32, MAC_FORMATS, Format
 from neuroncore_rtl.tb.check.comparison import Cases
-from neuroncore_rtl.tb.sim.settings import UsageError
 
 __all__ = ["MAC_LAYOUT", "ROUND_FORMATS", "ROUND_LAYOUT", "VectorError", "read_mac", "read_round"]
 

@@ -6,8 +6,8 @@ import pytest
 
 from neuroncore_rtl.bench import cold
 from neuroncore_rtl.bench.cold import _keep, cold_build
-from neuroncore_rtl.tb.sim.doctor import MissingTool
-from neuroncore_rtl.tb.sim.simulation import BuildFailed
+from neuroncore_rtl.run.sim.doctor import MissingTool
+from neuroncore_rtl.run.sim.simulation import BuildFailed
 
 MADE = ("verilator/tensor-1/simulation", "lanes/edge-2.cpp", "lanes/edge-2.v", "lanes/avx2/libedge-2.so")
 LEFT = ("verilator/tensor-1.lock", "lanes/avx2/libedge-2.lock", "elaborated/text.v")

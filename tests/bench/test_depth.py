@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuroncore_rtl.bench import depth
+from neuroncore_rtl.bench.fpga import depth
 from neuroncore_rtl.hdl.arith.mac import Mac
 from neuroncore_rtl.spec.config import PRESETS
 

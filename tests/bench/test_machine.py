@@ -3,7 +3,7 @@
 import pytest
 
 from neuroncore_rtl.bench.machine import described, machine, processor
-from neuroncore_rtl.tb.sim.vectors import LEVEL_VARIABLE, WAYS, level
+from neuroncore_rtl.run.sim.vectors import LEVEL_VARIABLE, WAYS, level
 
 XEON = {"cpu": "Xeon", "cores": 2}
 

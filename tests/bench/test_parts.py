@@ -5,12 +5,12 @@ import json
 import pytest
 
 from neuroncore_rtl.bench import core, program, run, tensor
+from neuroncore_rtl.bench.commands import COMMANDS, PARTS
+from neuroncore_rtl.run.sim.vectors import LANES_VARIABLE, WAYS, wanted
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
-from neuroncore_rtl.tb.cli.registry import COMMANDS, PARTS
-from neuroncore_rtl.tb.sim.vectors import LANES_VARIABLE, WAYS, wanted
 
-[BENCH] = [command for command in COMMANDS if command.name == "bench"]
+[TEST] = [command for command in COMMANDS if command.name == "bench"]
 
 BUILD = {"elaboration_s": 1.0, "cold_build_s": 2.0, "build_peak_gib": 0.5}
 
@@ -22,7 +22,7 @@ def bench(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(run, "RESULTS", tmp_path)
 
     def measured(*words):
-        assert BENCH.run(BENCH.settings(words)) == 0
+        assert TEST.run(TEST.settings(words)) == 0
         [record] = tmp_path.iterdir()
         return json.loads(record.read_text()), capsys.readouterr().out
 

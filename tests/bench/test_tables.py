@@ -4,9 +4,9 @@ import pytest
 from rich.console import Console
 
 from neuroncore_rtl.bench import core, elementwise, instance, tensor
-from neuroncore_rtl.bench.tables import table
-from neuroncore_rtl.tb.sim.report import PLAIN_WIDTH
-from neuroncore_rtl.tb.sim.vectors import WAYS
+from neuroncore_rtl.run.report import PLAIN_WIDTH
+from neuroncore_rtl.run.sim.vectors import WAYS
+from neuroncore_rtl.run.tables import table
 
 LARGE = {
     "elaboration_s": 123.4, "cold_build_s": 1234.5, "build_peak_gib": 12.34, "warm_start_s": 12.3,

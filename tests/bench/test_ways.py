@@ -3,7 +3,7 @@
 import pytest
 
 from neuroncore_rtl.bench.ways import WaysDiffer, measured_ways, side_by_side
-from neuroncore_rtl.tb.sim.vectors import LANES_VARIABLE, WAYS, WrongChoice, chosen, wanted
+from neuroncore_rtl.run.sim.vectors import LANES_VARIABLE, WAYS, WrongChoice, chosen, wanted
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.house.test_layers import PACKAGE, ROOT, imports
+from tests.house.tree import PACKAGE, ROOT, imports
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -35,8 +35,8 @@ def test_a_copy_outside_the_repository_runs(tmp_path):
 def test_examples_use_what_a_kernel_may_use():
     """`run`, instructions and what they are made of: neither the testbench nor the hardware."""
     assert len(EXAMPLES) == 5
-    allowed = (f"{PACKAGE}.run", f"{PACKAGE}.kernels.", f"{PACKAGE}.spec.")
+    allowed = (f"{PACKAGE}.run.run", f"{PACKAGE}.kernels.", f"{PACKAGE}.spec.")
     for path in EXAMPLES:
         ours = {name for name in imports(path.read_text()) if name.startswith(PACKAGE)}
-        assert f"{PACKAGE}.run" in ours
+        assert f"{PACKAGE}.run.run" in ours
         assert {name for name in ours if not name.startswith(allowed)} == set()

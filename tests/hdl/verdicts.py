@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from amaranth import ResetInserter, Signal, Value
 
-from neuroncore_rtl.hdl.checker import Checker
+from neuroncore_rtl.hdl.primitives.checker import Checker
 from neuroncore_rtl.spec.isa import Rule
 from tests.hdl.simulation import drive, simulate
 from tests.hdl.streams import Played, play

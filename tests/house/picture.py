@@ -1,173 +1,104 @@
-"""Draws docs/house.svg, the floors and rooms with their arrows, from the imports that there are.
+"""Draws docs/house.svg from the imports of the package: its folders, and the rooms of each folder.
 
-`python -m tests.house.picture` writes it; a test holds it up to date.
+A panel lists its rooms so that every import points down. `python -m tests.house.picture` writes the file; a test holds
+it up to date.
 """
 
-from itertools import pairwise
-from textwrap import wrap
-from xml.sax.saxutils import escape
+from graphlib import TopologicalSorter
+from html import escape
 
-from tests.house.test_layers import ROOMS, ROOT, graph
+import grimp
+
+from tests.house.tree import FOLDERS, PACKAGE, ROOT
+
+__all__ = ["PICTURE", "picture"]
 
 PICTURE = ROOT / "docs" / "house.svg"
 
-COLOURS = {
-    "spec": ("#eeeeee", "#777777"),
-    "hdl": ("#fdf0df", "#c77d1b"),
-    "golden": ("#fbf3cf", "#a98a12"),
-    "kernels": ("#eaf4e5", "#4f8a3c"),
-    "frontends": ("#e4f3f1", "#2f8a80"),
-    "tb": ("#e6f0fa", "#2f6db3"),
-    "bench": ("#f2eafa", "#7c4bb0"),
-}
-"""Fill and border of each folder."""
+PANELS = ("", "run", "tb", "hdl", "golden", "kernels", "frontends.nki")
+"""The package itself, and the folders whose rooms are drawn."""
 
-SAYINGS = {
-    "spec": "the ground: what software and hardware agree on",
+PURPOSES = {
+    "spec": "what software and hardware agree on",
     "hdl": "the hardware, in Amaranth",
     "golden": "the same as equations, in numpy",
     "kernels": "the software of the machine",
+    "run": "runs programs on every target",
+    "frontends": "other people's languages",
+    "tb": "verification and the command line",
     "bench": "measurements",
-    "frontends": "others' kernels",
-    "cli": "the command line, the registry of TESTs",
-    "campaign": "many runs, on many workers, kept as rows",
-    "benches": "one file a TEST: asked, compared, printed",
-    "view": "waveforms, timelines, pictures",
-    "stimulus": "random and hostile programs, operands",
-    "proofs": "properties, for a solver",
-    "check": "comparison, races, ordering, costs",
-    "harness": "a device and the Verilog around it",
-    "lanes": "replicated modules to vector code",
-    "sim": "elaborate, build, cache, run",
 }
 
-WIDTH = 1000
-SHELF = 42  # from one room of the testbench to the next, in pixels
+SHELF, WIDTH, LEFT, GAP = 26, 300, 20, 40
+"""Height of a room, width of a panel's rooms, left margin, distance of panels; in pixels."""
 
-STOREY, GAP = 130, 44  # height of a floor, and what is between two
-
-LEFT, ROOM_WIDTH = 175, 440
-TOP = 22
-
-
-CAPTION = "An arrow is an import. tb, bench and cli also use what lies further below; nothing looks up, or aside."
+COLUMNS = 2
+PITCH = LEFT + WIDTH + 240
+"""Pixels from one column of panels to the next; arcs are beside the rooms."""
 
 
-def rooms_of(folder: str) -> list[str]:
-    """Return the rooms of a floor's folder; of one with few of them the modules too."""
-    names = sorted({name.split(".")[1] for name in graph() if name.startswith(f"{folder}.")})
-    return [name for name in names if folder == "spec" or (ROOT / folder / name).is_dir()]
+def rooms_of(graph: grimp.ImportGraph, folder: str) -> dict[str, set[str]]:
+    """Return the folders in a folder of the package, each with those that it imports; every import is counted."""
+    parent = ".".join(filter(None, (PACKAGE, folder)))
+    inside = ROOT / PACKAGE / folder.replace(".", "/")
+    rooms = [name for name in sorted(graph.find_children(parent)) if (inside / name.rpartition(".")[2]).is_dir()]
+    short = {room: room.rpartition(".")[2] for room in rooms}
+    return {
+        short[a]: {
+            short[b] for b in rooms if a != b and graph.direct_import_exists(importer=a, imported=b, as_packages=True)
+        }
+        for a in rooms
+    }
 
 
-def arrows() -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """Return which folders import from which, and which rooms of the testbench."""
-    pairs = {(*a.split(".")[:2], *b.split(".")[:2]) for a, targets in graph().items() for b in targets if "." in a + b}
-    folders = {(name[0], name[2]) for name in pairs if name[0] != name[2]}
-    rooms = {(name[1], name[3]) for name in pairs if name[0] == name[2] == "tb" and name[1] != name[3]}
-    return folders, {(a, b) for a, b in rooms if a in ROOMS and b in ROOMS}
-
-
-def text(x: float, y: float, words: str, style: str = "") -> str:
-    attribute = f' class="{style}"' if style else ""
-    return f'<text x="{x:g}" y="{y:g}"{attribute}>{escape(words)}</text>'
-
-
-def box(folder: str, x: float, y: float, width: float, height: float) -> str:
-    fill, border = COLOURS[folder]
-    return f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="5" fill="{fill}" stroke="{border}"/>'
-
-
-def floor(folder: str, x: float, y: float, width: float, height: float) -> list[str]:
-    """Draw a folder with its name, what it is for, and its rooms."""
-    lines = wrap("   ".join(rooms_of(folder)), int(width / 7.2))
-    return [
-        box(folder, x, y, width, height),
-        text(x + 12, y + 24, f"{folder}/", "name"),
-        text(x + 12, y + 44, SAYINGS[folder], "small"),
-        *(text(x + 12, y + 70 + 17 * n, line.replace("   ", "\u2002 "), "room") for n, line in enumerate(lines)),
-    ]
-
-
-def arrow(imports: bool, path: str) -> list[str]:
-    """Draw an arrow if there is such an import."""
-    return [f'<path class="down" d="{path}"/>'] * imports
-
-
-def testbench(rooms: set[tuple[str, str]], y: float) -> list[str]:
-    """Draw the rooms of the testbench as shelves, and what they import as arcs beside them."""
-    height = SHELF * len(ROOMS) + 44
-    drawn = [box("tb", LEFT - 15, y, ROOM_WIDTH + 250, height), text(LEFT, y + 26, "tb/", "name")]
-    drawn.append(text(LEFT + 34, y + 26, "the testbench: looks down on all", "small"))
-    middle = {}
-    for n, room in enumerate(reversed(ROOMS)):
-        top = y + 38 + SHELF * n
-        middle[room] = top + (SHELF - 6) / 2
-        drawn.append(f'<rect class="shelf" x="{LEFT}" y="{top:g}" width="{ROOM_WIDTH}" height="{SHELF - 6}" rx="4"/>')
-        drawn += [text(LEFT + 12, top + 23, room, "shelfname"), text(LEFT + 100, top + 23, SAYINGS[room], "small")]
-    right = LEFT + ROOM_WIDTH
-    leaving, arriving = -5, 5
-    for a, b in sorted(rooms):
-        start, end = middle[a] + arriving, middle[b] + leaving
-        reach = right + 20 + 0.62 * (end - start)
-        drawn.append(
-            f'<path class="arc" d="M{right} {start:g}C{reach:.0f} {start:g} {reach:.0f} {end:g} {right + 4} {end:g}"/>'
-        )
+def panel(folder: str, below: dict[str, set[str]], x: float, y: float) -> list[str]:
+    """Draw the rooms of a folder from the highest to the lowest, and every import as an arc beside them."""
+    order = [*TopologicalSorter(below).static_order()][::-1]
+    if not folder:
+        order = sorted(order, key=FOLDERS.index, reverse=True)
+    middle = {room: y + 30 + SHELF * n + (SHELF - 5) / 2 for n, room in enumerate(order)}
+    drawn = [f'<text x="{x}" y="{y + 18}" class="name">{escape(f"{folder}/" if folder else PACKAGE)}</text>']
+    for room in order:
+        top = middle[room] - (SHELF - 5) / 2
+        text = f"{room}    {PURPOSES.get(room, '')}" if not folder else room
+        drawn.append(f'<rect x="{x}" y="{top:g}" width="{WIDTH}" height="{SHELF - 5}" rx="3"/>')
+        drawn.append(f'<text x="{x + 8}" y="{top + 15:g}" xml:space="preserve">{escape(text)}</text>')
+    right = x + WIDTH
+    for a in order:
+        for b in sorted(below[a], key=order.index):
+            start, end = middle[a] + 4, middle[b] - 4
+            reach = right + 12 + min(200, 0.55 * (end - start))
+            drawn.append(
+                f'<path d="M{right} {start:g}C{reach:.0f} {start:g} {reach:.0f} {end:g} {right + 3} {end:g}"/>'
+            )
     return drawn
 
 
 def picture() -> str:
-    """Return the whole drawing, as SVG."""
-    folders, rooms = arrows()
-    tb_bottom = TOP + SHELF * len(ROOMS) + 44
-    middle, ground = tb_bottom + GAP, tb_bottom + STOREY + 2 * GAP
-    third = (WIDTH - 2 * 30 - 2 * 20) / 3
-    lefts = [30 + n * (third + 20) for n in range(3)]
-    drawn = testbench(rooms, TOP)
-    bench_y = TOP + 120
-    drawn += [
-        box("bench", 30, bench_y, 105, 62),
-        text(42, bench_y + 27, "bench/", "name"),
-        text(42, bench_y + 47, SAYINGS["bench"], "small"),
-        *arrow(("bench", "tb") in folders, f"M135 {bench_y + 31}H156"),
-    ]
-    beside, front_y = LEFT - 15 + ROOM_WIDTH + 250, tb_bottom - 110
-    drawn += [
-        box("frontends", beside + 18, front_y, 120, 62),
-        text(beside + 28, front_y + 27, "frontends/", "name"),
-        text(beside + 28, front_y + 47, SAYINGS["frontends"], "small"),
-        *arrow(("tb", "frontends") in folders, f"M{beside} {front_y + 31}H{beside + 14}"),
-        *arrow(("frontends", "kernels") in folders, f"M{beside + 78} {front_y + 62}V{middle - 4}"),
-    ]
-    for folder, left in zip(("hdl", "golden", "kernels"), lefts, strict=True):
-        drawn += floor(folder, left, middle, third, STOREY)
-        centre = left + third / 2
-        drawn += arrow(("tb", folder) in folders, f"M{centre:g} {tb_bottom}V{middle - 4}")
-        drawn += arrow((folder, "spec") in folders, f"M{centre:g} {middle + STOREY}V{ground - 4}")
-    drawn += floor("spec", 30, ground, WIDTH - 60, 96)
-    for a, b in pairwise(lefts):
-        drawn.append(text((a + third + b) / 2, middle + STOREY / 2 + 6, "\u2260", "wall"))
-    drawn.append(text(30, ground + 118, CAPTION, "small"))
+    """Return the drawing, as SVG."""
+    graph = grimp.build_graph(PACKAGE, cache_dir=None)
+    drawn, heights = [], [20.0] * COLUMNS
+    for folder in PANELS:
+        below = rooms_of(graph, folder)
+        column = heights.index(min(heights))
+        drawn += panel(folder, below, LEFT + column * PITCH, heights[column])
+        heights[column] += 30 + SHELF * len(below) + GAP
+    width, height = COLUMNS * PITCH, max(heights)
     body = "\n".join(drawn)
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {ground + 130:g}" \
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:g}" \
 font-family="Helvetica, Arial, DejaVu Sans, sans-serif" font-size="13" fill="#333">
-<title>The house: floors and rooms, imports going down only</title>
+<title>The folders and rooms of the package; every arrow is an import, and all of them point down</title>
 <!-- Written by python -m tests.house.picture -->
 <defs>
-<marker id="a" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" \
-orient="auto"><path d="M0 0L10 5L0 10z" fill="#444"/></marker>
-<marker id="r" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" \
-orient="auto"><path d="M0 0L10 5L0 10z" fill="#2f6db3"/></marker>
+<marker id="a" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" markerUnits="userSpaceOnUse" \
+orient="auto"><path d="M0 0L10 5L0 10z" style="fill: #2f6db3; stroke: none"/></marker>
 <style>
-rect {{ stroke-width: 1.5 }} .shelf {{ fill: #fff; stroke: #2f6db3; stroke-width: 1 }}
-.name {{ font-size: 17px; font-weight: bold; fill: #111 }}
-.shelfname {{ font-size: 14px; font-weight: bold; fill: #111 }}
-.small {{ font-size: 12px; fill: #555 }} .room {{ font-size: 12.5px }}
-.wall {{ font-size: 22px; fill: #b33; text-anchor: middle }}
-.down {{ stroke: #444; stroke-width: 2; fill: none; marker-end: url(#a) }}
-.arc {{ stroke: #2f6db3; fill: none; stroke-width: 1.4; stroke-opacity: 0.8; marker-end: url(#r) }}
+rect {{ fill: #f4f8fc; stroke: #2f6db3; stroke-width: 1 }}
+path {{ fill: none; stroke: #2f6db3; stroke-width: 1.1; stroke-opacity: 0.7; marker-end: url(#a) }}
+.name {{ font-size: 16px; font-weight: bold; fill: #111 }}
 </style>
 </defs>
-<rect width="{WIDTH}" height="{ground + 130:g}" style="stroke: none" fill="#fff"/>
+<rect width="{width}" height="{height:g}" style="stroke: none; fill: #fff"/>
 {body}
 </svg>
 """

@@ -1,4 +1,4 @@
-"""What the project needs is said once: Python packages in pyproject.toml, Debian's in tb.sim.doctor and README."""
+"""What the project needs is said once: Python packages in pyproject.toml, Debian's in run.sim.doctor and README."""
 
 import importlib.metadata
 import os
@@ -7,14 +7,14 @@ import subprocess
 import sys
 import tomllib
 
-from neuroncore_rtl.tb.sim.doctor import TOOLS
-from tests.house.test_layers import BELOW, PACKAGE, ROOT, imports, modules_in
+from neuroncore_rtl.run.sim.doctor import TOOLS
+from tests.house.tree import FOLDERS, PACKAGE, ROOT, imports, modules_in
 
 NEEDED = [tool.package for tool in TOOLS.values() if tool.required and tool.package]
 
 
 ANSWERED = {"nki", "neuronxcc"}
-"""What kernels of a front end import, and it answers itself (frontends/nki/hook.py)."""
+"""What kernels of a front end import, and it answers itself (frontends/nki/dialects/hook.py)."""
 
 
 def normal(name: str) -> str:
@@ -33,7 +33,7 @@ def declared() -> set[str]:
 
 def test_every_package_that_is_imported_is_declared():
     providers = importlib.metadata.packages_distributions()
-    files = modules_in(*BELOW, "tests")
+    files = modules_in(*FOLDERS, "tests")
     found = {module.partition(".")[0] for file in files for module in imports(file.read_text())}
     foreign = found - {PACKAGE, "tests"} - ANSWERED - sys.stdlib_module_names
     assert len(foreign) > 10
@@ -53,7 +53,7 @@ def test_readme_names_the_packages_that_are_checked_for():
 
 def test_everything_missing_is_said_before_anything_is_installed(tmp_path):
     # -S: without site-packages, as on a machine that has nothing.
-    command = [sys.executable, "-S", "-m", "tb.cli.environment", tmp_path / "new", "requirements.lock"]
+    command = [sys.executable, "-S", "-m", "neuroncore_rtl.tb.cli.environment", tmp_path / "new", "requirements.lock"]
     finished = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PATH": str(tmp_path)}, capture_output=True, text=True
     )

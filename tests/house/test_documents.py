@@ -10,14 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from neuroncore_rtl.__main__ import app  # noqa: F401 (it adds the commands of bench/)
+from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.tb.cli.commands import COMMANDS
 from neuroncore_rtl.tb.cli.figures import Block, blocks, documents, figures
 from neuroncore_rtl.tb.cli.overview import targets
-from neuroncore_rtl.tb.cli.registry import COMMANDS, bench_named, image_named, profile_named
-from neuroncore_rtl.tb.sim.settings import Settings, UsageError
+from neuroncore_rtl.tb.cli.registry import command_named, image_named, profile_named
 from tests.house import picture
-from tests.house.test_layers import BELOW, PACKAGE, ROOT
+from tests.house.tree import FOLDERS as ROOMS
+from tests.house.tree import PACKAGE, ROOT
 
-FOLDERS = "|".join((*BELOW, "examples", "tests", "docs"))
+FOLDERS = "|".join((*ROOMS, "examples", "tests", "docs"))
 PATH = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[\w./*-]*[\w*/])")
 MODULE = re.compile(rf"(?<![\w/.])(?:{PACKAGE}\.)?((?:{FOLDERS})(?:\.\w+)+)")
 LINK = re.compile(r"\]\(([^)#:]+?)(?:#[\w-]+)?\)")
@@ -28,6 +31,7 @@ RECORD = re.compile(r"^record: sim_build/results/(.+)\.json$", re.MULTILINE)
 ELSEWHERE = {
     "tests/kat_vectors": "of the repository of Random123",
     "golden/RTL": "a ratio, in the tables of make bench",
+    "run.address": "a signal, in a test of proofs",
 }
 """What looks like a path of this repository and is none."""
 
@@ -44,11 +48,17 @@ def sources() -> list[Path]:
     suffixes = (".py", ".v", ".c", ".h", ".S", ".cpp", ".sh")
     files = [
         path
-        for folder in (*BELOW, "examples", "tests")
+        for folder in (*ROOMS, "examples", "tests")
         for path in (ROOT / folder).rglob("*")
         if path.suffix in suffixes
     ]
-    return [*files, ROOT / "__init__.py", ROOT / "Makefile", ROOT / "pyproject.toml", *(ROOT / ".ci").iterdir()]
+    return [
+        *files,
+        *(ROOT / PACKAGE).glob("*.py"),
+        ROOT / "Makefile",
+        ROOT / "pyproject.toml",
+        *(ROOT / ".ci").iterdir(),
+    ]
 
 
 def prose(path: Path) -> Iterator[str]:
@@ -70,8 +80,8 @@ def missing_paths(text: str) -> list[str]:
 
 def missing_modules(text: str) -> list[str]:
     """Return the dotted names in a text that are neither modules nor something in one."""
-    found = [name for name in MODULE.findall(text) if name.rpartition(".")[2] not in ("py", "md", "v", "h", "c")]
-    return [name for name in found if not name.startswith("tests") and not exists(name)]
+    found = [name for name in MODULE.findall(text) if name.rpartition(".")[2] not in ("py", "md", "v", "h", "c", "hex")]
+    return [name for name in found if not name.startswith("tests") and name not in ELSEWHERE and not exists(name)]
 
 
 def exists(name: str) -> bool:
@@ -103,7 +113,7 @@ def test_the_search_finds_what_is_missing():
         "hdl/gone.py",
         "tests/*/nothing.py",
     ]
-    assert missing_modules("tb.sim.report.Report, `tb.simulation.run`, spec.isa.Engine.TENSOR, spec.isa.Gone") == [
+    assert missing_modules("run.report.Report, `tb.simulation.run`, spec.isa.Engine.TENSOR, spec.isa.Gone") == [
         "tb.simulation.run",
         "spec.isa.Gone",
     ]
@@ -136,7 +146,7 @@ def settings(words: tuple[str, ...]) -> Settings | None:
         raise UsageError(f"make has no target {target!r}")
     if target in ("sim", "waves"):
         name, *rest = rest
-        return bench_named(name.removeprefix("TEST=")).settings(rest)
+        return command_named(name.removeprefix("TEST=")).settings(rest)
     if target == "profile":
         name, *rest = rest
         return profile_named(name.removeprefix("TEST=")).settings(rest)

@@ -42,14 +42,14 @@ def test_variables_are_handed_on(words, arguments):
     python, *rest = shlex.split(dry_run(*words))
     assert python == ".venv/bin/python"
     # make hands its variables on in an order of its own.
-    assert sorted(rest) == sorted(["-m", "neuroncore_rtl.tb", *arguments])
+    assert sorted(rest) == sorted(["-m", "neuroncore_rtl", *arguments])
 
 
 def test_variables_of_the_environment_are_not():
     assert shlex.split(dry_run("sim", "TEST=mac", M="8", SEED="3")) == [
         ".venv/bin/python",
         "-m",
-        "neuroncore_rtl.tb",
+        "neuroncore_rtl",
         "sim",
         "mac",
     ]

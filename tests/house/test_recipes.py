@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.test_layers import BELOW, PACKAGE, ROOT
+from tests.house.tree import FOLDERS, PACKAGE, ROOT
 
 RECIPES = ROOT / "tests" / "house" / "recipes"
 
@@ -22,16 +22,17 @@ MOST_FILES = {"format": 8, "instruction": 8, "kernel": 3}  # files that a recipe
 
 def copied(folder: Path) -> Path:
     """Return a copy of the package in a folder."""
-    target = folder / PACKAGE
-    for name in (*BELOW, "tests", "docs"):
+    target = folder / "tree"
+    shutil.copytree(ROOT / PACKAGE, target / PACKAGE, symlinks=True)
+    for name in (*FOLDERS, "tests", "docs"):
         shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.png"))
-    for name in ("__init__.py", "pyproject.toml"):
+    for name in ("pyproject.toml",):
         shutil.copy(ROOT / name, target / name)
     return target
 
 
 def run(command: list, folder: Path) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": str(folder.parent), "GIT_CEILING_DIRECTORIES": str(folder.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(folder), "GIT_CEILING_DIRECTORIES": str(folder.parent)}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 

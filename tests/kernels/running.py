@@ -4,10 +4,10 @@ import numpy as np
 
 from neuroncore_rtl.golden.core import Core, CoreOutcome, run_instance
 from neuroncore_rtl.kernels.program import Image
+from neuroncore_rtl.run.check.runs import runs_of
+from neuroncore_rtl.run.check.unwritten import find_unwritten
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.check.ordering import find_unordered
-from neuroncore_rtl.tb.check.runs import runs_of
-from neuroncore_rtl.tb.check.unwritten import find_unwritten
 
 __all__ = ["finished", "finished_instance", "finished_ordered"]
 

@@ -6,12 +6,12 @@ from math import prod
 
 import numpy as np
 
+from neuroncore_rtl.run.check.touches import touches_of
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, INT32, Format
 from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
 from neuroncore_rtl.spec.isa.access import storage_partitions
 from neuroncore_rtl.spec.isa.dma import DMA_DIMENSIONS, HBM_ADDRESS_BITS, dma_violation
-from neuroncore_rtl.tb.check.touches import touches_of
 
 __all__ = [
     "INDEX_ADDRESS", "INDEX_LIMIT", "SBUF_USED", "USED_BYTES", "any_copy", "beyond", "is_apart", "places",

@@ -4,9 +4,9 @@ from itertools import product
 
 import numpy as np
 
+from neuroncore_rtl.run.check.touches import Touch, touches_of
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.isa import Instruction, LoadStationary, MultiplyMoving, Storage
-from neuroncore_rtl.tb.check.touches import Touch, touches_of
 
 __all__ = ["touched"]
 

@@ -2,11 +2,11 @@
 
 import pytest
 
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology, link_bytes_of
-from neuroncore_rtl.tb.benches.collective_options import instance_of
-from neuroncore_rtl.tb.cli.registry import bench_named
-from neuroncore_rtl.tb.sim.settings import UsageError
+from neuroncore_rtl.tb.cli.registry import command_named
+from neuroncore_rtl.tb.tests.links.options import instance_of
 
 
 def test_presets_are_the_published_instances():
@@ -48,7 +48,7 @@ def test_links_are_half_as_wide_as_hbm():
 
 def test_a_named_instance_is_the_default_of_its_parts():
     def instance(*words):
-        return instance_of(bench_named("allreduce").settings(words))
+        return instance_of(command_named("allreduce").settings(words))
 
     assert (instance().chips, instance().link_bytes) == (4, 16)
     inf2 = instance("INSTANCE=inf2")

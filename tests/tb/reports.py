@@ -1,14 +1,14 @@
 """A TEST, run as `make sim` does: its report."""
 
-from neuroncore_rtl.tb.cli.registry import bench_named
-from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.tb.cli.registry import command_named
 
 __all__ = ["passed", "report_of"]
 
 
 def report_of(test: str, words: str = "") -> Report:
     """Run a TEST with variables, given as NAME=VALUE apart by blanks, and return its report."""
-    bench = bench_named(test)
+    bench = command_named(test)
     return bench.run(bench.settings(words.split()))
 
 

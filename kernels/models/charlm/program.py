@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from neuroncore_rtl.kernels.library.adamw import AdamW
-from neuroncore_rtl.kernels.library.masters import Masters
 from neuroncore_rtl.kernels.models.charlm.network import Sizes
 from neuroncore_rtl.kernels.models.charlm.trainer import Trainer, Windows
 from neuroncore_rtl.kernels.models.charlm.writer import NONE, Page, Writer
 from neuroncore_rtl.kernels.program import Image, Program, build_image
+from neuroncore_rtl.kernels.training.adamw import AdamW
+from neuroncore_rtl.kernels.training.masters import Masters
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT32, Format
 

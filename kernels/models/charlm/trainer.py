@@ -6,20 +6,20 @@ section, run again, is the whole training. Everything but the parameters lives i
 
 from typing import NamedTuple
 
-from neuroncore_rtl.kernels.library.adamw import AdamW, first_powers, next_correction
-from neuroncore_rtl.kernels.library.blocks import cut, length
-from neuroncore_rtl.kernels.library.crossentropy import crossentropy
-from neuroncore_rtl.kernels.library.embedding import embedding, embedding_backward
 from neuroncore_rtl.kernels.library.linear import linear
-from neuroncore_rtl.kernels.library.linear_backward import bias_gradient, input_gradient, weight_gradient
-from neuroncore_rtl.kernels.library.masters import Masters
-from neuroncore_rtl.kernels.library.transfer import load, store
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.models.charlm.network import Sizes, dense_of, layer_of
 from neuroncore_rtl.kernels.models.transformer.encoder import encoder
 from neuroncore_rtl.kernels.models.transformer.encoder_backward import encoder_backward
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_gather, dma_scatter, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import iota, memset, tensor_scalar, tensor_tensor
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.tiling.transfer import load, store
+from neuroncore_rtl.kernels.training.adamw import AdamW, first_powers, next_correction
+from neuroncore_rtl.kernels.training.crossentropy import crossentropy
+from neuroncore_rtl.kernels.training.embedding import embedding, embedding_backward
+from neuroncore_rtl.kernels.training.linear_backward import bias_gradient, input_gradient, weight_gradient
+from neuroncore_rtl.kernels.training.masters import Masters
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.isa import AluOp, Index
 

@@ -3,9 +3,7 @@ HBM. While the prompt has characters they are taken, whatever the network would 
 
 from typing import NamedTuple
 
-from neuroncore_rtl.kernels.library.embedding import embedding
 from neuroncore_rtl.kernels.library.linear import linear
-from neuroncore_rtl.kernels.library.masters import Masters
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.models.charlm.network import Sizes, dense_of, layer_of
 from neuroncore_rtl.kernels.models.transformer.decoder import Cache, decoder, owners
@@ -19,6 +17,8 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_scalar,
     tensor_tensor,
 )
+from neuroncore_rtl.kernels.training.embedding import embedding
+from neuroncore_rtl.kernels.training.masters import Masters
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8

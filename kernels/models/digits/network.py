@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.kernels.control import Block, compile_program, section_words, semaphores_word
-from neuroncore_rtl.kernels.library.blocks import cut
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.models.digits import Layer
@@ -31,6 +30,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_scalar,
     tensor_tensor,
 )
+from neuroncore_rtl.kernels.tiling.blocks import cut
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index

@@ -17,11 +17,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from neuroncore_rtl.kernels.library.adamw import AdamW, descend, first_powers, next_correction, update
-from neuroncore_rtl.kernels.library.blocks import cut, length
-from neuroncore_rtl.kernels.library.crossentropy import crossentropy
-from neuroncore_rtl.kernels.library.embedding import embedding
-from neuroncore_rtl.kernels.library.parameter import Parameter
 from neuroncore_rtl.kernels.library.product import product
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.program import (
@@ -42,6 +37,11 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_scalar,
     tensor_tensor,
 )
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.training.adamw import AdamW, descend, first_powers, next_correction, update
+from neuroncore_rtl.kernels.training.crossentropy import crossentropy
+from neuroncore_rtl.kernels.training.embedding import embedding
+from neuroncore_rtl.kernels.training.parameter import Parameter
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index

@@ -8,12 +8,12 @@ attention leaves and h.
 from typing import NamedTuple
 
 from neuroncore_rtl.kernels.library.attention import Attended, Head, attention
-from neuroncore_rtl.kernels.library.blocks import cut
 from neuroncore_rtl.kernels.library.linear import column_of, linear, linear_t
 from neuroncore_rtl.kernels.library.postnorm import Normed, Scales, postnorm
-from neuroncore_rtl.kernels.library.transfer import load_row
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
+from neuroncore_rtl.kernels.tiling.blocks import cut
+from neuroncore_rtl.kernels.tiling.transfer import load_row
 
 __all__ = ["Dense", "Encoded", "EncoderWeights", "encoder"]
 

@@ -4,20 +4,20 @@ Of the forward pass only the slopes of gelu are computed again. The gradient of 
 there, so that SBUF need not have room for those of all.
 """
 
-from neuroncore_rtl.kernels.library.attention_backward import attention_backward
-from neuroncore_rtl.kernels.library.layernorm_backward import layernorm_backward
 from neuroncore_rtl.kernels.library.linear import linear, linear_t
-from neuroncore_rtl.kernels.library.linear_backward import (
+from neuroncore_rtl.kernels.library.postnorm import Scales
+from neuroncore_rtl.kernels.library.transpose import identity, transpose
+from neuroncore_rtl.kernels.models.transformer.encoder import Dense, Encoded, EncoderWeights
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows
+from neuroncore_rtl.kernels.tiling.transfer import load, store
+from neuroncore_rtl.kernels.training.attention_backward import attention_backward
+from neuroncore_rtl.kernels.training.layernorm_backward import layernorm_backward
+from neuroncore_rtl.kernels.training.linear_backward import (
     bias_gradient,
     input_gradient,
     input_gradient_t,
     weight_gradient,
 )
-from neuroncore_rtl.kernels.library.postnorm import Scales
-from neuroncore_rtl.kernels.library.transfer import load, store
-from neuroncore_rtl.kernels.library.transpose import identity, transpose
-from neuroncore_rtl.kernels.models.transformer.encoder import Dense, Encoded, EncoderWeights
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows
 
 __all__ = ["encoder_backward"]
 

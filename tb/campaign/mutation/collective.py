@@ -17,7 +17,7 @@ from neuroncore_rtl.hdl.collective.rounding import RoundingLane
 from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.hdl.collective.sender import Sender
 from neuroncore_rtl.hdl.collective.storer import Storer
-from neuroncore_rtl.hdl.fifo import BufferedFifo
+from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec.isa.collective import ALIGNMENT, GRANULE, MAX_RANKS, CollectiveKind, CollectiveType
 from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, of_tests, payloads

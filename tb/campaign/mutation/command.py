@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from rich.table import Table
 
+from neuroncore_rtl.run.report import RESULTS, terminal
+from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding
 from neuroncore_rtl.tb.campaign.mutation.run import TestsFailed, mutate
 from neuroncore_rtl.tb.campaign.mutation.units import UNITS
-from neuroncore_rtl.tb.sim.report import RESULTS, terminal
-from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 
 __all__ = ["lines_of_holes", "main", "recorded", "table", "tried_again"]
 

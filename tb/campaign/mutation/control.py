@@ -11,11 +11,11 @@ from neuroncore_rtl.hdl.queue.fetch import Fetcher
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.hdl.queue.registers import Registers
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
+from neuroncore_rtl.run.sim.elaboration import CPU
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Engine
 from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, of_tests
-from neuroncore_rtl.tb.sim.elaboration import CPU
 
 __all__ = ["CONTROL"]
 

@@ -24,7 +24,7 @@ def _sequencer():
 
 def _frontend():
     tests = of_tests("elementwise.test_frontend")
-    return tests.Bench(tests.TINY, [], [], None).dut
+    return tests.Command(tests.TINY, [], [], None).dut
 
 
 def _store() -> Store:

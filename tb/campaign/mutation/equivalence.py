@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, as_seen, without_memories, yosys
-from neuroncore_rtl.tb.sim.formal import NoAnswer, run_tool
+from neuroncore_rtl.tb.proofs.solver import NoAnswer, run_tool
 
 __all__ = ["Finding", "Proof", "prove"]
 

@@ -19,7 +19,7 @@ from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
 from neuroncore_rtl.hdl.memory.port import Storage
-from neuroncore_rtl.hdl.round_robin import RoundRobin
+from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
 from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, of_tests, payloads
 
@@ -118,7 +118,9 @@ FABRIC = {
         "router", lambda: Router(of_tests("link.test_router").RING), files("link/router_cycles", "link/router"), 4,
         legal=_routed,
     ),
-    "round_robin": Unit("round robin", lambda: RoundRobin(8), ("tests/hdl/test_round_robin.py",), 8, means=_granted),
+    "round_robin": Unit(
+        "round robin", lambda: RoundRobin(8), ("tests/hdl/primitives/test_round_robin.py",), 8, means=_granted
+    ),
     "line_arbiter": Unit(
         "line arbiter", lambda: LineReadArbiter(16, 5), files("memory/line_arbiter"), 8, without=("turn",), means=_asked
     ),

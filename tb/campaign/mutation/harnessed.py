@@ -15,11 +15,11 @@ from amaranth.hdl import Signal, Value
 from amaranth.hdl._ast import Slice
 from amaranth.lib import wiring
 
-from neuroncore_rtl.hdl.conversion import to_verilog
-from neuroncore_rtl.hdl.verilog import module_ports
+from neuroncore_rtl.hdl.verilog.conversion import to_verilog
+from neuroncore_rtl.hdl.verilog.text import module_ports
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.run.sim.clock import PERIOD_NS
 from neuroncore_rtl.tb.campaign.mutation.netlist import SELECT_BITS, ports_of
-from neuroncore_rtl.tb.sim import simulation
-from neuroncore_rtl.tb.sim.clock import PERIOD_NS
 
 __all__ = ["Harnessed", "shell"]
 
@@ -65,7 +65,7 @@ def _part(value: Value) -> tuple[Signal, int, int]:
 
 
 class Harnessed:
-    """What takes the places of :mod:`tb.sim.simulation`'s functions while tests of a unit run.
+    """What takes the places of :mod:`run.sim.simulation`'s functions while tests of a unit run.
 
     Arguments:
         name: of the unit's Verilog module. component: it. folder: with `mutants.v`.

@@ -15,10 +15,10 @@ import numpy as np
 from filelock import FileLock
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.sim import clang
+from neuroncore_rtl.run.sim.seal import intact, seal
+from neuroncore_rtl.run.sim.verilator import find_verilator
 from neuroncore_rtl.tb.campaign.mutation.netlist import Port
-from neuroncore_rtl.tb.sim import clang
-from neuroncore_rtl.tb.sim.seal import intact, seal
-from neuroncore_rtl.tb.sim.verilator import find_verilator
 
 __all__ = ["Library", "Model", "compile_library"]
 

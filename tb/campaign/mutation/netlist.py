@@ -17,7 +17,7 @@ from amaranth.hdl import ClockDomain, Module, Signal, Value, ValueLike
 from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.tb.sim.formal import NoAnswer, run_tool
+from neuroncore_rtl.tb.proofs.solver import NoAnswer, run_tool
 
 __all__ = [
     "SELECT_BITS", "Means", "Mutant", "Port", "as_seen", "mutants_of", "ports_of", "rtlil_of", "without_memories",
@@ -286,4 +286,4 @@ def _mutant(line: str) -> Mutant:
 def _sources(line: str) -> tuple[str, ...]:
     """Return the places of the project among the sources of a mutant, shortened."""
     places = re.findall(r"-src ([^\s|]+)", line)
-    return tuple(dict.fromkeys(place.removeprefix(f"{ROOT}/") for place in places if place.startswith(str(ROOT))))
+    return tuple(dict.fromkeys(place.removeprefix(f"{ROOT}/neuroncore_rtl/") for place in places if place.startswith(str(ROOT))))

@@ -1,14 +1,14 @@
-"""Playable units (`tb.harness.player`) on a library: the same cases with pauses as there, from memory to memory."""
+"""Playable units (`run.harness.player`) on a library: the same cases with pauses as there, from memory to memory."""
 
 from collections.abc import Mapping
 
 import numpy as np
 from amaranth.hdl import Value
 
+from neuroncore_rtl.run.harness.outcome import Ending, Outcome
+from neuroncore_rtl.run.harness.player import Playable, PlayedUnit, pack
 from neuroncore_rtl.tb.campaign.mutation.library import Library, Model
 from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of
-from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
-from neuroncore_rtl.tb.harness.player import Playable, PlayedUnit, pack
 
 __all__ = ["inner", "play"]
 
@@ -25,7 +25,7 @@ def inner(unit: Playable):
 
 
 def play(unit: Playable, library: Library, mutant: int, fields: Mapping[str, np.ndarray], bubbles: bool) -> Outcome:
-    """Play cases through the netlist of a unit, and return what `tb.harness.player.PlayerDevice` would.
+    """Play cases through the netlist of a unit, and return what `run.harness.player.PlayerDevice` would.
 
     Arguments:
         unit: whose `inner` component the library has.

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from neuroncore_rtl import ROOT, SIM_BUILD
+from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.tb.campaign.mutation.children import Child
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Proof, prove
 from neuroncore_rtl.tb.campaign.mutation.legal import watched
@@ -24,7 +25,6 @@ from neuroncore_rtl.tb.campaign.mutation.session import Request
 from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit
 from neuroncore_rtl.tb.campaign.mutation.units import unit_named
-from neuroncore_rtl.tb.sim.report import progress
 
 __all__ = ["Outcome", "TestsFailed", "mutate"]
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Signal
 
+from neuroncore_rtl.run.harness.player import PlayerDevice
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.campaign.mutation import played
 from neuroncore_rtl.tb.campaign.mutation.children import Child, answer, fork_all
@@ -27,7 +28,6 @@ from neuroncore_rtl.tb.campaign.mutation.library import Library
 from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of, rtlil_of
 from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, stand_in
 from neuroncore_rtl.tb.campaign.mutation.units import unit_named
-from neuroncore_rtl.tb.harness.player import PlayerDevice
 
 __all__ = ["Request", "main", "run"]
 

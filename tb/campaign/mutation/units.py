@@ -11,20 +11,20 @@ from neuroncore_rtl.hdl.arith.fma import Fp32Fma
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.threefry import Threefry2x32
-from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.psum import Psum
+from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.hdl.tensor.loader import Loader
 from neuroncore_rtl.hdl.tensor.mover import Mover
 from neuroncore_rtl.hdl.vector.alu import Alu
 from neuroncore_rtl.hdl.vector.search import Search
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import matmul_formats
-from neuroncore_rtl.tb.benches.mac import MacUnit
 from neuroncore_rtl.tb.campaign.mutation.collective import COLLECTIVE
 from neuroncore_rtl.tb.campaign.mutation.control import CONTROL
 from neuroncore_rtl.tb.campaign.mutation.engines import ENGINES
 from neuroncore_rtl.tb.campaign.mutation.fabric import FABRIC
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, of_tests, payloads
+from neuroncore_rtl.tb.tests.engines.mac import MacUnit
 
 __all__ = ["UNITS", "unit_named"]
 
@@ -63,11 +63,13 @@ UNITS = {
     "loader": Unit(
         "tensor sequencing: loader", lambda: Loader(Config(rows=2, columns=1024)), files("tensor/sequencers")
     ),
-    "counting": Unit("counters", lambda: of_tests("test_counting").counting(), ("tests/hdl/test_counting.py",), 3),
+    "counting": Unit(
+        "counters", lambda: of_tests("test_counting").counting(), ("tests/hdl/primitives/test_counting.py",), 3
+    ),
     "fifo": Unit(
         "queues in a memory",
         lambda: BufferedFifo(16, 4),
-        ("tests/hdl/test_fifo.py",),
+        ("tests/hdl/primitives/test_fifo.py",),
         8,
         means=lambda m, fifo: payloads(fifo, "o"),
     ),

@@ -4,11 +4,11 @@ and the case itself if it has failed."""
 import json
 from collections.abc import Iterator
 
-from neuroncore_rtl.tb.benches.soak.case import Case, Kind, Verdict
-from neuroncore_rtl.tb.benches.soak.draw import drawn_case, machine_number, subject_of
+from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.tb.campaign.soak.shrink import Shrinking, shrunk
 from neuroncore_rtl.tb.campaign.task import FAILURE, Row, Task, key_of, sources
-from neuroncore_rtl.tb.sim.simulation import SimulationFailed
+from neuroncore_rtl.tb.tests.soak.case import Case, Kind, Verdict
+from neuroncore_rtl.tb.tests.soak.draw import drawn_case, machine_number, subject_of
 
 __all__ = ["BUILDS", "CASE", "COVERED", "judged", "soaked", "soaks"]
 

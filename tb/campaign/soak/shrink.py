@@ -8,7 +8,7 @@ is random, and the tries are counted.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from neuroncore_rtl.tb.benches.soak.case import Case
+from neuroncore_rtl.tb.tests.soak.case import Case
 
 __all__ = ["Shrinking", "shrunk"]
 

@@ -19,7 +19,7 @@ import numpy as np
 from filelock import FileLock
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.tb.sim import clang
+from neuroncore_rtl.run.sim import clang
 
 __all__ = [
     "OracleError", "add", "divide", "equal", "f16_to_f32", "f32_to_f16", "f32_to_i32", "less", "less_equal", "mul_add",

@@ -14,7 +14,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
-from neuroncore_rtl import run_nki
+from neuroncore_rtl.frontends.nki import run_nki
 from tests.frontends.nki.kernels import written
 
 __all__ = ["FLOATS", "INTEGERS", "NARROW", "TYPES", "Operand", "Sketch", "cast", "rounded"]

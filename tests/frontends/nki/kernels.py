@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl import run_nki
+from neuroncore_rtl.frontends.nki import run_nki
 
 HEADER = """import numpy as np
 import {package} as nki

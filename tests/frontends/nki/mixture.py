@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from neuroncore_rtl.frontends.nki.dtypes import dtype_of
-from neuroncore_rtl.tb.benches.nki_run import rounded
+from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki.runtime.run import rounded
 
 __all__ = ["gradient_arguments", "gradients"]
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import ml_dtypes
 import numpy as np
 
-from neuroncore_rtl.frontends.nki.dtypes import dtype_of
-from neuroncore_rtl.tb.benches.nki_run import rounded
+from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki.runtime.run import rounded
 from tests.frontends.nki.caches import next_tokens, next_tokens_arguments, paged, paged_arguments
 from tests.frontends.nki.mixture import gradient_arguments, gradients
 

@@ -5,9 +5,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from neuroncore_rtl import run_nki
-from neuroncore_rtl.frontends.nki.modules import CALLS
-from neuroncore_rtl.frontends.nki.operators import ACTIVATIONS, OPERATIONS
+from neuroncore_rtl.frontends.nki import run_nki
+from neuroncore_rtl.frontends.nki.dialects.modules import CALLS
+from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS, OPERATIONS
 from neuroncore_rtl.spec.functions import FUNCTIONS
 from tests.frontends.nki.kernels import result, written
 

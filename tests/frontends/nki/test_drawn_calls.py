@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuroncore_rtl.frontends.nki.table import calls
+from neuroncore_rtl.frontends.nki.dialects.table import calls
 from tests.frontends.nki import drawn_calls, drawn_functions, drawn_moves
 from tests.frontends.nki.drawn import TYPES, Sketch
 

@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from neuroncore_rtl import run_nki
-from neuroncore_rtl.frontends.nki.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki import run_nki
+from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.tb.stimulus.operands import random_codes
 from tests.frontends.nki.kernels import written

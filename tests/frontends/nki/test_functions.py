@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki.operators import ACTIVATIONS
+from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS
 from neuroncore_rtl.tb.check.oracles.accuracy import errors, last_place
 from neuroncore_rtl.tb.check.oracles.functions import reference
 from tests.frontends.nki.kernels import result, written

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuroncore_rtl import run_nki
-from neuroncore_rtl.frontends.nki.hook import answering
-from neuroncore_rtl.frontends.nki.load import kernels_in, load
+from neuroncore_rtl.frontends.nki import run_nki
+from neuroncore_rtl.frontends.nki.dialects.hook import answering
+from neuroncore_rtl.frontends.nki.dialects.load import kernels_in, load
 from neuroncore_rtl.spec.config import PRESETS
 
 TINY = PRESETS["tiny"]

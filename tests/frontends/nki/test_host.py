@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from neuroncore_rtl import nki_machine
+from neuroncore_rtl.frontends.nki import nki_machine
 from tests.frontends.nki.kernels import HEADER
 
 X = np.random.default_rng(3).normal(size=(4, 6)).astype(np.float32)
@@ -70,7 +70,7 @@ def test_without_a_machine_a_kernel_cannot_be_called(tmp_path):
 
 
 def test_a_file_that_calls_its_kernels_is_loaded_up_to_there(tmp_path):
-    from neuroncore_rtl import run_nki
+    from neuroncore_rtl.frontends.nki import run_nki
 
     file = tmp_path / "script.py"
     file.write_text(f"{HEADER.format(package='nki')}{DOUBLED}\nassert doubled(np.ones((2, 2))).sum() == 8\n1 / 0\n")
@@ -115,6 +115,6 @@ def test_doubled(request):
     x = np.ones((nl.tile_size.pmax, 2), np.float32)
     assert (doubled(x) == 2 * x).all() and len(x) == 4
 """)
-    words = "-m pytest -q -p neuroncore_rtl.tb.benches.nki_host --nki-preset tiny".split()
+    words = "-m pytest -q -p neuroncore_rtl.frontends.nki.runtime.machine --nki-preset tiny".split()
     done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr

@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from neuroncore_rtl import run_nki
-from neuroncore_rtl.frontends.nki.affine import mgrid
+from neuroncore_rtl.frontends.nki import run_nki
+from neuroncore_rtl.frontends.nki.indices.affine import mgrid
 from neuroncore_rtl.spec.isa import DmaCopy
 from tests.frontends.nki.kernels import result, written
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki.inner_modules import NKIObject
-from neuroncore_rtl.frontends.nki.load import load
+from neuroncore_rtl.frontends.nki.dialects.inner_modules import NKIObject
+from neuroncore_rtl.frontends.nki.dialects.load import load
 from neuroncore_rtl.spec.config import PRESETS
 from tests.frontends.nki.kernels import result, written
 

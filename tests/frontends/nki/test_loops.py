@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuroncore_rtl import run_nki
-from neuroncore_rtl.tb.benches.program_run import ProgramFailed
+from neuroncore_rtl.frontends.nki import run_nki
+from neuroncore_rtl.run.program_run import ProgramFailed
 from tests.frontends.nki.kernels import FIRST, result, written
 
 X = np.arange(128, dtype=np.float32).reshape(16, 8)

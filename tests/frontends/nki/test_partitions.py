@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl import run_nki
+from neuroncore_rtl.frontends.nki import run_nki
 from tests.frontends.nki.kernels import result, written
 
 RNG = np.random.default_rng(31)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuroncore_rtl import run_nki
+from neuroncore_rtl.frontends.nki import run_nki
 from tests.frontends.nki.library import LIBRARY
 from tests.frontends.nki.published import PUBLISHED, REFUSED, Published
 

@@ -1,14 +1,14 @@
 """The table of docs/nki.md is that of the sources, and no name is there twice."""
 
-from neuroncore_rtl.frontends.nki import unsupported
-from neuroncore_rtl.frontends.nki.modules import CALLS, modules
-from neuroncore_rtl.frontends.nki.table import PAGE, table, written
+from neuroncore_rtl.frontends.nki.dialects import unsupported
+from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, modules
+from neuroncore_rtl.frontends.nki.dialects.table import PAGE, table, written
 from neuroncore_rtl.spec.config import PRESETS
 
 
 def test_the_table_is_up_to_date():
     text = PAGE.read_text()
-    assert table() in text and written(text) == text, "run python -m neuroncore_rtl.frontends.nki.table"
+    assert table() in text and written(text) == text, "run python -m neuroncore_rtl.frontends.nki.dialects.table"
 
 
 def test_what_is_unsupported_is_not_there_and_can_be_imported():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl import run_nki
+from neuroncore_rtl.frontends.nki import run_nki
 from tests.frontends.nki.kernels import written
 
 X = np.random.default_rng(3).normal(size=(3, 20)).astype(np.float32)

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuroncore_rtl.frontends.nki.affine import Affine, arange, mgrid
-from neuroncore_rtl.frontends.nki.dtypes import DTYPES
-from neuroncore_rtl.frontends.nki.modules import OPERATORS
-from neuroncore_rtl.frontends.nki.recording import Recording
-from neuroncore_rtl.frontends.nki.storage import Memory
-from neuroncore_rtl.frontends.nki.tensor import NkiTensor
+from neuroncore_rtl.frontends.nki.dialects.modules import OPERATORS
+from neuroncore_rtl.frontends.nki.indices.affine import Affine, arange, mgrid
+from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES
+from neuroncore_rtl.frontends.nki.indices.storage import Memory
+from neuroncore_rtl.frontends.nki.trace.recording import Recording
+from neuroncore_rtl.frontends.nki.trace.tensor import NkiTensor
 from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.spec.config import PRESETS
 

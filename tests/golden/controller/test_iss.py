@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.controller import AccessFault, AddressMap, Cause, Hart, LocalMemory, Timer, Trap, decode
+from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES
 from neuroncore_rtl.spec.memory_map import CONSOLE, EXIT, INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE
-from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES
 from neuroncore_rtl.tb.stimulus.riscv_encoding import i_type, load_constant, r_type
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
 from tests.kernels.control.programs import PROGRAMS, executable

@@ -10,6 +10,7 @@ from neuroncore_rtl.golden.core import Core, CoreError, Machine
 from neuroncore_rtl.golden.core.engines import Engines
 from neuroncore_rtl.golden.scalar import activate
 from neuroncore_rtl.golden.tensor import matrix_product
+from neuroncore_rtl.run.batch import put_together
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
@@ -17,14 +18,13 @@ from neuroncore_rtl.spec.isa import INSTRUCTIONS, Cause, Engine, Opcode, Rule, U
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS, RECORDS_AHEAD
 from neuroncore_rtl.spec.isa.fields import width_of
 from neuroncore_rtl.spec.memory_map import SEMAPHORE_ADD
-from neuroncore_rtl.tb.check.core_batch import put_together
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from tests.oracles.chains import word_copies
 from tests.oracles.copies import random_copy, word_copy
 from tests.oracles.instructions import random_instruction
-from tests.tb.harness import core_images as images
-from tests.tb.harness.core_errors import CASES, HBM_END, HEADERS, works
-from tests.tb.harness.core_images import DMA0, DMA1, TENSOR, VECTOR
+from tests.run.harness import core_images as images
+from tests.run.harness.core_errors import CASES, HBM_END, HEADERS, works
+from tests.run.harness.core_images import DMA0, DMA1, TENSOR, VECTOR
 
 SEED = 6022
 CONFIG = PRESETS["tiny"]

@@ -19,7 +19,7 @@ from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, SIGNATURE_FIELDS
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
 from tests.oracles.copies import word_copy
-from tests.tb.harness.core_images import ASLEEP, LATE, NUMBER, hand_image, watched
+from tests.run.harness.core_images import ASLEEP, LATE, NUMBER, hand_image, watched
 
 SEED = 5040
 INSTANCE = Instance(chips=2, core=PRESETS["tiny"])

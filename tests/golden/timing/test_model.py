@@ -1,4 +1,4 @@
-"""The timing model's own rules; how near it is to the RTL is in `tests/tb/benches/test_modelled.py`."""
+"""The timing model's own rules; how near it is to the RTL is in `tests/run/test_modelled.py`."""
 
 from dataclasses import replace
 

@@ -10,11 +10,11 @@ from amaranth import Module, Value
 
 from neuroncore_rtl.hdl.arith import round as rounding
 from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
+from neuroncore_rtl.run.harness import player
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, TF32
-from neuroncore_rtl.tb.benches import mac
-from neuroncore_rtl.tb.benches import round as round_bench
-from neuroncore_rtl.tb.harness import player
-from neuroncore_rtl.tb.sim.settings import UsageError
+from neuroncore_rtl.tb.tests.engines import mac
+from neuroncore_rtl.tb.tests.engines import round as round_bench
 from tests.hdl.tensor.engines import in_shell
 
 SEED = 5
@@ -160,9 +160,9 @@ def run_bench(bench, path, **values):
 @pytest.mark.parametrize(
     ("bench", "text", "compared", "shown"),
     [
-        (mac.BENCH, MAC_VECTORS, 10, "bf16 3f80 3f80 33000000 3f800000\n"),
-        (round_bench.BENCH, ROUND_VECTORS, 12, "int8 rne bf800000 ff\n"),
-        (mac.BENCH, f"\N{BYTE ORDER MARK}{MAC_VECTORS}", 10, "bf16 3f80 3f80 33000000 3f800000\n"),
+        (mac.TEST, MAC_VECTORS, 10, "bf16 3f80 3f80 33000000 3f800000\n"),
+        (round_bench.TEST, ROUND_VECTORS, 12, "int8 rne bf800000 ff\n"),
+        (mac.TEST, f"\N{BYTE ORDER MARK}{MAC_VECTORS}", 10, "bf16 3f80 3f80 33000000 3f800000\n"),
     ],
 )
 def test_vectors(vectors, capsys, bench, text, compared, shown):
@@ -176,10 +176,10 @@ def test_vectors(vectors, capsys, bench, text, compared, shown):
 @pytest.mark.parametrize(
     ("bench", "line", "complaint"),
     [
-        (mac.BENCH, "bf16 3f80 4000 0 40000001", "bf16 3f80 4000 00000000: expected 40000001, got 40000000"),
-        (mac.BENCH, "bf16 7fc0 4000 0 7fc00001", "bf16 7fc0 4000 00000000: expected 7fc00001, got 7fc00000"),
-        (round_bench.BENCH, "bf16 sr 3f808000 80000000 3f80", "bf16 sr 3f808000 80000000: expected 3f80, got 3f81"),
-        (round_bench.BENCH, "int8 rne bf800000 1", "int8 rne bf800000: expected 01, got ff"),
+        (mac.TEST, "bf16 3f80 4000 0 40000001", "bf16 3f80 4000 00000000: expected 40000001, got 40000000"),
+        (mac.TEST, "bf16 7fc0 4000 0 7fc00001", "bf16 7fc0 4000 00000000: expected 7fc00001, got 7fc00000"),
+        (round_bench.TEST, "bf16 sr 3f808000 80000000 3f80", "bf16 sr 3f808000 80000000: expected 3f80, got 3f81"),
+        (round_bench.TEST, "int8 rne bf800000 1", "int8 rne bf800000: expected 01, got ff"),
     ],
 )
 def test_expected_wrong(vectors, capsys, bench, line, complaint):
@@ -190,7 +190,7 @@ def test_expected_wrong(vectors, capsys, bench, line, complaint):
     assert capsys.readouterr().out == f"{path}:2: {complaint}\n"
 
 
-@pytest.mark.parametrize("bench", (mac.BENCH, round_bench.BENCH))
+@pytest.mark.parametrize("bench", (mac.TEST, round_bench.TEST))
 def test_malformed_file_is_refused(vectors, bench):
     with pytest.raises(UsageError, match=r"vectors\.txt:1: FORMAT must be one of"):
         run_bench(bench, vectors("bf17 0 0 0\n"))
@@ -199,7 +199,7 @@ def test_malformed_file_is_refused(vectors, bench):
 @pytest.mark.parametrize("option", ({"DTYPE": "bf16"}, {"COUNT": 5}))
 def test_options_of_random_cases_beside_vectors_wrong(vectors, option):
     with pytest.raises(UsageError, match=f"{next(iter(option))} must not be given with VECTORS"):
-        run_bench(mac.BENCH, vectors(MAC_VECTORS), **option)
+        run_bench(mac.TEST, vectors(MAC_VECTORS), **option)
 
 
 def test_random_cases_are_reproducible_and_of_the_chosen_formats():

@@ -13,8 +13,8 @@ from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.arith.fma import Fp32Fma
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
+from neuroncore_rtl.run.harness.player import PlayedUnit
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.harness.player import PlayedUnit
 from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases, special_pairs
 from neuroncore_rtl.tb.stimulus.one_bit import lone_bits, lone_factors, lone_products
 from neuroncore_rtl.tb.stimulus.operands import add_cases

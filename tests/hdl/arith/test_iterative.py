@@ -13,9 +13,9 @@ from neuroncore_rtl.hdl.arith import divide, power
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.pack import pack_fp32
 from neuroncore_rtl.hdl.arith.power import Fp32Power
+from neuroncore_rtl.run.harness.player import PlayedUnit
+from neuroncore_rtl.run.sim.simulation import SIMULATORS
 from neuroncore_rtl.spec.power import LOGARITHM
-from neuroncore_rtl.tb.harness.player import PlayedUnit
-from neuroncore_rtl.tb.sim.simulation import SIMULATORS
 from neuroncore_rtl.tb.stimulus.alu_cases import divide_cases, power_cases, remainder_cases, special_pairs
 from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits, lone_powers
 from tests.hdl.arith.units import play

@@ -9,11 +9,11 @@ import pytest
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.mac import Mac
 from neuroncore_rtl.hdl.arith.operand import Operand
+from neuroncore_rtl.run.harness.player import pack
 from neuroncore_rtl.spec.formats import BF16, FP8E3M4, FP8E4M3, FP8E5M2, FP32, INT8, MAC_FORMATS, matmul_formats
-from neuroncore_rtl.tb.benches.mac import MacUnit
-from neuroncore_rtl.tb.harness.player import pack
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.one_bit import lone_macs
+from neuroncore_rtl.tb.tests.engines.mac import MacUnit
 from tests.hdl.arith.units import assert_same, run, shuffled
 
 PER_FORMAT = 200

@@ -14,8 +14,8 @@ from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.integer import IntoInt
 from neuroncore_rtl.hdl.arith.saturate import Saturate
 from neuroncore_rtl.hdl.arith.widen import Widen
+from neuroncore_rtl.run.harness.player import Playable
 from neuroncore_rtl.spec.formats import FORMATS, INT32, UINT32, Format
-from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.stimulus.operands import random_fp32, special_codes
 from tests.hdl.arith.units import assert_same, run, shuffled
 from tests.oracles.known import SATURATED, WIDENED, assert_known

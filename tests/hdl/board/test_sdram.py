@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuroncore_rtl.hdl import verilog
 from neuroncore_rtl.hdl.board.sdram import SdramController, sdram_words
 from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
-from neuroncore_rtl.tb.harness.run import run_harness
-from neuroncore_rtl.tb.harness.sdram import SDRAM, sdram_parameters
-from neuroncore_rtl.tb.harness.verilog_text import arguments, harness, plusargs
-from neuroncore_rtl.tb.sim import simulation
-from neuroncore_rtl.tb.sim.images import write_lines
+from neuroncore_rtl.hdl.verilog import text as verilog
+from neuroncore_rtl.run.harness.board.sdram import SDRAM, sdram_parameters
+from neuroncore_rtl.run.harness.run import run_harness
+from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.run.sim.images import write_lines
 
 CHIP = dataclasses.replace(MT48LC16M16, row_bits=11, refresh_ns=16_000_000)
 """A quarter of the rows, to be refreshed as often."""

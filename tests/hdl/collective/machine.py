@@ -12,17 +12,17 @@ from amaranth.lib import data
 from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
 from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
 from neuroncore_rtl.hdl.collective.peer import Peer
-from neuroncore_rtl.hdl.conversion import to_verilog
-from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.link.flit import flit_layout
+from neuroncore_rtl.hdl.primitives.engine_error import DetailedError
+from neuroncore_rtl.hdl.verilog.conversion import to_verilog
+from neuroncore_rtl.run.harness import hbm
+from neuroncore_rtl.run.harness.collective_faults import CollectiveFault
+from neuroncore_rtl.run.harness.run import run_harness
+from neuroncore_rtl.run.harness.subject_ports import axi_connections, hbm_defines
+from neuroncore_rtl.run.harness.verilog_text import connections
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.run.sim.layouts import layout_defines, plain
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
-from neuroncore_rtl.tb.harness import hbm
-from neuroncore_rtl.tb.harness.collective_faults import CollectiveFault
-from neuroncore_rtl.tb.harness.run import run_harness
-from neuroncore_rtl.tb.harness.subject_ports import axi_connections, hbm_defines
-from neuroncore_rtl.tb.harness.verilog_text import connections
-from neuroncore_rtl.tb.sim import simulation
-from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
 from tests.hdl.harness.machines import hex_words, machine_design, write_files
 
 __all__ = ["CORES", "FIRST", "HBM_BYTES", "LINK_BYTES", "Outcome", "run_collectives"]

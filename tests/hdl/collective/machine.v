@@ -1,4 +1,4 @@
-// Collective engines, each with HBM of its own (tb/harness/hbm.v), on a network that does nothing but delay: flits of
+// Collective engines, each with HBM of its own (run/harness/hbm.v), on a network that does nothing but delay: flits of
 // a source keep their order, those of different sources meet in any. The simulator never waits for Python.
 //
 // Defined by machine.py: `CORES, `FIRST (number of the first core), `INSTRUCTION (bits), `DEPTH (of a core's program),
@@ -6,7 +6,7 @@
 // `named` is the sum of the numbers of those that each waits for, plus one, over all cycles; `sent` counts flits of all
 // kinds.
 //
-// Plusargs, besides those of tb/harness/hbm.v: +program (of each core, from `DEPTH times its place on), +counts:
+// Plusargs, besides those of run/harness/hbm.v: +program (of each core, from `DEPTH times its place on), +counts:
 // hexadecimal files; +events: a line "core cycle sent taken" for an instruction that is retired,
 // with all flits that the core has sent and got so far; +delay: of the network, in cycles;
 // +stall: its handshakes, and those of instructions, pause in so many of 256 cycles; +noise: seed; +limit: cycles after

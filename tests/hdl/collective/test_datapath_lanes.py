@@ -9,10 +9,10 @@ from neuroncore_rtl.golden.arith import random_words, round_fp32, round_stochast
 from neuroncore_rtl.golden.vector import alu
 from neuroncore_rtl.hdl.collective.lanes import ReduceLane
 from neuroncore_rtl.hdl.collective.rounding import RoundingLane
+from neuroncore_rtl.run.harness.player import PlayedUnit
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.collective import ReduceOp
-from neuroncore_rtl.tb.harness.player import PlayedUnit
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from neuroncore_rtl.tb.stimulus.operands import round_cases
 from tests.hdl.arith.units import assert_same, differences, faulty_wire, shuffled

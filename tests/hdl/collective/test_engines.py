@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.collective.system import run
+from neuroncore_rtl.run.harness.collective_faults import CollectiveFault
 from neuroncore_rtl.spec.isa import Cause, Rule
 from neuroncore_rtl.spec.isa.collective import (
     GRANULE,
@@ -15,7 +16,6 @@ from neuroncore_rtl.spec.isa.collective import (
     CollectiveType,
     Group,
 )  # fmt: skip
-from neuroncore_rtl.tb.harness.collective_faults import CollectiveFault
 from tests.hdl.collective.machine import CORES, FIRST, HBM_BYTES, LINK_BYTES, run_collectives
 from tests.oracles.collectives import on_every_rank, random_collective
 

@@ -5,9 +5,9 @@ from itertools import chain
 import numpy as np
 import pytest
 
+from neuroncore_rtl.run.harness.collective_faults import CollectiveFault
 from neuroncore_rtl.spec.isa import Rule
 from neuroncore_rtl.spec.isa.collective import GRANULE, CollectiveKind, Group
-from neuroncore_rtl.tb.harness.collective_faults import CollectiveFault
 from tests.hdl.collective.machine import CORES, HBM_BYTES, run_collectives
 from tests.hdl.collective.test_engines import all_reduce, check, programs_of
 

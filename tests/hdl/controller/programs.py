@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.kernels.control.compile import ControlProgram, compile_program
+from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork, Executable, TraceEntry
+from neuroncore_rtl.run.harness.run import run as run_device
 from neuroncore_rtl.spec.memory_map import EXIT, LOCAL_BASE
 from neuroncore_rtl.tb.check.riscv_lockstep import compare
-from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork, Executable, TraceEntry
-from neuroncore_rtl.tb.harness.run import run as run_device
 
 __all__ = ["TOP", "Run", "assemble", "run"]
 

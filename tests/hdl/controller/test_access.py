@@ -2,8 +2,8 @@
 
 import pytest
 
+from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
-from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES
 from tests.hdl.controller.programs import run
 
 PLACE = 0x1000

@@ -3,8 +3,8 @@
 import pytest
 
 from neuroncore_rtl.hdl.controller.muldiv import Divider
+from neuroncore_rtl.run.harness.riscv import CpuDevice
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
-from neuroncore_rtl.tb.harness.riscv import CpuDevice
 from tests.hdl.arith.units import faulty_wire
 from tests.hdl.controller.programs import run
 from tests.hdl.tensor.engines import FaultyDevice

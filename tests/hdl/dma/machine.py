@@ -7,19 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl.hdl.conversion import to_verilog
 from neuroncore_rtl.hdl.dma.counters import DmaCounters
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
-from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.memory.port import LineRead
+from neuroncore_rtl.hdl.primitives.engine_error import DetailedError
+from neuroncore_rtl.hdl.verilog.conversion import to_verilog
+from neuroncore_rtl.run.harness import hbm
+from neuroncore_rtl.run.harness.run import run_harness
+from neuroncore_rtl.run.harness.subject_ports import axi_connections, hbm_defines
+from neuroncore_rtl.run.harness.verilog_text import connections, plusargs
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.run.sim.layouts import layout_defines, plain
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import DMA_BITS, DmaCopy, Storage
-from neuroncore_rtl.tb.harness import hbm
-from neuroncore_rtl.tb.harness.run import run_harness
-from neuroncore_rtl.tb.harness.subject_ports import axi_connections, hbm_defines
-from neuroncore_rtl.tb.harness.verilog_text import connections, plusargs
-from neuroncore_rtl.tb.sim import simulation
-from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
 from tests.hdl.harness.machines import hex_lines, hex_words, machine_design, read_lines, write_files
 
 __all__ = ["COUNTERS", "HBM_BYTES", "Error", "Memories", "Outcome", "built", "run_copies"]

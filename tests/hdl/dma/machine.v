@@ -1,10 +1,10 @@
-// A DMA engine between a model of the on-chip memories' line ports and HBM (tb/harness/hbm.v), without the simulator
+// A DMA engine between a model of the on-chip memories' line ports and HBM (run/harness/hbm.v), without the simulator
 // ever waiting for Python.
 //
 // Defined by machine.py: `SIZE (bytes of a beat), `INSTRUCTION (bits), `PARTITIONS, `COLUMNS, `SBUF_LINES and
 // `PSUM_LINES (of a partition), `PROGRAM_DEPTH, `AXI_WIRES and `AXI of the engine, `HBM.
 //
-// Plusargs, besides those of tb/harness/hbm.v: +program, +program_count, +sbuf, +psum: hexadecimal files; +sbuf_out,
+// Plusargs, besides those of run/harness/hbm.v: +program, +program_count, +sbuf, +psum: hexadecimal files; +sbuf_out,
 // +psum_out: the memories at the end; +events: a line "a|r cycle" for an instruction that is taken or retired, "e cycle
 // cause number detail" for an error, a while after which the engine is reset and goes on behind the failed copy;
 // +stall: the other handshakes pause in so many of 256 cycles; +noise: seed; +limit: cycles after which a run is given

@@ -110,7 +110,7 @@ class Seen:
     error: tuple = ()
 
 
-class Bench:
+class Command:
     """Memories and lanes around a front end for every opcode, of which SLOW is slow, and the steps of a scan wait.
 
     Arguments:
@@ -285,7 +285,7 @@ def assert_runs(config, instructions, rng, legal=None, size=BYTES, before=None, 
     """Run instructions, and compare memory with what the definition makes of the first `legal` ones, by default all."""
     stored = memories(rng, config, size)
     expected = [rows.copy() for rows in stored]
-    seen = Bench(config, [Elementwise.pack(values) for values in instructions], stored, rng, **options).run(
+    seen = Command(config, [Elementwise.pack(values) for values in instructions], stored, rng, **options).run(
         before, cycles
     )
     for values in instructions[:legal]:
@@ -347,7 +347,7 @@ def test_long_lanes_and_stalled_writes_keep_all_results(rng):
 def test_a_reset_leaves_nothing(cycles, rng):
     """Of steps and results that are under way."""
     words = [Elementwise.pack(values) for values in program(rng, TINY, 20)]
-    before = Bench(TINY, words, memories(rng, TINY, BYTES), rng, stall=0.6)
+    before = Command(TINY, words, memories(rng, TINY, BYTES), rng, stall=0.6)
     assert_program_runs(TINY, program(rng, TINY, 10), rng, before=before, cycles=cycles)
     assert len(before.seen.steps) > 5
 
@@ -434,6 +434,6 @@ def test_a_front_end_that_moves_nothing_to_its_place_is_noticed(module, function
 
 
 def test_a_silent_front_end_is_noticed(rng, monkeypatch):
-    monkeypatch.setattr(Bench, "PATIENCE", 200)
+    monkeypatch.setattr(Command, "PATIENCE", 200)
     with pytest.raises(AssertionError, match="does not finish"):
         assert_program_runs(TINY, [copy(4)], rng, stall=1.0)

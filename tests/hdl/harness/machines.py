@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl.tb.harness.subject_ports import hbm_sources
-from neuroncore_rtl.tb.sim import simulation
-from neuroncore_rtl.tb.sim.layouts import define_lines
+from neuroncore_rtl.run.harness.subject_ports import hbm_sources
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.run.sim.layouts import define_lines
 
 __all__ = ["hex_lines", "hex_words", "machine_design", "read_lines", "write_files"]
 

@@ -7,7 +7,7 @@ room keeps what it takes in order, too. Bounded: :class:`Progress` in 27 cycles,
 """
 
 from neuroncore_rtl.tb.proofs.link import WINDOW, Contents, EndToEnd, FifoModel, Progress
-from neuroncore_rtl.tb.sim.formal import Method, prove
+from neuroncore_rtl.tb.proofs.solver import Method, prove
 
 
 def test_order_and_credits():

@@ -6,8 +6,8 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.conversion import to_verilog
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
+from neuroncore_rtl.hdl.verilog.conversion import to_verilog
 
 SIZE = 8
 

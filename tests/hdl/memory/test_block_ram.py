@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from neuroncore_rtl.hdl import verilog
 from neuroncore_rtl.hdl.controller.memory import LocalMemory
-from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.bank import Bank
+from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
+from neuroncore_rtl.hdl.verilog import text as verilog
 from neuroncore_rtl.spec.config import PRESETS, PSUM_BANKS
 
 FPGA, TINY = PRESETS["fpga"], PRESETS["tiny"]

@@ -15,10 +15,10 @@ from neuroncore_rtl.golden.scalar.functions import activate
 from neuroncore_rtl.hdl.scalar.function import FunctionUnit
 from neuroncore_rtl.hdl.scalar.number import decode
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, FunctionTables
+from neuroncore_rtl.run.harness.player import Playable
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS, Tables, load
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, HIGH_EXPONENT, LOW_EXPONENT, control_address
-from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.one_bit import ONE, lone_factors
 

@@ -11,11 +11,11 @@ from neuroncore_rtl.golden.arith import add_fp32, random_words, round_fp32, wide
 from neuroncore_rtl.golden.scalar import activation
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.scalar.block import ActivationBlock
+from neuroncore_rtl.run.harness.player import Playable
+from neuroncore_rtl.run.sim.simulation import SIMULATORS
 from neuroncore_rtl.spec.config import SCALAR_UNITS
 from neuroncore_rtl.spec.formats import FORMATS, FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
-from neuroncore_rtl.tb.harness.player import Playable
-from neuroncore_rtl.tb.sim.simulation import SIMULATORS
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import faulty_wire, play
 from tests.hdl.scalar.activations import ALPHAS

@@ -11,8 +11,8 @@ from amaranth.lib import data
 
 from neuroncore_rtl.golden.arith import add_fp32
 from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
+from neuroncore_rtl.run.harness.player import Playable
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.stimulus.one_bit import lone_bits
 from neuroncore_rtl.tb.stimulus.operands import add_cases, special_fp32
 from tests.hdl.arith.units import play

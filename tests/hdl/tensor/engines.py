@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from neuroncore_rtl.tb.harness.run import Device
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.run.harness.run import Device
+from neuroncore_rtl.run.sim import simulation
 
 __all__ = ["FaultyDevice", "faulty", "in_shell"]
 

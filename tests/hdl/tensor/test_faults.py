@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from neuroncore_rtl.run.harness.engines.tensor import TensorDevice, TensorWork
+from neuroncore_rtl.run.harness.run import run as run_device
+from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS
-from neuroncore_rtl.tb.harness.run import run as run_device
-from neuroncore_rtl.tb.harness.tensor import TensorDevice, TensorWork
-from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 from neuroncore_rtl.tb.stimulus.tensor_programs import random_program
 from tests.hdl.tensor.engines import faulty
 

@@ -7,11 +7,11 @@ import pytest
 
 from neuroncore_rtl.golden.arith import integers, storage_dtype, widen
 from neuroncore_rtl.golden.tensor import TensorEngine, matrix_product
+from neuroncore_rtl.run.harness.engines.tensor import Drain, Step, TensorDevice, TensorProgram, TensorWork
+from neuroncore_rtl.run.harness.run import run
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
-from neuroncore_rtl.tb.harness.run import run
-from neuroncore_rtl.tb.harness.tensor import Drain, Step, TensorDevice, TensorProgram, TensorWork
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.tensor_programs import random_program
 

@@ -8,8 +8,8 @@ import pytest
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.golden.vector import alu
 from neuroncore_rtl.hdl.vector.alu import Alu
+from neuroncore_rtl.run.harness.player import PlayedUnit
 from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, SLOW, AluOp, Arithmetic
-from neuroncore_rtl.tb.harness.player import PlayedUnit
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases, fma_cases
 from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits, lone_factors, lone_products
 from neuroncore_rtl.tb.stimulus.operands import add_cases

@@ -3,7 +3,7 @@
 import re
 
 from neuroncore_rtl.hdl.vector.lane import VectorLane
-from neuroncore_rtl.hdl.verilog import convert
+from neuroncore_rtl.hdl.verilog.text import convert
 
 
 def test_nothing_is_chosen_by_what_never_happens():

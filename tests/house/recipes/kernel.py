@@ -3,13 +3,13 @@
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.run.elementwise import expected_memories
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.tb.benches.workbench import EngineWorkbench
-from neuroncore_rtl.tb.check.execution import expected_memories
-from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.cli.registry import command_named
+from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
 
 config = PRESETS["tiny"]
-test = bench_named("l2norm")
+test = command_named("l2norm")
 bench = EngineWorkbench(config)
 settings = test.settings(["M=10", "N=24", "DTYPE=fp32"])
 y, reference = test.build(bench, settings, np.random.default_rng(1))["y"]

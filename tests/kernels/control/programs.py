@@ -4,8 +4,8 @@ from functools import cache
 from pathlib import Path
 
 from neuroncore_rtl.kernels.control import compile_program
+from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES, Executable
 from neuroncore_rtl.spec.memory_map import EXIT, LOCAL_BASE
-from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, Executable
 
 __all__ = ["ARGUMENTS", "PROGRAMS", "executable"]
 

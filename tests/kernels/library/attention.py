@@ -7,11 +7,11 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.softmax import softmax
-from neuroncore_rtl.kernels.library.streamed import streamed
 from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.kernels.program.instructions import activation
+from neuroncore_rtl.kernels.tiling.streamed import streamed
+from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.tb.benches.workbench import encode
 
 
 def attention(rng, config, queries, keys, width):

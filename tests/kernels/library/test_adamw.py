@@ -3,13 +3,13 @@
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.library.adamw import AdamW, adamw, descend, first_powers, next_correction, update
-from neuroncore_rtl.kernels.library.transfer import load, store
 from neuroncore_rtl.kernels.program import Program, Rows, build_image
 from neuroncore_rtl.kernels.program.instructions import memset
+from neuroncore_rtl.kernels.tiling.transfer import load, store
+from neuroncore_rtl.kernels.training.adamw import AdamW, adamw, descend, first_powers, next_correction, update
+from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.benches.workbench import encode
 from tests.kernels.running import finished
 
 STEPS, SHAPE = 5, (5, 9)

@@ -5,12 +5,12 @@ import pytest
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.attention import Head, attention
-from neuroncore_rtl.kernels.library.transfer import load, load_together, store
 from neuroncore_rtl.kernels.program import Program, Rows, build_image, dma_copy
+from neuroncore_rtl.kernels.tiling.transfer import load, load_together, store
+from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.tb.benches import derivatives
-from neuroncore_rtl.tb.benches.workbench import encode
+from neuroncore_rtl.tb.tests.kernels import derivatives
 from tests.kernels.running import finished_ordered
 
 CONFIGS = {

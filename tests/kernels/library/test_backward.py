@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.library import attention_backward
 from neuroncore_rtl.kernels.library.attention import Head, attention
-from neuroncore_rtl.kernels.library.crossentropy import crossentropy
-from neuroncore_rtl.kernels.library.embedding import embedding_backward
-from neuroncore_rtl.kernels.library.layernorm_backward import layernorm_backward
-from neuroncore_rtl.kernels.library.streamed import streamed
-from neuroncore_rtl.kernels.library.transfer import load, store
 from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.kernels.tiling.streamed import streamed
+from neuroncore_rtl.kernels.tiling.transfer import load, store
+from neuroncore_rtl.kernels.training import attention_backward
+from neuroncore_rtl.kernels.training.crossentropy import crossentropy
+from neuroncore_rtl.kernels.training.embedding import embedding_backward
+from neuroncore_rtl.kernels.training.layernorm_backward import layernorm_backward
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
-from neuroncore_rtl.tb.benches import derivatives
-from neuroncore_rtl.tb.benches.workbench import CoreWorkbench
-from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.cli.registry import command_named
+from neuroncore_rtl.tb.tests.kernels import derivatives
+from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
 from tests.kernels.running import finished_ordered
 
 PLACE = 2.0**-8
@@ -62,7 +62,7 @@ def ran(rng, program, inputs):
 def test_gradients_are_near_float64(rng, words, config, bound):
     test, *own = words.split()
     bench = CoreWorkbench(config)
-    references = bench_named(test).build(bench, bench_named(test).settings(own), rng)
+    references = command_named(test).build(bench, command_named(test).settings(own), rng)
     hbm = ran(rng, bench.program, bench.contents)
     for name, (place, exact) in references.items():
         found = decode(np.ascontiguousarray(place.elements(hbm)), place.format)

@@ -8,13 +8,13 @@ from neuroncore_rtl.kernels.library.conv2d import Window, conv2d
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
-from neuroncore_rtl.tb.benches.layers import BENCHES
-from neuroncore_rtl.tb.benches.workbench import CoreWorkbench
+from neuroncore_rtl.tb.tests.kernels.layers import TESTS
+from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
 from tests.kernels.running import finished, finished_ordered
 
 TINY = Config(rows=4, columns=4)
 CONFIGS = {"tiny": TINY, "odd": Config(rows=5, columns=6)}
-(CONV2D,) = (bench for bench in BENCHES if bench.name == "conv2d")
+(CONV2D,) = (bench for bench in TESTS if bench.name == "conv2d")
 
 CASES = (
     "IMAGES=1 CHANNELS=1 HEIGHT=1 WIDTH=1 N=1 FILTER=1 PADDING=0",

@@ -6,12 +6,12 @@ import pytest
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.rope import angles, rope
 from neuroncore_rtl.kernels.library.swiglu import swiglu_t
-from neuroncore_rtl.kernels.library.transfer import load
 from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.kernels.tiling.transfer import load
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.tb.benches.workbench import CoreWorkbench
-from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.cli.registry import command_named
+from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
 from tests.kernels.running import finished_ordered
 
 CONFIGS = {
@@ -32,7 +32,7 @@ CASES = (
 @pytest.mark.parametrize("words", CASES)
 def test_layers_are_near_float64(rng, config, words):
     name, *variables = words.split()
-    bench, layer = CoreWorkbench(config), bench_named(name)
+    bench, layer = CoreWorkbench(config), command_named(name)
     references = layer.build(bench, layer.settings(variables), rng)
     image = build_image(bench.program, bench.contents)
     outcome = finished_ordered(image, rng)

@@ -7,13 +7,13 @@ from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.linear import linear, linear_t
 from neuroncore_rtl.kernels.library.product import product, strips_of
-from neuroncore_rtl.kernels.library.transfer import load, load_row, store
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.program import Program, Rows, build_image
+from neuroncore_rtl.kernels.tiling.transfer import load, load_row, store
+from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import Storage
-from neuroncore_rtl.tb.benches.workbench import encode
 from tests.kernels.running import finished_ordered
 
 TINY = Config(rows=4, columns=4)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.library.adamw import AdamW, first_powers, next_correction
-from neuroncore_rtl.kernels.library.masters import Masters
 from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.kernels.training.adamw import AdamW, first_powers, next_correction
+from neuroncore_rtl.kernels.training.masters import Masters
+from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
-from neuroncore_rtl.tb.benches.workbench import encode
 from tests.kernels.running import finished_ordered
 
 STEPS = 3

@@ -8,15 +8,15 @@ import pytest
 
 from neuroncore_rtl.golden.arith import round_fp32
 from neuroncore_rtl.golden.tensor import matrix_product
-from neuroncore_rtl.kernels.library.column import Column
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.kernels.program.instructions import activation
+from neuroncore_rtl.kernels.tiling.column import Column
+from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP8E5M2, FP16, FP32, INT8, INT32, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import DmaCopy, LoadStationary, MultiplyMoving, Storage
-from neuroncore_rtl.tb.benches.matmul import random_matrix
-from neuroncore_rtl.tb.benches.workbench import encode
+from neuroncore_rtl.tb.tests.kernels.matmul import random_matrix
 from tests.kernels.running import finished
 
 SEED = 1729

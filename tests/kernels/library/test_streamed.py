@@ -5,13 +5,14 @@ import pytest
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.softmax import softmax
-from neuroncore_rtl.kernels.library.streamed import TILES, streamed
 from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.kernels.tiling.streamed import TILES, streamed
+from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import Storage
-from neuroncore_rtl.tb.benches.kernels import BENCHES
-from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, encode
+from neuroncore_rtl.tb.tests.kernels.kernels import TESTS
+from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
 from tests.kernels.library.attention import attention
 from tests.kernels.running import finished_ordered
 
@@ -48,7 +49,7 @@ class Scaled:
 @pytest.mark.parametrize("scale", (1, 2.0**-9, 2.0**-20))
 @pytest.mark.parametrize("shape", [(1, 16), (43, 24)], ids=lambda shape: "x".join(map(str, shape)))
 @pytest.mark.parametrize("config", (TINY, ODD), ids=("tiny", "odd"))
-@pytest.mark.parametrize("kernel", BENCHES, ids=lambda bench: bench.name)
+@pytest.mark.parametrize("kernel", TESTS, ids=lambda bench: bench.name)
 def test_every_kernel_is_near_float64(rng, kernel, config, shape, scale):
     settings = kernel.settings([f"M={shape[0]}", f"N={shape[1]}", "DTYPE=fp32", f"SEED={SEED}"], ROUND="rne")
     bench = CoreWorkbench(config)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.library.streamed import streamed
 from neuroncore_rtl.kernels.library.topk import topk
 from neuroncore_rtl.kernels.program import Program, Rows, build_image
+from neuroncore_rtl.kernels.tiling.streamed import streamed
+from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
-from neuroncore_rtl.tb.benches.workbench import encode
 from tests.kernels.running import finished_ordered
 
 TINY = preset_named("tiny")

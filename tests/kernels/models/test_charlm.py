@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.library.adamw import AdamW
 from neuroncore_rtl.kernels.models.charlm import Text, sonnets
 from neuroncore_rtl.kernels.models.charlm.network import Sizes, initial
 from neuroncore_rtl.kernels.models.charlm.program import LanguageModel
+from neuroncore_rtl.kernels.training.adamw import AdamW
+from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16
-from neuroncore_rtl.tb.benches import language_model
-from neuroncore_rtl.tb.benches.workbench import encode
+from neuroncore_rtl.tb.tests.learning import language_model
 from tests.kernels.running import finished_ordered
 
 TEXT = Text("abracadabra, hocus pocus. fidibus, abracadabra!\n")

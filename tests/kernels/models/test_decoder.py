@@ -7,8 +7,8 @@ from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.models.transformer.decoder import owners
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.tb.benches.workbench import CoreWorkbench
-from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.cli.registry import command_named
+from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
 from tests.kernels.running import finished, finished_ordered
 
 CONFIGS = {"tiny": Config(rows=4, columns=4), "odd": Config(rows=5, columns=6, dma_engines=3)}
@@ -17,7 +17,7 @@ CONFIGS = {"tiny": Config(rows=4, columns=4), "odd": Config(rows=5, columns=6, d
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("words", ["SEQ=1 DIM=1 HEADS=1 HIDDEN=1", "SEQ=6 DIM=14 HEADS=7 HIDDEN=9"])
 def test_tokens_are_those_of_the_whole_text(rng, config, words):
-    bench, layer = CoreWorkbench(config), bench_named("decoder")
+    bench, layer = CoreWorkbench(config), command_named("decoder")
     ((y, expected),) = layer.build(bench, layer.settings(words.split()), rng).values()
     image = build_image(bench.program, bench.contents, runs=bench.runs)
     found = decode(np.ascontiguousarray(y.elements(finished_ordered(image, rng).hbm)), y.format)

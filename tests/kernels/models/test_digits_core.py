@@ -7,10 +7,10 @@ import pytest
 
 from neuroncore_rtl.kernels.models.digits import Layer, classify, held_out, load
 from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
+from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.tb.benches.digits import TARGET_DIFFERENCE, results, sizes_of
-from neuroncore_rtl.tb.benches.workbench import encode
+from neuroncore_rtl.tb.tests.kernels.digits import TARGET_DIFFERENCE, results, sizes_of
 from tests.kernels.running import finished, finished_ordered
 
 SEED = 64

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.library.adamw import AdamW
 from neuroncore_rtl.kernels.models.digits.gradients import initial
 from neuroncore_rtl.kernels.models.digits.trainer import Trainer
+from neuroncore_rtl.kernels.training.adamw import AdamW
+from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.tb.benches.train import Task, reference
-from neuroncore_rtl.tb.benches.workbench import encode
+from neuroncore_rtl.tb.tests.learning.train import Task, reference
 from tests.kernels.running import finished_ordered
 
 SEED = 71

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.run.arrays import encode
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.config import Config, preset_named
-from neuroncore_rtl.tb.benches import charlm, train
-from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, encode
-from neuroncore_rtl.tb.cli.registry import bench_named
-from neuroncore_rtl.tb.sim.settings import UsageError
+from neuroncore_rtl.tb.cli.registry import command_named
+from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
+from neuroncore_rtl.tb.tests.learning import charlm, train
 from tests.kernels.running import finished
 
 MACHINES = ("PRESET=tiny", "PRESET=tiny ROWS=5 COLUMNS=6", "PRESET=small HBM_PORTS=2", "PRESET=full")
@@ -32,7 +33,7 @@ def layer(name):
     def built(settings):
         """Return the results of a layer's TEST."""
         bench = CoreWorkbench(settings.config, tile=settings.tile)
-        results = bench_named(name).build(bench, settings, np.random.default_rng(3))
+        results = command_named(name).build(bench, settings, np.random.default_rng(3))
         return build_image(bench.program, bench.contents, runs=bench.runs), [place for place, _ in results.values()]
 
     return built
@@ -49,7 +50,7 @@ CASES = {
 def left(test, machine, words=""):
     """Return the bytes of the results that golden leaves."""
     build, own = CASES[test]
-    image, results = build(bench_named(test).settings(f"{own} {machine} {words}".split()))
+    image, results = build(command_named(test).settings(f"{own} {machine} {words}".split()))
     hbm = finished(image).hbm
     return b"".join(np.ascontiguousarray(one.elements(hbm)).tobytes() for one in results)
 

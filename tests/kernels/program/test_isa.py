@@ -12,11 +12,11 @@ from neuroncore_rtl.golden.vector import dropped
 from neuroncore_rtl.kernels.program import Allocator, Draw, Program, Tensor, row_major
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.footprint import overlap as meet
+from neuroncore_rtl.run.arrays import encode
+from neuroncore_rtl.run.elementwise import expected_memories, record_of
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT16, INT32, UINT8, UINT16, UINT32
 from neuroncore_rtl.spec.isa import AluOp, Context, Index, Opcode, Storage
-from neuroncore_rtl.tb.benches.workbench import encode
-from neuroncore_rtl.tb.check.execution import expected_memories, record_of
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from tests.oracles.instructions import random_instruction
 from tests.oracles.touched import touched

@@ -5,7 +5,6 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from neuroncore_rtl import run
 from neuroncore_rtl.golden.timing import predict
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program import units as dependences
@@ -13,6 +12,7 @@ from neuroncore_rtl.kernels.program.instructions import activation, memset, tens
 from neuroncore_rtl.kernels.program.lifetimes import NoRoom
 from neuroncore_rtl.kernels.program.live import Live
 from neuroncore_rtl.kernels.program.program import ORDERS
+from neuroncore_rtl.run import run
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
 from neuroncore_rtl.spec.isa import AluOp, LoadStationary, MultiplyMoving

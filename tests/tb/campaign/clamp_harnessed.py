@@ -1,8 +1,8 @@
 """A test of the clamp in a harness, which notices every mutant that differs."""
 
-from neuroncore_rtl.hdl.conversion import to_verilog
-from neuroncore_rtl.tb.harness.run import run_harness
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.hdl.verilog.conversion import to_verilog
+from neuroncore_rtl.run.harness.run import run_harness
+from neuroncore_rtl.run.sim import simulation
 from tests.tb.campaign.clamp import Clamp
 from tests.tb.campaign.clamp_seen import expected
 

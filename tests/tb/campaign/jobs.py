@@ -5,8 +5,8 @@ import signal
 import time
 from pathlib import Path
 
+from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.tb.campaign.task import Task, key_of
-from neuroncore_rtl.tb.sim import simulation
 
 __all__ = ["counted", "fragile", "held_up", "killer", "refused", "square", "task", "tasks", "unbuildable", "waiting"]
 

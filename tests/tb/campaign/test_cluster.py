@@ -13,15 +13,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.tb.campaign import cluster
 from neuroncore_rtl.tb.campaign.cluster import ClusterExecutor, QueueExecutor, cluster_named
 from neuroncore_rtl.tb.campaign.run import campaign
 from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.campaign.task import Task, WorkersLost, key_of
 from neuroncore_rtl.tb.cli.sweep import simulate
-from neuroncore_rtl.tb.sim.doctor import MissingTool
-from neuroncore_rtl.tb.sim.settings import UsageError
-from tests.house.test_layers import BELOW, ROOT
+from tests.house.tree import FOLDERS, ROOT
 from tests.tb.campaign import jobs
 
 
@@ -171,7 +171,7 @@ def copied_project(folder):
     """Return a copy of the project that shares nothing with it."""
     place = folder / "neuroncore_rtl"
     place.mkdir(parents=True)
-    for name in (*BELOW, "__init__.py", "pyproject.toml", "requirements.lock"):
+    for name in (*FOLDERS, "__init__.py", "pyproject.toml", "requirements.lock"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, place / name)
     return place

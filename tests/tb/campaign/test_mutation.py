@@ -14,7 +14,8 @@ from amaranth.hdl import Assume, ClockDomain
 from amaranth.sim import Simulator
 from click.testing import CliRunner
 
-from neuroncore_rtl.hdl.conversion import to_verilog
+from neuroncore_rtl.hdl.verilog.conversion import to_verilog
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.campaign.mutation import command, netlist
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove
 from neuroncore_rtl.tb.campaign.mutation.harnessed import shell
@@ -26,8 +27,7 @@ from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, stan
 from neuroncore_rtl.tb.campaign.mutation.units import UNITS
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.cli.registry import MUTATED
-from neuroncore_rtl.tb.sim.formal import NoAnswer
-from neuroncore_rtl.tb.sim.settings import UsageError
+from neuroncore_rtl.tb.proofs.solver import NoAnswer
 from tests.tb.campaign.clamp import Clamp, Rare, Two, Unread
 
 COUNT, SEED = 60, 3

@@ -3,9 +3,9 @@
 import pytest
 from matplotlib import pyplot
 
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.tb.campaign import plots
 from neuroncore_rtl.tb.campaign.rows import row_of
-from neuroncore_rtl.tb.sim.report import Report
 
 
 def product(size, bandwidth, seed=1, cycles=None):

@@ -18,7 +18,7 @@ from neuroncore_rtl.tb.campaign.executor import LocalExecutor
 from neuroncore_rtl.tb.campaign.run import campaign, exit_status
 from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.campaign.task import Task, WorkerDied, WorkersLost, key_of, perform
-from tests.house.test_layers import ROOT
+from tests.house.tree import ROOT
 from tests.tb.campaign import jobs
 
 

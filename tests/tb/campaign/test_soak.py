@@ -13,25 +13,25 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from neuroncore_rtl.run.harness import run as running
+from neuroncore_rtl.run.harness.engines.tensor import TensorDevice
+from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import Context, MultiplyMoving
-from neuroncore_rtl.tb.benches.soak import draw, tensor_case
-from neuroncore_rtl.tb.benches.soak.case import Kind, Verdict, kind_of
-from neuroncore_rtl.tb.benches.soak.draw import PER_MACHINE, SUBJECTS, TURNS, case_of, drawn_case
-from neuroncore_rtl.tb.benches.soak.machines import drawn_config
 from neuroncore_rtl.tb.campaign.soak.coverage import coverage, expected, table
 from neuroncore_rtl.tb.campaign.soak.runs import COVERED, judged, soaks
 from neuroncore_rtl.tb.campaign.soak.shrink import Shrinking, shrunk
 from neuroncore_rtl.tb.campaign.task import perform
 from neuroncore_rtl.tb.cli import soak
 from neuroncore_rtl.tb.cli.commands import app
-from neuroncore_rtl.tb.harness import run as running
-from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
-from neuroncore_rtl.tb.harness.tensor import TensorDevice
 from neuroncore_rtl.tb.stimulus.tensor_programs import replayed
+from neuroncore_rtl.tb.tests.soak import draw, tensor_case
+from neuroncore_rtl.tb.tests.soak.case import Kind, Verdict, kind_of
+from neuroncore_rtl.tb.tests.soak.draw import PER_MACHINE, SUBJECTS, TURNS, case_of, drawn_case
+from neuroncore_rtl.tb.tests.soak.machines import drawn_config
 from tests.hdl.tensor.engines import in_shell
-from tests.house.test_layers import ROOT
+from tests.house.tree import ROOT
 
 SEED = 3
 
@@ -72,7 +72,7 @@ def test_every_parameter_of_machines_is_drawn():
 
 def test_a_case_is_what_its_seed_and_index_say():
     drawn = [f"drawn_case({SEED}, {number * PER_MACHINE + 1}).text" for number in range(len(SUBJECTS))]
-    script = f"from neuroncore_rtl.tb.benches.soak.draw import drawn_case; print({', '.join(drawn)}, sep='\\n')"
+    script = f"from neuroncore_rtl.tb.tests.soak.draw import drawn_case; print({', '.join(drawn)}, sep='\\n')"
     folders = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": folders}
     command = [sys.executable, "-c", script]

@@ -8,8 +8,8 @@ import signal
 import duckdb
 import pytest
 
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.campaign.store import Store, write_parquet
-from neuroncore_rtl.tb.sim.settings import UsageError
 
 ROWS = [{"key": str(n), "label": f"run {n}", "status": "passed", "cycles": n} for n in range(5)]
 

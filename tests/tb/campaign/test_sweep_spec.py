@@ -2,17 +2,17 @@
 
 import pytest
 
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.campaign.sweep_spec import points_of
-from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.cli.sweep import tasks_of
-from neuroncore_rtl.tb.sim.settings import UsageError
-from tests.house.test_layers import ROOT
+from tests.house.tree import ROOT
 
 
 def points(tmp_path, text):
     file = tmp_path / "mine.toml"
     file.write_text(text)
-    return points_of(file, bench_named)
+    return points_of(file, command_named)
 
 
 def test_lists_are_combined_and_the_last_turns_fastest(tmp_path):
@@ -86,5 +86,5 @@ def test_what_is_not_valid_is_refused(tmp_path, text, said):
 
 
 def test_the_example_is_valid():
-    found = points_of(ROOT / "examples" / "sweep.toml", bench_named)
+    found = points_of(ROOT / "examples" / "sweep.toml", command_named)
     assert {point.test for point in found} == {"matmul", "allreduce"} and len(found) == 16

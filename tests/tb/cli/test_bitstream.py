@@ -3,14 +3,14 @@
 import pytest
 
 from neuroncore_rtl.hdl.board.ulx3s import Ulx3sPlatform
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.cli import bitstream
 from neuroncore_rtl.tb.cli.registry import COMMANDS
-from neuroncore_rtl.tb.sim.settings import UsageError
 
 LEFT = "Info:       1000 |      250        749 |  250   749 |         7|       3.16       3.16|\n"
 """What a router says."""
 
-[BENCH] = [command for command in COMMANDS if command.name == "bitstream"]
+[TEST] = [command for command in COMMANDS if command.name == "bitstream"]
 
 
 def test_what_does_not_fit_is_said():
@@ -23,12 +23,12 @@ def test_what_does_not_fit_is_said():
 
 def test_baud_wrong():
     with pytest.raises(UsageError, match="baud must be within .*, not 12000000"):
-        bitstream.main(BENCH.settings(["BAUD=12000000"]))
+        bitstream.main(TEST.settings(["BAUD=12000000"]))
 
 
 def test_cores_wrong():
     with pytest.raises(UsageError, match="CORES must be 1 on a board, not 2"):
-        bitstream.main(BENCH.settings(["CORES=2"]))
+        bitstream.main(TEST.settings(["CORES=2"]))
 
 
 @pytest.mark.parametrize(("clocks", "tried", "packed"), [((36.5, 39.0, None, 38.0), 4, 2), ((None, 41.0, 42.0), 2, 2)])
@@ -47,7 +47,7 @@ def test_the_fastest_of_the_seeds_is_packed(clocks, tried, packed, tmp_path, mon
 
     monkeypatch.setattr(bitstream, "routed", routed)
     monkeypatch.setattr(bitstream, "slowest", lambda *_: {"critical_path": [], "fmax_mhz": clocks[seeds[-1] - 1]})
-    settings = BENCH.settings(["MHZ=40", "SEED=1", f"SEEDS={len(clocks)}"])
+    settings = TEST.settings(["MHZ=40", "SEED=1", f"SEEDS={len(clocks)}"])
     assert bitstream._routed(tmp_path, ["nextpnr-ecp5"], None, "tiny", settings) == clocks[packed - 1]
     assert seeds == list(range(1, tried + 1))
     assert (tmp_path / "top.config").read_text() == f"{packed}"
@@ -60,12 +60,12 @@ def test_none_of_the_seeds_is_routed(tmp_path, monkeypatch, capsys):
         return False
 
     monkeypatch.setattr(bitstream, "routed", stands_still)
-    assert bitstream._routed(tmp_path, ["nextpnr-ecp5"], None, "tiny", BENCH.settings(["SEED=1", "SEEDS=2"])) == 0
+    assert bitstream._routed(tmp_path, ["nextpnr-ecp5"], None, "tiny", TEST.settings(["SEED=1", "SEEDS=2"])) == 0
     assert "tiny is not routed with seeds 1 to 2: try others, SEED=3" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_link_and_memory_become_a_bitstream(capsys):
-    assert bitstream.main(BENCH.settings(["CORE=0"])) == 0
+    assert bitstream.main(TEST.settings(["CORE=0"])) == 0
     out = capsys.readouterr().out
     assert "MHz routed, 40 MHz asked for" in out and "ulx3s-memory/top.bit" in out

@@ -14,13 +14,13 @@ from click.testing import CliRunner
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.hdl.host.axi_core import AxiCore, memory_ports
+from neuroncore_rtl.run.sim.doctor import require
+from neuroncore_rtl.run.sim.verilator import find_verilator
 from neuroncore_rtl.spec import host_map
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.tb.cli.board_files import BOARD_TOP, TESTBENCH
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.cli.export import write
-from neuroncore_rtl.tb.sim.doctor import require
-from neuroncore_rtl.tb.sim.verilator import find_verilator
 
 CONFIG = PRESETS["tiny"]
 

@@ -10,14 +10,13 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner
 
+from neuroncore_rtl.__main__ import app
+from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.settings import SEED, SIM, WAVES, Command, Option, configuration_options, dtype_option
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.tb.cli import overview
-from neuroncore_rtl.tb.cli import registry as bench
-from neuroncore_rtl.tb.cli.commands import app
-from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import SEED, SIM, WAVES, Bench, Option, configuration_options, dtype_option
+from neuroncore_rtl.tb.cli import overview, registry
 
-FIXTURE = Bench(
+FIXTURE = Command(
     name="fixture",
     summary="a bench for these tests",
     options=(
@@ -44,14 +43,14 @@ FIXTURE = Bench(
 @pytest.fixture
 def cli(monkeypatch, tmp_path):
     """A command line whose only TEST is the fixture; call it with words."""
-    module = ModuleType("neuroncore_rtl.tb.benches.fixture")
-    module.BENCH = FIXTURE
-    monkeypatch.setitem(sys.modules, "neuroncore_rtl.tb.benches.fixture", module)
-    monkeypatch.setattr(bench, "MODULES", ("fixture",))
+    module = ModuleType("neuroncore_rtl.tb.tests.core.fixture")
+    module.TEST = FIXTURE
+    monkeypatch.setitem(sys.modules, "neuroncore_rtl.tb.tests.core.fixture", module)
+    monkeypatch.setattr(registry, "MODULES", ("core.fixture",))
     monkeypatch.setattr(Report.write, "__defaults__", (tmp_path,))
-    bench._benches.cache_clear()
+    registry._tests.cache_clear()
     yield lambda *words: CliRunner().invoke(app, words)
-    bench._benches.cache_clear()
+    registry._tests.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -158,7 +157,7 @@ def test_help_lists_every_target_test_and_preset():
     sections = sections_of(overview.overview(width=1000))
     assert sections["targets"] == {f"make {name}": text for name, text in overview.targets()}
     listed = [name for names in sections["TEST=, for make sim"].values() for name in names.split()]
-    assert listed == list(bench.tests())
+    assert listed == list(registry.tests())
     assert all(f"{name} " in sections["more"]["PRESET="] for name in PRESETS)
 
 
@@ -166,13 +165,13 @@ def test_help_fits_a_screen():
     lines = overview.overview(width=120).splitlines()
     assert len(lines) <= 40 and max(map(len, lines)) <= 120
     groups = lines[lines.index("TEST=, for make sim:") + 1 : lines.index("more:") - 1]
-    assert len(groups) == len(bench.GROUPS), "a line each"
+    assert len(groups) == len(registry.GROUPS), "a line each"
 
 
-@pytest.mark.parametrize("name", [*bench.tests(), *(command.name for command in bench.COMMANDS)])
+@pytest.mark.parametrize("name", [*registry.tests(), *(command.name for command in registry.COMMANDS)])
 def test_help_of_one_has_its_variables_and_the_presets(name):
-    one = bench.tests().get(name) or next(command for command in bench.COMMANDS if command.name == name)
-    sections = sections_of(overview.described(one, width=1000))
+    one = registry.tests().get(name) or next(command for command in registry.COMMANDS if command.name == name)
+    sections = sections_of(overview.described(one, "make", width=1000))
     assert sections["variables"] == {f"{option.name}=": option.describe() for option in one.options}
     assert list(sections.get("PRESET=, named configurations", PRESETS)) == list(PRESETS)
     assert one.summary in next(iter(sections.values())).values()
@@ -190,10 +189,10 @@ def test_help_by_its_command():
 
 
 def test_profiles_are_of_tests_on_the_core():
-    one = bench.profile_named("softmax").settings()
+    one = registry.profile_named("softmax").settings()
     assert (one.profile, one.target) == (1, "core")
-    assert bench.profile_named("softmax").settings(["TARGET=model"]).target == "model"
-    assert bench.profiled_tests()[:2] == ["matmul", "digits"]
+    assert registry.profile_named("softmax").settings(["TARGET=model"]).target == "model"
+    assert registry.profiled_tests()[:2] == ["matmul", "digits"]
     result = CliRunner().invoke(app, ("profile", "vector"))
     assert result.exit_code == 2 and "TEST must be one that has profiles, matmul, " in result.stderr
 
@@ -205,9 +204,10 @@ def test_every_public_target_of_the_makefile_has_its_line_of_help():
 
 def test_every_test_has_a_name_of_its_own():
     """That of its module, or of its row in the table that its module is."""
-    assert {name for name in bench.MODULES if name not in bench.tests()} == set(bench.TABLES)
-    for name, found in bench.tests().items():
-        assert bench.bench_named(name) is found and found.name == name
+    names = registry.tests()
+    assert {name for name in registry.MODULES if name.rpartition(".")[2] not in names} == set(registry.TABLES)
+    for name, found in registry.tests().items():
+        assert registry.command_named(name) is found and found.name == name
 
 
 def test_settings_have_no_attribute_that_is_not_an_option():

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.hdl.verilog import tidy
+from neuroncore_rtl.hdl.verilog.text import tidy
+from neuroncore_rtl.run.sim.doctor import require
+from neuroncore_rtl.run.sim.elaboration import ENGINES
+from neuroncore_rtl.run.sim.verilator import find_verilator
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import DMA_BITS, ELEMENTWISE_BITS, TENSOR_BITS, Engine
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS
 from neuroncore_rtl.tb.cli.export import description, directory_name, write
-from neuroncore_rtl.tb.sim.doctor import require
-from neuroncore_rtl.tb.sim.elaboration import ENGINES
-from neuroncore_rtl.tb.sim.verilator import find_verilator
 
 EVERY_ENGINE = pytest.mark.parametrize(
     "engine",
@@ -94,7 +94,7 @@ def test_yosys_finds_every_module_and_no_problem(exported, engine):
 @pytest.mark.slow
 def test_text_does_not_depend_on_the_process():
     program = (
-        "import hashlib; from neuroncore_rtl.hdl.conversion import to_verilog;"
+        "import hashlib; from neuroncore_rtl.hdl.verilog.conversion import to_verilog;"
         "from neuroncore_rtl.hdl.tensor.engine import TensorEngine; from neuroncore_rtl.spec.config import PRESETS;"
         "text = to_verilog('tensor_engine', TensorEngine(PRESETS['tiny']));"
         "print(len(text), hashlib.sha256(text.encode()).hexdigest())"

@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.cli import figures
 from neuroncore_rtl.tb.cli.registry import COMMANDS
-from neuroncore_rtl.tb.sim.settings import UsageError
 
 PAGE = """# Page
 

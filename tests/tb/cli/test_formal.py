@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from neuroncore_rtl.hdl.round_robin import RoundRobin
+from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.cli import formal
 from neuroncore_rtl.tb.cli.registry import COMMANDS
-from neuroncore_rtl.tb.sim.settings import UsageError
 from tests.tb.proofs.mutants import change
 
 (COMMAND,) = (command for command in COMMANDS if command.name == "formal")

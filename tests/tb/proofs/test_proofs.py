@@ -20,14 +20,14 @@ from neuroncore_rtl.hdl.link.router import RouterOutput
 from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
+from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
 from neuroncore_rtl.hdl.queue.fetch import Fetcher
 from neuroncore_rtl.hdl.queue.in_flight import InFlight
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.hdl.queue.words import WordReader
-from neuroncore_rtl.hdl.round_robin import RoundRobin
 from neuroncore_rtl.tb.proofs import arbiters, axi, queue, semaphores
 from neuroncore_rtl.tb.proofs.proof import Proof
-from neuroncore_rtl.tb.sim.formal import prove
+from neuroncore_rtl.tb.proofs.solver import prove
 from tests.tb.proofs.mutants import change
 
 PROOFS = {f"{unit.__name__.rpartition('.')[2]}: {p.name}": p for unit in (arbiters, axi, queue, semaphores)

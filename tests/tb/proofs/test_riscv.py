@@ -7,8 +7,8 @@ import pytest
 from neuroncore_rtl.hdl.controller.alu import Alu
 from neuroncore_rtl.hdl.controller.cpu import Cpu
 from neuroncore_rtl.hdl.controller.rvfi import RvfiCpu, RvfiPort
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.proofs.riscv import INSTRUCTIONS, Check, checkout, checks, processor, run
-from neuroncore_rtl.tb.sim.settings import UsageError
 from tests.tb.proofs.mutants import change
 
 

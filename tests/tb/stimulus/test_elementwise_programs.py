@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 import pytest
 
+from neuroncore_rtl.run.elementwise import expected_memories
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Opcode, Storage
 from neuroncore_rtl.spec.isa.alu import AluOp
-from neuroncore_rtl.tb.check.execution import expected_memories
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
 
 alu = import_module("neuroncore_rtl.golden.vector.alu")  # the name is also that of its function

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.controller import Hart, LocalMemory
-from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES
+from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES
 from neuroncore_rtl.tb.stimulus.riscv_encoding import r_type
 from neuroncore_rtl.tb.stimulus.riscv_programs import random_program
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.tb.sim.settings import UsageError
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.stimulus.fpgen import read_fpgen
 from neuroncore_rtl.tb.stimulus.testfloat import read_testfloat
 

@@ -1,0 +1,112 @@
+"""Area and clock of units, each alone: what `make synth` measures of one, and `make bench PART=area` of some.
+
+On an ECP5 a unit is synthesised as a whole, placed and routed, with several seeds. For UltraScale+ there is no tool
+that could: see :mod:`run.fpga.modules`.
+"""
+
+from collections.abc import Callable, Iterable
+from statistics import median_low
+
+from amaranth.lib import wiring
+from rich.table import Table
+
+from neuroncore_rtl.bench.fpga.units import UNITS
+from neuroncore_rtl.hdl.verilog.conversion import below
+from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
+from neuroncore_rtl.run.fpga.placement import place
+from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Family, Netlist, synthesise, versions
+from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.sim.simulation import BuildFailed
+from neuroncore_rtl.spec.config import PRESETS
+
+__all__ = ["ROWS", "flattened", "measure", "measure_all", "routed", "table"]
+
+ECP5 = FAMILIES["ecp5"]
+
+SEEDS = (1, 2, 3)
+"""Of place and route, unless told; the clock is the median."""
+
+_SMALL = PRESETS["small"]
+
+ROWS: dict[str, Callable[[], wiring.Component]] = {
+    "multiply-accumulate, mac_latency 1": lambda: UNITS["mac"].build(_SMALL),
+    "multiply-accumulate, mac_latency 4": lambda: UNITS["mac"].build(_SMALL.with_overrides(mac_latency=4)),
+    "processing element, mac_latency 4": lambda: UNITS["pe"].build(_SMALL.with_overrides(mac_latency=4)),
+    "vector lane": lambda: UNITS["vector_lane"].build(_SMALL),
+    "activation lane, tables aside": lambda: UNITS["activation_lane"].build(_SMALL),
+    "tables of two activation lanes": lambda: UNITS["tables"].build(_SMALL),
+}
+"""What `make bench PART=area` measures, by the name that the table shows."""
+
+
+def flattened(component: wiring.Component, family: Family, name: str = "unit") -> Netlist:
+    """Return a component's netlist, synthesised as a whole.
+
+    Arguments:
+        component: it. name: of its module.
+        family: one of :data:`run.fpga.synthesis.FAMILIES`.
+
+    Raises:
+        MissingTool, BuildFailed: as :func:`run.fpga.synthesis.run_tool`.
+    """
+    library = ModuleLibrary()
+    with progress(f"{name}: elaborating"):
+        modules = below(name, component, library, sources=True)
+    with progress(f"{name}: Yosys, {family.title}"):
+        return synthesise(name, modules.values(), library.texts.values(), family)
+
+
+def measure(component: wiring.Component, seeds: Iterable[int] = SEEDS, name: str = "unit") -> dict[str, object]:
+    """Synthesise a component, whose `sync` domain is the clock, for the ECP5, place and route it.
+
+    Returns:
+        Counts by the names of the family's `cells`; as `fmax_mhz` the median of the highest clocks in MHz, None if
+        there is no clock, and as `seeds` all of them; what :func:`run.fpga.placement.place` returns of the median's
+        seed. Of what cannot be placed there is in place of all that `refused`, the tool's sentence.
+
+    Raises:
+        MissingTool, BuildFailed: as :func:`run.fpga.synthesis.run_tool`, of synthesis.
+    """
+    return routed(flattened(component, ECP5, name), seeds, name)
+
+
+def routed(netlist: Netlist, seeds: Iterable[int], name: str) -> dict[str, object]:
+    """Place and route a netlist; return what :func:`measure` does.
+
+    Raises:
+        MissingTool: as :func:`run.fpga.synthesis.run_tool`.
+    """
+    figures = ECP5.counts(netlist.cells) | {"fmax_mhz": None, "seeds": {}}
+    placed = {}
+    for seed in seeds:
+        try:
+            with progress(f"{name}: nextpnr, seed {seed}"):
+                placed[seed] = place(netlist, seed)
+        except BuildFailed as refusal:
+            return figures | {"refused": str(refusal)}
+    if not placed:
+        return figures
+    clocks = {seed: one["fmax_mhz"] for seed, one in placed.items()}
+    if None in clocks.values():
+        return figures | next(iter(placed.values()))
+    middle = median_low(clocks.values())
+    return figures | {"seeds": clocks} | next(one for one in placed.values() if one["fmax_mhz"] == middle)
+
+
+def measure_all() -> dict[str, object]:
+    """Return the tools' versions, and of every unit of `ROWS` what :func:`measure` returns, by name."""
+    return {"versions": versions(), "area": {name: measure(build()) for name, build in ROWS.items()}}
+
+
+def table(record: dict[str, dict[str, object]]) -> Table:
+    """Return the table of what :func:`measure` returned of units, by the names that it shows."""
+    result = Table(
+        title=f"Area and clock on an ECP5 ({ECP5.device}), each unit alone", caption="MHz: the median of the seeds"
+    )
+    result.add_column("unit")
+    for heading in (*(heading for heading, _ in ECP5.cells.values()), "MHz"):
+        result.add_column(heading, justify="right")
+    for name, row in record.items():
+        clock = "-" if row["fmax_mhz"] is None else f"{row['fmax_mhz']:.1f}"
+        result.add_row(name, *(f"{row[cell]:,}" for cell in ECP5.cells), clock)
+    return result

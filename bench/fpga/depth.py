@@ -1,0 +1,103 @@
+"""What the stages of the multiply-accumulate buy and cost: LUTs, registers and clock on an ECP5 over `mac_latency`, of
+both widths of significands, and how busy a product keeps an array of them."""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from matplotlib import pyplot
+from rich.table import Table
+
+from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.bench.fpga import area
+from neuroncore_rtl.bench.fpga.units import UNITS
+from neuroncore_rtl.hdl.arith.mac import Mac
+from neuroncore_rtl.hdl.tensor.checker import Checker
+from neuroncore_rtl.hdl.tensor.engine import TensorEngine
+from neuroncore_rtl.run.report import progress, shown
+from neuroncore_rtl.run.tables import table
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
+
+__all__ = ["cycles_of_product", "measure", "plot", "tables", "utilisation"]
+
+WIDTHS = (12, 8)
+"""Bits of significands."""
+
+SIZE = 512
+"""Of the product that shows what stages cost: rows, columns and length of its sums."""
+
+PLOT = SIM_BUILD / "plots" / "mac_stages.png"
+
+CURVES = (("luts", "LUT4"), ("registers", "FF"), ("fmax_mhz", "MHz"))
+"""What is plotted of an ECP5, and its unit."""
+
+
+def cycles_of_product(config: Config, size: int) -> tuple[int, int]:
+    """Return the cycles of a square product on the tensor engine alone, and those of a machine that is never idle.
+
+    One whose size is a multiple of the array's loses what it takes to check and to load the first weights, and what the
+    last column takes to its word of PSUM.
+    """
+    ideal = size**3 // (config.rows * config.columns)
+    first = Checker.LATENCY + config.columns // LOAD_COLUMNS
+    return ideal + first + TensorEngine.latency(config), ideal
+
+
+def utilisation(config: Config, size: int = SIZE) -> float:
+    """Return the share of the cycles of a square product in which the array multiplies."""
+    cycles, ideal = cycles_of_product(config, size)
+    return ideal / cycles
+
+
+def measure() -> dict[str, object]:
+    """Return a row for each number of stages and width, of what :func:`bench.fpga.area.measure` finds and the
+    utilisation, and where the plot of them is."""
+    rows = [_row(latency, bits) for bits in WIDTHS for latency in Mac.CUTS]
+    plot(rows, PLOT)
+    return {"depth": rows, "plot": shown(PLOT)}
+
+
+def _row(latency: int, bits: int) -> dict[str, object]:
+    with progress(f"ECP5: mac_latency {latency}, {bits} bits"):
+        config = PRESETS["full"].with_overrides(mac_latency=latency, significand_bits=bits)
+        figures = area.measure(UNITS["mac"].build(config))
+    share = utilisation(config)
+    return {"mac_latency": latency, "significand_bits": bits, **figures, "utilisation": share}
+
+
+def plot(rows: list[dict[str, object]], path: Path) -> None:
+    """Plot rows of :func:`measure`: a panel for each figure, a curve for each width."""
+    figure, panels = pyplot.subplots(2, 2, figsize=(8, 6), layout="constrained", sharex=True)
+    for axes, (name, unit) in zip(panels.flat, CURVES, strict=False):
+        for bits in WIDTHS:
+            own = [row for row in rows if row["significand_bits"] == bits]
+            axes.plot([row["mac_latency"] for row in own], [row[name] for row in own], "o-", label=f"{bits} bits")
+        axes.set(ylabel=unit, ylim=0)
+        axes.grid(alpha=0.3)
+    panels[0, 0].legend(title="significands")
+    axes = panels[1, 1]
+    for size in (SIZE, 2 * SIZE):
+        shares = {n: utilisation(PRESETS["full"].with_overrides(mac_latency=n), size) for n in Mac.CUTS}
+        axes.plot(list(shares), [100 * share for share in shares.values()], "o-", label=f"{size} x {size} x {size}")
+    axes.set(ylabel="utilisation of 128 x 128, %", ylim=(90, 100), xticks=list(Mac.CUTS))
+    axes.grid(alpha=0.3)
+    axes.legend()
+    for axes in panels[1]:
+        axes.set_xlabel("mac_latency, stages")
+    figure.suptitle("A multiply-accumulate on an ECP5 (LFE5U-85F, speed grade 6)")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=100)
+    pyplot.close(figure)
+
+
+def tables(record: dict[str, object]) -> list[Table]:
+    """Return the table of `measure`'s figures."""
+    columns = """
+    bits: {significand_bits} | stages: {mac_latency} | LUT4: {luts} | FF: {registers} | CCU2C: {carries}
+    MULT18X18D: {multipliers} | MHz: {fmax_mhz:.1f} | utilisation: {utilisation:.1%}
+    """
+    return [
+        table("Stages of the multiply-accumulate on an ECP5; 512 x 512 x 512 on 128 x 128", record["depth"], columns)
+    ]

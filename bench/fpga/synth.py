@@ -1,0 +1,175 @@
+"""`make synth`: what a unit takes of an FPGA, how fast it would be, and which path says so."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from neuroncore_rtl.bench.fpga.area import measure, routed
+from neuroncore_rtl.bench.fpga.boards import BOARDS, MARGIN
+from neuroncore_rtl.bench.fpga.netlist import check, netlist_device
+from neuroncore_rtl.bench.fpga.units import UNITS
+from neuroncore_rtl.run.fpga.modules import by_module, total
+from neuroncore_rtl.run.fpga.paths import estimate_table, estimated
+from neuroncore_rtl.run.fpga.placement import path_table
+from neuroncore_rtl.run.fpga.synthesis import FAMILIES, versions
+from neuroncore_rtl.run.fpga.whole import largest, whole
+from neuroncore_rtl.run.report import RESULTS, shown, terminal
+from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.tables import table
+
+__all__ = ["label", "main"]
+
+ELSEWHERE = ("UNIT", "FAMILY", "PRESET", "SEEDS", "NETLIST")
+"""Variables that a record's name has already, or that change no figure in it."""
+
+WHOLE = "core"
+"""The unit that a board must hold."""
+
+
+def main(settings: Settings) -> int:
+    """Synthesise a unit, print the figures, write them to `sim_build/results/`, and return the exit status.
+
+    Raises:
+        UsageError: if no unit is named, or what was asked for there is not for this one.
+        MissingTool, BuildFailed: as :func:`run.fpga.synthesis.run_tool`, of synthesis.
+    """
+    if settings.unit is None:
+        raise UsageError(f"UNIT must be given: one of {', '.join(UNITS)}")
+    if settings.netlist and (settings.unit, settings.family) != ("array", "ecp5"):
+        raise UsageError(
+            f"NETLIST=1 must be with UNIT=array FAMILY=ecp5, not UNIT={settings.unit} FAMILY={settings.family}"
+        )
+    unit, family = UNITS[settings.unit], FAMILIES[settings.family]
+    record = {
+        "unit": settings.unit,
+        "summary": unit.summary,
+        "settings": dict(settings.values),
+        "config": asdict(settings.config),
+        "family": settings.family,
+        "device": family.device,
+        "versions": versions(),
+    }
+    if settings.netlist:
+        device, netlist = netlist_device(settings.config)
+        compared, mismatches = check(device)
+        record |= family.counts(netlist.cells)
+        record |= {"compared": compared, "mismatches": mismatches, "bit_exact": bool(compared) and not mismatches}
+    elif family.device and settings.unit == WHOLE:
+        netlist, modules = whole(unit.build(settings.config), settings.unit)
+        record |= {"largest": modules, "paths": estimated(netlist)}
+        record |= routed(netlist, range(1, settings.seeds + 1), settings.unit)
+    elif family.device:
+        record |= measure(unit.build(settings.config), range(1, settings.seeds + 1), settings.unit)
+    else:
+        modules = by_module(unit.build(settings.config), family, settings.unit)
+        record |= total(modules, family) | {"modules": modules}
+    console = terminal()
+    _show(console, record)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"synth-{label(settings)}.json"
+    path.write_text(json.dumps(record, indent=2) + "\n")
+    console.print(f"record: {shown(path)}", markup=False, soft_wrap=True)
+    return 0 if record.get("bit_exact", True) and "refused" not in record else 1
+
+
+def label(settings: Settings) -> str:
+    """Return the name of a record: unit, family, preset and what is other than the preset's."""
+    own = (f"{name.lower()}{value}" for name, value in settings.told.items() if name not in ELSEWHERE)
+    netlist = ("netlist",) if settings.netlist else ()
+    return "-".join((settings.unit, settings.family, settings.preset, *own, *netlist))
+
+
+def _show(console: Console, record: Mapping) -> None:
+    """Print what was found."""
+    rows = list(_lines(record))
+    width = max(len(heading) for heading, _ in rows)
+    for heading, text in rows:
+        console.print(f"{heading:{width}}  {text}", markup=False, soft_wrap=True)
+    for found in _tables(record):
+        console.print(found)
+    if "refused" in record:
+        text = f"FAILED: it cannot be placed on the {record['device']}: {record['refused']}"
+        console.print(text, style="red", markup=False, soft_wrap=True)
+
+
+def _lines(record: Mapping) -> Iterator[tuple[str, str]]:
+    family = FAMILIES[record["family"]]
+    settings = (f"{name}={value}" for name, value in record["settings"].items() if value is not None)
+    yield "unit", f"{record['unit']}: {record['summary']}"
+    yield "settings", " ".join(settings)
+    yield "tools", ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    yield from ((heading, f"{record[name]:,}") for name, (heading, _) in family.cells.items())
+    if record.get("used"):
+        yield record["device"], ", ".join(f"{name} {share:.1%}" for name, share in record["used"].items())
+    if record.get("fmax_mhz"):
+        seeds = ", ".join(f"{clock:.1f}" for clock in record["seeds"].values())
+        yield "clock", f"{record['fmax_mhz']:.1f} MHz, the median of {seeds}"
+    elif "modules" in record:
+        yield "clock", "not known: there is no tool here that could place it; levels of logic say what would limit it"
+    elif "used" in record:
+        yield "clock", "none: there is no path between registers"
+    if "compared" in record:
+        yield "compared", f"{record['compared']:,} sums of products with golden's"
+        yield "bit-exact", "yes" if record["bit_exact"] else "no"
+
+
+def _tables(record: Mapping) -> Iterator[Table]:
+    path = record.get("critical_path")
+    if path:
+        yield path_table(path)
+    if "largest" in record:
+        yield largest(record["largest"])
+        yield estimate_table(record["paths"])
+    modules = record.get("modules")
+    if modules:
+        family = FAMILIES[record["family"]]
+        counts = " | ".join(f"{heading}: {{{name}:,}}" for name, (heading, _) in family.cells.items())
+        rows = (
+            row | {"depth": "-" if row["levels"] is None else f"{row['levels']}", "name": row["module"] + _mark(row)}
+            for row in modules
+        )
+        title = f"Module by module, {family.title}: each alone, by how often it occurs"
+        marks = {_mark(row) for row in modules}
+        caption = "; ".join(text for mark, text in _MARKS.items() if mark in marks)
+        yield table(title, rows, f"module: {{name}} | times: {{times:,}} | {counts} | levels: {{depth}}", caption)
+        yield table("The deepest logic, from register to register", _deepest(modules), _DEEPEST)
+    if modules and record["unit"] == WHOLE:
+        rows = ([board.name, board.part, board.shares(record), board.verdict(record)] for board in BOARDS)
+        title = f"Boards: the share of a device that it would take, and whether {MARGIN:.0%} of all would stay free"
+        shares = " | ".join(
+            f"{name}: {{{key}:.0%}}"
+            for name, key in {
+                "LUT": "luts", "FF": "registers", "DSP": "multipliers", "RAMB36": "rams", "URAM": "urams",
+            }.items()
+        )  # fmt: skip
+        cells = ({"name": name, "part": part, "fits": fits, **shared} for name, part, shared, fits in rows)
+        caption = "what has no UltraRAM takes eight block RAMs for each; nothing was placed, or tried on a board"
+        yield table(title, cells, f"board: {{name}} | device: {{part}} | {shares} | fits: {{fits}}", caption)
+
+
+_MARKS = {
+    "*": "*: gates, which LUTs are fewer than, as ABC fails on it",
+    "**": "**: not counted, and not in the sums: Yosys fails on it",
+}
+
+
+def _mark(row: Mapping) -> str:
+    """Return what stands behind the name of a module of which not all is known."""
+    return "*" if row["gates"] else "" if row["counted"] else "**"
+
+
+_DEEPEST = "module: {module} | levels: {levels} | from: {from_name}\\n{from_place} | to: {to_name}\\n{to_place}"
+MOST_PATHS = 3
+"""Modules whose deepest logic is shown."""
+
+
+def _deepest(modules: list[Mapping]) -> Iterator[dict[str, object]]:
+    for row in sorted(modules, key=lambda row: -(row["levels"] or 0))[:MOST_PATHS]:
+        ends = {"from": row["start"], "to": row["end"]}
+        names = {f"{way}_name": escape(end[0]) if end else "(no name)" for way, end in ends.items()}
+        places = {f"{way}_place": end[1] or "" if end else "" for way, end in ends.items()}
+        yield row | names | places

@@ -1,0 +1,225 @@
+"""Open-RTL cycles at 1.4 GHz beside what is published of Trainium 1: never a prediction of it.
+
+The RTL has no host, and an HBM of any latency: those are free, and are fitted to one half of the figures that they bear
+on. The other half judges. Published kernels need a checkout of nki-samples, which the environment's NKI_SAMPLES names.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from matplotlib import pyplot
+from rich.table import Table
+
+from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.bench.silicon import modelled, published
+from neuroncore_rtl.bench.silicon.collectives import GHZ, collective_rows
+from neuroncore_rtl.bench.silicon.formulas import LENGTHS, REASONS, SHORT, formula_rows
+from neuroncore_rtl.bench.silicon.published import PublishedTime
+from neuroncore_rtl.run.core import LATENCY
+from neuroncore_rtl.run.report import progress, shown
+from neuroncore_rtl.run.tables import table
+from neuroncore_rtl.spec.formats import format_named
+
+__all__ = ["BAR", "formula_reasons", "is_off", "measure", "tables"]
+
+BAR = 0.25
+"""By how much a ratio may be off without a reason."""
+
+LAYERS = 24
+"""Of BERT-L; they are alike."""
+
+PLOT = SIM_BUILD / "plots" / "silicon.png"
+
+_ARRAY = "the array takes a column a cycle of 1.4 GHz; the silicon's has a clock of 2.8 GHz"
+_LINK = (
+    "two cores of a chip pass 64 bytes a cycle each way, and add as many: 162 GiB/s of a vector. What is published "
+    "comes to 53 GiB/s, by DMA rings"
+)
+WHY = {
+    "convolution": _ARRAY,
+    "start of a DMA": "a copy waits for HBM's 64 cycles and 16 of its own; descriptors, which it has none of, are not "
+    "fetched, and completion is no write to memory",
+    "all-reduce": _LINK,
+}
+"""Of what is off by more than `BAR`, by the first words of the name."""
+
+
+def is_off(ratio: float, ceiling: bool = False) -> bool:
+    """Return whether ours over published is off by more than `BAR`; beside a ceiling, whether it is above it."""
+    return ratio > 1 if ceiling else abs(ratio - 1) > BAR
+
+
+def _us(cycles: float) -> float:
+    return cycles / GHZ / 1000
+
+
+def _row(time: PublishedTime, cycles: Sequence[float], more: str = "") -> dict[str, object]:
+    """Return a row of a core's cycles at the harness's latency of HBM, and at the fitted one."""
+    ratios = [_us(count) / time.us for count in cycles]
+    return {
+        "name": time.name,
+        "published": time.us,
+        "ceiling": time.ceiling,
+        "cycles": round(cycles[0]),
+        "ours": _us(cycles[0]),
+        "ratio": ratios[0],
+        "slow": ratios[1],
+        "more": more,
+        "source": time.source,
+    }
+
+
+def _fitted_latency() -> int:
+    """Return the latency of HBM with which a copy takes as long as a DMA is published to take to start."""
+    return round(published.DMA_START.us * GHZ * 1000 - (modelled.dma_start(LATENCY.default) - LATENCY.default))
+
+
+def measure() -> dict[str, object]:
+    """Return the figures: of formulas, of collectives, of a core at two latencies of HBM, and what was fitted."""
+    slow = _fitted_latency()
+    latencies = LATENCY.default, slow
+    checkout = os.environ.get("NKI_SAMPLES")
+    rows = [_row(published.DMA_START, [modelled.dma_start(latency) for latency in latencies])]
+    rows.append(_row(published.BANDWIDTH, modelled.load(latencies)))
+    for name, time in published.CONVOLUTIONS.items():
+        with progress(time.name):
+            rows.append(_row(time, modelled.convolution(format_named(name), latencies)))
+    with progress(published.BERT.name):
+        layers = [LAYERS * cycles for cycles in modelled.encoder_layer(latencies)]
+        rows.append(_row(published.BERT, layers))
+    for figure in published.KERNELS if checkout else ():
+        with progress(figure.time.name):
+            rows.append(_row(figure.time, modelled.kernel(figure, Path(checkout), latencies), figure.more))
+    collectives, (host, step) = collective_rows()
+    found = {
+        "formulas": formula_rows(),
+        "core": rows,
+        "collectives": collectives,
+        "fit": {"host_us": host, "step_us": step, "latency": slow},
+        "checkout": bool(checkout),
+        "plot": shown(PLOT),
+    }
+    _plot(found, PLOT)
+    return {"silicon": found}
+
+
+def _plot(found: dict[str, object], path: Path) -> None:
+    """Plot every ratio, one row a figure."""
+    rows = [*found["core"], *found["collectives"]][::-1]
+    figure, axes = pyplot.subplots(figsize=(8, 0.27 * len(rows) + 1.4), layout="constrained")
+    axes.axvspan(1 - BAR, 1 + BAR, color="tab:green", alpha=0.15, label=f"within {BAR:.0%}")
+    axes.axvline(1, color="black", linewidth=0.8)
+    kinds = {
+        "beside a measurement": ("o", "tab:blue", lambda row: not row.get("ceiling") and not row.get("fitted")),
+        "what was fitted": ("o", "tab:gray", lambda row: row.get("fitted")),
+        "beside a ceiling: right if left of 1": ("<", "tab:orange", lambda row: row.get("ceiling")),
+    }
+    for label, (marker, color, chosen) in kinds.items():
+        places = [place for place, row in enumerate(rows) if chosen(row)]
+        axes.plot([rows[place]["ratio"] for place in places], places, marker, color=color, label=label)
+    axes.set_yticks(range(len(rows)), [row["name"] for row in rows], fontsize=8)
+    ticks = 0.05, 0.1, 0.25, 0.5, 1, 2
+    axes.set(
+        xscale="log", xlabel="ours / published", title="Open-RTL cycles at 1.4 GHz beside Trainium 1, no prediction"
+    )
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8, loc="lower left")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=100)
+    pyplot.close(figure)
+
+
+def _why(name: str) -> str:
+    return next((why for words, why in WHY.items() if name.startswith(words)), "no reason known")
+
+
+def _formula_table(rows: Sequence[Mapping[str, object]]) -> Table:
+    cells = [
+        {"name": row["name"], "formula": row["formula"]}
+        | {f"n{n}": f"{ours:,} / {theirs:,.0f}" for n, (ours, theirs) in zip(LENGTHS, row["cycles"], strict=True)}
+        | {"ratio": row["cycles"][-1][0] / row["cycles"][-1][1]}
+        for row in rows
+    ]
+    columns = ["instruction: {name} | published: {formula}", *(f"N = {n}: {{n{n}}}" for n in LENGTHS)]
+    columns.append(f"ratio at {LENGTHS[-1]}: {{ratio:.2f}}")
+    caption = "cycles from one instruction to the next, ours / published, each of its engine's own clock"
+    return table("Cycles of instructions", cells, " | ".join(columns), caption)
+
+
+def formula_reasons(rows: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
+    """Return the reasons of formulas that are off by more than `BAR`: of which rows, and why.
+
+    Raises:
+        KeyError: if a row is above what is published, or off where it is long, and has no reason of its own.
+    """
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        ratios = [ours / theirs for ours, theirs in row["cycles"]]
+        own = max(ratios) > 1 + BAR or is_off(ratios[-1]) or row["name"] in REASONS
+        if own:
+            found.setdefault(REASONS[row["name"]], []).append(row["name"])
+        elif any(map(is_off, ratios)):
+            found.setdefault(SHORT, []).append("others, below 64 elements")
+    return [(", ".join(dict.fromkeys(names)), why) for why, names in found.items()]
+
+
+def tables(record: Mapping[str, object]) -> list[Table]:
+    """Return the tables of `measure`'s figures."""
+    found = record["silicon"]
+    fit, core, collectives = found["fit"], found["core"], found["collectives"]
+    notes = [f"within: no more than {BAR:.0%} off, or below a ceiling (<=)"]
+    notes += [f"{row['name']}: of {row['more']}, which is more work" for row in core if row["more"]]
+    notes += [] if found["checkout"] else ["NKI_SAMPLES names no checkout: no published kernels"]
+    cells = [
+        row
+        | {
+            "limit": ("<= " if row["ceiling"] else "") + f"{row['published']:,.1f}",
+            "right": not is_off(row["ratio"], row["ceiling"]),
+        }
+        for row in core
+    ]
+    times = table(
+        "A core: open-RTL cycles by the timing model, at 1.4 GHz",
+        cells,
+        f"""
+        what: {{name}} | published us: {{limit}} | cycles: {{cycles:,}} | us: {{ours:,.1f}} | ratio: {{ratio:.2f}}
+        within: {{right}} | ratio, LATENCY={fit["latency"]:,}: {{slow:.2f}}
+        """,
+        caption="; ".join(notes),
+    )
+    judged = table(
+        f"Collectives: {fit['host_us']:.1f} us of the host, {fit['step_us']:.2f} us each step of a ring, and cycles",
+        (
+            row | {"half": "fitted" if row["fitted"] else "judged", "right": not is_off(row["ratio"])}
+            for row in collectives
+        ),
+        """
+        what: {name} | half: {half} | published us: {published:,.0f} | cycles alone, us: {bare:,.1f} | us: {ours:,.1f}
+        ratio: {ratio:.2f} | within: {right}
+        """,
+    )
+    off = {row["name"]: _why(row["name"]) for row in core if is_off(row["ratio"], row["ceiling"])}
+    off |= {row["name"]: _why(row["name"]) for row in collectives if is_off(row["ratio"])}
+    names: dict[str, list[str]] = {}
+    for name, why in off.items():
+        names.setdefault(why, []).append(name)
+    reasons = Table(title=f"Why, if off by more than {BAR:.0%}", show_lines=True)
+    reasons.add_column("what")
+    reasons.add_column("reason")
+    for what, why in [*formula_reasons(found["formulas"]), *(("; ".join(who), why) for why, who in names.items())]:
+        reasons.add_row(what, why)
+    sources = Table(title="Sources")
+    sources.add_column("what")
+    sources.add_column("from")
+    for source in dict.fromkeys(row["source"] for row in core):
+        sources.add_row("; ".join(row["name"] for row in core if row["source"] == source), source)
+    sources.add_row("collectives", published.ALL_REDUCES[0].source)
+    sources.add_row("instructions", "aws-neuron-sdk @1db4d74e: nki/api/nki/isa/__init__.py")
+    return [_formula_table(found["formulas"]), times, judged, reasons, sources]

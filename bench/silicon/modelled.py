@@ -1,0 +1,126 @@
+"""Cycles of the full machine for work that has a published time, by the timing model: no RTL runs."""
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from neuroncore_rtl.bench.silicon.published import LOADED, KernelFigure
+from neuroncore_rtl.frontends.nki.runtime.run import argument_of, found_in, recorded
+from neuroncore_rtl.golden.link.timing import Case, cycles_of
+from neuroncore_rtl.golden.timing import MemoryTiming, Prediction, predict
+from neuroncore_rtl.kernels.library.conv2d import conv2d
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.kernels.tiling.blocks import cut
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import BF16, FP32, Format
+from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology
+from neuroncore_rtl.spec.isa import queue_name
+from neuroncore_rtl.spec.isa.collective import CollectiveKind
+from neuroncore_rtl.tb.tests.kernels import transformer
+from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, Draws
+
+__all__ = ["convolution", "dma_start", "encoder_layer", "gather", "kernel", "layer_image", "load", "reduce"]
+
+CONFIG = PRESETS["full"]
+
+CHANNELS, IMAGE, FILTER = 256, 224, 3
+"""Of the convolution: channels before and behind, pixels along a side, and places along one of the filter's."""
+
+BAND = 18
+"""Rows of its result that are on chip at once: there is room for two such bands of FP32."""
+
+
+def _cycles(image: Image, latencies: Sequence[int]) -> list[int]:
+    return [_found(image, latency).cycles for latency in latencies]
+
+
+def _found(image: Image, latency: int) -> Prediction:
+    return predict(image, MemoryTiming(latency=latency))
+
+
+def kernel(figure: KernelFigure, checkout: Path, latencies: Sequence[int]) -> list[int]:
+    """Return the cycles of a published kernel, its instructions in scheduled order, for each latency of HBM.
+
+    Arguments:
+        figure: which one.
+        checkout: of nki-samples.
+        latencies: in cycles.
+
+    Raises:
+        UsageError: if the checkout has no such file or function.
+    """
+    function = found_in(checkout / figure.kernel, CONFIG)
+    given = [argument_of("argument", (np.zeros(shape), figure.dtype)) for shape in figure.shapes]
+    arguments = dict(zip(inspect.signature(function).parameters, given, strict=False))
+    return _cycles(build_image(recorded(function, arguments, CONFIG, figure.grid, "scheduled").program), latencies)
+
+
+def convolution(fmt: Format, latencies: Sequence[int]) -> list[int]:
+    """Return the cycles of the published convolution for each latency of HBM, band by band of the image."""
+    program = Program(CONFIG, order="scheduled")
+    x = program.space.hbm("x", fmt, (CHANNELS, IMAGE, IMAGE))
+    w = program.space.hbm("w", fmt, (FILTER, FILTER, CHANNELS, CHANNELS))
+    places = IMAGE - FILTER + 1
+    y = program.space.hbm("y", fmt, (CHANNELS, places, places))
+    for band in cut(0, places, BAND):
+        found = conv2d(program, x[:, band.start : band.stop + FILTER - 1], w, fmt=fmt)
+        for part, tile in zip(found.parts, found.tiles, strict=True):
+            program.append(dma_copy(y[part, band], tile), next(program.stores))
+    return _cycles(build_image(program), latencies)
+
+
+def encoder_layer(latencies: Sequence[int]) -> list[int]:
+    """Return the cycles of a layer of BERT-L over 128 tokens, for each latency of HBM."""
+    layer = "SEQ=128 DIM=1024 HEADS=16 HIDDEN=4096 TARGET=model PRESET=full ORDER=scheduled"
+    return _cycles(layer_image(transformer, "encoder", layer.split()), latencies)
+
+
+def layer_image(benches: ModuleType, name: str, words: Sequence[str]) -> Image:
+    """Return the image of a layer's TEST, of a module of `tb.tests`, with some variables, NAME=VALUE."""
+    [layer] = [test for test in benches.TESTS if test.name == name]
+    settings = layer.settings(words)
+    bench = CoreWorkbench(settings.config, settings.order)
+    layer.build(bench, settings, Draws(settings.seed))
+    return build_image(bench.program, bench.contents, runs=bench.runs)
+
+
+def dma_start(latency: int) -> int:
+    """Return the cycles from a copy's issue to its end, of 64 bytes from HBM to SBUF."""
+    program = Program(CONFIG)
+    x, tile = program.space.hbm("x", FP32, (1, 16)), program.space.sbuf("tile", FP32, (16,), 1)
+    program.append(dma_copy(tile, x), next(program.loads))
+    records = _found(build_image(program), latency).records
+    [copy] = [one for one in records if queue_name(one.queue, CONFIG).startswith("dma")]
+    return copy.retired - copy.issued
+
+
+def load(latencies: Sequence[int]) -> list[int]:
+    """Return the cycles in which all engines that load bring 8 MiB to SBUF, a share each, for each latency of HBM."""
+    program = Program(CONFIG)
+    columns = LOADED // (CONFIG.partitions * BF16.bits // 8)
+    x = program.space.hbm("x", BF16, (CONFIG.partitions, columns))
+    tile = program.space.sbuf("tile", BF16, (columns,))
+    share = columns // len(program.load_queues)
+    for first in range(0, columns, share):
+        program.append(dma_copy(tile[:, first : first + share], x[:, first : first + share]), next(program.loads))
+    return _cycles(build_image(program), latencies)
+
+
+def _instance() -> Instance:
+    return INSTANCES["trn1"].with_overrides(topology=Topology.TORUS)
+
+
+def reduce(size: int) -> int:
+    """Return the cycles of an all-reduce of FP32 between the cores of a chip; size: bytes."""
+    return cycles_of(Case(instance=_instance(), ranks=2, count=size // 4))
+
+
+def gather(size: int) -> int:
+    """Return the cycles of an all-gather of all cores of an instance; size: bytes of the result."""
+    cores = INSTANCES["trn1"].cores
+    case = Case(instance=_instance(), ranks=cores, count=size // 4 // cores, kind=CollectiveKind.ALL_GATHER)
+    return cycles_of(case)

@@ -1,0 +1,123 @@
+"""Modules below those of the interface that published files import: parts of them, and what this machine does not have.
+
+A name that it does not have can be imported, and is refused where it is called, with the reason.
+"""
+
+from collections.abc import Callable
+from types import ModuleType
+
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.dialects.unsupported import ONE_CORE
+from neuroncore_rtl.frontends.nki.indices.affine import Affine
+from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
+from neuroncore_rtl.frontends.nki.lowering.loops import DoWhile
+
+__all__ = ["NKIObject", "inner", "part", "refusal", "starfish", "vendors"]
+
+VENDOR = "it is the vendor's own, and not of the interface"
+
+PRIVATE = "_private", "_private_kernels", "_pre_prod_kernels", "kernels"
+"""Modules of which, and below which, there is none but the vendor's."""
+
+
+def _is_fixed(value: object) -> bool:
+    """Return whether a value may be that of every object, as a list may not."""
+    return type(value).__hash__ is not None
+
+
+class NKIObject:
+    """The base of kernels' classes of settings: a constructor that takes the fields, annotated or with a value."""
+
+    def __init_subclass__(cls, **options):
+        """Annotate what has a value alone, so that dataclasses take it for a field, too."""
+        super().__init_subclass__(**options)
+        fields = cls.__dict__.get("__annotations__", {})
+        plain = [
+            name for name, value in vars(cls).items()
+            if not (name.startswith("__") or callable(value) or hasattr(type(value), "__get__") or not _is_fixed(value))
+        ]  # fmt: skip
+        cls.__annotations__ = fields | {name: object for name in plain if name not in fields}
+
+    def __init__(self, *args, **options):
+        fields = [name for one in reversed(type(self).__mro__) for name in one.__dict__.get("__annotations__", ())]
+        fields = list(dict.fromkeys(fields))
+        given = dict(zip(fields, args, strict=False)) | options
+        faults = {
+            "unknown": [name for name in given if name not in fields],
+            "twice": [name for name, _ in zip(fields, args, strict=False) if name in options],
+        }
+        if len(args) > len(fields) or any(faults.values()):
+            said = [f"{what}: {', '.join(names)}" for what, names in faults.items() if names]
+            said += [f"by position: {len(args)}"] * (len(args) > len(fields))
+            raise TypeError(f"{type(self).__name__} takes {', '.join(fields)}; {', '.join(said)}")
+        self.__dict__.update(given)
+
+    def __getattr__(self, name: str):
+        raise AttributeError(f"{type(self).__name__}.{name} has no value: {', '.join(vars(self))} have")
+
+
+def refusal(name: str, why: str) -> Callable:
+    """Return what can be imported and passed on by its name, but not called."""
+
+    @from_kernel
+    def refused(*args, **options):
+        raise ValueError(f"{name} must be replaced, as this machine does not have it: {why}")
+
+    refused.__name__ = refused.__qualname__ = name.rpartition(".")[2]
+    return refused
+
+
+def part(name: str, contents: dict[str, object], why: str = "") -> ModuleType:
+    """Return a module of some names; others are refused where they are called, if there is a reason."""
+    module = ModuleType(name, f"{name} as this machine answers it.")
+    module.__path__ = []
+    module.__dict__.update(contents)
+
+    def unknown(key: str):
+        if key.startswith("__") or not why:
+            raise AttributeError(f"{name}.{key} is not a name of the interface that this machine has")
+        return refusal(f"{name}.{key}", why)
+
+    module.__getattr__ = unknown
+    return module
+
+
+def sizeinbytes(dtype) -> int:
+    """Return the bytes of an element."""
+    return dtype_of(dtype).itemsize
+
+
+def inner(package: str, isa: ModuleType, language: ModuleType) -> dict[str, ModuleType]:
+    """Return the modules below those of a package, `nki` or `neuronxcc.nki`, by their names."""
+    ranges = {name: value for name, value in vars(language).items() if name.endswith("_range")}
+    found = {
+        "isa.constants": part("isa.constants", vars(isa)),
+        "isa.neuron_isa": part("isa.neuron_isa", vars(isa)),
+        "language.constants": part("language.constants", vars(language) | {"sizeinbytes": sizeinbytes}),
+        "language.iterators": part("language.iterators", ranges, ONE_CORE),
+        "compiler.backends": part("compiler.backends", {}),
+        "compiler.backends.neuron": part("compiler.backends.neuron", {}),
+        "compiler.backends.neuron.dimensions": part("dimensions", {"VNC": int}, VENDOR),
+        "compiler.backends.neuron.indexing": part("indexing", {"TileIndex": Affine}, VENDOR),
+        "compiler.backends.neuron.tensor": part("tensor", {}, VENDOR),
+        "compiler.kernel_builder": part("kernel_builder", {}, VENDOR),
+        "collectives": part("collectives", {}, ONE_CORE),
+        "nccl": part("nccl", {}, ONE_CORE),
+        "nccl.collectives": part("nccl.collectives", {}, ONE_CORE),
+    }
+    found["_private.private_api"] = part("_private.private_api", {"do_while": DoWhile}, VENDOR)
+    return {f"{package}.{name}": module for name, module in found.items()}
+
+
+def vendors(name: str) -> ModuleType | None:
+    """Return a module that only the vendor has, by its whole name; None if it is none of those."""
+    package, _, rest = name.partition("nki.")
+    return part(rest, {}, VENDOR) if package in ("", "neuronxcc.") and rest.partition(".")[0] in PRIVATE else None
+
+
+def starfish() -> dict[str, ModuleType]:
+    """Return the module of the vendor's compiler whose comparison of arrays published tests use."""
+    names = "neuronxcc.starfish", "neuronxcc.starfish.support", "neuronxcc.starfish.support.util"
+    return {name: part(name, {"allclose": np.allclose}, VENDOR) for name in names}

@@ -1,0 +1,297 @@
+"""Calls of the vector and the scalar engine, element by element."""
+
+from collections.abc import Callable
+
+from neuroncore_rtl.frontends.nki.dialects.isa_move import copy
+from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
+from neuroncore_rtl.frontends.nki.lowering.dimensions import apart
+from neuroncore_rtl.frontends.nki.lowering.engines import Engine, append_copy
+from neuroncore_rtl.frontends.nki.lowering.operands import common, in_sbuf, one_source_in_psum, scalar
+from neuroncore_rtl.frontends.nki.lowering.operators import activation_named, name_of, operation, with_operand
+from neuroncore_rtl.frontends.nki.lowering.reductions import ReduceCommand
+from neuroncore_rtl.frontends.nki.lowering.running import column, keep, reduced, scalar_place, started
+from neuroncore_rtl.frontends.nki.trace.recording import Recording
+from neuroncore_rtl.kernels.program import Tensor
+from neuroncore_rtl.kernels.program import instructions as isa
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32, UINT32
+from neuroncore_rtl.spec.isa import Elementwise
+from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
+
+__all__ = ["CALLS", "are_integers", "for_floats", "inverted", "summed"]
+
+SCALAR = "scalar"
+"""The engine whose registers hold sums of activations."""
+
+CALLS: dict[str, Call] = {}
+"""The calls of this module."""
+
+
+@instruction(
+    CALLS, "expanded", "pieces of 128 columns, unless an engine is named", result=like("src"), like="src", each=True
+)
+def tensor_copy(r: Recording, dst: View, src: View, engine: Engine | None = None) -> None:
+    """dst = src, cast; where the place of either is an index in memory, by way of HBM."""
+    if dst.is_indirect() or src.is_indirect():
+        copy(r, dst, src)
+        return
+    append_copy(r, *common(r, dst.shape, dst, src), engine)
+
+
+@instruction(CALLS, result=None, each=True)
+def memset(r: Recording, dst: View, value=0) -> None:
+    """dst = value."""
+    (target,) = common(r, dst.shape, dst)
+    r.program.append(isa.memset(target, value))
+
+
+def for_floats(r: Recording, ops: tuple, target: Tensor, a: Tensor, *others: Tensor | float) -> Tensor:
+    """Return the first source, in FP32 if all tensors are integers, and an operation or a number is one of floats."""
+    if are_integers(ops, target, a, *others) or any(
+        tensor.format.is_float for tensor in (target, a, *others) if isinstance(tensor, Tensor)
+    ):
+        return a
+    return in_sbuf(r, a, "integers as FP32", FP32)
+
+
+def are_integers(ops: tuple, *operands: Tensor | float) -> bool:
+    """Return whether operations on operands, dst among them, are those of integers."""
+    if FLOAT_ONLY & {operation(op) for op in ops}:
+        return False
+    return all(not one.format.is_float if isinstance(one, Tensor) else float(one).is_integer() for one in operands)
+
+
+def _whole_numbers(r: Recording, ops: tuple, target: Tensor, *sources: Tensor | float) -> Tensor:
+    """Return where a result goes first: integers that operations on bits leave, where dst has floats; else dst."""
+    formats = [source.format for source in sources if isinstance(source, Tensor)]
+    if (
+        not target.format.is_float
+        or not BITWISE & {operation(op) for op in ops}
+        or any(fmt.is_float for fmt in formats)
+    ):
+        return target
+    r.inserted["bits as floats"] += 1
+    fmt = UINT32 if UINT32 in formats else INT32
+    return r.program.space.sbuf(target.name, fmt, target.shape, target.partitions)
+
+
+def _copied(r: Recording, target: Tensor, kept: Tensor) -> None:
+    """Append the copy that brings a result to dst, unless it is there."""
+    if kept is not target:
+        r.program.append(isa.tensor_copy(target, kept))
+
+
+def _drops_bits(dst: View, op) -> bool:
+    """Return whether a result may have bits beyond its type, where a cast would saturate."""
+    fmt = dst.dtype.known
+    return operation(op) is AluOp.LOGICAL_SHIFT_LEFT and not fmt.is_float and not fmt.signed and fmt.bits < 32
+
+
+@instruction(CALLS, result=like("data1", "data2"), like="data1", each=True)
+def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None:
+    """dst = op(data1, data2)."""
+    target, a, b = common(r, dst.shape, dst, data1, data2)
+    a, b = one_source_in_psum(r, a, b)
+    a = for_floats(r, (op,), target, a, b)
+    if _drops_bits(dst, op):
+        words = UINT32 if UINT32 in (a.format, b.format) else INT32
+        kept = r.program.space.sbuf(target.name, words, target.shape, target.partitions)
+        r.program.append(isa.tensor_tensor(kept, a, b, operation(op)))
+        r.inserted["bits beyond the type cut off"] += 1
+        r.program.append(isa.tensor_scalar(target, kept, dst.dtype.known.max, AluOp.BITWISE_AND))
+        return
+    kept = _whole_numbers(r, (op,), target, a, b)
+    r.program.append(isa.tensor_tensor(kept, a, b, operation(op)))
+    _copied(r, target, kept)
+
+
+@instruction(CALLS, result=like("data"), each=True)
+def tensor_scalar(
+    r: Recording, dst: View, data: View, op0, operand0, reverse0=False, op1=None, operand1=None, reverse1=False
+) -> None:
+    """dst = op1(op0(data, operand0), operand1), each may be reversed."""
+    (op0, operand0), (op1, operand1) = with_operand(op0, operand0), with_operand(op1, operand1)
+    target, a = common(r, dst.shape, dst, data)
+    s0 = scalar(r, operand0, target.partitions)
+    s1 = 0 if operand1 is None else scalar(r, operand1, target.partitions)
+    a = for_floats(r, (op0, op1), target, a, s0, s1)
+    if op1 is AluOp.BYPASS and _drops_bits(dst, op0):
+        op1, s1 = AluOp.BITWISE_AND, dst.dtype.known.max
+    options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
+    kept = _whole_numbers(r, (op0, op1), target, a, s0, s1)
+    r.program.append(isa.tensor_scalar(kept, a, s0, op0, s1, op1, **options))
+    _copied(r, target, kept)
+
+
+@instruction(CALLS, result=like("data"), each=True)
+def scalar_tensor_tensor(
+    r: Recording, dst: View, data: View, op0, operand0, op1, operand1: View, reverse0=False, reverse1=False
+) -> None:
+    """dst = op1(op0(data, operand0), operand1), operand1 a tensor, each may be reversed."""
+    op0, operand0 = with_operand(op0, operand0)
+    target, a, b = common(r, dst.shape, dst, data, operand1)
+    a, b = one_source_in_psum(r, a, b)
+    options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
+    s0 = scalar(r, operand0, target.partitions)
+    a = for_floats(r, (op0, op1), target, a, b, s0)
+    kept = _whole_numbers(r, (op0, op1), target, a, b, s0)
+    r.program.append(isa.scalar_tensor_tensor(kept, a, s0, op0, b, operation(op1), **options))
+    _copied(r, target, kept)
+
+
+@instruction(CALLS, result=like("data0", "data1"), like="data0")
+def tensor_tensor_scan(
+    r: Recording, dst: View, data0: View, data1: View, initial, op0, op1, reverse0=False, reverse1=False
+) -> None:
+    """dst[i] = op1(op0(data0[i], dst[i - 1]), data1[i]), dst[-1] = initial, each may be reversed."""
+    target, a, b = common(r, dst.shape, dst, data0, data1)
+    a, b = one_source_in_psum(r, a, b)
+    options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
+    start = scalar(r, initial, target.partitions)
+    r.program.append(isa.tensor_tensor_scan(target, a, b, start, operation(op0), operation(op1), **options))
+
+
+@instruction(CALLS, result=like("data"), each=True)
+def reciprocal(r: Recording, dst: View, data: View) -> None:
+    """dst = 1 / data."""
+    r.program.append(isa.reciprocal(*common(r, dst.shape, dst, data)))
+
+
+@instruction(
+    CALLS, "expanded", "a number is a tensor of it; a reversed predicate is compared with 0 first",
+    result=None, like="src", each=True,
+)  # fmt: skip
+def tensor_copy_predicated(r: Recording, dst: View, src, predicate: View, reverse_pred=False) -> None:
+    """dst = src where the predicate is not zero, or zero if reversed; elsewhere dst stays."""
+    target, keys = common(r, dst.shape, dst, predicate)
+    if isinstance(src, View):
+        target, keys, source = common(r, dst.shape, dst, predicate, src)
+    else:
+        source = r.program.space.sbuf(dst.name, target.format, target.shape, target.partitions)
+        r.inserted["tensor of a number"] += 1
+        r.program.append(isa.memset(source, src))
+    keys = inverted(r, keys) if reverse_pred else keys
+    r.program.append(isa.tensor_copy_predicated(target, keys, one_source_in_psum(r, keys, source)[1]))
+
+
+def inverted(r: Recording, keys: Tensor) -> Tensor:
+    """Return a new tensor that is 1 where a predicate is 0, else 0."""
+    other = r.program.space.sbuf(keys.name, BF16, keys.shape, keys.partitions)
+    r.inserted["predicate the other way round"] += 1
+    r.program.append(isa.tensor_scalar(other, keys, 0, AluOp.IS_EQUAL))
+    return other
+
+
+@instruction(
+    CALLS, "expanded", "a sum that goes on after an activation without one is joined by the vector engine",
+    result=like("data"),
+)  # fmt: skip
+def activation(
+    r: Recording,
+    dst: View,
+    op,
+    data: View,
+    bias=None,
+    scale=1.0,
+    reduce_op=None,
+    reduce_res: View | None = None,
+    reduce_cmd=ReduceCommand.idle,
+) -> None:
+    """dst = op(data * scale + bias); reduce_res = the sum of it along the free dimensions."""
+    alone = reduce_op is None and reduce_res is None and ReduceCommand(reduce_cmd) is ReduceCommand.idle
+    whole = {"data": data}
+    for part, operands in apart(r, dst, whole) if alone else ((dst, whole),):
+        target, a = common(r, part.shape, part, operands["data"])
+        append = _activated(r, target, a, activation_named(op), scale, bias)
+        summed(r, target.partitions, reduce_op, reduce_res, reduce_cmd, append)
+
+
+def _activated(r: Recording, target: Tensor, a: Tensor, function: str, scale, bias) -> Callable[..., None]:
+    """Return what appends an activation, with what it does with sums."""
+    factor = scalar(r, scale, target.partitions)
+    shift = 0.0 if bias is None else scalar(r, bias, target.partitions)
+    return lambda **sums: r.program.append(isa.activation(target, a, function, factor, shift, **sums))
+
+
+def summed(
+    r: Recording, lanes: int, reduce_op, reduce_res: View | None, reduce_cmd, append: Callable[..., None]
+) -> None:
+    """Append an activation, by `append` with what :func:`kernels.program.instructions.activation` takes for sums."""
+    if reduce_op is not None and operation(reduce_op) is not AluOp.ADD:
+        raise ValueError(f"reduce_op must be add, not {operation(reduce_op).name.lower()}")
+    command = ReduceCommand(reduce_cmd)
+    if reduce_res is not None and command is ReduceCommand.idle and reduce_op is not None:
+        command = ReduceCommand.reset_reduce
+    if command is ReduceCommand.load_reduce:
+        raise ValueError("reduce_cmd must be idle, reset, reduce or reset_reduce, not load_reduce")
+    if command is ReduceCommand.idle:
+        append()
+        r.lanes_summing = 0
+        if reduce_res is not None:
+            before = started(r, SCALAR, AluOp.ADD, ReduceCommand.reduce, None, lanes)
+            r.program.append(stored(scalar_place(r, reduce_res, lanes), before))
+    elif command is ReduceCommand.reduce and lanes <= r.lanes_summing:
+        into = column(r, "running", lanes) if reduce_res is None else scalar_place(r, reduce_res, lanes)
+        append(sum_into=into, sum_continue=True)
+        keep(r, SCALAR, into, reduce_res)
+    else:
+        reduced(r, SCALAR, AluOp.ADD, command, reduce_res, lanes, lambda into: append(sum_into=into))
+        r.lanes_summing = lanes if command is ReduceCommand.reset_reduce else 0
+
+
+def stored(place: Tensor, value: float | Tensor) -> Elementwise:
+    """Return what writes a number, or a column, to a column."""
+    return isa.tensor_copy(place, value) if isinstance(value, Tensor) else isa.memset(place, value)
+
+
+@instruction(CALLS, result=like("data"))
+def activation_reduce(
+    r: Recording, dst: View, op, data: View, reduce_op, reduce_res: View, bias=None, scale=1.0
+) -> None:
+    """dst = op(data * scale + bias), and reduce_res = the sum of it along the free dimensions."""
+    activation(r, dst, op, data, bias, scale, reduce_op, reduce_res, ReduceCommand.reset_reduce)
+
+
+@instruction(
+    CALLS, "expanded", "what NeuronCore-v4 has: tensor_scalar where scale and bias are not enough, activation",
+    result=like("data"),
+)  # fmt: skip
+def activate2(
+    r: Recording,
+    dst: View,
+    op,
+    data: View,
+    imm0,
+    imm1,
+    op0,
+    op1,
+    relu_param=0.0,
+    reverse0=False,
+    reverse1=False,
+    reduce_op=None,
+    reduce_res: View | None = None,
+    reduce_cmd=ReduceCommand.idle,
+) -> None:
+    """dst = op(op1(op0(data, imm0), imm1)), each may be reversed; reduce_res = the sum of it."""
+    target, a = common(r, dst.shape, dst, data)
+    lanes, first, second = target.partitions, operation(op0), operation(op1)
+    if isinstance(relu_param, View):
+        raise ValueError(f"relu_param must be a number, not {relu_param.name}: multiply by tensor_scalar")
+    by0, by1 = (0.0 if value is None else scalar(r, value, lanes) for value in (imm0, imm1))
+    factor, shift = 1.0, 0.0
+    if first is AluOp.MULTIPLY and second in (AluOp.ADD, AluOp.BYPASS):
+        factor, shift = by0, by1 if second is AluOp.ADD else 0.0
+    elif first is AluOp.ADD and second is AluOp.BYPASS:
+        shift = by0
+    elif (first, second) != (AluOp.BYPASS, AluOp.BYPASS):
+        scaled = r.program.space.sbuf(dst.name, FP32, target.shape, lanes)
+        r.inserted["operations before an activation"] += 1
+        options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
+        r.program.append(isa.tensor_scalar(scaled, a, by0, first, by1, second, **options))
+        a = scaled
+    options = {"alpha": float(relu_param)}
+    function = "leaky_relu" if name_of(op) == "prelu" else activation_named(op)
+    summed(
+        r, lanes, reduce_op, reduce_res, reduce_cmd,
+        lambda **sums: r.program.append(isa.activation(target, a, function, factor, shift, **options, **sums)),
+    )  # fmt: skip

@@ -1,0 +1,256 @@
+"""Calls of the DMA engines."""
+
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.dialects.isa_tensor import stationary_operand, transposable, transposed
+from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES
+from neuroncore_rtl.frontends.nki.indices.storage import Memory
+from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.calls import Call, at_least_2d, instruction
+from neuroncore_rtl.frontends.nki.lowering.engines import append_copy
+from neuroncore_rtl.frontends.nki.lowering.operands import common, lanes_tensor, one_source_in_psum, spread
+from neuroncore_rtl.frontends.nki.lowering.operators import operation
+from neuroncore_rtl.frontends.nki.lowering.strided import strided
+from neuroncore_rtl.frontends.nki.lowering.tables import in_table, table_of, whole_block
+from neuroncore_rtl.frontends.nki.trace.recording import Recording
+from neuroncore_rtl.kernels.program import dma_copy as copied
+from neuroncore_rtl.kernels.program.instructions import tensor_tensor
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa import AluOp
+
+__all__ = ["CALLS", "combine", "copy", "skips"]
+
+CALLS: dict[str, Call] = {}
+"""The calls of this module."""
+
+TURNED = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
+"""Where each dimension of a transposed tensor comes from, by their number."""
+
+
+@instruction(
+    CALLS, "expanded", "a copy for each KiB of a partition; a transposed one by the tensor engine",
+    result=lambda given: (at_least_2d(given["src"].shape), given["src"].dtype, Memory.sbuf), like="src",
+)  # fmt: skip
+def dma_copy(r: Recording, dst: View, src: View, dst_rmw_op=None, unique_indices=True, oob_mode=None) -> None:
+    """dst = src, between HBM, SBUF and PSUM, cast on the way; or dst = dst_rmw_op(dst, src), by numbers without another
+    that is the same."""
+    if dst_rmw_op is None:
+        copy(r, dst, src, skip=skips(oob_mode))
+    else:
+        combine(r, dst, [dst, src], operation(dst_rmw_op), skips(oob_mode))
+
+
+@instruction(
+    CALLS, "expanded", "copies to the chip, tensor_tensor, a copy back; indices as for atomic_rmw",
+    result=None, like="dst",
+)  # fmt: skip
+def dma_compute(r: Recording, dst: View, srcs, reduce_op, scales=None, unique_indices=True, oob_mode=None) -> None:
+    """dst = the sum of tensors of HBM and SBUF."""
+    if operation(reduce_op) is not AluOp.ADD or not unique_indices or any(scale != 1 for scale in scales or ()):
+        rule = "reduce_op must be add, scales 1.0, and indices unique"
+        raise ValueError(f"{dst.name}: {rule}, not {operation(reduce_op).name.lower()}, {scales}, {unique_indices}")
+    if not srcs:
+        raise ValueError(f"{dst.name}: srcs must be one tensor or more, not {srcs!r}")
+    combine(r, dst, [r.resolved(src) for src in srcs], AluOp.ADD, skips(oob_mode))
+
+
+def _turned(given: dict) -> tuple:
+    src = given["src"]
+    return tuple(src.shape[d] for d in _order(src, given.get("axes"))), src.dtype, Memory.sbuf
+
+
+@instruction(
+    CALLS, "expanded", "by the tensor engine, a tile for each index of the dimensions between; integers by DMA",
+    result=_turned, like="src",
+    along=lambda given, dst: _order(given["src"], given.get("axes")),
+)  # fmt: skip
+def dma_transpose(r: Recording, dst: View, src: View, axes=None, oob_mode=None) -> None:
+    """dst = src with its first and its last dimension exchanged."""
+    if src.is_indirect():
+        raise ValueError(f"{src.name}: NeuronCore-v2 transposes no rows by an index in memory: gather them by dma_copy")
+    order = _order(src, axes)
+    if dst.shape != tuple(src.shape[d] for d in order):
+        raise ValueError(f"{dst.name}: shape must be that of {src.shape} turned by {order}, not {dst.shape}")
+    for between in np.ndindex(src.shape[1:-1]):
+        part = (slice(None), *between, slice(None))
+        near = src[part] if src.lanes is not None else src[part].permuted((1, 0))
+        copy(r, dst[part], near, turned=src.lanes is not None)
+
+
+def _order(src: View, axes) -> tuple[int, ...]:
+    """Return where each dimension of a transposed tensor comes from."""
+    order = TURNED.get(src.ndim)
+    if order is None or (axes is not None and tuple(axes) != order):
+        rule = "what is transposed must be of 2, 3 or 4 dimensions, axes (1, 0), (2, 1, 0) or (3, 1, 2, 0)"
+        raise ValueError(f"{src.name}: {rule}, not {src.shape}, {axes}")
+    return order
+
+
+def skips(mode) -> bool:
+    """Return whether a mode of numbers beyond a tensor is to skip them, else they are an error when they are met."""
+    name = getattr(mode, "value", mode)
+    if name not in (None, "error", "skip"):
+        raise ValueError(f"oob_mode must be error or skip, not {mode!r}")
+    return name == "skip"
+
+
+def combine(r: Recording, dst: View, srcs: list[View], op: AluOp, skip: bool = False) -> None:
+    """Append dst = op(srcs[0], srcs[1]) and so on, on the chip: what is in HBM is copied there, and back."""
+    shape = at_least_2d(dst.shape)
+    if shape[0] > r.program.lanes and not any(view.is_indirect() for view in (dst, *srcs)):
+        dst, *srcs = (view.fitted(shape) for view in (dst, *srcs))
+        for rows in cut(0, shape[0], r.program.lanes):
+            combine(r, dst[rows], [src[rows] for src in srcs], op, skip)
+        return
+    total, *terms = (_on_chip(r, src, shape, skip) for src in srcs)
+    for number, term in enumerate(terms, start=1):
+        if number == len(terms) and dst.allocation.memory.on_chip:
+            target = dst.fitted(shape)
+        else:
+            target = r.allocate(shape, dst.dtype if number == len(terms) else DTYPES["float32"], Memory.sbuf, dst.name)
+        into, a, b = common(r, shape, target, total, term)
+        r.program.append(tensor_tensor(into, *one_source_in_psum(r, a, b), op))
+        total = target
+    if not (terms and dst.allocation.memory.on_chip):
+        copy(r, dst, total, skip=skip)
+
+
+def _on_chip(r: Recording, src: View, shape: tuple[int, ...], skip: bool) -> View:
+    """Return a view, or a copy of it, on chip."""
+    if src.allocation.memory.on_chip:
+        return src.fitted(shape)
+    tile = r.allocate(shape, src.dtype, Memory.sbuf, src.name)
+    r.inserted["copy to combine"] += 1
+    copy(r, tile, src, skip=skip)
+    return tile
+
+
+def copy(r: Recording, dst: View, src: View, turned: bool = False, skip: bool = False) -> None:
+    """Append dst = src, or of tensors on chip dst = src.T; `skip` what numbers beyond a tensor name."""
+    if turned:
+        _transpose_on_chip(r, dst, src)
+        return
+    if dst.size < src.size or (dst.size == src.size and len(dst.shape) != len(src.shape)):
+        shape = dst.shape if dst.lanes is not None else src.shape
+    else:
+        shape = dst.shape
+    dst, src = dst.fitted(shape), src.fitted(shape)
+    on_chip = [view for view in (dst, src) if view.allocation.memory.on_chip]
+    if any(view.is_indirect() for view in on_chip):
+        _by_way_of_hbm(r, dst, src, skip)
+    elif skip and src.is_indirect() and dst.allocation.memory.on_chip:
+        _skipping(r, dst, src)
+    elif len(on_chip) == 1 and _is_turned(*on_chip, dst if on_chip[0] is src else src):
+        _through_tensor_engine(r, dst, src)
+    elif len(on_chip) == 1 and _is_slow(r, *on_chip, dst if on_chip[0] is src else src):
+        _through_vector_engine(r, dst, src, skip)
+    else:
+        strided(r, dst, src, skip)
+
+
+def _skipping(r: Recording, dst: View, src: View) -> None:
+    """Append a copy to the chip that leaves some of dst as it is: zero, if nothing has been there.
+
+    A tensor from before a loop is left alone, as later rounds keep what those before them have loaded.
+    """
+    block = dst.one_block()
+    if dst.allocation.is_new(block) and not _is_before_loop(r, dst):
+        r.inserted["zeros behind skipped rows"] += 1
+        dst.allocation.zeros.add(block)
+    strided(r, dst, src, skip=True)
+
+
+def _by_way_of_hbm(r: Recording, dst: View, src: View, skip: bool) -> None:
+    """Append a copy on chip by an index in memory: the DMA engines find rows of HBM alone by numbers."""
+    if src.is_indirect() and src.allocation.memory.on_chip:
+        copy(r, dst, in_table(src, table_of(r, src)), skip=skip)
+        return
+    if dst.allocation.is_new(dst.one_block()):
+        if _is_before_loop(r, dst):
+            rule = "what an index in memory writes parts of must be written before the loop, such as by nisa.memset"
+            raise ValueError(f"{dst.name}: {rule}")
+        dst.allocation.zeros.add(dst.one_block())
+    table = table_of(r, dst)
+    copy(r, in_table(dst, table), src, skip=skip)
+    copy(r, whole_block(r, dst), table)
+
+
+def _is_before_loop(r: Recording, view: View) -> bool:
+    """Return whether a tensor was there before the loop whose body is recorded."""
+    return bool(r.loops) and view.allocation in r.loops[-1].outside
+
+
+def _is_slow(r: Recording, near: View, far: View) -> bool:
+    """Return whether a copy would move an element a cycle, and the vector engine could make one of lines of it: it
+    is of PSUM, of other types, or of elements that are apart."""
+    if near.lanes != 0 or near.ndim < 2 or near.shape[0] == 1 or near.partition.start % r.program.config.quadrant:
+        return False
+    inner = [step for n, step in zip(near.shape[1:], near.element.steps[1:], strict=True) if n > 1]
+    if not inner or not near.partition.steps[0]:
+        return False
+    return near.allocation.memory is Memory.psum or near.dtype != far.dtype or inner[-1] != 1
+
+
+def _through_vector_engine(r: Recording, dst: View, src: View, skip: bool) -> None:
+    """Append a copy between HBM and the chip by way of a tile of SBUF with the type and the order that HBM has."""
+    near, far = (dst, src) if dst.allocation.memory.on_chip else (src, dst)
+    tile = r.allocate(near.shape, far.dtype, Memory.sbuf, near.name)
+    if near is dst:
+        strided(r, tile, src)
+        r.inserted["copy behind a load"] += 1
+        append_copy(r, *common(r, near.shape, dst, tile))
+    else:
+        r.inserted["copy before a store"] += 1
+        append_copy(r, *common(r, near.shape, tile, src))
+        strided(r, dst, tile, skip)
+
+
+def _is_turned(near: View, far: View) -> bool:
+    """Return whether the rows of HBM are along the partitions of a tensor on chip that the array can transpose."""
+    if near.lanes != 0 or near.ndim != 2 or not all(transposable(view.dtype.known) for view in (near, far)):
+        return False
+    if far.is_indirect():
+        return False
+    rows, columns = near.shape
+    return rows > 1 and columns > 1 and far.element.steps[0] == 1 and far.element.steps[1] > 1
+
+
+def _through_tensor_engine(r: Recording, dst: View, src: View) -> None:
+    """Append a transposed copy between HBM and the chip: whole rows of HBM, which the tensor engine turns."""
+    loads = dst.allocation.memory.on_chip
+    near, far = (dst, src) if loads else (src, dst)
+    size, space = r.program.lanes, r.program.space
+    for part in cut(0, near.shape[1], size):
+        own, theirs = near[:, part], far[:, part].permuted((1, 0))
+        rows, width = theirs.shape
+        held = r.allocate((rows, width), far.dtype, Memory.sbuf, near.name)
+        r.inserted["transposition by the tensor engine"] += 1
+        if loads:
+            strided(r, held, theirs)
+            sums = space.psum(near.name, FP32, (rows,), width)
+            transposed(r, sums, stationary_operand(r, held))
+            append_copy(r, lanes_tensor(r, own), sums)
+        else:
+            sums = space.psum(near.name, FP32, (width,), rows)
+            transposed(r, sums, stationary_operand(r, own))
+            append_copy(r, lanes_tensor(r, held), sums)
+            strided(r, theirs, held)
+
+
+def _transpose_on_chip(r: Recording, dst: View, src: View) -> None:
+    """Append dst = src.T of tensors on chip, or from the chip to HBM, which is a copy with its dimensions turned."""
+    if not dst.allocation.memory.on_chip:
+        copy(r, dst.permuted((1, 0)), src)
+        return
+    if not transposable(src.dtype.known):
+        r.inserted["transposition by DMA"] += 1
+        source = lanes_tensor(r, spread(r, src))
+        r.program.append(copied(lanes_tensor(r, dst), source, (1, 0)), next(r.program.loads))
+        return
+    rows, columns = src.shape
+    size = r.program.lanes
+    for part in cut(0, columns, size):
+        sums = r.program.space.psum(dst.name, FP32, (rows,), length(part))
+        transposed(r, sums, stationary_operand(r, src[:, part]))
+        append_copy(r, lanes_tensor(r, dst[part, :]), sums)

@@ -1,0 +1,139 @@
+"""Calls of the vector engine that look at many elements: reductions, statistics, searches."""
+
+from math import prod
+from numbers import Integral
+
+from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES
+from neuroncore_rtl.frontends.nki.indices.storage import Memory
+from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
+from neuroncore_rtl.frontends.nki.lowering.engines import append_copy
+from neuroncore_rtl.frontends.nki.lowering.operands import common, one_source_in_psum, written
+from neuroncore_rtl.frontends.nki.lowering.operators import operation
+from neuroncore_rtl.frontends.nki.trace.recording import Recording
+from neuroncore_rtl.kernels.program import Tensor
+from neuroncore_rtl.kernels.program import instructions as isa
+from neuroncore_rtl.spec.isa.elementwise.opcode import STATS_ELEMENTS
+
+__all__ = ["CALLS", "axes_of", "kept_shape"]
+
+CALLS: dict[str, Call] = {}
+"""The calls of this module."""
+
+
+def axes_of(view: View, axis) -> tuple[int, ...]:
+    """Return the dimensions that a kernel reduces, ascending.
+
+    Raises:
+        ValueError: if they are not free dimensions of the view.
+    """
+    axes = sorted({int(a) % view.ndim if -view.ndim <= a < view.ndim else -1 for a in _several(axis)})
+    if not axes or axes[0] < 1:
+        raise ValueError(f"{view.name}: axis must be of the free dimensions, 1 to {view.ndim - 1}, not {axis!r}")
+    return tuple(axes)
+
+
+def kept_shape(view: View, axis, keepdims: bool = False) -> tuple[int, ...]:
+    """Return the shape of what is left of a view: partitions, and at least one element of each."""
+    axes = axes_of(view, axis)
+    shape = tuple(1 if d in axes else n for d, n in enumerate(view.shape))
+    if keepdims:
+        return shape
+    left = tuple(n for d, n in enumerate(shape) if d not in axes)
+    return (*left, 1) if len(left) == 1 else left
+
+
+def _several(axis) -> tuple[int, ...]:
+    return (axis,) if isinstance(axis, Integral) else tuple(axis)
+
+
+def _reduced(given: dict) -> tuple:
+    shape = kept_shape(given["data"], given["axis"], given.get("keepdims", False))
+    return shape, given["data"].dtype, Memory.sbuf
+
+
+def _left(given: dict, dst: View) -> tuple[int | None, ...] | None:
+    """Return which dimension of data each of dst is; None: of one element."""
+    data = given["data"]
+    axes = axes_of(data, given["axis"])
+    if dst.ndim == data.ndim and all(dst.shape[d] == 1 for d in axes):
+        return tuple(None if d in axes else d for d in range(data.ndim))
+    kept = tuple(d for d in range(data.ndim) if d not in axes)
+    return (*kept, *(None,) * (dst.ndim - len(kept))) if dst.ndim >= len(kept) else None
+
+
+@instruction(CALLS, result=_reduced, along=_left)
+def tensor_reduce(r: Recording, dst: View, op, data: View, axis, negate=False, keepdims=False) -> None:
+    """dst = op over some of the free dimensions of data, with the other sign if `negate`."""
+    axes = axes_of(data, axis)
+    kept = [d for d in range(data.ndim) if d not in axes]
+    turned = data.permuted((*kept, *axes))
+    shape = tuple(data.shape[d] for d in kept)
+    wide = dst.fitted((*shape, *(1,) * len(axes))).repeated(turned.shape)
+    target, source = common(r, turned.shape, wide, turned)
+    count, inner = prod(data.shape[d] for d in axes), 1
+    depth = len(source.shape)
+    while inner < count:
+        depth -= 1
+        inner *= source.shape[depth]
+    if inner != count:
+        raise ValueError(f"{data.name}: dimensions that are reduced must be apart from others, not {axes}")
+    few = max(1, len(source.shape) - depth)
+    result = target[(slice(None), *(slice(None),) * depth, *(0,) * (len(source.shape) - depth))]
+    if count == 1:
+        source = source.reshape(*source.shape, 1)
+    r.program.append(isa.tensor_reduce(result, source, operation(op), few, negate=bool(negate)))
+
+
+@instruction(CALLS, result=lambda given: ((given["data"].shape[0], 6), DTYPES["float32"], Memory.sbuf))
+def bn_stats(r: Recording, dst: View, data: View) -> None:
+    """dst[0:6] = count, mean, variance * count of the even elements of data, then of the odd ones."""
+    if prod(data.shape[1:]) > STATS_ELEMENTS:
+        raise ValueError(f"{data.name}: elements must be at most {STATS_ELEMENTS}, not {prod(data.shape[1:])}")
+    (target,), (source,) = common(r, dst.shape, dst), common(r, data.shape, data)
+    r.program.append(isa.bn_stats(target, source))
+
+
+@instruction(CALLS, result=lambda given: ((given["data"].shape[0], 2), given["data"].dtype, Memory.sbuf))
+def bn_aggr(r: Recording, dst: View, data: View) -> None:
+    """dst[0:2] = mean and variance of all that triples of data are statistics of."""
+    (target,), (source,) = common(r, dst.shape, dst), common(r, data.shape, data)
+    r.program.append(isa.bn_aggr(target, source))
+
+
+@instruction(CALLS, result=lambda given: ((given["src"].shape[0], 8), given["src"].dtype, Memory.sbuf), like="src")
+def max8(r: Recording, dst: View, src: View) -> None:
+    """dst[0:8] = the largest 8 elements of src, descending."""
+    (target,), (source,) = common(r, dst.shape, dst), common(r, src.shape, src)
+    r.program.append(isa.max8(target, source))
+
+
+@instruction(CALLS, result=lambda given: ((given["data"].shape[0], 8), DTYPES["uint32"], Memory.sbuf))
+def nc_find_index8(r: Recording, dst: View, data: View, vals: View) -> None:
+    """dst[k] = the position in data of vals[k]; all ones if there is none."""
+    (source,), (values,) = (common(r, view.shape, view) for view in (data, vals))
+    _find(r, dst, *one_source_in_psum(r, source, values))
+
+
+def _find(r: Recording, dst: View, source: Tensor, values: Tensor, step: int = 1) -> None:
+    """Append dst[::step] = the positions in source of values[::step]."""
+    (target,), fmt = common(r, dst.shape, dst), dst.dtype.known
+    # PSUM has words of INT32 for types of fewer bits, which would lose what says that there is no position.
+    held = target if target.format is fmt else r.program.space.sbuf(dst.name, fmt, target.shape, target.partitions)
+    r.program.append(isa.find_index8(held[:, ::step], source, values[:, ::step]))
+    if held is not target:
+        r.inserted["positions to PSUM"] += 1
+        append_copy(r, target, held)
+
+
+@instruction(CALLS, "differs", "dst_idx by a search before, -1 where there is none", result=like("data"))
+def nc_match_replace8(r: Recording, dst: View, data: View, vals: View, imm, dst_idx: View | None = None) -> None:
+    """dst = data, with the first element that equals each of vals replaced by imm; dst_idx = where those are."""
+    target, source = common(r, dst.shape, dst, data)
+    (values,) = common(r, vals.shape, vals)
+    source, values = one_source_in_psum(r, source, values)
+    if dst_idx is not None:
+        # Of equal values the last one gets the first place.
+        _find(r, dst_idx, source, values, step=-1)
+        written(dst_idx)
+    r.program.append(isa.match_replace8(target, source, values, imm))

@@ -1,0 +1,262 @@
+"""The rest of `nki.language`: tensors, loops, grids, index expressions, sizes of the machine."""
+
+from contextlib import contextmanager
+from math import prod
+from numbers import Integral
+from os import PathLike
+
+import ml_dtypes
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import CALLS as ELEMENTWISE
+from neuroncore_rtl.frontends.nki.dialects.isa_move import CALLS as MOVE
+from neuroncore_rtl.frontends.nki.indices.affine import arange, mgrid
+from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES, DType, dtype_of
+from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
+from neuroncore_rtl.frontends.nki.indices.numbers import Moved
+from neuroncore_rtl.frontends.nki.indices.storage import Memory
+from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.loops import dynamic_range, fori_loop, while_loop
+from neuroncore_rtl.frontends.nki.trace.recording import recording
+from neuroncore_rtl.spec.config import PSUM_BANKS, Config
+from neuroncore_rtl.spec.isa.elementwise.opcode import STATS_ELEMENTS
+
+__all__ = ["KEYWORDS", "Range", "TileSize", "names"]
+
+MEMORIES = {**{memory.value: memory for memory in Memory}, "hbm": Memory.private_hbm}
+"""Memories by their names."""
+
+
+class ParDim(int):
+    """The extent of the partition dimension, where a shape has blocks before it."""
+
+
+class Range(dict):
+    """The least and the greatest number of FP32, and the least normal one, as attributes."""
+
+    __getattr__ = dict.__getitem__
+
+
+class TileSize:
+    """`nl.tile_size`: sizes of the machine that a kernel is recorded for.
+
+    Arguments:
+        config: its parameters.
+    """
+
+    def __init__(self, config: Config):
+        self.pmax = min(config.partitions, config.columns)
+        self.psum_fmax = self.psum_bank_fmax = self.gemm_moving_fmax = config.psum_words
+        self.psum_bank_fmax_bytes = config.psum_bank
+        self.gemm_stationary_fmax = config.columns
+        self.bn_stats_fmax = STATS_ELEMENTS
+        self.psum_min_align = self.sbuf_min_align = 1
+        self.psum_num_banks = PSUM_BANKS
+        self.sbuf_size_bytes = self.total_available_sbuf_size = config.sbuf_bytes
+
+
+def _memory(buffer) -> Memory:
+    if isinstance(buffer, Memory):
+        return buffer
+    found = getattr(buffer, "memory", None) or MEMORIES.get(buffer)
+    if found is None:
+        raise ValueError(f"buffer must be one of {', '.join(MEMORIES)}, not {buffer!r}")
+    return found
+
+
+@from_kernel
+def ndarray(shape, dtype, buffer=Memory.sbuf, name="", **options) -> View:
+    """Return a new tensor; on chip its partitions are the dimension that par_dim marks, else the first one."""
+    current = recording()
+    current.flush()
+    memory = _memory(buffer)
+    shape = (shape,) if isinstance(shape, Integral) else tuple(shape)
+    marked = [d for d, n in enumerate(shape) if isinstance(n, ParDim)]
+    if len(marked) > 1:
+        raise ValueError(f"par_dim must mark one dimension, not {len(marked)} of {shape}")
+    return current.allocate(shape, dtype_of(dtype), memory, name, marked[0] if marked else 0)
+
+
+class Keyword:
+    """A memory as a file of the second dialect may name it without an import.
+
+    Arguments:
+        memory: the memory.
+    """
+
+    def __init__(self, memory: Memory):
+        self.memory = memory
+
+    def view(self, dtype, shape, name="") -> View:
+        """Return a new tensor there."""
+        return ndarray(shape, dtype, self.memory, name)
+
+
+KEYWORDS = {name: Keyword(MEMORIES[name]) for name in ("sbuf", "psum", "hbm")}
+"""By these names."""
+
+
+@from_kernel
+def zeros(shape, dtype, buffer=Memory.sbuf, name="", **options) -> View:
+    """Return a new tensor of zeros on chip."""
+    result = ndarray(shape, dtype, buffer, name)
+    if not result.allocation.memory.on_chip:
+        raise ValueError(f"{result.name}: zeros must be on chip: copy them to HBM from there")
+    result.allocation.zeros.update(range(prod(result.shape[: result.lanes])))
+    return result
+
+
+@from_kernel
+def full(shape, fill_value, dtype, buffer=Memory.sbuf, name="", **options) -> View:
+    """Return a new tensor of one number on chip."""
+    result = ndarray(shape, dtype, buffer, name)
+    for block in np.ndindex(*result.shape[: result.lanes or 0]):
+        ELEMENTWISE["memset"].run(result[block], {"value": fill_value}, None, None)
+    return result
+
+
+def ones(shape, dtype, buffer=Memory.sbuf, name="", **options) -> View:
+    """Return a new tensor of ones on chip."""
+    return full(shape, 1, dtype, buffer, name)
+
+
+def empty_like(x: View, dtype=None, buffer=None, name="") -> View:
+    """Return a new tensor of the shape of another one."""
+    return ndarray(x.shape, x.dtype if dtype is None else dtype, x.buffer if buffer is None else buffer, name)
+
+
+def zeros_like(x: View, dtype=None, buffer=None, name="") -> View:
+    """Return zeros of the shape of another tensor."""
+    return zeros(x.shape, x.dtype if dtype is None else dtype, x.buffer if buffer is None else buffer, name)
+
+
+@from_kernel
+def shared_constant(constant, dtype=None, **options) -> View:
+    """Return numbers in HBM that are there from the start: an array's, or those of a .npy file."""
+    values = np.load(constant) if isinstance(constant, str | PathLike) else np.asarray(constant)
+    current = recording()
+    current.flush()
+    dtype = dtype_of(values.dtype if dtype is None else dtype)
+    return current.constant(values.astype(np.float64 if dtype.is_float else np.int64), dtype)
+
+
+@from_kernel
+def shared_identity_matrix(n: int, dtype="uint8", dst: View | None = None) -> View:
+    """Return an identity matrix in SBUF; one of more rows than there are partitions is in HBM."""
+    matrix = shared_constant(np.eye(n), dtype)
+    if dst is None and n > recording().program.lanes:
+        return matrix
+    dst = ndarray((n, n), dtype) if dst is None else dst
+    MOVE["dma_copy"].run(dst, {"src": matrix}, None, None)
+    return dst
+
+
+@from_kernel
+def _range(start, stop=None, step=1, **options) -> range:
+    bounds = (0, start, step) if stop is None else (start, stop, step)
+    if not all(isinstance(number, Integral) for number in bounds):
+        rule = "a loop's bounds must be known integers, or be those of nl.fori_loop and nl.dynamic_range"
+        raise ValueError(f"{rule}, not {bounds!r}")
+    return range(*bounds)
+
+
+@from_kernel
+def ds(start: int | View, size: int) -> slice | Moved:
+    """Return the slice of so many indices from a start on, which may be a number in SBUF."""
+    if isinstance(start, View):
+        return Moved(arange(size), start.single())
+    if not isinstance(start, Integral) or not isinstance(size, Integral):
+        raise ValueError(f"a slice's start and size must be known integers, not {start!r} and {size!r}")
+    return slice(start, start + size)
+
+
+@from_kernel
+def program_id(axis: int = 0) -> int:
+    """Return which program of the grid this is, along one of its axes; 0 without a grid."""
+    place = recording().place
+    if place and not 0 <= axis < len(place):
+        raise ValueError(f"axis must be one of the {len(place)} of the grid, not {axis!r}")
+    return place[axis] if place else 0
+
+
+def num_programs(axes=0) -> int:
+    """Return the programs of the grid along axes."""
+    grid = recording().grid or (1,)
+    axes = range(len(grid)) if axes is None else (axes,) if isinstance(axes, Integral) else axes
+    wrong = [axis for axis in axes if not 0 <= axis < len(grid)]
+    if wrong:
+        raise ValueError(f"axes must be of the {len(grid)} of the grid, not {wrong[0]!r}")
+    return prod(grid[axis] for axis in axes)
+
+
+def program_ndim() -> int:
+    """Return the axes of the grid."""
+    return len(recording().grid)
+
+
+def spmd_dim(programs: int, cores: int = 1) -> int:
+    """Return the programs of an axis of a grid whose programs are shared by cores: one core runs all of them."""
+    return int(programs) * int(cores)
+
+
+def finfo(dtype):
+    """Return what numpy says of a floating-point type: `min`, `max`, `tiny`, `eps`."""
+    return ml_dtypes.finfo(dtype_of(dtype).dtype)
+
+
+def device_print(*words, **options) -> None:
+    """Print nothing: a kernel is recorded before anything has a value."""
+
+
+@contextmanager
+def no_reorder():
+    """Keep the order of what is within, as every program here does."""
+    yield
+
+
+def is_hbm(buffer) -> bool:
+    """Return whether a memory is HBM."""
+    return not _memory(buffer).on_chip
+
+
+def is_on_chip(buffer) -> bool:
+    """Return whether a memory is SBUF or PSUM."""
+    return _memory(buffer).on_chip
+
+
+def is_sbuf(buffer) -> bool:
+    """Return whether a memory is SBUF."""
+    return _memory(buffer) is Memory.sbuf
+
+
+def is_psum(buffer) -> bool:
+    """Return whether a memory is PSUM."""
+    return _memory(buffer) is Memory.psum
+
+
+def names(config: Config) -> dict[str, object]:
+    """Return what `nki.language` has besides of functions on tiles, for a machine."""
+    single = np.finfo(np.float32)
+    functions = (
+        ndarray, zeros, full, ones, empty_like, zeros_like, shared_constant, shared_identity_matrix, ds, program_id,
+        num_programs, program_ndim, spmd_dim, finfo, device_print, no_reorder, is_hbm, is_on_chip, is_sbuf, is_psum,
+        dynamic_range, fori_loop, while_loop,
+    )  # fmt: skip
+    return {
+        **{function.__name__: function for function in functions},
+        **MEMORIES,
+        **DTYPES,
+        **dict.fromkeys(("affine_range", "sequential_range", "static_range"), _range),
+        "arange": arange,
+        "mgrid": mgrid,
+        "dslice": ds,
+        "par_dim": ParDim,
+        "nc": int,
+        "empty": ndarray,
+        "tile_size": TileSize(config),
+        "bool": DTYPES["bool_"],
+        "fp32": Range(min=float(single.min), max=float(single.max), tiny=float(single.tiny)),
+        "MemoryRegion": Memory,
+        "DType": DType,
+        "NkiTensor": View,
+    }

@@ -1,0 +1,110 @@
+"""A kernel's file: what is in it, and one of its functions."""
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from neuroncore_rtl.frontends.nki.dialects.hook import INTERFACE, answering, loading
+from neuroncore_rtl.frontends.nki.dialects.language_memory import KEYWORDS
+from neuroncore_rtl.frontends.nki.lowering.scalars import BUILTINS
+from neuroncore_rtl.frontends.nki.trace.host import running
+from neuroncore_rtl.frontends.nki.trace.kernel import Kernel
+from neuroncore_rtl.spec.config import Config
+
+__all__ = ["existing", "folder_of", "function_of", "kernels_in", "load"]
+
+
+def existing(file: Path) -> Path:
+    """Return the path of a kernel's file; ValueError if there is none: it lists what the folder has."""
+    file = Path(file).resolve()
+    if not file.is_file():
+        there = ", ".join(sorted(one.name for one in file.parent.glob("*.py"))) or "no Python file"
+        raise ValueError(f"KERNEL must be of an existing file, not {file}: in {file.parent} there is {there}")
+    return file
+
+
+def load(file: Path, config: Config) -> ModuleType:
+    """Return the module of a file, whose imports of the interface are answered for a machine.
+
+    A library that the file cannot do without, and that is not installed, has a name to import.
+
+    Raises:
+        ValueError: as of :func:`existing`.
+        Exception: what the file raises.
+    """
+    file = existing(file)
+    absent: set[str] = set()
+    while True:
+        try:
+            return _loaded(file, config, absent)
+        except ModuleNotFoundError as missing:
+            top = (missing.name or "").partition(".")[0]
+            if not top or top in absent or top in INTERFACE:
+                raise
+            absent.add(top)
+
+
+def _loaded(file: Path, config: Config, absent: set[str]) -> ModuleType:
+    """Return the module of a file; libraries of these names need not be installed."""
+    module = ModuleType(file.stem)
+    module.__file__, module.__builtins__ = str(file), BUILTINS
+    module.__dict__.update(KEYWORDS)
+    module.__package__ = ".".join(file.parts[-1 - _folders_up(file) : -1])
+    with answering(config, folder_of(file), absent):
+        # Dataclasses look their module up while the file runs.
+        sys.modules[file.stem] = module
+        # A file may call its kernels where it is loaded, as examples do: what stands before that is what is wanted.
+        with loading(), running(_end), suppress(_Called):
+            exec(compile(file.read_text(), str(file), "exec"), module.__dict__)
+    return module
+
+
+def folder_of(file: Path) -> Path:
+    """Return the folder that a file imports from: its own, or that of the packages that it is in."""
+    return file.parents[_folders_up(file)] if file.is_file() else Path.cwd()
+
+
+@cache
+def _folders_up(file: Path) -> int:
+    """Return how many folders up the packages begin that a file's relative imports are of; 0 if it has none."""
+    try:
+        nodes = ast.walk(ast.parse(file.read_text()))
+    except SyntaxError:  # which the file raises where it runs
+        return 0
+    level = max((node.level for node in nodes if isinstance(node, ast.ImportFrom)), default=0)
+    # What it imports may go further up than the file itself.
+    packages = [up for up, folder in enumerate(file.parents, 1) if (folder / "__init__.py").is_file()]
+    return level and max(level, *packages, 0)
+
+
+class _Called(Exception):
+    """A kernel was called by the file that it is in."""
+
+
+def _end(*call: object) -> None:
+    raise _Called
+
+
+def kernels_in(module: ModuleType) -> dict[str, Callable]:
+    """Return the kernels of a module, and the other functions that it defines, by name; kernels first."""
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, Kernel) or (inspect.isfunction(value) and value.__module__ == module.__name__)
+    }
+    return dict(sorted(own.items(), key=lambda item: not isinstance(item[1], Kernel)))
+
+
+def function_of(module: ModuleType, name: str) -> Callable:
+    """Return a kernel, or a function that calls kernels, by its name; ValueError if there is none: it lists those."""
+    found = kernels_in(module)
+    if name not in found:
+        raise ValueError(
+            f"KERNEL must be a function of {module.__name__}.py, {', '.join(found) or 'none'}, not {name!r}"
+        )
+    return found[name]

@@ -1,0 +1,64 @@
+"""The table of docs/nki.md: every name of the interface, and what this machine makes of it.
+
+`python -m neuroncore_rtl.frontends.nki.dialects.table` writes it there.
+"""
+
+from neuroncore_rtl import ROOT
+from neuroncore_rtl.frontends.nki.dialects import unsupported
+from neuroncore_rtl.frontends.nki.dialects.isa_generate import OLDER
+from neuroncore_rtl.frontends.nki.dialects.isa_register import REGISTERS
+from neuroncore_rtl.frontends.nki.dialects.language_math import EXPANDED, FUNCTIONS
+from neuroncore_rtl.frontends.nki.dialects.language_memory import names
+from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, OPERATION_NAMES
+from neuroncore_rtl.frontends.nki.indices.dtypes import DType
+from neuroncore_rtl.frontends.nki.lowering.loops import LOOPS
+from neuroncore_rtl.spec.config import PRESETS
+
+__all__ = ["BEGIN", "END", "PAGE", "calls", "table", "written"]
+
+PAGE = ROOT / "docs" / "nki.md"
+ONE = "an instruction each"
+NONE = "no instruction, but for `zeros`, `ones` and `full`: a MEMSET"
+ALIKE = ("exact", ONE), ("exact", NONE)
+BEGIN, END = "<!-- table: python -m neuroncore_rtl.frontends.nki.dialects.table -->\n", "<!-- /table -->"
+
+
+def calls() -> dict[str, list[tuple[str, str, str]]]:
+    """Return of each module its names, what this machine makes of them, and in what that differs."""
+    isa = [(name, call.how, call.note) for name, call in CALLS.items()]
+    isa += [(f"{name}, of expressions", call.how, call.note or "in the first dialect") for name, call in OLDER.items()]
+    isa += [(name, call.how, call.note) for name, call in REGISTERS.items()]
+    isa += [("memset of a shape", "exact", "in the first dialect")]
+    isa += [(name, "unsupported", why) for name, why in unsupported.ISA.items()]
+    known = names(PRESETS["tiny"])
+    lacking = [name for name, value in known.items() if isinstance(value, DType) and value.format is None]
+    others = (*known, *OPERATION_NAMES, "NKIObject")
+    language = [(name, "expanded" if name in EXPANDED else "exact", EXPANDED.get(name, ONE)) for name in FUNCTIONS]
+    language += [(name, "exact", NONE) for name in others if name not in (*FUNCTIONS, *LOOPS, *lacking)]
+    language += [(name, "exact", note) for name, note in LOOPS.items()]
+    language += [(name, "unsupported", "the machine has no such format") for name in lacking]
+    language += [(name, "unsupported", why) for name, why in unsupported.LANGUAGE.items()]
+    return {"nki.isa": sorted(isa), "nki.language": sorted(language)}
+
+
+def table() -> str:
+    """Return the tables of both modules; of the language's exact names a row for those that are alike."""
+    lines = []
+    for module, rows in calls().items():
+        lines += [f"| `{module}` | how | |", "|---|---|---|"]
+        for alike in (ONE, NONE):
+            found = ", ".join(f"`{name}`" for name, how, note in rows if (how, note) == ("exact", alike))
+            lines += [f"| {found} | exact | {alike} |"] if found else []
+        lines += [f"| `{name}` | {how} | {note} |" for name, how, note in rows if (how, note) not in ALIKE] + [""]
+    return "\n".join(lines)
+
+
+def written(text: str) -> str:
+    """Return a page with the tables of today between its marks."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}{table()}{END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text()))

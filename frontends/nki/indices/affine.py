@@ -1,0 +1,267 @@
+"""Index expressions: numbers that grow by a fixed step along each dimension of a shape, and comparisons of them.
+
+`nl.arange(128)[:, None] + 4 * nl.arange(8)[None, :]` is one of shape (128, 8) with steps (1, 4). Nothing is ever
+enumerated: an index expression is what an access pattern is made of, and anything else is refused.
+"""
+
+from dataclasses import dataclass
+from numbers import Integral
+from operator import itemgetter
+
+from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
+
+__all__ = ["NOWHERE", "Affine", "Condition", "Mask", "arange", "broadcast_shapes", "mgrid"]
+
+
+def broadcast_shapes(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that two broadcast to, by the rules of numpy; ValueError if they do not."""
+    rank = max(len(one), len(other))
+    left, right = ((1,) * (rank - len(shape)) + tuple(shape) for shape in (one, other))
+    if any(a != b and 1 not in (a, b) for a, b in zip(left, right, strict=True)):
+        raise ValueError(f"shapes must broadcast, not {tuple(one)} and {tuple(other)}")
+    return tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """start + the sum of index[d] * steps[d] over a shape.
+
+    Arguments:
+        shape: counts of the dimensions.
+        steps: from one index of each to the next.
+        start: at index 0.
+    """
+
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    start: int = 0
+
+    def over(self, shape: tuple[int, ...]) -> "Affine":
+        """Return it broadcast to a shape."""
+        own = (0 if count == 1 else step for count, step in zip(self.shape, self.steps, strict=True))
+        return Affine(shape, ((0,) * (len(shape) - len(self.shape)) + tuple(own)), self.start)
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the greatest number."""
+        ends = [step * (count - 1) for step, count in zip(self.steps, self.shape, strict=True)]
+        return self.start + sum(min(0, end) for end in ends), self.start + sum(max(0, end) for end in ends)
+
+    @from_kernel
+    def __getitem__(self, key) -> "Affine":
+        keys = list(key) if isinstance(key, tuple) else [key]
+        shape, steps, own = [], [], iter(zip(self.shape, self.steps, strict=True))
+        for part in keys:
+            if part is None:
+                shape, steps = [*shape, 1], [*steps, 0]
+            elif part == slice(None):
+                count, step = next(own, (None, None))
+                if count is None:
+                    raise ValueError(f"an index expression of {len(self.shape)} dimensions has no {key!r}")
+                shape, steps = [*shape, count], [*steps, step]
+            else:
+                raise ValueError(f"an index expression is indexed by None and : alone, not by {part!r}")
+        rest = list(own)
+        return Affine((*shape, *(c for c, _ in rest)), (*steps, *(s for _, s in rest)), self.start)
+
+    def __add__(self, other) -> "Affine":
+        other = self._like(other)
+        if other is None:
+            return NotImplemented
+        shape = broadcast_shapes(self.shape, other.shape)
+        a, b = self.over(shape), other.over(shape)
+        return Affine(shape, tuple(x + y for x, y in zip(a.steps, b.steps, strict=True)), a.start + b.start)
+
+    __radd__ = __add__
+
+    @from_kernel
+    def __mul__(self, other) -> "Affine":
+        if not isinstance(other, Integral):
+            raise ValueError(f"an index must be affine: an index expression times an integer, not times {other!r}")
+        return Affine(self.shape, tuple(step * int(other) for step in self.steps), self.start * int(other))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> "Affine":
+        return self * -1
+
+    def __sub__(self, other) -> "Affine":
+        other = self._like(other)
+        return NotImplemented if other is None else self + other * -1
+
+    def __rsub__(self, other) -> "Affine":
+        return self * -1 + other
+
+    @from_kernel
+    def _not_affine(self, other) -> "Affine":
+        raise ValueError(f"an index must be affine, without division, remainder or power, here by {other!r}")
+
+    __floordiv__ = __truediv__ = __mod__ = __pow__ = __rfloordiv__ = __rmod__ = _not_affine
+
+    def __ge__(self, other) -> "Mask":
+        return Mask((Condition(self - other, "ge"),))
+
+    def __gt__(self, other) -> "Mask":
+        return Mask((Condition(self - other, "gt"),))
+
+    def __le__(self, other) -> "Mask":
+        return Mask((Condition(self * -1 + other, "ge", flipped=True),))
+
+    def __lt__(self, other) -> "Mask":
+        return Mask((Condition(self * -1 + other, "gt", flipped=True),))
+
+    def __eq__(self, other) -> "Mask":
+        return Mask((Condition(self - other, "eq"),))
+
+    def __ne__(self, other) -> "Mask":
+        return Mask((Condition(self - other, "ne"),))
+
+    __hash__ = None
+
+    @staticmethod
+    def _like(other) -> "Affine | None":
+        if isinstance(other, Affine):
+            return other
+        return Affine((), (), int(other)) if isinstance(other, Integral) else None
+
+
+@dataclass(frozen=True)
+class Condition:
+    """An index expression compared with 0: greater or equal (ge), greater (gt), equal (eq), not equal (ne).
+
+    Arguments:
+        value: the expression.
+        relation: one of these.
+        flipped: whether the kernel has written the comparison the other way round.
+    """
+
+    value: Affine
+    relation: str
+    flipped: bool = False
+
+    def is_known(self, holds: bool) -> bool:
+        """Return whether it holds for all numbers of the expression, or for none."""
+        least, most = self.value.range
+        bound = 1 if self.relation == "gt" else 0
+        if self.relation in ("ge", "gt"):
+            return least >= bound if holds else most < bound
+        is_zero, is_other = least == most == 0, least > 0 or most < 0
+        return (is_zero if holds else is_other) if self.relation == "eq" else (is_other if holds else is_zero)
+
+    @property
+    def key(self) -> tuple:
+        """What conditions that ask for the same have in common."""
+        return self.value.shape, self.value.steps, self.value.start, self.relation
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Conditions that all hold."""
+
+    conditions: tuple[Condition, ...]
+
+    def __and__(self, other: "Mask | bool") -> "Mask":
+        if isinstance(other, Mask):
+            return Mask((*self.conditions, *other.conditions))
+        return self if other else NOWHERE
+
+    __rand__ = __and__
+
+    @from_kernel
+    def __or__(self, other: "Mask | bool") -> "Mask":
+        """Return the mask where either holds, if one of them holds everywhere or nowhere."""
+        other = EVERYWHERE if other is True else NOWHERE if other is False else other
+        for one, rest in ((self, other), (other, self)):
+            if one.is_known(False):
+                return rest
+            if one.is_known(True):
+                return EVERYWHERE
+        raise ValueError("a mask must be a rectangle: conditions that all hold, by &, and not either of them, by |")
+
+    __ror__ = __or__
+
+    def is_known(self, holds: bool) -> bool:
+        """Return whether it holds everywhere, or nowhere, whatever it is over."""
+        found = [condition.is_known(holds) for condition in self.conditions]
+        return all(found) if holds else any(found)
+
+    def without(self, other: "Mask") -> "Mask | None":
+        """Return the conditions that another mask does not have; None if there are none."""
+        theirs = [condition.key for condition in other.conditions]
+        rest = tuple(condition for condition in self.conditions if condition.key not in theirs)
+        return Mask(rest) if rest else None
+
+    def rectangle(self, shape: tuple[int, ...]) -> tuple[slice, ...]:
+        """Return the part of a shape where it holds.
+
+        Raises:
+            ValueError: if that is no rectangle.
+        """
+        parts = [slice(0, count) for count in shape]
+        for condition in self.conditions:
+            value = condition.value
+            steps = (0,) * (len(shape) - len(value.shape)) + value.steps[max(0, len(value.shape) - len(shape)) :]
+            whole = Affine(tuple(shape), steps, value.start).range
+            least = 1 if condition.relation == "gt" else 0
+            if condition.relation in ("ge", "gt") and (whole[0] >= least or whole[1] < least):
+                parts = parts if whole[0] >= least else [slice(0, 0) for _ in shape]
+                continue
+            moving = [d for d, (step, count) in enumerate(zip(steps, shape, strict=True)) if step and count > 1]
+            if len(moving) > 1 or condition.relation == "ne" or (moving and condition.relation == "eq"):
+                raise ValueError(
+                    f"a mask must be a rectangle: one dimension in each condition, by <, <=, > or >=, not {steps} over "
+                    f"{tuple(shape)}"
+                )
+            if not moving:
+                parts = parts if value.start == 0 else [slice(0, 0) for _ in shape]
+                continue
+            (d,), step = moving, steps[moving[0]]
+            if step > 0:
+                first, end = -((value.start - least) // step), shape[d]
+            else:
+                first, end = 0, (value.start - least) // -step + 1
+            first, end = max(parts[d].start, first), min(parts[d].stop, end)
+            parts[d] = slice(first, max(first, end))
+        return tuple(parts)
+
+
+EVERYWHERE = Mask(())
+"""The mask that holds everywhere."""
+
+NOWHERE = Mask((Condition(Affine((), (), -1), "ge"),))
+"""The mask that holds nowhere."""
+
+
+@from_kernel
+def arange(*bounds: int) -> Affine:
+    """Return 0, 1, ... to before an end, or from a start on; an index expression of one dimension."""
+    first, end, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    if not all(isinstance(number, Integral) for number in (first, end, step)) or end <= first:
+        raise ValueError(f"arange's bounds must be integers and at least one number between them, not {bounds!r}")
+    return Affine((-(-(end - first) // step),), (int(step),), int(first))
+
+
+class _Grid(tuple):
+    """Index expressions of a grid, also by the names p, x, y, z, w of its dimensions."""
+
+    p, x, y, z, w = (property(itemgetter(dimension)) for dimension in range(5))
+
+
+class _MeshGrid:
+    """`nl.mgrid[0:128, 0:512]`: an index expression for each dimension."""
+
+    @from_kernel
+    def __getitem__(self, key) -> _Grid:
+        parts = key if isinstance(key, tuple) else (key,)
+        found = []
+        for d, part in enumerate(parts):
+            if not isinstance(part, slice):
+                raise ValueError(f"mgrid is indexed by slices, not by {part!r}")
+            line = arange(part.start or 0, part.stop, part.step or 1)
+            shape = tuple(line.shape[0] if e == d else 1 for e in range(len(parts)))
+            found.append(Affine(shape, tuple(line.steps[0] if e == d else 0 for e in range(len(parts))), line.start))
+        return _Grid(found)
+
+
+mgrid = _MeshGrid()
+"""Index expressions of a rectangle."""

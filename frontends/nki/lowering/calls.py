@@ -1,0 +1,227 @@
+"""The calls of the interface: how each is lowered, in both dialects, and what a table of them says.
+
+In the second dialect a call writes to its first argument, `dst`; in the first one it returns a new tile, and takes
+`dtype` and `mask` besides. Each call is one function that writes to a `dst`; what it would return is worked out by
+`result`.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce, wraps
+from math import prod
+
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.indices.affine import NOWHERE, Mask, broadcast_shapes
+from neuroncore_rtl.frontends.nki.indices.dtypes import DType, dtype_of, promoted
+from neuroncore_rtl.frontends.nki.indices.lines import from_kernel, kernel_line
+from neuroncore_rtl.frontends.nki.indices.storage import Memory
+from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.dimensions import apart
+from neuroncore_rtl.frontends.nki.lowering.operands import is_written, written
+from neuroncore_rtl.frontends.nki.trace.recording import Pending, Recording, recording
+
+__all__ = ["Call", "Result", "at_least_2d", "instruction", "like", "nothing", "returned", "together"]
+
+HINTS = frozenset(("name", "engine", "priority", "dge_mode", "perf_mode"))
+"""Arguments that change nothing here: an instruction has one engine, and copies have queues of their own."""
+
+Result = Callable[[dict], tuple[tuple[int, ...], DType, Memory]]
+"""From a call's arguments to shape, type and memory of what it returns."""
+
+Along = Callable[[dict, View], tuple[int | None, ...] | None]
+"""From a call's arguments and its dst to dimensions of an argument, one for each of dst; None: of none."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call.
+
+    Arguments:
+        name: in its module.
+        lower: appends it: (recording, dst, arguments).
+        how: "exact", "expanded" into several instructions, or "differs".
+        note: in what, in a few words.
+        result: what it returns without a dst; None: it always has one.
+        like: the argument over whose shape a mask is.
+        product: whether it can add to what is in PSUM.
+        each: whether it goes element by element, so that it may become several of fewer dimensions.
+        along: from the arguments and dst, which dimension of `like` each of dst is; None: those at the same places.
+    """
+
+    name: str
+    lower: Callable
+    how: str
+    note: str
+    result: Result | None
+    like: str
+    product: bool = False
+    each: bool = False
+    along: Along | None = None
+
+    @property
+    def parameters(self) -> list[inspect.Parameter]:
+        """Those of the second dialect, dst first."""
+        return list(inspect.signature(self.lower).parameters.values())[1:]
+
+    def function(self, older: bool) -> Callable:
+        """Return what kernels call, in the first dialect or in the second one."""
+        own = self.parameters
+        skipped = own[1:] if older and self.result is not None else own
+        signature = inspect.Signature(skipped)
+
+        @from_kernel
+        def called(*args, dtype=None, mask=None, **options):
+            options = {key: value for key, value in options.items() if key in signature.parameters or key not in HINTS}
+            dst = options.pop("dst", None) if skipped is not own else None
+            try:
+                bound = signature.bind(*args, **options)
+            except TypeError as wrong:
+                raise ValueError(f"nisa.{self.name}{signature}: {wrong}") from None
+            arguments = dict(bound.arguments)
+            dst = arguments.pop("dst", dst)
+            return self.run(dst, arguments, dtype, mask)
+
+        called.__name__ = called.__qualname__ = self.name
+        called.__doc__ = self.lower.__doc__
+        return called
+
+    def run(
+        self, dst: View | None, arguments: dict, dtype: object, mask: Mask | None, memory: Memory | None = None
+    ) -> View | None:
+        """Append it, or let it wait for what its result is assigned to; `memory`: of a result, if not the call's."""
+        current = recording()
+        current.flush()
+        arguments = {name: _resolved(current, value) for name, value in arguments.items()}
+        mask = _decided(mask)
+        if mask is not None and not isinstance(mask, Mask):
+            raise ValueError(f"nisa.{self.name}: mask must be a comparison of index expressions, not {mask!r}")
+        cuts = [value.cut for value in arguments.values() if self.product and isinstance(value, View) and value.cut]
+        for cut in cuts:
+            mask = mask and mask.without(cut.mask)
+        shape = arguments[self.like].shape if isinstance(arguments.get(self.like), View) else None
+
+        def append(target: View, **more) -> None:
+            parts = {name: _masked(value, mask, shape) for name, value in arguments.items()}
+            target = current.resolved(target)
+            nothing = any(cut.is_empty for cut in cuts)
+            part = None if nothing else self._where(target, arguments, mask, shape)
+            whole = part is not None and part.shape == target.shape and not cuts
+            if dst is None and target.allocation is result.allocation and not whole:
+                # Calls without a mask read all of the tile: it is zero where this one leaves it out.
+                current.inserted["zeros beside a mask"] += 1
+                target.allocation.zeros.add(target.one_block())
+            if self.product and dst is None and not more and not _is_zero(target):
+                more = {"accumulate": False}  # an assignment, which overwrites
+            if part is not None:
+                for piece, operands in apart(current, part, parts) if self.each else ((part, parts),):
+                    self.lower(current, piece, **operands, **more)
+                written(part)
+
+        if dst is not None:
+            append(dst)
+            return dst
+        if self.result is None:
+            raise ValueError(f"nisa.{self.name}: dst must be given")
+        shape_of, own, usual = self.result(arguments)
+        result = current.allocate(shape_of, own if dtype is None else dtype_of(dtype), memory or usual)
+        current.pending = Pending(result, append, kernel_line(), self.product)
+        return result
+
+    def _where(self, dst: View, arguments: dict, mask: Mask | None, shape: tuple[int, ...] | None) -> View | None:
+        """Return the part of dst where a mask over the shape of `like` holds; None if that is nothing."""
+        order = None if self.along is None or mask is None or shape is None else self.along(arguments, dst)
+        if order is None:
+            return dst.masked(mask, shape)
+        parts = mask.rectangle(shape)
+        if any(part.stop <= part.start for part in parts):
+            return None
+        return dst[tuple(slice(None) if d is None else parts[d] for d in order)]
+
+
+def instruction(
+    table: dict[str, Call],
+    how: str = "exact",
+    note: str = "",
+    *,
+    result: Result | None,
+    like: str = "data",
+    name: str = "",
+    **more,
+) -> Callable:
+    """Return a decorator that puts a function that appends a call into a table; arguments as of :class:`Call`."""
+
+    def entered(lower: Callable) -> Callable:
+        called = name or lower.__name__
+        table[called] = Call(called, lower, how, note, result, like, **more)
+        return lower
+
+    return entered
+
+
+def like(*names: str, dtype: DType | None = None, memory: Memory = Memory.sbuf) -> Result:
+    """Return what a call returns that is as large as its arguments of these names, of a type that holds all."""
+
+    def found(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
+        views = [arguments[name] for name in names if isinstance(arguments.get(name), View)]
+        return at_least_2d(together(*views)), dtype or promoted(*(view.dtype for view in views)), memory
+
+    return found
+
+
+def together(*tiles: View) -> tuple[int, ...]:
+    """Return the shape that tiles broadcast to; of other numbers of dimensions that of the one with most elements."""
+    shapes = [tile.shape for tile in tiles]
+    if len({len(shape) for shape in shapes}) == 1:
+        return reduce(broadcast_shapes, shapes)
+    return max(shapes, key=prod)
+
+
+def at_least_2d(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a tile: partitions, and one element of each if there is nothing else."""
+    return (*shape, *(1,) * (2 - len(shape)))
+
+
+def nothing(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
+    """Return what a call returns that has no operand to take a shape from."""
+    raise ValueError("a dst must be given")
+
+
+def returned(function: Callable) -> Callable:
+    """Let a function of `nki.language` flush what waits, resolve its tensors, and name the kernel's line."""
+    taken = inspect.signature(function).parameters
+
+    @wraps(function)
+    def called(*args, **options):
+        current = recording()
+        options = {key: value for key, value in options.items() if key in taken or key not in HINTS}
+        current.flush()
+        args = [_resolved(current, value) for value in args]
+        if "mask" in options:
+            options["mask"] = _decided(options["mask"])
+        return function(*args, **{name: _resolved(current, value) for name, value in options.items()})
+
+    return from_kernel(called)
+
+
+def _decided(mask: object) -> object:
+    """Return a mask; one that Python has decided holds everywhere, None, or nowhere."""
+    if isinstance(mask, bool | np.bool_):
+        return None if mask else NOWHERE
+    return mask
+
+
+def _resolved(current: Recording, value: object) -> object:
+    return current.resolved(value) if isinstance(value, View) else value
+
+
+def _is_zero(target: View) -> bool:
+    """Return whether a product may start from the zeros that a tensor was made of, as nothing was written there yet."""
+    return target.one_block() in target.allocation.zeros and not is_written(target)
+
+
+def _masked(value: object, mask: Mask | None, shape: tuple[int, ...] | None) -> object:
+    if mask is None or not isinstance(value, View) or shape is None:
+        return value
+    return value.masked(mask, shape)

@@ -1,0 +1,241 @@
+"""Loops whose rounds only the run knows. Their bodies are recorded once, and run again and again.
+
+So whatever is recorded in a body must hold in every round: what was made once for all before the loop, but changes
+within, is made again there, and what the body makes is not there behind it.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from numbers import Integral
+
+from neuroncore_rtl.frontends.nki.indices.affine import Affine
+from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES
+from neuroncore_rtl.frontends.nki.indices.lines import from_kernel, kernel_line
+from neuroncore_rtl.frontends.nki.indices.registers import CONDITION, VirtualRegister, register_of, tests_while
+from neuroncore_rtl.frontends.nki.indices.storage import Allocation, Memory
+from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.operands import lanes_tensor
+from neuroncore_rtl.frontends.nki.trace.recording import Recording, recording
+from neuroncore_rtl.kernels.program import HbmTensor, Tensor
+from neuroncore_rtl.kernels.program.flow import Register
+from neuroncore_rtl.kernels.program.instructions import memset
+from neuroncore_rtl.kernels.program.source import Source, standing_in
+
+__all__ = [
+    "LOOPS", "DoWhile", "Loop", "check_first_product", "dynamic_range", "element_of", "fori_loop", "held", "while_loop",
+]  # fmt: skip
+
+LOOPS = {
+    "dynamic_range": "a loop of the controller if a bound is a register; else unrolled, in numbers of Python",
+    "fori_loop": "a loop of the controller",
+    "while_loop": "a loop of the controller",
+}
+"""What the table says of the loops."""
+
+CONSTANTS = ("identity", "ones", "positions", "half")
+"""Of what is made once for all, that which nothing changes."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop that is being recorded.
+
+    Arguments:
+        manager: the program's.
+        source: the kernel's line.
+        register: the condition of a `while`, else what counts.
+        made: what was made once for all before it.
+        outside: the tensors on chip that were there before it.
+    """
+
+    manager: AbstractContextManager
+    source: Source
+    register: object
+    made: dict
+    outside: frozenset[Allocation]
+
+
+def _enter(current: Recording, manager: AbstractContextManager, register: VirtualRegister | None = None):
+    """Start a loop's body; return what the program's loop yields."""
+    current.flush()
+    for allocation in current.on_chip:
+        for block in sorted(allocation.zeros):
+            current.program.append(memset(allocation.tensor(block), 0.0))
+            allocation.written(block)[:] = True
+        allocation.zeros.clear()
+    # In a later round these tensors may hold what this one has written there.
+    for target, _ in current.aliases.values():
+        target.allocation.version += 1
+    found = manager.__enter__()
+    counter = found if register is None else register
+    loop = Loop(manager, kernel_line(), counter, current.made, frozenset(current.on_chip))
+    current.loops.append(loop)
+    current.made = {key: value for key, value in current.made.items() if key[0] in CONSTANTS}
+    current.lanes_summing = 0
+    current.running.clear()
+    return found
+
+
+def _leave(current: Recording) -> None:
+    """End the innermost loop's body."""
+    current.flush()
+    loop = current.loops.pop()
+    loop.manager.__exit__(None, None, None)
+    current.made = loop.made
+    current.lanes_summing = 0
+    current.running.clear()
+
+
+def check_first_product(current: Recording, allocation: Allocation, adds: bool | None, is_new: bool) -> None:
+    """Refuse a product that would start the sums of a tensor anew in every round, and go on with them elsewhere.
+
+    Arguments:
+        allocation: where the sums are.
+        adds: what the kernel says of it.
+        is_new: whether nothing was written there.
+    """
+    if current.loops and is_new and adds is not False and allocation in current.loops[-1].outside:
+        rule = "sums that go on from round to round must be written before the loop, such as by nisa.memset"
+        raise ValueError(f"{allocation.name}: {rule}; accumulate=False starts them anew in every round")
+
+
+def _bound(given: object) -> int | Register:
+    if isinstance(given, VirtualRegister):
+        return given.register
+    if not isinstance(given, Integral):
+        raise ValueError(f"a loop's bounds must be integers or registers, not {given!r}")
+    return int(given)
+
+
+def _count(current: Recording, lower: object, upper: object, step: object) -> AbstractContextManager:
+    current.flush()
+    return current.program.flow.loop(_bound(lower), _bound(upper), step)
+
+
+class _Rounds:
+    """The one time that Python goes through the body of `for i in nl.dynamic_range(...)`."""
+
+    def __init__(self, *bounds: object):
+        self._bounds, self._entered = bounds, False
+
+    def __iter__(self) -> Iterator[VirtualRegister]:
+        return self
+
+    @from_kernel
+    def __next__(self) -> VirtualRegister:
+        current = recording()
+        if self._entered:
+            _leave(current)
+            raise StopIteration
+        self._entered = True
+        return held(current, _enter(current, _count(current, *self._bounds)))
+
+
+@from_kernel
+def dynamic_range(start, stop=None, step=1, **options) -> Iterator:
+    """Return the numbers of a loop: of bounds that are known, as `range`; if one is a register, that which counts."""
+    bounds = (0, start, step) if stop is None else (start, stop, step)
+    if all(isinstance(number, Integral) for number in bounds):
+        return range(*bounds)
+    return _Rounds(*bounds)
+
+
+@from_kernel
+def fori_loop(lower, upper, body_fun: Callable, step=1) -> None:
+    """Run body_fun(i) for i from lower to before upper, where i is a register of its own."""
+    current = recording()
+    counter = _enter(current, _count(current, lower, upper, step))
+    with standing_in(None):
+        returned = body_fun(held(current, current.program.flow.register(counter)))
+    if returned is not None:
+        raise ValueError("the body of nl.fori_loop must return nothing")
+    _leave(current)
+
+
+@from_kernel
+def while_loop(init, body_fun: Callable) -> None:
+    """Run register = body_fun(register) as long as it is not 0."""
+    current = recording()
+    flow = current.program.flow
+    current.flush()
+    condition = flow.register(register_of(init, "init"))
+    _enter(current, flow.loop_while(condition))
+    with standing_in(None):
+        returned = body_fun(held(current, condition))
+    following = register_of(returned, "what the body of nl.while_loop returns")
+    current.flush()
+    if following is not condition:
+        flow.set(condition, following)
+    _leave(current)
+
+
+class DoWhile:
+    """`with do_while(condition):` runs the body again as long as the one integer of a tensor is not 0 at its end.
+
+    Arguments:
+        condition: the tensor.
+    """
+
+    def __init__(self, condition: View):
+        self._condition = condition
+
+    @from_kernel
+    def __enter__(self) -> None:
+        flow = recording().program.flow
+        self._register = flow.register(1)
+        _enter(recording(), flow.loop_while(self._register))
+
+    @from_kernel
+    def __exit__(self, kind, *error) -> None:
+        """End the body, which may return, as the kernel does behind the loop then."""
+        if kind is None:
+            current = recording()
+            current.flush()
+            current.program.flow.load(self._register, element_of(current, self._condition))
+            _leave(current)
+
+
+class LoopRegister(VirtualRegister):
+    """A register that a `while` of Python may go on with."""
+
+    @from_kernel
+    def __bool__(self) -> bool:
+        """Answer `while register:`: True for the one time that Python goes through the body, then False."""
+        current, line = recording(), kernel_line()
+        if not tests_while(line.kernel):
+            rule = "a register's number is known only when the kernel runs, so it cannot be a condition of Python"
+            raise ValueError(f"{rule}: {CONDITION}")
+        if any(loop.register is self and loop.source == line for loop in current.loops):
+            _leave(current)
+            return False
+        _enter(current, current.program.flow.loop_while(self.register), self)
+        return True
+
+
+def element_of(current: Recording, view: View) -> Tensor | HbmTensor:
+    """Return a tensor of one element as the machine names it."""
+    if not isinstance(view, View) or view.size != 1:
+        shape = view.shape if isinstance(view, View) else repr(view)
+        raise ValueError(f"what a register is loaded from, or stored to, must be a tensor of one element, not {shape}")
+    if view.numbers is not None:
+        raise ValueError(f"{view.name}: what a register is loaded from must be at a known place: copy it to SBUF first")
+    view = current.resolved(view)
+    if view.allocation.memory.on_chip:
+        return lanes_tensor(current, view)
+    view.check_bounds()
+    base = view.allocation.tensor(0)
+    address = base.address + view.element.start * base.format.bits // 8
+    return HbmTensor(name=view.name, format=view.dtype.known, address=address, shape=(1,))
+
+
+def held(current: Recording, register: Register) -> LoopRegister:
+    """Return a register of the program as kernels hold it."""
+    shape = (1, 1)
+    flat = Affine(shape, (0, 0))
+    word = Allocation("register", DTYPES["int32"], Memory.sbuf, shape, 0, lambda block: register.word)
+    element, partition = Affine(shape, (0, 1)), Affine(shape, (1, 0))
+    view = current.tensor(
+        allocation=word, dtype=word.dtype, shape=shape, element=element, partition=partition, block=flat, lanes=0
+    )
+    return LoopRegister(register, view)

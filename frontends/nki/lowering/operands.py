@@ -1,0 +1,258 @@
+"""From views to operands of the machine's instructions, and the copies that must come before where it asks for more.
+
+The machine wants the elements of a stationary operand side by side, scalars in SBUF, at most one source in PSUM, and
+every operand in the partitions of its own lanes. Where a view is not so, a copy is appended and counted
+(`Recording.inserted`).
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.indices.storage import Memory
+from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.engines import append_copy
+from neuroncore_rtl.frontends.nki.trace.recording import Recording
+from neuroncore_rtl.kernels.program import Tensor, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program.instructions import affine_select, memset
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.spec.formats import FP32, INT8, Format
+from neuroncore_rtl.spec.isa import AluOp, Index, Storage
+
+__all__ = [
+    "as_row", "common", "identity", "in_sbuf", "is_written", "lanes_tensor", "one_source_in_psum", "ones", "places",
+    "scalar", "spread", "written",
+]  # fmt: skip
+
+
+def lanes_tensor(recording: Recording, view: View) -> Tensor:
+    """Return an operand with the free dimensions that a view has, those of one element left out.
+
+    Raises:
+        ValueError: if it is not on chip, goes beyond its tensor, or does not go from partition to partition.
+    """
+    if not view.allocation.memory.on_chip:
+        raise ValueError(f"{view.name}: an operand must be in SBUF or PSUM, not in HBM: copy it there first")
+    if view.numbers is not None:
+        raise ValueError(
+            f"{view.name}: an operand's place must be known, not an index in memory: use tensor_copy first"
+        )
+    view.check_bounds()
+    _fill_zeros(recording, view)
+    base = view.allocation.tensor(view.one_block())
+    fmt = base.format if base.storage == Storage.PSUM else view.dtype.known
+    moving = [d for d, n in enumerate(view.shape) if n > 1 and d != view.lanes]
+    if any(view.partition.steps[d] for d in moving):
+        raise ValueError(f"{view.name}: only the partition dimension may go from partition to partition")
+    if view.lanes is not None and view.shape[view.lanes] > 1 and view.partition.steps[view.lanes] != 1:
+        rule = "partitions must be one after the other"
+        raise ValueError(f"{view.name}: {rule}, not in steps of {view.partition.steps[view.lanes]}")
+    return Tensor(
+        name=view.name,
+        format=fmt,
+        address=base.address + view.element.start * fmt.bits // 8,
+        partitions=1 if view.lanes is None else view.shape[view.lanes],
+        shape=tuple(view.shape[d] for d in moving) or (1,),
+        partition=base.partition + view.partition.start,
+        storage=base.storage,
+        steps=tuple(view.element.steps[d] for d in moving) or (1,),
+    )
+
+
+def common(recording: Recording, shape: tuple[int, ...], *views: View) -> list[Tensor]:
+    """Return views as operands of one shape: dimensions that go on from each other in all of them are one.
+
+    Arguments:
+        shape: of the instruction, the partitions first.
+        views: each of this shape, but for dimensions of one element, or broadcast to it.
+    """
+    fitted = [spread(recording, view.fitted(shape)) for view in views]
+    return _joined([_of_lanes(recording, view, shape) for view in fitted])
+
+
+def _joined(tensors: list[Tensor]) -> list[Tensor]:
+    """Return tensors of one shape with dimensions that go on from each other in all of them as one."""
+    counts = list(tensors[0].shape)
+    steps = [list(tensor.steps) for tensor in tensors]
+    d = 0
+    while d + 1 < len(counts):
+        if all(own[d] == own[d + 1] * counts[d + 1] for own in steps):
+            counts[d : d + 2] = [counts[d] * counts[d + 1]]
+            for own in steps:
+                del own[d]
+        else:
+            d += 1
+    return [_stepping(tensor, counts, own) for tensor, own in zip(tensors, steps, strict=True)]
+
+
+def _of_lanes(recording: Recording, view: View, shape: tuple[int, ...]) -> Tensor:
+    """Return an operand with every free dimension of `shape` that has more than one element, repeated ones too."""
+    lanes = 0 if view.lanes is None else view.lanes
+    if lanes:
+        raise ValueError(
+            f"{view.name}: the partitions must be the first dimension of {view.shape}, not the {lanes + 1}."
+        )
+    base = lanes_tensor(recording, view)
+    moving = [d for d, n in enumerate(shape) if n > 1 and d != lanes]
+    counts, steps = [shape[d] for d in moving], [view.element.steps[d] for d in moving]
+    return _stepping(base, counts or [1], steps or [1])
+
+
+def _stepping(tensor: Tensor, counts: Sequence[int], steps: Sequence[int]) -> Tensor:
+    return Tensor(
+        name=tensor.name, format=tensor.format, address=tensor.address, partitions=tensor.partitions,
+        shape=tuple(counts), partition=tensor.partition, storage=tensor.storage, steps=tuple(steps),
+    )  # fmt: skip
+
+
+def written(view: View) -> View:
+    """Note that a view is written to, and return it."""
+    allocation = view.allocation
+    allocation.version += 1
+    if allocation.memory is Memory.psum:
+        allocation.written(view.one_block())[places(view)] = True
+    return view
+
+
+def is_written(view: View) -> bool:
+    """Return whether anything has been written to a view of PSUM."""
+    allocation = view.allocation
+    return allocation.memory is Memory.psum and bool(allocation.written(view.one_block())[places(view)].any())
+
+
+def places(view: View) -> tuple[slice, slice | np.ndarray]:
+    """Return which partitions, and which elements of each, a view has, as indices of an array."""
+    (first, last), (begin, end) = view.partition.range, view.element.range
+    partitions, elements = slice(first, last + 1), slice(begin, end + 1)
+    moving = [(n, step) for n, step in zip(view.shape, view.element.steps, strict=True) if n > 1 and step]
+    if prod(n for n, _ in moving) == end + 1 - begin:
+        return partitions, elements
+    found = view.element.start + sum(
+        (np.arange(n).reshape(-1, *(1,) * d) * step for d, (n, step) in enumerate(reversed(moving))), np.zeros((), int)
+    )
+    return partitions, np.unique(found)
+
+
+def _fill_zeros(recording: Recording, view: View) -> None:
+    """Write the zeros that a block of PSUM was made of, when something other than a product touches it first."""
+    allocation = view.allocation
+    block = view.one_block()
+    if block in allocation.zeros:
+        allocation.zeros.remove(block)
+        allocation.written(block)[:] = True
+        recording.program.append(memset(allocation.tensor(block), 0.0))
+
+
+def in_sbuf(recording: Recording, tensor: Tensor, reason: str, fmt: Format | None = None, partition: int = 0) -> Tensor:
+    """Return a copy of an operand in SBUF, from a partition on, its elements side by side."""
+    fmt = tensor.format if fmt is None else fmt
+    copy = recording.program.space.sbuf(tensor.name, fmt, tensor.shape, partition + tensor.partitions)
+    recording.inserted[reason] += 1
+    append_copy(recording, copy[partition:], tensor)
+    return copy[partition:]
+
+
+def as_row(tensor: Tensor) -> Tensor | None:
+    """Return a tensor as one dimension; None if its elements are not in equal steps."""
+    try:
+        return tensor.reshape(tensor.size)
+    except ValueError:
+        return None
+
+
+def one_source_in_psum(recording: Recording, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Return two sources, the second one in SBUF if both were in PSUM, which has one read port."""
+    if first.storage == second.storage == Storage.PSUM:
+        second = in_sbuf(recording, second, "second source in PSUM")
+    return first, second
+
+
+def scalar(recording: Recording, given: object, lanes: int) -> float | int | Tensor:
+    """Return a scalar operand: a number, or a tensor of one element in each of so many partitions, in SBUF."""
+    if not isinstance(given, View):
+        return given.item() if hasattr(given, "item") else given
+    if prod(given.shape) != (1 if given.lanes is None else given.shape[given.lanes]):
+        raise ValueError(f"{given.name}: a scalar must be one element a partition, not {given.shape}")
+    (tensor,) = common(recording, (lanes, 1), given.fitted((given.size, 1)))
+    return tensor if tensor.storage == Storage.SBUF else in_sbuf(recording, tensor, "scalar in PSUM")
+
+
+def identity(recording: Recording, fmt: Format) -> Tensor:
+    """Return an identity matrix of as many rows as the array; it is made when a format needs it first."""
+
+    def make() -> Tensor:
+        size, space = recording.program.config.rows, recording.program.space
+        ones, matrix = (space.sbuf(name, fmt, (size,), size) for name in ("ones", "identity"))
+        recording.inserted["identity matrix"] += 1
+        recording.program.append(memset(ones, 1.0))
+        recording.program.append(affine_select(matrix, ones, Index(partition=1, steps=(-1,)), AluOp.IS_EQUAL, 0.0))
+        return matrix
+
+    return recording.once(("identity", fmt.name), make)
+
+
+def spread(recording: Recording, view: View) -> View:
+    """Return a view whose partition is repeated as one that has it in every partition."""
+    allocation, lanes = view.allocation, 0 if view.lanes is None else view.lanes
+    if not allocation.memory.on_chip:
+        return view
+    if view.ndim and view.lanes is None and view.shape[0] > 1 and view.element.steps[0]:
+        rule = "an operand must go along the partitions in its first dimension"
+        raise ValueError(f"{view.name}: {rule}, not along one of them in {view.shape}")
+    if not view.ndim or view.shape[lanes] == 1 or view.partition.steps[lanes]:
+        return view
+    once = view[(slice(None),) * lanes + (slice(0, 1),)]
+    moving = [d for d, n in enumerate(once.shape) if n > 1 and once.element.steps[d]]
+    shape = tuple(once.shape[d] for d in moving) or (1,)
+    steps = tuple(once.element.steps[d] for d in moving)
+    key = "spread", allocation, allocation.version, once.element.start, once.block.start, shape, steps
+    key = (*key, once.partition.start, view.shape[lanes], view.dtype)
+
+    def make() -> View:
+        compact = once.picked(moving or [None])
+        source = lanes_tensor(recording, compact)
+        wide = recording.allocate((view.shape[lanes], *shape), view.dtype, Memory.sbuf, f"{view.name} in all lanes")
+        _to_all_lanes(recording, lanes_tensor(recording, wide), source)
+        return wide
+
+    wide = recording.once(key, make)
+    order = [0 if d == lanes else 1 + moving.index(d) if d in moving else None for d in range(view.ndim)]
+    return wide.picked(order).repeated(view.shape)
+
+
+def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
+    """Append what brings the one partition of `src` to all of `dst`: a product with a column of ones, bit for bit; by
+    DMA what the tensor engine does not multiply, or has not at hand."""
+    program = recording.program
+    recording.inserted["row to all partitions"] += 1
+    dst, src = _joined([dst, src])
+    if src.format not in program.config.matmul_formats or src.format is INT8 or dst.partitions > program.config.columns:
+        program.append(dma_copy(dst, src), next(program.loads))
+        return
+    if src.storage != Storage.SBUF or src.partition or len(src.shape) > 1 or src.steps[0] < 0:
+        if src.partition:
+            copy = program.space.sbuf(src.name, src.format, src.shape, 1)
+            program.append(dma_copy(copy, src), next(program.loads))
+            src = copy
+        else:
+            src = in_sbuf(recording, src, "operand of the tensor engine")
+    row = ones(recording, src.format, 1)
+    flat, target = src.reshape(src.size), dst.reshape(dst.size)
+    for columns in cut(0, flat.size, program.config.psum_words):
+        sums = program.space.psum(dst.name, FP32, (program.config.psum_words,), dst.partitions)[:, : length(columns)]
+        program.append(load_stationary(row[:, : dst.partitions]))
+        for half in (0, 1) if src.format is FP32 else (0,):
+            program.append(multiply_moving(sums, flat[:, columns], half=half, accumulate=half > 0))
+        append_copy(recording, target[:, columns], sums)
+
+
+def ones(recording: Recording, fmt: Format, partitions: int) -> Tensor:
+    """Return as many ones as the machine has lanes, in each of so many partitions."""
+
+    def make() -> Tensor:
+        tensor = recording.program.space.sbuf("ones", fmt, (recording.program.lanes,), partitions)
+        recording.program.append(memset(tensor, 1.0))
+        return tensor
+
+    return recording.once(("ones", fmt.name, partitions), make)

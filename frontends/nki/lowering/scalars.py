@@ -1,0 +1,45 @@
+"""`nki.typing.scalar`: a tile's one integer, in which `range` of a kernel's file counts."""
+
+import builtins
+
+from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
+from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.loops import LoopRegister, dynamic_range, element_of, held
+from neuroncore_rtl.frontends.nki.trace.recording import recording
+
+__all__ = ["BUILTINS", "Scalar"]
+
+
+class Scalar(LoopRegister):
+    """A register with the one integer of a tensor, which `range` takes; as an annotation, any number.
+
+    Arguments:
+        number: the tensor.
+    """
+
+    @from_kernel
+    def __init__(self, number: View):
+        current = recording()
+        current.flush()
+        register = current.program.flow.register()
+        current.program.flow.load(register, element_of(current, number))
+        super().__init__(register, held(current, register).word)
+
+    def __class_getitem__(cls, key):
+        return cls
+
+
+class _RangeType(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, range)
+
+
+class _Range(metaclass=_RangeType):
+    """Python's `range`, and a loop of the controller if a bound is a :class:`Scalar`."""
+
+    def __new__(cls, *bounds):
+        return dynamic_range(*bounds) if any(isinstance(bound, Scalar) for bound in bounds) else range(*bounds)
+
+
+BUILTINS = {**vars(builtins), "range": _Range}
+"""The built-in names of a kernel's file."""

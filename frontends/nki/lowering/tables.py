@@ -1,0 +1,45 @@
+"""Tensors on chip as tables in HBM, whose elements the DMA engines find by numbers."""
+
+from dataclasses import replace
+
+from neuroncore_rtl.frontends.nki.indices.affine import Affine
+from neuroncore_rtl.frontends.nki.indices.storage import Memory
+from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.strided import strided
+from neuroncore_rtl.frontends.nki.trace.recording import Recording
+
+__all__ = ["in_table", "table_of", "whole_block"]
+
+
+def whole_block(r: Recording, view: View) -> View:
+    """Return all partitions and elements of the block that a view on chip is in."""
+    allocation, block = view.allocation, view.one_block()
+    shape = allocation.shape[allocation.lanes], allocation.width
+    flat = (0, 0)
+    return r.tensor(
+        allocation=allocation, dtype=allocation.dtype, shape=shape, element=Affine(shape, (0, 1)),
+        partition=Affine(shape, (1, 0)), block=Affine(shape, flat, block), lanes=0,
+    )  # fmt: skip
+
+
+def table_of(r: Recording, view: View) -> View:
+    """Return a copy in HBM of the block that a view on chip is in; the one of before, if nothing was written since."""
+
+    def make() -> View:
+        r.inserted["copy to HBM, to be indexed"] += 1
+        block = whole_block(r, view)
+        table = r.allocate(block.shape, view.allocation.dtype, Memory.private_hbm, f"{view.name} in HBM")
+        strided(r, table, block)
+        return table
+
+    return r.once(("table", view.allocation, view.one_block(), view.allocation.version), make)
+
+
+def in_table(view: View, table: View) -> View:
+    """Return a view on chip as that of the copy in HBM of its block."""
+    width = table.shape[1]
+    steps = [width * across + along for across, along in zip(view.partition.steps, view.element.steps, strict=True)]
+    element = Affine(view.shape, tuple(steps), width * view.partition.start + view.element.start)
+    flat = Affine(view.shape, (0,) * view.ndim)
+    places = {"element": element, "partition": flat, "block": flat, "numbers": view.numbers}
+    return replace(table, dtype=view.dtype, shape=view.shape, **places)

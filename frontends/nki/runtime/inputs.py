@@ -1,0 +1,103 @@
+"""INPUTS and REFERENCE of TEST=nki: arguments of a kernel as words, and what a function of numpy makes of them."""
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.dialects.load import load
+from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki.record import Array
+from neuroncore_rtl.frontends.nki.runtime.run import rounded
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.spec.config import Config
+
+__all__ = ["arguments_of", "errors_of", "reference_of"]
+
+SHAPE = re.compile(r"(\d+(?:x\d+)*):(\w+)")
+
+
+def arguments_of(words: str, rng: np.random.Generator) -> dict[str, object]:
+    """Return arguments by name from words such as `q=128x512:bf16 table=weights.npy causal=True`.
+
+    A shape and a type is an array of random numbers, normal ones or integers of up to 100; a file that numpy wrote is
+    an array; anything else is a value of Python.
+
+    Raises:
+        UsageError: if a word is none of these.
+    """
+    found: dict[str, object] = {}
+    for word in words.split():
+        name, sign, text = word.partition("=")
+        if not sign or not name.isidentifier() or name in found:
+            raise UsageError(f"INPUTS must be words name=value, each name once, not {word!r}")
+        found[name] = _argument(word, text, rng)
+    return found
+
+
+def reference_of(text: str, config: Config) -> Callable:
+    """Return the function of numpy that "file.py:function" names; its file may be that of the kernel.
+
+    Raises:
+        UsageError: if there is none; it lists those that there are.
+    """
+    file, _, name = text.rpartition(":")
+    if not Path(file).is_file():
+        raise UsageError(f"REFERENCE must be path/to/file.py:function, not {text!r}")
+    module = load(Path(file), config)
+    functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+    if name not in functions:
+        raise UsageError(f"REFERENCE must be a function of {file}, {', '.join(functions)}, not {name!r}")
+    return getattr(module, name)
+
+
+def errors_of(
+    reference: Callable, arguments: Mapping[str, object], outputs: tuple[np.ndarray, ...]
+) -> dict[str, dict[str, object]]:
+    """Return for each output how far it is from what a function of numpy makes of the same arguments.
+
+    Raises:
+        UsageError: if that returns other shapes.
+    """
+    given = {
+        name: rounded(value.values, value.dtype.known) if isinstance(value, Array) else value
+        for name, value in arguments.items()
+    }
+    expected = reference(**given)
+    expected = expected if isinstance(expected, tuple | list) else (expected,)
+    shapes = [tuple(np.shape(one)) for one in expected]
+    if shapes != [one.shape for one in outputs]:
+        raise UsageError(f"REFERENCE must return shapes {[one.shape for one in outputs]}, not {shapes}")
+    rows = {}
+    for number, (found, wanted) in enumerate(zip(outputs, expected, strict=True)):
+        error, scale = np.abs(found - wanted).max(), np.abs(wanted).max()
+        rows[f"output {number}"] = {
+            "largest_error": f"{error:.3g}",
+            "of_the_largest": f"{error / max(scale, 1e-30):.3g}",
+        }
+    return rows
+
+
+def _argument(word: str, text: str, rng: np.random.Generator) -> object:
+    shaped = SHAPE.fullmatch(text)
+    if shaped:
+        shape = tuple(int(n) for n in shaped[1].split("x"))
+        try:
+            dtype = dtype_of(shaped[2])
+            least = 0 if dtype.is_float or not dtype.known.signed else -100
+            values = rng.normal(size=shape) if dtype.is_float else rng.integers(least, 101, size=shape)
+        except ValueError as refusal:
+            raise UsageError(f"INPUTS: {word}: {refusal}") from None
+        return Array(values, dtype)
+    if text.endswith(".npy"):
+        if not Path(text).is_file():
+            raise UsageError(f"INPUTS: a file must exist, not {word!r}")
+        values = np.load(text)
+        return Array(values, dtype_of(values.dtype))
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        rule = "a value must be a shape and a type as 128x512:bf16, a file.npy, or a number, True, a tuple of Python"
+        raise UsageError(f"INPUTS: {rule}, not {word!r}") from None

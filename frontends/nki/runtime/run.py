@@ -1,0 +1,135 @@
+"""A kernel of the Neuron Kernel Interface on this machine: what `neuroncore_rtl.frontends.nki.run_nki` does.
+
+Cycles are those of this machine's RTL or of its timing model, never a prediction of the silicon's.
+"""
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl import ROOT
+from neuroncore_rtl.frontends.nki.dialects.load import existing, function_of, load
+from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki.record import Array, Recorded, record
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.run.arrays import encode
+from neuroncore_rtl.run.program_result import Result
+from neuroncore_rtl.run.program_run import PRESET, run
+from neuroncore_rtl.run.settings import UsageError, refusals
+from neuroncore_rtl.spec.config import Config, preset_named
+from neuroncore_rtl.spec.formats import Format
+
+__all__ = ["ORDER", "NkiResult", "argument_of", "found_in", "recorded", "rounded", "run_nki"]
+
+ORDER = "scheduled"
+"""Of the instructions, unless told: the interface leaves it to the compiler, as long as the results stay the same."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NkiResult:
+    """A kernel that came to its end; printed, it is a table.
+
+    Arguments:
+        outputs: what it returned, in order: float32 for every floating-point format, else int8, int16 or int32.
+        run: the run of its program, with cycles, shares and lines.
+        inserted: instructions that no call of the kernel names, by what they are for.
+    """
+
+    outputs: tuple[np.ndarray, ...]
+    run: Result
+    inserted: Counter
+
+    def __str__(self) -> str:
+        lines = [str(self.run), "open-RTL cycles, not a prediction of Trainium's"]
+        lines += [f"inserted: {count} x {reason}" for reason, count in self.inserted.items()]
+        for line, cost in self.run.lines.items():
+            lines.append(f"{line}  {cost.cycles:,} cycles, {cost.records} records")
+        return "\n".join(lines)
+
+
+def run_nki(
+    kernel: str | Path,
+    *args: object,
+    grid: tuple[int, ...] | int = (),
+    preset: str = PRESET,
+    order: str = ORDER,
+    **variables: int | str,
+) -> NkiResult:
+    """Run a kernel of the Neuron Kernel Interface, and return what it returns.
+
+    Arguments:
+        kernel: its file and its name, as "path/to/file.py:function"; also of a function that calls kernels.
+        args: the kernel's arguments in order: arrays, or pairs (array, type) such as (x, "bfloat16"), go to HBM.
+        grid: programs along each axis, run one after the other.
+        preset: the machine, "tiny" to "full".
+        order: of the instructions of a queue, "program" or "scheduled".
+        variables: target, and those of :func:`neuroncore_rtl.run.run`.
+
+    Raises:
+        ValueError: if there is no such kernel, arguments do not fit it, or a call is refused: with the kernel's line.
+        Exception: what the kernel raises; as :func:`neuroncore_rtl.run.run`.
+    """
+    config = preset_named(preset)
+    function = found_in(kernel, config)
+    names = list(inspect.signature(function).parameters)
+    if len(args) > len(names):
+        raise ValueError(
+            f"arguments must be at most the {len(names)} of the kernel, {', '.join(names)}, not {len(args)}"
+        )
+    arguments = {name: argument_of(name, given) for name, given in zip(names, args, strict=False)}
+    made = recorded(function, arguments, config, grid, order)
+    done = run(made.program, made.inputs, **variables)
+    return NkiResult(
+        outputs=tuple(done.read(view.allocation.tensor(0)) for view in made.results), run=done, inserted=made.inserted
+    )
+
+
+def found_in(kernel: str | Path, config: Config) -> Callable:
+    """Return the function that "file.py:function" names, loaded for a machine.
+
+    Raises:
+        UsageError: if there is no such file or function; the message lists those that there are.
+    """
+    file, _, name = str(kernel).rpartition(":")
+    if not file:
+        raise UsageError(f"KERNEL must be path/to/file.py:function, not {str(kernel)!r}")
+    path = Path(file) if Path(file).exists() else ROOT / file if (ROOT / file).exists() else Path(file)
+    with refusals():
+        existing(path)
+    module = load(path, config)
+    with refusals():
+        return function_of(module, name)
+
+
+def recorded(
+    function: Callable, arguments: Mapping[str, object], config: Config, grid: tuple[int, ...] | int, order: str
+) -> Recorded:
+    """Return a kernel as a program; arguments as of :func:`frontends.nki.record.record`."""
+    grid = (grid,) if isinstance(grid, int) else tuple(grid)
+    return record(function, arguments, config, grid, order)
+
+
+def rounded(values: np.ndarray, fmt: Format) -> np.ndarray:
+    """Return numbers as a format holds them."""
+    numbers = decode(encode(values, fmt), fmt)
+    return numbers.astype(np.float32) if fmt.is_float else numbers.astype(fmt.name)
+
+
+def argument_of(name: str, given: object) -> object:
+    """Return an argument of a kernel: an array is one in HBM, others stay as they are; ValueError for its type."""
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], np.ndarray):
+        values, dtype = given
+    elif isinstance(given, np.ndarray):
+        values, dtype = given, given.dtype
+    else:
+        return given
+    try:
+        dtype = dtype_of(dtype)
+        dtype.known  # noqa: B018 (it refuses)
+    except ValueError as refusal:
+        raise ValueError(f"{name}: {refusal}") from None
+    return Array(values.astype(np.float64 if dtype.is_float else np.int64), dtype)

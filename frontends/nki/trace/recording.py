@@ -1,0 +1,290 @@
+"""A kernel while it runs: what it has allocated and appended so far, and which of its grid's programs it is.
+
+What a call returns instead of writing it to a `dst` (the interface's first dialect) waits until the next call: if that
+is an assignment, as in `tile[...] = nisa.activation(...)`, the result goes there at once, else to a tensor of its own.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
+from math import prod
+
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.indices.affine import Affine
+from neuroncore_rtl.frontends.nki.indices.dtypes import DType
+from neuroncore_rtl.frontends.nki.indices.lines import kernel_line
+from neuroncore_rtl.frontends.nki.indices.storage import Allocation, Memory, format_in
+from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
+from neuroncore_rtl.kernels.program.source import Source, located, standing_in
+from neuroncore_rtl.spec.costs import busy_cycles
+from neuroncore_rtl.spec.isa import Engine
+
+__all__ = ["Pending", "Recording", "is_recording", "recording"]
+
+_CURRENT: ContextVar["Recording | None"] = ContextVar("recording", default=None)
+
+
+@dataclass
+class Pending:
+    """A call whose result has no place yet.
+
+    Arguments:
+        result: what the kernel was given.
+        run: appends what writes it to a view of the same shape.
+        source: the call's line.
+        product: run with accumulate=True adds to the view.
+    """
+
+    result: View
+    run: Callable[..., None]
+    source: Source
+    product: bool = False
+
+    def append(self, target: View, **options: bool) -> None:
+        """Append it; what is refused names the call's line."""
+        with standing_in(self.source):
+            located(self.run)(target, **options)
+
+
+@dataclass
+class Recording:
+    """A program that a kernel's calls are appended to.
+
+    Arguments:
+        program: the machine's.
+        tensor: the class of what kernels get.
+        calls: the functions behind the operators of tensors, by the names of `nki.language`.
+
+    Attributes:
+        inserted: copies and other instructions that the interface's calls do not name, by what they are for.
+        constants: arrays that are in HBM from the start.
+    """
+
+    program: Program
+    tensor: type[View]
+    calls: Mapping[str, Callable]
+    inserted: Counter = field(default_factory=Counter)
+    constants: list[tuple[HbmTensor, np.ndarray]] = field(default_factory=list)
+    grid: tuple[int, ...] = ()
+    place: tuple[int, ...] = ()
+    pending: Pending | None = None
+    streams: Iterator[int] = field(default_factory=lambda: count(1))
+    running: dict[str, object] = field(default_factory=dict)
+    """Running results of an engine that a kernel may go on with (:mod:`frontends.nki.lowering.running`)."""
+    lanes_summing: int = 0
+    """Partitions whose running sums the lanes of the scalar engine still hold."""
+    loops: list = field(default_factory=list)
+    """The loops whose bodies are being recorded, the innermost one last (:mod:`frontends.nki.lowering.loops`)."""
+    on_chip: list[Allocation] = field(default_factory=list)
+    """What was allocated there."""
+    aliases: dict[Allocation, tuple[View, int]] = field(default_factory=dict)
+    """Where results are that were assigned to parts of other tensors, and those tensors' versions then."""
+    made: dict[object, Tensor] = field(default_factory=dict)
+    """What was made once for all."""
+
+    def __post_init__(self):
+        self._shared: list[View] = []
+        self._shared_now = 0
+        self._busy: Counter[Engine] = Counter()
+        self._counted = 0
+        self._outermost = True
+
+    # -- tensors ---------------------------------------------------------------------------------------------------
+
+    def allocate(
+        self, shape: tuple[int, ...], dtype: DType, memory: Memory, name: str = "", lanes: int | None = 0
+    ) -> View:
+        """Return a new tensor.
+
+        Arguments:
+            shape: all dimensions; on chip blocks, partitions, and the elements of a partition.
+            dtype: of an element.
+            memory: where.
+            name: for messages; empty: that of the kernel's line.
+            lanes: on chip, which dimension is that of the partitions.
+
+        Raises:
+            ValueError: if a dimension is empty, the type is none of the machine's, or there are too many partitions.
+        """
+        shape = tuple(int(n) for n in shape)
+        name = name or f"{memory.value}@{kernel_line().kernel.number}"
+        if any(n < 1 for n in shape) or not shape:
+            raise ValueError(f"{name}: shape must be of one or more dimensions of 1 or more elements, not {shape}")
+        fmt = format_in(memory, dtype)
+        if not memory.on_chip:
+            return self._in_hbm(shape, dtype, memory, name)
+        config, space = self.program.config, self.program.space
+        most = config.columns if memory is Memory.psum else config.partitions
+        if shape[lanes] > most:
+            raise ValueError(f"{name}: partitions must be at most {most}, not the {shape[lanes]} of {shape}")
+        make = space.psum if memory is Memory.psum else space.sbuf
+        width = prod(shape[lanes + 1 :])
+        allocation = Allocation(
+            name, dtype, memory, shape, lanes, lambda block: make(name, fmt, (width,), shape[lanes])
+        )
+        self.on_chip.append(allocation)
+        steps = [tuple(prod(part[d + 1 :]) for d in range(len(part))) for part in (shape[:lanes], shape[lanes + 1 :])]
+        none, few, flat = (0,) * lanes, (0,) * (len(shape) - lanes - 1), (0,) * len(shape)
+        return self.tensor(
+            allocation=allocation,
+            dtype=dtype,
+            shape=shape,
+            element=Affine(shape, (*none, 0, *steps[1])),
+            partition=Affine(shape, (*none, 1, *few)),
+            block=Affine(shape, (*steps[0], 0, *few)) if lanes else Affine(shape, flat),
+            lanes=lanes,
+        )
+
+    def of_hbm(self, tensor: HbmTensor, dtype: DType, memory: Memory = Memory.shared_hbm) -> View:
+        """Return a tensor of HBM as kernels see it."""
+        shape, flat = tensor.shape, (0,) * len(tensor.shape)
+        allocation = Allocation(tensor.name, dtype, memory, shape, None, lambda block: tensor)
+        return self.tensor(
+            allocation=allocation,
+            dtype=dtype,
+            shape=shape,
+            element=Affine(shape, tensor.steps),
+            partition=Affine(shape, flat),
+            block=Affine(shape, flat),
+        )
+
+    def _in_hbm(self, shape: tuple[int, ...], dtype: DType, memory: Memory, name: str) -> View:
+        if memory is Memory.shared_hbm and self._shared_now < len(self._shared):
+            # The programs of a grid have the shared tensors in common; they make them in the same order.
+            found = self._shared[self._shared_now]
+            if (found.shape, found.dtype) != (shape, dtype):
+                rule = "programs of a grid must make the same shared tensors"
+                raise ValueError(f"{name}: {rule}, {found.shape} of {found.dtype}, not {shape} of {dtype}")
+        else:
+            names = {tensor.name for tensor in self.program.space.hbm_tensors}
+            name = next(n for n in chain((name,), (f"{name}.{k}" for k in count(1))) if n not in names)
+            found = self.of_hbm(self.program.space.hbm(name, dtype.known, shape), dtype, memory)
+            self._shared += [found] if memory is Memory.shared_hbm else []
+        self._shared_now += memory is Memory.shared_hbm
+        return found
+
+    def constant(self, values: np.ndarray, dtype: DType) -> View:
+        """Return a tensor of HBM that holds these numbers from the start."""
+        tensor = self.program.space.hbm(f"constant{len(self.constants)}", dtype.known, values.shape)
+        self.constants.append((tensor, values))
+        return self.of_hbm(tensor, dtype)
+
+    def once(self, key: object, make: Callable[[], Tensor]) -> Tensor:
+        """Return what `make` returned when the key was new."""
+        if key not in self.made:
+            self.made[key] = make()
+        return self.made[key]
+
+    def busy(self, engine: Engine) -> int:
+        """Return the cycles for which what has been appended keeps the vector or the scalar engine busy."""
+        for step in self.program.steps[self._counted :]:
+            self._busy[step.instruction.engine] += busy_cycles(step.instruction, self.program.config)
+        self._counted = len(self.program.steps)
+        return self._busy[engine]
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Append the call that waits, with a tensor of its own for the result."""
+        if self.pending is not None:
+            waiting, self.pending = self.pending, None
+            waiting.append(waiting.result)
+
+    def assign(self, target: View, value: View, accumulate: bool = False) -> bool:
+        """Let the call that waits write its result to `target` if that is `value`; return whether it is."""
+        waiting = self.pending
+        if waiting is None or waiting.result is not value or (accumulate and not waiting.product):
+            return False
+        if target.numbers is not None and target.allocation.memory.on_chip:
+            return False
+        if waiting.product and (target.buffer, target.allocation.format) != (value.buffer, value.allocation.format):
+            return False  # sums are in PSUM first
+        if [n for n in target.shape if n != 1] != [n for n in value.shape if n != 1]:
+            return False
+        self.pending = None
+        waiting.append(target, **({"accumulate": True} if accumulate else {}))
+        self.aliases[value.allocation] = target, target.allocation.version
+        return True
+
+    def resolved(self, view: View) -> View:
+        """Return where a result is that has been assigned to a part of another tensor.
+
+        Raises:
+            ValueError: if that has been written to again.
+        """
+        if view.numbers is not None:
+            view = replace(view, numbers=replace(view.numbers, view=self.resolved(view.numbers.view)))
+        found = self.aliases.get(view.allocation)
+        if found is None:
+            return view
+        if view.numbers is not None:
+            raise ValueError(f"{view.name}: what was assigned must be indexed in {found[0].name} by an index in memory")
+        target, version = found
+        if target.allocation.version != version:
+            rule = "a result that was assigned must be used before that tensor is written again"
+            raise ValueError(f"{view.name}: {rule}, but it was in {target.name}")
+        own = view.allocation
+        whole = target.fitted(own.shape)
+        if len(own.shape) == 2:
+            return whole.indexed(view.shape, [view.partition, view.element])
+        steps = tuple(prod(own.shape[d + 1 :]) if d else 0 for d in range(len(own.shape)))
+        if (view.shape, view.element.start, view.element.steps) != (own.shape, 0, steps) or view.partition.start:
+            rule = "a result of several free dimensions that was assigned must be used as it is"
+            raise ValueError(f"{view.name}: {rule}, or as part of {target.name}, not as {view.shape} of {own.shape}")
+        return whole
+
+    # -- the kernel ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def current(self) -> Iterator["Recording"]:
+        """Let calls be appended to this one."""
+        before = _CURRENT.set(self)
+        try:
+            yield self
+            self._end()
+        finally:
+            _CURRENT.reset(before)
+
+    def _end(self) -> None:
+        """Append what waits at the end of a program; ValueError if it is within a loop."""
+        self.flush()
+        if self.loops:
+            rule = "a loop on a register must end with its body, without break, return, or an if on the register"
+            raise ValueError(f"{rule} ({self.loops[-1].source})")
+
+    def launch(self, function: Callable, grid: tuple[int, ...], args: tuple, options: dict) -> object:
+        """Run a kernel for every place of a grid, one program after the other; return what the last one returns.
+
+        A kernel that another one calls is a part of that one's program.
+        """
+        if not self._outermost:
+            return function(*args, **options)
+        self._outermost, self.grid, result = False, grid, None
+        shared = len(self._shared)
+        try:
+            for place in np.ndindex(*grid):
+                self.place, self._shared_now = tuple(place), shared
+                result = function(*args, **options)
+                self._end()
+        finally:
+            self._outermost, self.grid, self.place = True, (), ()
+            self._shared_now = len(self._shared)
+        return result
+
+
+def is_recording() -> bool:
+    """Return whether a kernel runs."""
+    return _CURRENT.get() is not None
+
+
+def recording() -> Recording:
+    """Return the recording that calls are appended to; RuntimeError if no kernel runs."""
+    current = _CURRENT.get()
+    if current is None:
+        raise RuntimeError("a call of nki is recorded while a kernel runs: run it by run_nki or make sim TEST=nki")
+    return current

@@ -1,0 +1,111 @@
+"""Clock gates: a unit that has nothing to do costs a simulation nothing.
+
+Verilator evaluates everything that a clock drives in every cycle, and most of a core waits most of the time. A gated
+unit says by its output `active` in which cycles its state may change at the end; in all others its clock stands still.
+So cycles and results are the same with gates and without. They are there only where the macro `GATE_CLOCKS` is defined:
+an FPGA, whose clocks should not pass through logic, gets none.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import reduce
+
+from amaranth.hdl import Cat, ClockSignal, Instance, Module, ResetSignal, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary, shared
+
+__all__ = ["gated"]
+
+CLOCK_GATE = """\
+// Passes the clock, or, if GATE_CLOCKS is defined, those of its cycles at whose beginning `enable` is high.
+module clock_gate(input wire clk, input wire enable, output wire gated);
+`ifdef GATE_CLOCKS
+  reg on = 1'h1;
+  always @(negedge clk) on <= enable;
+  assign gated = clk & on;
+`else
+  assign gated = clk;
+`endif
+endmodule
+"""
+
+GATE_WATCH = """\
+// Ends a simulation in which a unit behind a gate differs from its twin, whose clock never stands still.
+module gate_watch #(parameter NAME = "") (input wire clk, input wire rst, input wire differs);
+  always @(posedge clk) if (!rst && differs) begin
+    $display("%m: the clock of %s stood still in a cycle in which its state had to change", NAME);
+    $fatal(1);
+  end
+endmodule
+"""
+
+
+def gated(m: Module, name: str, module: str, build: Callable[[], wiring.Component], platform):
+    """Add a submodule as :func:`hdl.verilog.hierarchy.shared` does, behind a gate that is open in reset and while it is
+    active.
+
+    If the library watches gates, a twin whose clock never stands still gets the same inputs, and the simulation ends
+    where their outputs differ: a unit's `active` that is low in a cycle in which it must not be is found in any program
+    that the unit executes.
+
+    Arguments:
+        m, name, module, build, platform: see :func:`hdl.verilog.hierarchy.shared`. The component has an output
+        `active`: a
+            register that matters may change at the end of this cycle. It may depend on inputs of the same cycle.
+    """
+    if not isinstance(platform, ModuleLibrary):
+        return shared(m, name, module, build, platform)
+    clock = Signal(name=f"{name}_clock")
+    unit = shared(m, name, module, build, platform, clock=clock)
+    platform.texts["clock_gate"] = CLOCK_GATE
+    m.submodules[f"{name}_gate"] = Instance(
+        "clock_gate", i_clk=ClockSignal(), i_enable=unit.active | ResetSignal(), o_gated=clock
+    )
+    if platform.watches_gates:
+        twin = shared(m, f"{name}_twin", module, build, platform)
+        for (*_, member, port), (*_, other) in zip(_ports(unit), _ports(twin), strict=True):
+            if member.flow == In:
+                m.d.comb += other.eq(port)
+        platform.texts["gate_watch"] = GATE_WATCH
+        m.submodules[f"{name}_watch"] = Instance(
+            "gate_watch",
+            p_NAME=name,
+            i_clk=ClockSignal(),
+            i_rst=ResetSignal(),
+            i_differs=Cat(_differences(m, unit, twin)).any(),
+        )
+    return unit
+
+
+def _ports(unit: wiring.PureInterface) -> Iterator[tuple]:
+    """Yield for each port of a unit the interface that it is in, its name there, its member, and its signal."""
+    for path, member, port in unit.signature.flatten(unit):
+        if isinstance(path[-1], int):  # one of an array of ports, which is no interface
+            path = path[:1]
+        owner = reduce(lambda at, step: at[step] if isinstance(step, int) else getattr(at, step), path[:-1], unit)
+        yield owner, path[-1], member, Value.cast(port)
+
+
+def _differences(m: Module, unit: wiring.PureInterface, twin: wiring.PureInterface) -> Iterator[Value]:
+    """Yield for each output of a unit whether its twin's is another; what belongs to a `valid` counts only with it."""
+    for (owner, name, member, port), (*_, other) in zip(_ports(unit), _ports(twin), strict=True):
+        if member.flow == In:
+            continue
+        differs = port != other
+        members = owner.signature.members
+        if name in ("valid", "ready") or "valid" not in members:
+            yield differs
+        elif members["valid"].flow == Out:
+            yield owner.valid & differs
+        else:
+            yield _late(m, owner.valid & owner.ready, owner.signature.latency) & differs
+
+
+def _late(m: Module, value: Value, cycles: int) -> Value:
+    """Return what a bit was so many cycles ago."""
+    for _ in range(cycles):
+        late = Signal()
+        m.d.sync += late.eq(value)
+        value = late
+    return value

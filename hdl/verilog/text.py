@@ -1,0 +1,242 @@
+"""Verilog that other tools read without a warning, and that means the same in each of them.
+
+Amaranth and Yosys write legal but sloppy Verilog, and what they can be told does not change that. So the text is
+rewritten, by patterns that hold for the pinned versions (`tests/hdl/verilog/test_text.py`):
+
+- Operands get the width of the operation that they are in. No pass of Yosys does that: `wreduce` narrows them.
+- Case statements get a default. `write_verilog` has no option for it.
+- A memory is cleared, and written, in one statement each; one for every word and every byte takes a simulator several
+  times as long. `write_verilog -extmem` would clear it by a file beside the text; there is nothing for the bytes.
+- Combinational logic whose inputs never change must still be evaluated once, which the text leaves to a race at time 0
+  that Icarus loses. `write_verilog -sv` has `always_comb` for it, but writes SystemVerilog, and this is Verilog-2005.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from amaranth._toolchain.yosys import find_yosys
+from amaranth.back import rtlil
+from amaranth.hdl import Const, Fragment, Signal, Value
+from amaranth.hdl._ir import PortDirection
+from amaranth.lib import wiring
+
+__all__ = ["convert", "elaborate", "module_ports", "tidy", "to_rtlil", "to_verilog"]
+
+REMOVED_ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
+"""What Amaranth notes for its own use."""
+
+EXTENDED = {
+    **dict.fromkeys(("add", "sub", "and", "or", "xor"), ("A", "B", "Y")),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), ("A", "B")),
+    **dict.fromkeys(("shl", "shr", "sshr", "neg", "not"), ("A", "Y")),
+}
+"""Cells, and those of their ports that get one width: the widest."""
+
+TOGETHER = 2 << 20
+"""Characters of RTLIL behind which no more is given to one run of Yosys: its start takes as long as one million of
+them do, and its memory is limited."""
+
+_MODULE = re.compile(r"^(?=module )", re.MULTILINE)
+_NAME = re.compile(r"module (?:\\(?P<escaped>\S+)|(?P<plain>\w+))")
+_RTLIL_MODULE = re.compile(r"^module \\(\S+)", re.MULTILINE)
+_WIRE = re.compile(r"^ +wire width (\d+) .*?(\S+)$", re.MULTILINE)
+_CELL = re.compile(r"^  cell \$(\w+) .*?^  end$", re.MULTILINE | re.DOTALL)
+_WIDTH = r"(parameter \\{}_WIDTH )(\d+)"
+_CONNECT = r"(connect \\{} )(.+)"
+_WAKE = re.compile(r"\\\$auto\$verilog_backend\.cc:\d+:dump_module\$\d+ ")
+
+WAKE = r"""  // Wakes blocks whose inputs never change, once all of them wait: hence nonblocking.
+  /* verilator lint_off INITIALDLY */
+  reg \$wake ;
+  initial \$wake <= 1'h0;
+  /* verilator lint_on INITIALDLY */"""
+
+
+_CLEARED = re.compile(r"^  initial begin\n((?:    (\w+)\[\d+\] = (\d+)'(?:h0+|d0);\n)+)  end$", re.MULTILINE)
+"""The initial contents of a memory, all zeros."""
+
+_BYTE_WRITE = re.compile(
+    r"    if \((?P<enable>\w+)\[(?P<bit>\d+)\]\)\n"
+    r"      (?P<memory>\w+)\[(?P<address>\w+)\]\[(?P<high>\d+):(?P<low>\d+)\] <= (?P<data>\w+)\[(?P=high):(?P=low)\];\n"
+)
+_BYTE_WRITES = re.compile(rf"^  always @\(posedge clk\) begin\n((?:{_BYTE_WRITE.pattern}){{2,}})  end$", re.MULTILINE)
+"""A memory's write port with an enable for each byte: enable, its bit, memory, address, bits, data."""
+
+_BARE = re.compile(r"^  always @\*\n    (\S.*;)$", re.MULTILINE)
+"""A block of one statement."""
+
+
+def module_ports(signature: wiring.Signature, interface) -> Iterator[tuple[str, wiring.Member, Value]]:
+    """Yield name, direction and value of the ports that a component with this interface has as a Verilog module.
+
+    The name is the path, with `__` between its parts. What is constant, as `ready` may be, is no port.
+    """
+    for path, member, value in signature.flatten(interface):
+        value = Value.cast(value)
+        if not isinstance(value, Const):
+            yield "__".join(map(str, path)), member, value
+
+
+def elaborate(component: wiring.Component, platform) -> tuple[Fragment, dict]:
+    """Return `component` elaborated, as are all of its submodules, and its ports by name.
+
+    A port that is only a part of a signal becomes a signal of its own.
+    """
+    fragment = Fragment.get(component, platform)
+    ports = {}
+    for port, member, value in module_ports(component.signature, component):
+        is_input = member.flow == wiring.In
+        if not isinstance(value, Signal):
+            part, value = value, Signal(len(value), name=port)
+            fragment.add_statements("comb", part.eq(value) if is_input else value.eq(part))
+        ports[port] = value, PortDirection.Input if is_input else PortDirection.Output
+    return fragment, ports
+
+
+def to_rtlil(name: str, fragment: Fragment, ports: dict, *, sources: bool = False) -> str:
+    """Return the RTLIL of what :func:`elaborate` returns, as the module `name`, and that of its submodules; with
+    `sources` each signal and cell has the file and line that it comes from."""
+    return rtlil.convert(fragment, name, ports=ports, emit_src=sources)
+
+
+def convert(component: wiring.Component, name: str, platform) -> str:
+    """Return the Verilog of `component` as the module `name`, that of its submodules before it."""
+    (text,) = to_verilog([to_rtlil(name, *elaborate(component, platform))])
+    return text
+
+
+def to_verilog(netlists: Iterable[str]) -> list[str]:
+    """Return texts of RTLIL, of modules of different names, as Verilog."""
+    texts, together, size = [], [], 0
+    for netlist in netlists:
+        together.append(netlist)
+        size += len(netlist)
+        if size > TOGETHER:
+            texts += _to_verilog(together)
+            together, size = [], 0
+    return texts + (_to_verilog(together) if together else [])
+
+
+def _to_verilog(netlists: list[str]) -> list[str]:
+    """Return texts of RTLIL as Verilog; Yosys is started once."""
+    removed = " ".join(f"-remove {attribute}" for attribute in REMOVED_ATTRIBUTES)
+    read = "".join(f"read_rtlil <<rtlil\n{tidy(netlist)}\nrtlil\n" for netlist in netlists)
+    script = (
+        f"{read}"
+        # Without optimisation, which would narrow operands again.
+        "proc -nomux -norom -noopt\n"
+        "memory_collect\n"
+        f"attrmap {removed}\n"
+        f"attrmap -modattr {removed}\n"
+        "write_verilog -norename\n"
+    )
+    # It warns that not every process can be written; those of Amaranth can.
+    text = find_yosys(lambda version: version >= (0, 40)).run(["-q", "-"], script, ignore_warnings=True)
+    head, *modules = _MODULE.split(text)
+    written = {name["escaped"] or name["plain"]: text for text in modules if (name := _NAME.match(text))}
+    names = [set(_RTLIL_MODULE.findall(netlist)) for netlist in netlists]
+    assert written.keys() == set().union(*names), "every module is written once, under its name"
+    texts = (head + "".join(text for name, text in written.items() if name in own) for own in names)
+    return [_finished(f"{text.rstrip()}\n") for text in texts]
+
+
+def _finished(text: str) -> str:
+    """Return the Verilog that Yosys has written with all that it lacks."""
+    text = re.sub(r"^  reg " + _WAKE.pattern + r" = 0;$", lambda match: WAKE, text, flags=re.MULTILINE)
+    text = _WAKE.sub(lambda match: r"\$wake ", text)
+    text = "".join(_awaken(module) for module in _MODULE.split(text))
+    text = _CLEARED.sub(_clear, text)
+    text = _BYTE_WRITES.sub(_write, text)
+    return "\n".join(_with_defaults(text.split("\n")))
+
+
+def tidy(netlist: str) -> str:
+    """Return RTLIL text in which the operands of a cell have the same width."""
+    return "".join(_tidy_module(module) for module in _MODULE.split(netlist))
+
+
+def _tidy_module(module: str) -> str:
+    widths = {name: int(width) for width, name in _WIRE.findall(module)}
+    return _CELL.sub(lambda match: _extend(match, widths), module)
+
+
+def _extend(cell: re.Match, widths: dict[str, int]) -> str:
+    """Return a cell with its narrower operands extended; its result has the width that it needs already."""
+    text = cell[0]
+    ports = EXTENDED.get(cell[1], ())
+    present = {port: int(re.search(_WIDTH.format(port), text)[2]) for port in ports}
+    width = max(present.values(), default=0)
+    for port in present:
+        missing = width - present[port]
+        if port != "Y" and missing > 0:
+            operand = re.search(_CONNECT.format(port), text)[2]
+            signed = rf"parameter \{port}_SIGNED 1" in text
+            fill = " ".join([_sign(operand, widths)] * missing) if signed else f"{missing}'{'0' * missing}"
+            text = text.replace(f"parameter \\{port}_WIDTH {present[port]}\n", f"parameter \\{port}_WIDTH {width}\n")
+            text = text.replace(f"connect \\{port} {operand}\n", f"connect \\{port} {{ {fill} {operand} }}\n")
+    return text
+
+
+def _sign(operand: str, widths: dict[str, int]) -> str:
+    """Return the most significant bit of a signal, a slice, a constant or a concatenation."""
+    first = operand.removeprefix("{").split()
+    constant = re.fullmatch(r"\d+'([01-]+)", first[0])
+    if constant:
+        return f"1'{constant[1][0]}"
+    if len(first) > 1 and first[1].startswith("["):
+        return f"{first[0]} [{first[1].strip('[]').split(':')[0]}]"
+    return f"{first[0]} [{widths[first[0]] - 1}]"
+
+
+def _awaken(module: str) -> str:
+    """Return a module's Verilog in which blocks of one statement are woken too, which Yosys forgets."""
+    text = _BARE.sub(r"  always @* begin\n    if (\\$wake ) begin end\n    \1\n  end", module)
+    if text == module or r"reg \$wake ;" in module:
+        return text
+    head, block, rest = text.partition("  always @*")
+    return f"{head}{WAKE}\n{block}{rest}"
+
+
+def _clear(initial: re.Match) -> str:
+    """Return the loop that clears a memory."""
+    words, memory, width = initial[1].count("\n"), initial[2], initial[3]
+    word = rf"\{memory}$word "
+    return (
+        f"  integer {word};\n"
+        f"  initial for ({word} = 0; {word} < {words}; {word} = {word} + 1) {memory}[{word}] = {width}'h0;"
+    )
+
+
+def _write(port: re.Match) -> str:
+    """Return the one assignment of a write port whose bytes have enables: those that are not written stay.
+
+    A port whose enables are not bits of one signal, or whose bytes are not the whole word, is left as it is.
+    """
+    writes = list(_BYTE_WRITE.finditer(port[1]))
+    enable, memory, address = writes[0].group("enable", "memory", "address")
+    lows = [int(write["low"]) for write in writes]
+    ends = [int(write["high"]) + 1 for write in writes]
+    module = port.string[port.string.rfind("\nmodule ", 0, port.start()) : port.start()]
+    alike = all(write.group("enable", "memory", "address") == (enable, memory, address) for write in writes)
+    if not alike or lows != [0, *ends[:-1]] or f"  reg [{ends[-1] - 1}:0] {memory} [" not in module:
+        return port[0]
+    bits = []
+    for write in reversed(writes):
+        place = f"[{write['high']}:{write['low']}]"
+        bits.append(f"{enable}[{write['bit']}] ? {write['data']}{place} : {memory}[{address}]{place}")
+    word = ",\n      ".join(bits)
+    return f"  always @(posedge clk) begin\n    if (|{enable})\n      {memory}[{address}] <= {{ {word} }};\n  end"
+
+
+def _with_defaults(lines: list[str]) -> Iterator[str]:
+    """Yield the lines of a Verilog text, with an empty default in each case statement that has none."""
+    has_default = []
+    for line in lines:
+        word = line.strip()
+        if word.startswith("casez"):
+            has_default.append(False)
+        elif word.startswith("default:"):
+            has_default[-1] = True
+        elif word == "endcase" and not has_default.pop():
+            yield line.replace("endcase", "  default: ;")
+        yield line

@@ -1,0 +1,271 @@
+"""The gradients of attention, softmax(q k.T * scale) v, of each head.
+
+Weights are not kept: they come of q, k and what the forward kernel knows of every query, its largest score and the sum
+of its exponentials. With p the weights and dout the gradient of the result:
+
+* dv = p.T dout;  dp = dout v.T
+* ds = p * (dp - sum(dout * out)), the sum being that of p * dp over the keys of a query
+* dq = ds k * scale;  dk = ds.T q * scale
+
+All is done for as many keys as a bank of PSUM holds the scores of, so SBUF needs room for p and ds of these alone. Only
+ds is turned, for dq: the other products contract over queries, which lie along the partitions.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import sqrt
+from typing import NamedTuple
+
+from neuroncore_rtl.kernels.library.attention import Attended
+from neuroncore_rtl.kernels.library.attention_tile import Head, hide
+from neuroncore_rtl.kernels.library.product import accumulated
+from neuroncore_rtl.kernels.library.transpose import identity, transpose, turned
+from neuroncore_rtl.kernels.program import Program, Rows, Tensor, place_rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program.instructions import (
+    activation,
+    scalar_tensor_tensor,
+    tensor_reduce,
+    tensor_scalar,
+    tensor_tensor,
+)
+from neuroncore_rtl.kernels.tiling.blocks import cut, length, neighbours
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.isa import AluOp
+
+__all__ = ["AttentionGradients", "attention_backward"]
+
+
+class AttentionGradients(NamedTuple):
+    """What `attention_backward` returns, BF16 in tiles that may be operands of the array: q [queries, width], k [keys,
+    width] and v [keys, features], those of the heads side by side."""
+
+    q: Rows
+    k: Rows
+    v: Rows
+
+
+def attention_backward(
+    program: Program,
+    heads: Sequence[Head],
+    attended: Attended,
+    dout: Rows,
+    matrix: Tensor | None = None,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+) -> AttentionGradients:
+    """Append and return the gradients of q, k and v.
+
+    Arguments:
+        program: what it is appended to.
+        heads: what :func:`kernels.library.attention.attention` was given, BF16.
+        attended: what it returned.
+        dout: the gradient of its result, BF16 in tiles like it.
+        matrix: an identity matrix in BF16; None: one is made.
+        causal, scale: what it was given.
+
+    Raises:
+        ValueError: if a format is not BF16, or dout is not cut like the result.
+    """
+    for name, one in (("dout", dout), *((name, getattr(head, name)) for head in heads for name in Head._fields)):
+        if one.format is not BF16:
+            raise ValueError(f"{name}: format must be bf16, not {one.format.name}")
+    if (dout.shape, dout.parts) != (attended.out.shape, attended.out.parts):
+        raise ValueError(f"dout: shape must be {list(attended.out.shape)}, in such tiles, not {list(dout.shape)}")
+    queries, keys = dout.shape[0], heads[0].v.shape[0]
+    lanes = program.lanes
+    widths = [(head.q_t.shape[0], head.k_t.shape[0], head.v.shape[1]) for head in heads]
+    results = AttentionGradients(
+        *(
+            place_rows(program.space, name, BF16, rows, sum(one), lanes=lanes)
+            for name, rows, one in zip(
+                ("dq", "dk", "dv"), (queries, keys, keys), zip(*widths, strict=True), strict=True
+            )
+        )
+    )
+    matrix = matrix or identity(program, BF16)
+    shifts, means = _of_queries(program, heads, attended, dout)
+    firsts = [0, 0, 0]
+    for number, (head, own) in enumerate(zip(heads, widths, strict=True)):
+        ends = [first + width for first, width in zip(firsts, own, strict=True)]
+        places = [rows.columns(*span) for rows, *span in zip(results, firsts, ends, strict=True)]
+        _Head(
+            program,
+            head,
+            AttentionGradients(*places),
+            dout.columns(firsts[2], ends[2]),
+            shifts.columns(number, number + 1),
+            means.columns(number, number + 1),
+            matrix,
+            keys - queries if causal else None,
+            scale or 1 / sqrt(own[0]),
+        ).append()
+        firsts = ends
+    return results
+
+
+def _of_queries(program: Program, heads: Sequence[Head], attended: Attended, dout: Rows) -> tuple[Rows, Rows]:
+    """Append and return of every query and head, FP32 [queries, heads], what a score is shifted by, so that its
+    exponential is its weight, and sum(dout * out)."""
+    shifts, means = (scratch(program.space, name, dout, len(heads)) for name in ("shift", "mean"))
+    products = scratch(program.space, "products", dout)
+    for out, slopes, product, mean in tiles_of(attended.out, dout, products, means):
+        program.append(tensor_tensor(product, out, slopes, AluOp.MULTIPLY))
+        first = 0
+        for number, head in enumerate(heads):
+            part = product[:, first : first + head.v.shape[1]]
+            program.append(tensor_reduce(mean[:, number : number + 1], part, AluOp.ADD))
+            first += head.v.shape[1]
+    for bias, inverse, shift in tiles_of(attended.biases, attended.inverses, shifts):
+        program.append(activation(shift, inverse, "ln"))
+        program.append(tensor_tensor(shift, shift, bias, AluOp.ADD))
+    return shifts, means
+
+
+class _Head(NamedTuple):
+    """A head, and what goes with it.
+
+    Arguments:
+        results: where its gradients go.
+        dout: [queries, features].
+        shifts, means: [queries, 1].
+        past: keys before that of the first query; None: every query sees all keys.
+    """
+
+    program: Program
+    head: Head
+    results: AttentionGradients
+    dout: Rows
+    shifts: Rows
+    means: Rows
+    matrix: Tensor
+    past: int | None
+    scale: float
+
+    def append(self) -> None:
+        """Append its gradients, a block of keys after the other."""
+        program, matrix, parts = self.program, self.matrix, self.head.v.parts
+        dout_t = transpose(program, self.dout, matrix, "dout_t")
+        v_t = transpose(program, self.head.v, matrix, "v_t")
+        q, k = (transpose(program, one, matrix, name) for one, name in ((self.head.q_t, "q"), (self.head.k_t, "k")))
+        before: dict[int, list[Tensor]] = {}
+        for few in neighbours(parts, program.config.psum_words):
+            block = _Block(self, parts[few], dout_t, v_t)
+            block.values(self.results.v.tiles[few])
+            slopes_t = block.turned()
+            block.keys(self.results.k.tiles[few], q)
+            block.queries(self.results.q, slopes_t, k.tiles[few], before)
+
+
+class _Block:
+    """A block of keys: the weights p of queries that see any of them, and ds.
+
+    Arguments:
+        head: what it is of.
+        parts: its keys, a slice for each tile.
+        dout_t: [features, queries]; v_t: [features, keys].
+    """
+
+    def __init__(self, head: _Head, parts: Sequence[slice], dout_t: Rows, v_t: Rows):
+        self._head, self._program, self._parts = head, head.program, parts
+        self._first, space = parts[0].start, head.program.space
+        self._weights: dict[int, Tensor] = {}
+        self._slopes: dict[int, Tensor] = {}
+        for number, rows in enumerate(head.dout.parts):
+            seen = self._seen(number)
+            if not seen:
+                continue
+            keys = slice(self._first, seen[-1].stop)
+            scores = accumulated(self._program, head.head.q_t.tiles, _columns(head.head.k_t, keys), rows)
+            if head.past is not None:
+                hide(self._program, scores, head.past + rows.start - self._first)
+            p, ds = (space.sbuf(name, BF16, scores.shape, scores.partitions) for name in ("weights", "slopes"))
+            shift, mean = head.shifts.tiles[number], head.means.tiles[number]
+            self._program.append(activation(p, scores, "exp", scale=head.scale, bias=shift))
+            dp = accumulated(self._program, dout_t.tiles, _columns(v_t, keys), rows)
+            self._program.append(scalar_tensor_tensor(ds, dp, mean, AluOp.SUBTRACT, p, AluOp.MULTIPLY))
+            self._weights[number], self._slopes[number] = p, ds
+
+    def values(self, places: Sequence[Tensor]) -> None:
+        """Append dv."""
+        for place, sums, columns in self._over_queries(places, self._weights, self._head.dout):
+            self._program.append(activation(place[:, columns], sums, "identity", bias=-0.0))
+
+    def keys(self, places: Sequence[Tensor], q: Rows) -> None:
+        """Append dk."""
+        for place, sums, columns in self._over_queries(places, self._slopes, q):
+            self._program.append(tensor_scalar(place[:, columns], sums, self._head.scale, AluOp.MULTIPLY))
+
+    def turned(self) -> dict[int, dict[int, Tensor]]:
+        """Append ds transposed; return of each tile of queries that of each tile of keys that it sees."""
+        found: dict[int, dict[int, Tensor]] = {number: {} for number in self._slopes}
+        for place, part in enumerate(self._parts):
+            rows = [(number, self._head.dout.parts[number]) for number in self._slopes if part in self._seen(number)]
+            for few in neighbours([own for _, own in rows], self._program.config.psum_words):
+                tiles = [self._slopes[number][:, self._own(part)] for number, _ in rows[few]]
+                sums = turned(self._program, tiles, self._head.matrix)
+                tile = self._program.space.sbuf("slopes_t", BF16, sums.shape, length(part))
+                self._program.append(activation(tile, sums, "identity", bias=-0.0))
+                start = rows[few][0][1].start
+                for number, own in rows[few]:
+                    found[number][place] = tile[:, own.start - start : own.stop - start]
+        return found
+
+    def queries(
+        self,
+        dq: Rows,
+        slopes_t: dict[int, dict[int, Tensor]],
+        k: Sequence[Tensor],
+        before: dict[int, list[Tensor]],
+    ) -> None:
+        """Append dq, or what of it comes of the keys so far.
+
+        Arguments:
+            slopes_t: what `turned` returned.
+            k: tiles of k [keys, width].
+            before: by tile of queries what came of earlier blocks, FP32 in pieces of columns; this one's are put there.
+        """
+        program, space = self._program, self._program.space
+        for number, tiles in slopes_t.items():
+            out, last, earlier = dq.tiles[number], self._is_last(number), before.get(number)
+            before[number] = []
+            for piece, columns in enumerate(cut(0, out.size, program.config.psum_words)):
+                moving = [k[place][:, columns] for place in tiles]
+                sums = accumulated(program, list(tiles.values()), moving, slice(0, out.partitions))
+                target = out[:, columns] if last else space.sbuf("dq", FP32, sums.shape, sums.partitions)
+                if earlier is None:
+                    program.append(tensor_scalar(target, sums, self._head.scale, AluOp.MULTIPLY))
+                else:
+                    added = (self._head.scale, AluOp.MULTIPLY, earlier[piece], AluOp.ADD)
+                    program.append(scalar_tensor_tensor(target, sums, *added))
+                before[number].append(target)
+
+    def _over_queries(
+        self, places: Sequence[Tensor], stationary: dict[int, Tensor], moving: Rows
+    ) -> Iterator[tuple[Tensor, Tensor, slice]]:
+        """Append products that contract over queries; yield for each piece its tile of a result, sums and columns."""
+        for place, part in zip(places, self._parts, strict=True):
+            numbers = [number for number in stationary if part in self._seen(number)]
+            for columns in cut(0, place.size, self._program.config.psum_words):
+                operands = [moving.tiles[number][:, columns] for number in numbers]
+                weights = [stationary[number] for number in numbers]
+                yield place, accumulated(self._program, weights, operands, self._own(part)), columns
+
+    def _seen(self, number: int) -> list[slice]:
+        """Return the tiles of keys that a tile of queries sees any of."""
+        past, rows = self._head.past, self._head.dout.parts[number]
+        return [part for part in self._parts if past is None or part.start < past + rows.stop]
+
+    def _is_last(self, number: int) -> bool:
+        """Return whether a tile of queries sees no key behind the block."""
+        past, end = self._head.past, self._parts[-1].stop
+        return end == self._head.head.v.shape[0] or (
+            past is not None and end >= past + self._head.dout.parts[number].stop
+        )
+
+    def _own(self, part: slice) -> slice:
+        """Return keys counted from the first one of the block."""
+        return slice(part.start - self._first, part.stop - self._first)
+
+
+def _columns(matrix: Rows, columns: slice) -> list[Tensor]:
+    return [tile[:, columns] for tile in matrix.tiles]

@@ -1,0 +1,62 @@
+"""Embeddings: the row of a table that each token's number names, and the gradient of the table."""
+
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, dma_gather, scratch, tiles_of
+from neuroncore_rtl.kernels.program.instructions import iota, tensor_scalar
+from neuroncore_rtl.kernels.tiling.blocks import cut, length
+from neuroncore_rtl.kernels.training.linear_backward import weight_gradient
+from neuroncore_rtl.spec.formats import INT32
+from neuroncore_rtl.spec.isa import AluOp, Index
+
+__all__ = ["embedding", "embedding_backward"]
+
+
+def embedding(program: Program, table: HbmTensor, numbers: Rows, name: str = "embedded") -> Rows:
+    """Append and return the rows of a table that numbers name, [tokens, features] of its format.
+
+    A number that is none of a row ends the program with an error.
+
+    Arguments:
+        program: what it is appended to.
+        table: [rows, features] in HBM.
+        numbers: INT32 [tokens, 1].
+        name: of the result.
+    """
+    result = scratch(program.space, name, numbers, table.shape[1], table.format)
+    for out, own in tiles_of(result, numbers):
+        program.append(dma_gather(out, table, own), next(program.loads))
+    return result
+
+
+def embedding_backward(
+    program: Program, rows: int, numbers: Rows, dy: Rows, before: Rows | None = None, name: str = "dtable"
+) -> Rows:
+    """Append and return the gradient of a table, FP32 [rows, features].
+
+    Copies do not add, so it is a product with the one-hot matrix of the numbers, about as many rows of the table at a
+    time as a bank of PSUM has words. A number that is none of a row has no part in it.
+
+    Arguments:
+        program: what it is appended to.
+        rows: of the table.
+        numbers: INT32 [tokens, 1] in tiles of the same tokens as dy.
+        dy: [tokens, features] of a format that the tensor engine multiplies.
+        before: a gradient that is added to, FP32 in tiles that may be operands of the array; None: there is none.
+        name: of the result.
+    """
+    tiles, lanes = [], program.lanes
+    for part in cut(0, rows, max(1, program.config.psum_words // lanes) * lanes):
+        row = program.space.sbuf("rows", INT32, (length(part),))
+        program.append(iota(row, Index(base=part.start, steps=(1,))))
+        onehots = scratch(program.space, "onehot", dy, length(part), dy.format)
+        for onehot, own in tiles_of(onehots, numbers):
+            program.append(tensor_scalar(onehot, row[: onehot.partitions], own, AluOp.IS_EQUAL))
+        tiles += weight_gradient(program, onehots, dy, _within(before, part), name).tiles
+    return Rows(tuple(tiles))
+
+
+def _within(matrix: Rows | None, part: slice) -> Rows | None:
+    """Return the tiles of a matrix that begin within a part of its rows."""
+    if matrix is None:
+        return None
+    pairs = zip(matrix.parts, matrix.tiles, strict=True)
+    return Rows(tuple(tile for own, tile in pairs if part.start <= own.start < part.stop))

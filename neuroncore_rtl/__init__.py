@@ -1,0 +1,17 @@
+"""An open, RTL-level model of an AWS NeuronCore-v2 class accelerator.
+
+`from neuroncore_rtl.run import run` runs a program on the simulated machine, `from neuroncore_rtl.frontends.nki import
+run_nki` a kernel of the Neuron Kernel Interface. The rooms of this package are links to the folders of the repository.
+"""
+
+from pathlib import Path
+
+__all__ = ["ROOT", "SIM_BUILD"]
+
+_PACKAGE = Path(__file__).resolve().parent
+
+ROOT = _PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").is_file() else _PACKAGE
+"""The folder that contains all rooms: the repository's, or the installed package's."""
+
+SIM_BUILD = (ROOT if ROOT != _PACKAGE else Path.cwd()) / "sim_build"
+"""Generated files; safe to delete. An installed package writes them under the working directory."""

@@ -1,0 +1,97 @@
+"""A program's tensors in HBM as numpy arrays: numbers or codes in, numbers of their natural type out.
+
+Floating-point formats become float32, which holds every number of each of them exactly; integers become int8, int16 or
+int32. Codes are unsigned integers of the format's size.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from neuroncore_rtl.golden.arith import decode, round_fp32, storage_dtype
+from neuroncore_rtl.kernels.program import HbmTensor
+from neuroncore_rtl.spec.formats import Format
+
+__all__ = ["Inputs", "codes_of", "contents", "encode", "numbers_of"]
+
+Inputs = Mapping[str | HbmTensor, ArrayLike]
+"""What tensors in HBM, or views of them, start with, by their names or by themselves."""
+
+
+def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[HbmTensor, np.ndarray]]:
+    """Yield the tensors that have inputs, and their codes.
+
+    Arguments:
+        inputs: numbers, or codes.
+        tensors: all of the program in HBM.
+
+    Raises:
+        ValueError: if there is no such tensor, or two of a name; as of `codes_of`.
+    """
+    if not isinstance(inputs, Mapping):
+        raise ValueError(f"inputs must be arrays by names of tensors, such as {{'x': x}}, not {inputs!r}")
+    for key, given in inputs.items():
+        if not isinstance(key, str | HbmTensor):
+            raise ValueError(f"an input must be named by a tensor in HBM or by its name, not by {key!r}")
+        tensor = _named(key, tensors) if isinstance(key, str) else key
+        ends = ((one.address, one.address + one.size * one.format.bits // 8) for one in tensors)
+        if not any(first <= tensor.address and tensor.address + _span(tensor) <= end for first, end in ends):
+            raise ValueError(f"{tensor.name}: an input must be in the program's HBM, not at {tensor.address:#x}")
+        yield tensor, codes_of(tensor, given)
+
+
+def _span(tensor: HbmTensor) -> int:
+    """Return the bytes from the start of a tensor, or of a view, to its end."""
+    steps = zip(tensor.shape, tensor.steps, strict=True)
+    return (1 + sum((count - 1) * max(step, 0) for count, step in steps)) * tensor.format.bits // 8
+
+
+def _named(name: str, tensors: Sequence[HbmTensor]) -> HbmTensor:
+    found = [tensor for tensor in tensors if tensor.name == name]
+    if not found:
+        names = ", ".join(dict.fromkeys(tensor.name for tensor in tensors)) or "none"
+        raise ValueError(f"an input must be one of the program's tensors in HBM ({names}), not {name!r}")
+    if len(found) > 1:
+        raise ValueError(f"an input's name must be that of one tensor, not of {len(found)}: give {name!r} as itself")
+    return found[0]
+
+
+def codes_of(tensor: HbmTensor, given: ArrayLike) -> np.ndarray:
+    """Return the codes of what a tensor starts with.
+
+    Arguments:
+        tensor: its format and its shape count.
+        given: unsigned integers of the format's size are codes; other numbers are rounded to nearest even by way of
+            FP32, or for an integer format must be what that can hold.
+
+    Raises:
+        ValueError: if shape, type or range do not fit; the message names the tensor.
+    """
+    fmt, given = tensor.format, np.asarray(given)
+    if given.shape != tensor.shape:
+        raise ValueError(f"{tensor.name}: shape must be {tensor.shape!r}, not {given.shape!r}")
+    if given.dtype == storage_dtype(fmt):
+        return given
+    if given.dtype.kind not in "bif":
+        rule = f"must be numbers, or codes of {fmt.name} as {storage_dtype(fmt)}"
+        raise ValueError(f"{tensor.name}: elements {rule}, not {given.dtype}")
+    if not fmt.is_float:
+        legal = (given == np.trunc(given)) & (given >= fmt.min) & (given <= fmt.max)
+        if not legal.all():
+            wrong = given[~legal].flat[0]
+            raise ValueError(f"{tensor.name}: elements must be integers from {fmt.min} to {fmt.max}, not {wrong}")
+    with np.errstate(over="ignore"):
+        return encode(given, fmt)
+
+
+def numbers_of(codes: np.ndarray, fmt: Format) -> np.ndarray:
+    """Return the numbers of codes, in the natural type of their format."""
+    return decode(codes, fmt).astype(np.float32 if fmt.is_float else fmt.name)
+
+
+def encode(values: np.ndarray, fmt: Format) -> np.ndarray:
+    """Return the codes of numbers, to nearest even by way of FP32."""
+    if not fmt.is_float:
+        return np.asarray(values).astype(np.int64).astype(f"uint{fmt.bits}")
+    return round_fp32(np.asarray(values, np.float32).view(np.uint32), fmt, "rne", None)

@@ -1,0 +1,123 @@
+"""What is wrong with an image that ran on the RTL and on golden, besides what it left in the memories; a core's error
+in words: which engine, which instruction, and what is wrong with it."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from neuroncore_rtl.golden.core import CoreOutcome
+from neuroncore_rtl.kernels.text.assembly import record_text
+from neuroncore_rtl.run.check.races import Race, events_of, find_races
+from neuroncore_rtl.run.harness.collective_faults import disagreement_text
+from neuroncore_rtl.run.harness.cores import CoreFault
+from neuroncore_rtl.run.harness.outcome import Ending, Outcome
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.config import Config
+
+__all__ = ["LISTED", "explained", "image_failures", "races_of", "row_beyond"]
+
+LISTED = 5
+"""Differences and races that are named one by one."""
+
+
+def races_of(run: Outcome, memory: np.ndarray, config: Config) -> list[Race]:
+    """Return the races between the records of an image; arguments as of `image_failures`."""
+    finished = [(e.queue, e.address, e.issued, e.retired) for e in run.events if e.retired is not None]
+    return find_races(events_of(finished, memory, config), config)
+
+
+def image_failures(
+    run: Outcome, expected: CoreOutcome, memory: np.ndarray, config: Config, races: Sequence[Race] | None = None
+) -> Iterator[str]:
+    """Yield what is wrong with an image, a sentence each.
+
+    Arguments:
+        run: what became of it on the RTL.
+        expected: and on golden.
+        memory: uint8 [bytes], HBM from address 0 on, with the records.
+        config: the machine's parameters.
+        races: those of `races_of`, if they are known.
+    """
+    if run.ending == Ending.LIMIT:
+        yield f"the program must end, but was given up after {run.cycles:,} cycles"
+    error = expected.error and CoreFault(
+        expected.error.queue, expected.error.cause, expected.error.address, expected.error.detail
+    )
+    if run.error != error:
+        wanted, found = ("none" if one is None else explained(one, memory, config) for one in (error, run.error))
+        yield f"the core's error must be {wanted}, not {found}"
+    if run.exit_code != expected.exit_code:
+        yield f"the program must exit with {expected.exit_code}, not {run.exit_code}"
+    if run.console != (printed := expected.console.decode("latin-1")):
+        yield f"the program must print {printed!r}, not {run.console!r}"
+    if error is None:
+        if sorted((event.queue, event.address) for event in run.events) != sorted(expected.records):
+            yield f"as many records must be executed as on golden, {len(expected.records)}, not {len(run.events)}"
+        if any(event.retired is None for event in run.events):
+            yield "every record that an engine took must be finished"
+    races = races_of(run, memory, config) if races is None else races
+    yield from (f"race: {race}" for race in races[:LISTED])
+    if len(races) > LISTED:
+        yield f"and {len(races) - LISTED} more races"
+
+
+def explained(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
+    """Return a sentence about an error.
+
+    Arguments:
+        fault: the error.
+        memory: uint8 [bytes], HBM from address 0 on, with the records.
+        config: the machine's parameters.
+    """
+    cause = f"{isa.cause_name(fault.cause)}{_detail(fault)}"
+    if fault.cause == isa.Cause.BOOT:
+        return cause
+    queue, text = isa.queue_name(fault.queue, config), _instruction(fault, memory, config)
+    return f"{queue}, record {fault.address:#x}, {text}: {cause}"
+
+
+def row_beyond(fault: CoreFault | None, memory: np.ndarray, config: Config) -> tuple[int, int] | None:
+    """Return which element of a tensor in HBM a row begins at that a copy's number names, and how many there are, if
+    the error is that it is beyond them; arguments as of `explained`."""
+    if fault is None or fault.cause != isa.Cause.INDEX:
+        return None
+    copy = isa.Record.decode(memory[fault.address : fault.address + isa.RECORD_BYTES].tobytes(), config).instruction
+    tensor, index = (copy.src, copy.gather) if copy.gather else (copy.dst, copy.scatter)
+    return fault.detail * tensor.steps[0], index.limit * tensor.steps[0]
+
+
+def _detail(fault: CoreFault) -> str:
+    detail = fault.detail
+    match fault.cause:
+        case isa.Cause.ENGINE:
+            names = {int(engine): engine.name for engine in isa.Engine}
+            return f" (the record is for {names.get(detail, f'none, {detail}')})"
+        case isa.Cause.SEMAPHORE:
+            return f" (semaphore {detail} would leave its range)"
+        case isa.Cause.WATCHDOG:
+            wanted, low = detail >> 8 & 0xFFFF, detail >> 24
+            return f" (semaphore {detail & 0xFF} must be at least {wanted}; its lowest 8 bits are {low})"
+        case isa.Cause.INDEX:
+            return f" (row {detail})"
+        case isa.Cause.STUCK if detail >> 8 & 1:
+            return f" (it waits for core {detail & 0xFF})"
+        case isa.Cause.DISAGREE:
+            return f" ({disagreement_text(detail)})"
+        case isa.Cause.LINK:
+            return f" (the chip's link of direction {detail})"
+        case isa.Cause.BOOT:
+            return f" (word {detail} of the image's header is wrong, or it cannot be read)"
+    return ""
+
+
+def _instruction(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
+    """Return the record's line of assembly; if its codes mean nothing, its opcode."""
+    data = memory[fault.address : fault.address + isa.RECORD_BYTES].tobytes()
+    if len(data) < isa.RECORD_BYTES:
+        return "beyond HBM"
+    try:
+        return record_text(isa.Record.decode(data, config).shortened())
+    except ValueError:
+        kind = isa.instruction_type(isa.engine_of_queue(fault.queue, config))
+        values = kind.unpack(int.from_bytes(data, "little") >> isa.HEADER_BITS)
+        return f"opcode {values['opcode']}"

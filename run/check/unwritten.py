@@ -1,0 +1,102 @@
+"""What a program read on chip before anything had been written there.
+
+SBUF and PSUM start with zeros on golden and in simulations, and with anything on a machine: so a result that depends on
+it is wrong however well the two agree. What kernels append is refused where a whole tensor is read first
+(`kernels.program.lifetimes`); here it is seen byte by byte, in the order in which golden executed the records.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.run.check.touches import Touch, touches_of
+from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, Storage
+
+__all__ = ["Unwritten", "find_unwritten"]
+
+
+@dataclass(frozen=True)
+class Unwritten:
+    """A read of bytes that nobody has written.
+
+    Arguments:
+        instruction: its name. source: the kernel's line that appended it.
+        touch: the access.
+        partition, byte: where the first of these bytes is.
+    """
+
+    instruction: str
+    source: str
+    touch: Touch
+    partition: int
+    byte: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.instruction}: {self.touch.name} must be written before it is read, but "
+            f"{self.touch.storage.name} partition {self.partition}, byte {self.byte} is not ({self.source})"
+        )
+
+
+def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator[Unwritten]:
+    """Yield for each record that read what no record before it had written where it first did so.
+
+    Rows that a copy finds by number are not looked at, and those that it skips count as written; nor is HBM looked at,
+    which starts as the image has it.
+
+    Arguments:
+        image: of a program, so that its records have entries.
+        records: queue and HBM address of each that was executed, in this order.
+    """
+    config = image.config
+    written = {
+        Storage.SBUF: np.zeros((config.partitions, config.sbuf_bytes), bool),
+        Storage.PSUM: np.zeros((config.columns, config.psum_bytes), bool),
+    }
+    for register in image.registers:  # which the control program writes
+        written[Storage.SBUF][register.partition, register.address : register.address + 4] = True
+
+    @cache
+    def places_at(address: int) -> tuple[list[_Place], list[_Place]]:
+        """Return what a record reads and what it writes."""
+        instruction = image.locate(address)[1].instruction
+        gathers = isinstance(instruction, DmaCopy) and instruction.gather is not None
+        places = [
+            (touch, _bytes_of(touch))
+            for touch in touches_of(instruction, config)
+            if touch.storage in written and not (gathers and touch.name == "src")
+        ]
+        # What a predicated copy leaves is read as much as what it takes.
+        keeps = isinstance(instruction, Elementwise) and instruction.keep
+        reads = [one for one in places if not one[0].writes or (keeps and one[0].name == "dst")]
+        return reads, [one for one in places if one[0].writes]
+
+    told = set()
+    for _, address in records:
+        reads, writes = places_at(address)
+        for touch, place in reads:
+            is_written = written[touch.storage][place]
+            if address not in told and not is_written.all():
+                told.add(address)
+                row, column = np.argwhere(~is_written)[0]
+                byte = np.arange(config.sbuf_bytes)[place[1]][column]
+                entry = image.entry(address)
+                name, source = entry.instruction.name, str(entry.source)
+                yield Unwritten(name, source, touch, touch.partitions[row], int(byte))
+        for touch, place in writes:
+            written[touch.storage][place] = True
+
+
+_Place = tuple[Touch, tuple[slice, slice | np.ndarray]]
+"""An access, and the index of its bytes in a memory, [partitions, bytes]."""
+
+
+def _bytes_of(touch: Touch) -> tuple[slice, slice | np.ndarray]:
+    """Return the index of the bytes of an access in a memory, [partitions, bytes]."""
+    rows = slice(touch.partitions.start, touch.partitions.stop, touch.partitions.step)
+    if len(touch.starts) == 1:
+        return rows, slice(int(touch.starts[0]), int(touch.starts[0]) + touch.length)
+    return rows, (touch.starts[:, np.newaxis] + np.arange(touch.length)).reshape(-1)

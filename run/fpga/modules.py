@@ -1,0 +1,113 @@
+"""A unit module by module, each synthesised once and counted as often as it occurs.
+
+That is what makes counts of a machine whose whole the tool would not end with in hours. Logic is not merged across the
+borders of modules, and what is constant at one stays, so the sums are a little too high.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+
+from amaranth.lib import wiring
+
+from neuroncore_rtl.hdl.verilog.conversion import below
+from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
+from neuroncore_rtl.run.fpga.levels import deepest
+from neuroncore_rtl.run.fpga.synthesis import Family, Netlist, synthesise
+from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.sim.simulation import BuildFailed
+
+__all__ = ["by_module", "occurrences", "stub", "total"]
+
+_HEAD = re.compile(r"^module \\(\S+)\n", re.MULTILINE)
+_CELL = re.compile(r"^  cell \\?(\S+) ", re.MULTILINE)
+_PORT = re.compile(r"^  wire .*?(?:input|output) \d+ .*\n", re.MULTILINE)
+
+
+def by_module(component: wiring.Component, family: Family, name: str) -> list[dict[str, object]]:
+    """Return for each module of a component that is more than wires, itself first, `module`, `times`, its own counts by
+    the names of the family's cells, and its deepest logic (:func:`run.fpga.levels.deepest`); or, if `gates` is true,
+    gates in place of LUTs, which they will be fewer than, and no logic; or, if `counted` is false, nothing.
+
+    Arguments:
+        component: it. name: of its module.
+        family: one of :data:`run.fpga.synthesis.FAMILIES`.
+
+    Raises:
+        MissingTool: as :func:`run.fpga.synthesis.run_tool`.
+    """
+    library = ModuleLibrary()
+    with progress(f"{name}: elaborating"):
+        modules = below(name, component, library, sources=True)
+    stubs = {module: stub(module, text) for module, text in modules.items()}
+    texts = [_black_box(text) for text in library.texts.values()]
+    netlists: dict[str, tuple[Netlist, bool] | None] = {}
+    cells: dict[str, Mapping[str, int]] = {}
+    for number, (module, text) in enumerate(modules.items(), 1):
+        inside = Counter(_CELL.findall(text))
+        if inside.keys() <= modules.keys() and "\n    switch " not in text:
+            cells[module] = inside  # wires alone, which make ABC fail
+            continue
+        with progress(f"{name}: Yosys, {family.title}, module {number} of {len(modules)}, {module}"):
+            inner = [stub for other, stub in stubs.items() if other in inside]
+            netlists[module] = _synthesised(module, [text, *inner], texts, family)
+        cells[module] = netlists[module][0].cells if netlists[module] else inside
+    times = occurrences(name, cells)
+    return [{"module": module, "times": times[module], **_figures(found, family)} for module, found in netlists.items()]
+
+
+def _figures(found: tuple[Netlist, bool] | None, family: Family) -> dict[str, object]:
+    """Return what is known of a netlist, or of none."""
+    netlist, gates = found or (None, False)
+    unknown = {"levels": None, "start": None, "end": None}
+    counts = family.counts(netlist.cells if netlist else {})
+    return {
+        "gates": gates,
+        "counted": bool(found),
+        **counts,
+        **(deepest(netlist) if netlist and not gates else unknown),
+    }
+
+
+def _synthesised(module: str, rtlil: list[str], verilog: list[str], family: Family) -> tuple[Netlist, bool] | None:
+    """Return the netlist of a module, and whether it is one of gates, as ABC ends without a word on some modules that
+    are mostly wires; None if Yosys ends without it, as on memories with very many ports."""
+    for gates in (False, True):
+        with suppress(BuildFailed):
+            return synthesise(module, rtlil, verilog, family, gates=gates), gates
+    return None
+
+
+def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str]:
+    """Return how often each module occurs.
+
+    Arguments:
+        top: the one that occurs once.
+        cells: of each module its cells by type, other modules among them.
+    """
+    times: Counter[str] = Counter()
+    todo = [(top, 1)]
+    while todo:
+        module, count = todo.pop()
+        times[module] += count
+        todo += [(inner, count * each) for inner, each in cells[module].items() if inner in cells]
+    return times
+
+
+def total(rows: list[dict[str, object]], family: Family) -> dict[str, float]:
+    """Return the counts of all modules of :func:`by_module`, as often as they occur."""
+    return {name: sum(row["times"] * row[name] for row in rows) for name in family.cells}
+
+
+def stub(module: str, text: str) -> str:
+    """Return a module's RTLIL without what is in it."""
+    head = next(head for head in _HEAD.finditer(text) if head[1] == module)
+    body = text[head.end() :].partition("\nend\n")[0]
+    ports = "".join(_PORT.findall(f"{body}\n"))
+    return f"attribute \\blackbox 1\nattribute \\keep 1\nmodule \\{module}\n{ports}end\n"
+
+
+def _black_box(verilog: str) -> str:
+    """Return Verilog whose modules are not looked into."""
+    return re.sub(r"^module ", "(* blackbox, keep *) module ", verilog, flags=re.MULTILINE)

@@ -1,0 +1,264 @@
+"""The slowest paths of a whole machine from register to register, estimated from its netlist for the ECP5.
+
+Cells take what nextpnr has for speed grade 6, wires an average. So what nextpnr says after hours is known in seconds,
+to a tenth or so, through the borders of all modules.
+"""
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rich.markup import escape
+from rich.table import Table
+
+from neuroncore_rtl.run.fpga.synthesis import Netlist, named_by_source, project_source
+from neuroncore_rtl.run.tables import table
+
+__all__ = ["estimate_table", "estimated"]
+
+WIRE = 1.1
+"""ns of a wire through the fabric. With it the estimate of a core that fills nine tenths of an LFE5U-85F is 64 ns, and
+what nextpnr says of the same core when it has placed it 69 ns."""
+
+LUT, SELECT = 0.24, 0.26
+"""ns of a LUT4, and from the select input of the multiplexers between LUTs, whose data inputs have no wires."""
+
+CARRY_IN, CARRY, CARRY_OUT = 0.45, 0.07, 0.44
+"""ns to a carry chain, along a cell of it, and out of it."""
+
+MULTIPLIER, CLOCK_TO_Q, RAM_TO_Q = 3.93, 0.53, 5.83
+"""ns through a multiplier, and from the clock to the output of a register and of a block RAM. All of them are in the
+timing database of Project Trellis, ECP5/timing/speed_6."""
+
+MOST_PATHS = 12
+"""That a table shows."""
+
+MOST_PARTS = 3
+"""Of a signal's name that a table shows."""
+
+MOST_NAMES = 6
+"""Of signals on the way that a table shows."""
+
+_Arc = tuple[int, int, float]
+"""From a net to a net in so many ns."""
+
+
+@dataclass
+class _Cell:
+    """A cell of the flat netlist: `bits` of each port are nets; constants are left out."""
+
+    name: str
+    type: str
+    bits: Mapping[str, list[int]]
+
+    def of(self, *ports: str) -> Iterator[int]:
+        """Yield the nets at some ports."""
+        for port in ports:
+            yield from self.bits.get(port, ())
+
+    def matching(self, ports: str) -> Iterator[int]:
+        """Yield the nets at those ports whose names match a pattern."""
+        return self.of(*(port for port in self.bits if re.fullmatch(ports, port)))
+
+
+@dataclass
+class _Flat:
+    """A netlist without modules: its cells, and of its nets those that the source has a name for, and its place."""
+
+    cells: list[_Cell] = field(default_factory=list)
+    names: dict[int, tuple[str, str | None]] = field(default_factory=dict)
+
+
+def estimated(netlist: Netlist) -> list[dict[str, object]]:
+    """Return the slowest path from each register, or memory, at which one begins, the slowest first; one row of those
+    whose names differ in numbers alone, as those of lanes do.
+
+    Returns:
+        `ns`; `start` and `end`, a signal and its place in the source, which may be None; `through`, signals with the
+        ns at which they are there.
+    """
+    flat = _flattened(netlist)
+    arrival, before = _arrivals(flat.cells)
+    slowest: dict[int, tuple[float, int, _Cell]] = {}
+    starts: dict[int, int] = {}
+    for cell in flat.cells:
+        for net in _ends(cell):
+            start = _start(net, before, starts)
+            if arrival.get(net, 0.0) > slowest.get(start, (0.0,))[0]:
+                slowest[start] = arrival[net], net, cell
+    rows: dict[str, dict[str, object]] = {}
+    for start, (ns, net, cell) in sorted(slowest.items(), key=lambda item: -item[1][0]):
+        name, place = flat.names.get(start, ("(no name)", None))
+        signal = name.partition("[")[0]
+        if (alike := re.sub(r"\d+", "", signal)) not in rows:
+            through = list(_through(net, before, arrival, flat.names))
+            rows[alike] = {"ns": ns + WIRE, "start": (signal, place), "end": _end(cell, flat.names), "through": through}
+    return list(rows.values())
+
+
+def estimate_table(rows: list[Mapping]) -> Table:
+    """Return the table of what :func:`estimated` returns."""
+    cells = (
+        {
+            "ns": row["ns"],
+            "from_": _shown(row["start"]),
+            "to": _shown(row["end"]),
+            "through": escape(" > ".join(f"{name} {ns:.0f}" for name, ns in row["through"][:MOST_NAMES])),
+        }
+        for row in rows[:MOST_PATHS]
+    )
+    caption = "wires as they are on average on a full device; a signal on the way has its ns behind it"
+    return table("Slowest paths, estimated: of each register the slowest", cells, _COLUMNS, caption)
+
+
+_COLUMNS = "ns: {ns:.1f} | from: {from_} | to: {to} | through: {through}"
+
+
+def _shown(end: tuple[str, str | None]) -> str:
+    """Return the signal's name within the core, the modules in the middle left out, and its place."""
+    name, place = end
+    parts = name.rpartition("core.")[2].split(".")
+    short = ".".join(parts if len(parts) <= MOST_PARTS else [parts[0], "", *parts[-2:]])
+    return escape(f"{short}\n{place}" if place else short)
+
+
+def _flattened(netlist: Netlist) -> _Flat:
+    modules = json.loads((netlist.folder / "netlist.json").read_text())["modules"]
+    flat = _Flat()
+    count = 0
+
+    def add(module: Mapping, path: str, bound: dict[int, int]) -> None:
+        nonlocal count
+        nets = dict(bound)
+
+        def net(bit: int) -> int:
+            nonlocal count
+            if bit not in nets:
+                nets[bit] = count = count + 1
+            return nets[bit]
+
+        for name, named in module["netnames"].items():
+            if not named_by_source(name, named):
+                continue
+            place = project_source(named["attributes"].get("src", ""))
+            for index, bit in enumerate(named["bits"]):
+                if isinstance(bit, int):
+                    full = f"{path}{name}[{index}]"
+                    # Of several names the shortest is the one nearest to the top.
+                    flat.names[net(bit)] = min(flat.names.get(net(bit), (full, place)), (full, place), key=_length)
+        for name, cell in module["cells"].items():
+            bits = {port: [net(bit) for bit in of if isinstance(bit, int)] for port, of in cell["connections"].items()}
+            inner = modules.get(cell["type"], {"cells": {}})
+            if not inner["cells"]:
+                flat.cells.append(_Cell(f"{path}{name}", cell["type"], bits))
+                continue
+            ports = ((port["bits"], cell["connections"].get(of, ())) for of, port in inner["ports"].items())
+            pairs = (pair for inside, outside in ports for pair in zip(inside, outside, strict=False))
+            add(inner, f"{path}{name}.", {i: net(o) for i, o in pairs if isinstance(i, int) and isinstance(o, int)})
+
+    add(netlist.module, "", {})
+    return flat
+
+
+def _length(named: tuple[str, str | None]) -> int:
+    return len(named[0])
+
+
+def _arcs(cell: _Cell) -> Iterator[_Arc]:
+    """Yield what goes through a cell within a cycle, with the wire before it."""
+    match cell.type:
+        case "LUT4":
+            yield from _product(cell.of("A", "B", "C", "D"), cell.of("Z"), LUT + WIRE)
+        case "PFUMX":
+            yield from _product(cell.of("ALUT", "BLUT"), cell.of("Z"), SELECT)
+            yield from _product(cell.of("C0"), cell.of("Z"), SELECT + WIRE)
+        case "L6MUX21":
+            yield from _product(cell.of("D0", "D1"), cell.of("Z"), SELECT)
+            yield from _product(cell.of("SD"), cell.of("Z"), SELECT + WIRE)
+        case "CCU2C":
+            low, high = ("A0", "B0", "C0", "D0"), ("A1", "B1", "C1", "D1")
+            yield from _product(cell.of(*low), cell.of("S0"), CARRY_OUT + WIRE)
+            yield from _product(cell.of(*low, *high), cell.of("COUT", "S1"), CARRY_IN + WIRE)
+            yield from _product(cell.of("CIN"), cell.of("COUT"), CARRY)
+            yield from _product(cell.of("CIN"), cell.of("S0", "S1"), CARRY_OUT)
+        case "MULT18X18D":
+            yield from _product(set(cell.matching(r"[AB]\d+")), cell.matching(r"P\d+"), MULTIPLIER + WIRE)
+        case "TRELLIS_DPR16X4":
+            yield from _product(cell.of("RAD"), cell.of("DO"), LUT + WIRE)
+
+
+def _product(sources, targets, ns: float) -> Iterator[_Arc]:
+    targets = list(targets)
+    return ((source, target, ns) for source in sources for target in targets)
+
+
+def _begins(cell: _Cell) -> Iterator[tuple[int, float]]:
+    """Yield the nets at which paths begin, and how long after the clock."""
+    if cell.type == "TRELLIS_FF":
+        yield from ((net, CLOCK_TO_Q) for net in cell.of("Q"))
+    elif cell.type == "DP16KD":
+        yield from ((net, RAM_TO_Q) for net in cell.matching(r"DO[AB]\d+"))
+
+
+def _ends(cell: _Cell) -> Iterator[int]:
+    """Yield the nets at which paths end."""
+    if cell.type == "TRELLIS_FF":
+        yield from cell.of("DI", "CE", "LSR")
+    elif cell.type == "DP16KD":
+        yield from cell.matching(r"(DI|AD|WE|CE|OCE|CS|RST)[AB]\d*")
+    elif cell.type == "TRELLIS_DPR16X4":
+        yield from cell.of("DI", "WAD", "WRE")
+
+
+def _arrivals(cells: list[_Cell]) -> tuple[dict[int, float], dict[int, int]]:
+    """Return when each net is there, in ns, and the net before it on the slowest way to it."""
+    onward: dict[int, list[tuple[int, float]]] = {}
+    waits: dict[int, int] = {}
+    arrival: dict[int, float] = {}
+    for cell in cells:
+        arrival |= _begins(cell)
+        for source, target, ns in _arcs(cell):
+            onward.setdefault(source, []).append((target, ns))
+            waits[target] = waits.get(target, 0) + 1
+    before: dict[int, int] = {}
+    ready = deque(net for net in onward if net not in waits)
+    while ready:
+        net = ready.popleft()
+        for target, ns in onward.get(net, ()):
+            if arrival.get(net, 0.0) + ns > arrival.get(target, 0.0):
+                arrival[target], before[target] = arrival.get(net, 0.0) + ns, net
+            waits[target] -= 1
+            if not waits[target]:
+                ready.append(target)
+    return arrival, before
+
+
+def _start(net: int, before: Mapping[int, int], starts: dict[int, int]) -> int:
+    """Return where the slowest way to a net begins; `starts` keeps what is known."""
+    way = []
+    while net not in starts and net in before:
+        way.append(net)
+        net = before[net]
+    start = starts.get(net, net)
+    starts.update(dict.fromkeys(way, start))
+    return start
+
+
+def _through(net: int, before: Mapping, arrival: Mapping, names: Mapping) -> Iterator[tuple[str, float]]:
+    """Yield signals of modules' borders and others with names on the way to a net, the latest first, each once."""
+    seen = set()
+    while net in before:
+        if net in names:
+            signal = names[net][0].partition("[")[0].rpartition(".")[2]
+            if signal not in seen:
+                seen.add(signal)
+                yield signal, arrival[net]
+        net = before[net]
+
+
+def _end(cell: _Cell, names: Mapping[int, tuple[str, str | None]]) -> tuple[str, str | None]:
+    held = next(cell.of("Q"), None) if cell.type == "TRELLIS_FF" else None
+    name, place = names.get(held, (re.sub(r"(\.\d+)+$", "", cell.name), None))
+    return name.partition("[")[0], place

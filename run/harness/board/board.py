@@ -1,0 +1,119 @@
+"""A simulated board: the board but for its pads, the model of its SDRAM, and the host's end of the UART."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+
+from neuroncore_rtl.hdl.board.board import Board
+from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
+from neuroncore_rtl.run.harness.board import session as board_session
+from neuroncore_rtl.run.harness.board.sdram import SDRAM, sdram_parameters
+from neuroncore_rtl.run.sim import light_start, simulation
+from neuroncore_rtl.run.sim.elaboration import elaborated
+from neuroncore_rtl.run.sim.layouts import define_lines
+from neuroncore_rtl.spec.config import Config
+
+__all__ = ["SimulatedBoard", "SimulatedLine"]
+
+CLOCK_HZ = 25_000_000
+"""Of the simulated board; it decides how many cycles the chip's times are."""
+
+DIVISOR = 4
+"""Clock cycles of a bit on the simulated wire."""
+
+PATIENCE = 400
+"""Of the simulated board, in cycles: 10 bytes."""
+
+HOST_PATIENCE = 20_000
+"""Of its host."""
+
+START_NS = 2_000
+"""The simulated chip starts sooner."""
+
+
+class SimulatedLine:
+    """A transport (:class:`run.harness.board.host_port.Transport`) to a simulation that is under way.
+
+    Arguments:
+        connection: to `run/harness/board/session.py`.
+
+    Attributes:
+        cycle: of the simulation, when the last bytes had come.
+    """
+
+    def __init__(self, connection: Connection):
+        self._connection = connection
+        self.cycle = 0
+
+    def exchange(self, data: bytes, wanted: int) -> bytes:
+        """See :class:`run.harness.board.host_port.Transport`."""
+        self._connection.send((data, wanted, HOST_PATIENCE))
+        found, self.cycle = self._connection.recv()
+        return found
+
+    def drain(self) -> None:
+        """See :class:`run.harness.board.host_port.Transport`."""
+        self.exchange(b"", 1)
+
+
+@dataclass(frozen=True)
+class SimulatedBoard:
+    """A board.
+
+    Arguments:
+        config: the core's parameters; None: memory alone.
+    """
+
+    config: Config | None
+
+    def design(self) -> simulation.Design:
+        """Return it with its chip and the host's end of the UART."""
+        config = self.config
+        parameters = asdict(config) if config else {}
+        size = f"{config.rows}x{config.columns}" if config else "memory"
+        board = partial(Board, config, MT48LC16M16, CLOCK_HZ, DIVISOR, PATIENCE, START_NS)
+        text = elaborated("board", size, board, parameters | {"divisor": DIVISOR, "start": START_NS})
+        defines = {
+            "CHIP": sdram_parameters(MT48LC16M16, CLOCK_HZ, START_NS),
+            "ADDRESS": MT48LC16M16.row_bits,
+            "DIVISOR": DIVISOR,
+        }
+        parts = [define_lines(defines), Path(__file__).with_suffix(".v").read_text(), SDRAM.read_text(), text]
+        return simulation.Design("board_bench", "\n".join(parts), clock="clk")
+
+    @contextmanager
+    def line(self, sim: str = "verilator") -> Iterator[SimulatedLine]:
+        """Run a simulation of it for as long as this context lasts; it stands still while the host does not wait.
+
+        Raises:
+            SimulationFailed: if the simulation ends before, as where the SDRAM is used against its rules.
+        """
+        built = simulation.build(self.design(), sim)
+        problems: list[Exception] = []
+        with simulation.run_directory("board") as directory, Listener(family="AF_UNIX") as listener:
+            env = {board_session.SOCKET_VARIABLE: listener.address, "PYGPI_USERS": light_start.ENTRIES}
+
+            def simulate() -> None:
+                try:
+                    simulation.run(built, board_session.__name__, run_dir=directory.resolve(), env=env)
+                except Exception as error:  # the host's thread raises it
+                    problems.append(error)
+                    Client(listener.address).close()  # it waits there if the simulation did not start
+
+            thread = threading.Thread(target=simulate)
+            thread.start()
+            try:
+                with listener.accept() as connection:
+                    yield SimulatedLine(connection)
+                    connection.send(None)
+            except (EOFError, ConnectionError) as error:
+                thread.join()
+                raise problems[0] if problems else error from error
+            finally:
+                thread.join()
+            if problems:
+                raise problems[0]

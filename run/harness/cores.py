@@ -1,0 +1,289 @@
+"""Images on a core, or on all cores of an instance and its links (see `run/harness/cores.v`)."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters
+from neuroncore_rtl.hdl.instance import LinkedCores
+from neuroncore_rtl.hdl.queue.errors import CoreError
+from neuroncore_rtl.run.harness import subject_ports
+from neuroncore_rtl.run.harness.activity import activity_defines, read_activity
+from neuroncore_rtl.run.harness.hbm import HbmWork
+from neuroncore_rtl.run.harness.link_view import DISTURBANCE, LINK_VIEW, instance_label, link_defines
+from neuroncore_rtl.run.harness.outcome import Ending, Event, Outcome, fields_by_kind, link_activity
+from neuroncore_rtl.run.harness.verilog_text import arguments, connections, harness, modules_of, plusargs
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.run.sim.elaboration import elaborated, engine_verilog
+from neuroncore_rtl.run.sim.images import write_lines
+from neuroncore_rtl.run.sim.layouts import layout_defines, plain
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, cause_name, queue_count
+
+__all__ = ["ROOM_BYTES", "CoreDevice", "CoreFault", "CoreWork", "room_of"]
+
+ROOM_BYTES = 64 << 20
+"""HBM of all cores that the harness has room for, unless it is built for more."""
+
+
+def room_of(memories: np.ndarray) -> int:
+    """Return for how many bytes of HBM a harness is built: few sizes, so that builds are shared."""
+    return max(ROOM_BYTES, 1 << (memories.size - 1).bit_length())
+
+
+ROUNDS = 256
+"""Images that a core alone can run one after the other."""
+
+PATIENCE = 8192
+"""Cycles of rest after which nothing will move any more."""
+
+_BLOCKS = r"(block|edge|psum|vector_block|activation_block|sbuf_block)_"
+"""Modules that Verilator builds once, apart, if there are several instances: a call across its border at every edge of
+the clock is what that costs, which a core of one block each runs half as fast again without."""
+
+_KEPT = r"tile_|(vector|activation)_lane(_\w+)?$|(tensor|vector|scalar|dma|collective)_engine$|queue_|bank_384x64$"
+"""Modules whose instances stay apart: of SBUF's banks because a build is then three times as fast, and a run 9 %."""
+
+_LINKS = r"router_|link_end_|link_wire_|axi_checker$"
+"""Modules of the links whose instances stay apart; they are not built apart: Verilator takes every output of such a
+module to depend on every input, and a ring of them would look like a circle of logic."""
+
+
+@dataclass(frozen=True)
+class CoreFault:
+    """The core's error: queue, cause (a `spec.isa.Rule` or `Cause`), HBM address of the record, detail."""
+
+    queue: int
+    cause: int
+    address: int
+    detail: int
+
+    def __str__(self) -> str:
+        return f"queue {self.queue}: record {self.address:#x}: {cause_name(self.cause)}, detail {self.detail:#x}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreWork(HbmWork):
+    """Images, and what befalls those who run them; the memories hold them.
+
+    Arguments (besides those of `HbmWork`):
+        boots: of each core, its image's address; None: it is not started. Of a core alone the addresses of images that
+            run one after the other; it is reset between them.
+        delays: of each core, the cycles that pass before it is started; none if not given.
+        limit: cycles after which an image is given up, and those after it are not run.
+        patience: cycles of rest after which a run is left in which some core's program cannot end.
+        host: cycle after each start in which the host interrupts the controllers; 0 for never.
+        profiled: whether outcomes have the `activity` of their core.
+    """
+
+    boots: Sequence[int | None] = (0,)
+    delays: Sequence[int] | None = None
+    limit: int = 1_000_000
+    patience: int = PATIENCE
+    host: int = 0
+    profiled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreDevice:
+    """A core, or all cores of an instance.
+
+    Its outcome's parts are the images, of an instance one of each core; the counter `simulated` has all cycles, and the
+    memory `hbm` is uint8 [cores, bytes], as much as was given.
+
+    Arguments:
+        machine: parameters of the core that is alone, or of the instance.
+        room: bytes of HBM of all cores together.
+        check_axi: whether every AXI port is watched for what the protocol forbids.
+        watches_gates: whether every clock gate is watched, for a clock that stands still too early.
+        inside: whether a waveform of an instance shows what is in a core, which is then compiled for each of them.
+    """
+
+    machine: Config | Instance
+    room: int = ROOM_BYTES
+    check_axi: bool = True
+    inside: bool = False
+    watches_gates: bool = False
+
+    ports = ()
+
+    @property
+    def instance(self) -> Instance | None:
+        """The instance; None if the core is alone."""
+        return self.machine if isinstance(self.machine, Instance) else None
+
+    @property
+    def core(self) -> Config:
+        """Parameters of every core."""
+        return self.machine.core if self.instance else self.machine
+
+    @property
+    def cores(self) -> int:
+        """Cores that there are."""
+        return self.machine.cores if self.instance else 1
+
+    @property
+    def label(self) -> str:
+        """What names the directories of its runs."""
+        return "instance" if self.instance else "core"
+
+    def verilog(self, *, cached: bool = True, vectors: bool = False) -> str:
+        """Return the Verilog of the core, or of all of them and what lies between them.
+
+        Arguments:
+            cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
+            vectors: see :func:`run.sim.elaboration.elaborated`.
+        """
+        options = {"cached": cached, "watches_gates": self.watches_gates, "vectors": vectors}
+        if self.instance is None:
+            return engine_verilog(self.core, "core", **options)
+        label = f"{instance_label(self.instance)}-{self.core.rows}x{self.core.columns}"
+        cores, parameters = partial(LinkedCores, self.instance), asdict(self.instance)
+        return elaborated("linked_cores", label, cores, parameters, **options)
+
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
+        """Return the cores in their harness."""
+        core, cores, text = self.core, self.cores, self.verilog(vectors=vectors)
+        prefixes = [f"cores__{number}__axi" if self.instance else "axi" for number in range(cores)]
+        ports = [f"{prefix}__{port}" for prefix in prefixes for port in range(core.hbm_ports)]
+        axi, depth = (core.hbm_bytes, axi_id_bits(core)), self.room // core.hbm_bytes
+        defines = {
+            "ARGUMENTS": arguments(("limit", "rounds", "host", "patience", "profile"), ("boots",), ("runs", "events")),
+            "TOP": "machines" if self.instance else "machine",
+            "SUBJECT": "linked_cores cores" if self.instance else "core core",
+            "CORES": cores,
+            "ROUNDS": 1 if self.instance else ROUNDS,
+            "QUEUES": queue_count(core),
+            "COUNTERS": core_counters(core).size,
+            **layout_defines("ERROR", CoreError),
+            **activity_defines(core),
+            "CORE_WIRES": subject_ports.core_wires(core, cores),
+            "CORE_LOGS": subject_ports.core_logs(cores, waves),
+            "PORTS": connections(subject_ports.core_connections(cores) | subject_ports.axi_connections(ports, *axi)),
+            **subject_ports.hbm_defines(cores, core.hbm_ports, *axi, depth, check_axi=self.check_axi),
+        }
+        links = []
+        if self.instance:
+            defines |= {"LINKS": ""} | link_defines(self.instance, "cores", node="chip_{chip}.node", waves=waves)
+            links = [DISTURBANCE, LINK_VIEW]
+        parts = (*subject_ports.hbm_sources(self.check_axi), *links, text)
+        design = harness(__file__, defines["TOP"], defines, *parts, waves=waves)
+        blocks, kept = _blocks_and_kept(design.verilog if self.instance else text)
+        if self.instance:
+            kept += modules_of(design.verilog, _LINKS)
+            blocks, kept = ((), (*blocks, *kept)) if self.inside and waves else (("core", *blocks), kept)
+        return replace(design, hier_blocks=blocks, kept=kept)
+
+    def load(self, work: CoreWork, directory: Path) -> tuple[list[str], int]:
+        """Write the images' addresses and HBM."""
+        self._check(work)
+        rounds = len(work.boots) // self.cores
+        # The first core of an instance starts a cycle after a core that is alone would.
+        delays = [0] if self.instance is None else [1 + delay for delay in work.delays or [0] * self.cores]
+        lines = [
+            (boot is not None) << (HBM_ADDRESS_BITS + 32) | delay << HBM_ADDRESS_BITS | (boot or 0)
+            for boot, delay in zip(work.boots, delays * rounds, strict=True)
+        ]
+        words = write_lines(directory, {"boots": "".join(f"{line:x}\n" for line in lines)})
+        words += plusargs(runs=directory / "runs", events=directory / "events", rounds=rounds)
+        words += plusargs(limit=work.limit, patience=work.patience, host=work.host, profile=int(work.profiled))
+        words += work.hbm_plusargs(directory, self.core.hbm_bytes, limited=self.instance is not None)
+        return words + work.link_plusargs(directory), rounds * (work.limit + 1000)
+
+    def _check(self, work: CoreWork) -> None:
+        """Raise ValueError unless the work fits the device."""
+        cores, room = work.memories.shape
+        if self.instance:
+            work.check_memories(self.cores)
+            if len(work.boots) != cores:
+                raise ValueError(f"boots must be an address for each of {cores} cores, not {len(work.boots)}")
+        elif cores != 1 or room > self.room:
+            raise ValueError(f"memories must be [1, at most {self.room:,}], not {list(work.memories.shape)}")
+        elif not 1 <= len(work.boots) <= ROUNDS:
+            raise ValueError(f"boots must be 1 to {ROUNDS} addresses, not {len(work.boots)}")
+
+    def read(self, work: CoreWork, directory: Path, state: Mapping[str, float]) -> Outcome:
+        """Return what became of every image."""
+        found = fields_by_kind(directory / "runs")
+        lines = sorted(found["core"], key=lambda fields: int(fields[0]))  # and of a core alone by their rounds
+        logs = _logs((directory / "events").read_text(), self.cores)
+        parts = {
+            number: _part(fields[1:], self.core, log)
+            for number, (fields, log) in enumerate(zip(lines, logs, strict=True))
+        }
+        links = link_activity(found["wire"], directory, work.sampled) if self.instance else None
+        started = [part for part, boot in zip(parts.values(), work.boots, strict=False) if boot is not None]
+        ending = _ending(any(int(fields[1]) for fields in found["end"]), parts, started, links)
+        cycles = max(part.cycles for part in parts.values())
+        counters = {"simulated": sum(int(fields[0]) for fields in found["end"])}
+        memories = {"hbm": work.memories_after(directory)}
+        return Outcome(ending=ending, cycles=cycles, counters=counters, parts=parts, links=links, memories=memories)
+
+
+def _blocks_and_kept(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which modules of a core Verilator builds apart, and of which it keeps the instances apart."""
+    instances = Counter(re.findall(r"^  (\w+) \S+ \(", text, re.MULTILINE))
+    blocks = tuple(name for name in modules_of(text, _BLOCKS) if instances[name] > 1)
+    return blocks, tuple(name for name in modules_of(text, f"{_BLOCKS}|{_KEPT}") if name not in blocks)
+
+
+def _ending(gave_up: bool, parts: Mapping[int, Outcome], started: Sequence[Outcome], links: object) -> Ending:
+    if gave_up:
+        return Ending.LIMIT
+    if any(part.errors for part in parts.values()):
+        return Ending.ERROR
+    if all(part.ending == Ending.FINISHED for part in started):
+        return Ending.FINISHED
+    return Ending.DEAD if links is not None and links.dead else Ending.STUCK
+
+
+def _logs(text: str, cores: int) -> list[list[list[str]]]:
+    """Return the lines of each core in each round, without the core's number."""
+    logs: list[list[list[str]]] = []
+    for kind, core, *fields in map(str.split, text.splitlines()):
+        if kind == "s":
+            logs += [[] for _ in range(cores)]
+        else:
+            logs[len(logs) - cores + int(core)].append([kind, *fields])
+    return logs
+
+
+def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
+    """Return the records and the printed text of a run, from the fields of the lines that tell of them."""
+    issued, retired, console = [], {}, []
+    for kind, *fields in lines:
+        if kind == "c":
+            console.append(chr(int(fields[0])))
+        if kind not in "ipr":
+            continue
+        queue, address, cycle = int(fields[0]), int(fields[1], 16), int(fields[2])
+        if kind in "ip":
+            issued.append((queue, address, cycle))
+        if kind in "pr":
+            # A record may be executed more than once: the times of one address come in the order of its issues.
+            retired.setdefault(address, []).append(cycle)
+    found = []
+    for queue, address, cycle in issued:
+        ends = retired.get(address)
+        found.append(Event(queue, address, cycle, ends.pop(0) if ends else None))
+    return found, "".join(console)
+
+
+def _part(fields: Sequence[str], config: Config, log: Sequence[Sequence[str]]) -> Outcome:
+    """Return what became of an image, from the fields of the line that says so, and from those that tell of the run."""
+    cycles, over, exit_code, gave_up, cause, queue, address, detail, counters = fields
+    errors = (CoreFault(int(queue), int(cause), int(address, 16), int(detail, 16)),) if int(cause) else ()
+    ending = (
+        Ending.FINISHED if int(over) else Ending.LIMIT if int(gave_up) else Ending.ERROR if errors else Ending.STUCK
+    )
+    events, console = _read_events(log)
+    said = {"exit_code": int(exit_code, 16) if int(over) else None, "errors": errors, "console": console}
+    counted = plain(core_counters(config), int(counters, 16))
+    activity = read_activity((fields for kind, *fields in log if kind == "a"), config, int(cycles))
+    return Outcome(ending=ending, cycles=int(cycles), **said, counters=counted, events=events, activity=activity)

@@ -1,0 +1,266 @@
+"""Programs of the vector and the scalar engine in bulk.
+
+The engines share the memories of `run/harness/engines/elementwise.v`, where every port may stall at random.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from amaranth.lib import wiring
+
+from neuroncore_rtl.hdl.elementwise.frontend import Counters, engine_ports
+from neuroncore_rtl.hdl.memory.port import ReadPort
+from neuroncore_rtl.hdl.primitives.engine_error import EngineError
+from neuroncore_rtl.hdl.verilog.text import module_ports
+from neuroncore_rtl.run.harness.outcome import Ending, Outcome, events_of, fields_by_kind
+from neuroncore_rtl.run.harness.verilog_text import arguments, connections, harness, plusargs, wires
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.run.sim.elaboration import engine_verilog
+from neuroncore_rtl.run.sim.images import memory_lines, read_words, write_lines
+from neuroncore_rtl.run.sim.layouts import layout_defines, plain
+from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.spec.config import PSUM_BANKS, Config
+from neuroncore_rtl.spec.isa import DIMENSIONS, ELEMENTWISE_BITS, Elementwise
+from neuroncore_rtl.spec.timing import REMAINDER_LATENCY
+
+__all__ = ["COUNTERS", "ENGINES", "PROGRAM_DEPTH", "ElementwiseDevice", "ElementwiseWork", "EngineRecord", "Refusal"]
+
+ENGINES = ("vector", "scalar")
+
+PROGRAM_DEPTH = 1 << 16
+"""Instructions that a program of one engine may have."""
+
+COUNTERS = tuple(Counters.as_shape().members)
+"""Counters of an engine; see :class:`hdl.elementwise.frontend.Counters`."""
+
+SLOWEST = 2 * REMAINDER_LATENCY
+"""Cycles that an element can take at most, for the limit after which a run is given up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineRecord:
+    """An instruction in a program.
+
+    Arguments:
+        engine: one of `ENGINES`, which executes its records in order.
+        word: the instruction's bits, legal or not.
+        vector, scalar: instructions of either engine that must have retired before this one is offered.
+    """
+
+    engine: str
+    word: int
+    vector: int = 0
+    scalar: int = 0
+
+
+class Refusal(NamedTuple):
+    """A refused instruction: the cause, a `spec.isa.Rule`, and its number in its program, or since the error before."""
+
+    cause: int
+    number: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementwiseWork:
+    """A program, and how the engines are disturbed.
+
+    Arguments:
+        program: records of either engine, in an order in which they could run one after the other.
+        sbuf, psum: the memories' first bytes, uint8 [partitions, bytes], a multiple of four of them; a program that
+            touches what lies behind them fails.
+        stall: every stream and port pauses in so many of 256 cycles, at random.
+        seed: of the pauses.
+        events: whether to note when each instruction was taken and retired.
+        recover: whether an engine with an error is reset when it has come to rest, and goes on with its next
+            instruction; a waiting instruction does not count the refused ones.
+    """
+
+    program: Sequence[EngineRecord]
+    sbuf: np.ndarray
+    psum: np.ndarray
+    stall: int = 0
+    seed: int = 1
+    events: bool = False
+    recover: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementwiseDevice:
+    """The vector and the scalar engine, or one of them.
+
+    Its outcome's parts are the engines by their names, with the counters of `COUNTERS`, the instructions that were
+    refused as errors, and, if they were noted, those that were not as events. The memories `sbuf` and `psum` are as
+    many bytes as were given; cycles count from the first instruction that is offered to the last one that is retired.
+
+    Arguments:
+        config: the machine's parameters.
+        engines: those of `ENGINES` that are there; a harness with one engine is built sooner.
+    """
+
+    config: Config
+    engines: tuple[str, ...] = ENGINES
+
+    label = "elementwise"
+    ports = ("timeout", "stray", "cycles", "accepted", "retirements", "errors", "counts")
+
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
+        """Return the engines in their harness."""
+        config = self.config
+        text = _without_repetitions(
+            "\n".join(engine_verilog(config, f"{engine}_engine", vectors=vectors) for engine in self.engines)
+        )
+        defines = {
+            **_instances(config, self.engines),
+            "ARGUMENTS": arguments(("limit", "stall", "seed", "recover", "vector_count"), ("records", "sbuf", "psum")),
+            "PARTITIONS": config.partitions,
+            "COLUMNS": config.columns,
+            "INSTRUCTION": ELEMENTWISE_BITS,
+            "PROGRAM_DEPTH": PROGRAM_DEPTH,
+            "SBUF_DEPTH": Config.RANGES["sbuf_bytes"][1] // 4,
+            "PSUM_DEPTH": PSUM_BANKS * Config.RANGES["psum_words"][1],
+            "READ_LATENCY": ReadPort.LATENCY[config.port_latency],
+            "COUNTERS": Counters.as_shape().size,
+            **layout_defines("ERROR", EngineError),
+        }
+        blocks, kept = r"\w*_block_", r"(vector|activation)_lane$"
+        return harness(__file__, "elementwise", defines, text, ports=self.ports, blocks=blocks, kept=kept)
+
+    def load(self, work: ElementwiseWork, directory: Path) -> tuple[list[str], int]:
+        """Write the engines' programs and the memories."""
+        _check_memories(work.sbuf, work.psum, self.config)
+        programs = _programs(work)
+        if max(map(len, programs.values())) > PROGRAM_DEPTH:
+            raise ValueError(
+                f"a program must have at most {PROGRAM_DEPTH} instructions an engine, not {len(work.program)}"
+            )
+        files = {
+            "records": "".join(map(_program_lines, programs.values())),
+            "sbuf": memory_lines(work.sbuf, 4),
+            "psum": memory_lines(work.psum, 4),
+        }
+        limit = int(sum(_cycles(record.word) for record in work.program) * 256 / (256 - work.stall)) + 2000
+        words = plusargs(limit=limit, stall=work.stall, seed=work.seed, vector_count=len(programs["vector"]))
+        words += plusargs(sbuf_out=directory / "sbuf_out", psum_out=directory / "psum_out")
+        words += plusargs(events=directory / "events") if work.events or work.recover else []
+        words += plusargs(recover=int(work.recover))
+        return words + write_lines(directory, files), limit + 100
+
+    def read(self, work: ElementwiseWork, directory: Path, state: Mapping[str, int]) -> Outcome:
+        """Return what became of the program; every instruction must have been retired, those from an error on
+        excepted, and no memory touched that is not there."""
+        if state["timeout"]:
+            raise SimulationFailed("an engine did not finish: it waits for something that does not come")
+        if state["stray"]:
+            raise SimulationFailed("an engine touched memory that the program does not have")
+        logs = [{"a": [], "r": [], "e": []} for _ in ENGINES]
+        if work.events or work.recover:
+            for kind, lines in fields_by_kind(directory / "events").items():
+                for engine, *fields in lines:
+                    logs[int(engine)][kind].append([int(field) for field in fields])
+        parts = {engine: _part(number, state, logs[number]) for number, engine in enumerate(ENGINES)}
+        _check_retired(parts, work, state)
+        memories = {
+            "sbuf": _read_memory(directory / "sbuf_out", self.config.partitions, "SBUF words"),
+            "psum": _read_memory(directory / "psum_out", self.config.columns, "PSUM words"),
+        }
+        ending = max(part.ending for part in parts.values())
+        return Outcome(ending=ending, cycles=state["cycles"], parts=parts, memories=memories)
+
+
+def _instances(config: Config, there: Sequence[str]) -> dict[str, str]:
+    """Return the macros `PORT_WIRES` and `INSTANCES` of the harness, which has two of each port of an engine."""
+    signature = wiring.Signature(engine_ports(config))
+    found = {name: (member.flow, len(value)) for name, member, value in module_ports(signature, signature.create())}
+    names = {port: port.replace("__", "_") for port in found}
+    instances = []
+    for number, engine in enumerate(ENGINES):
+        ports = {port: f"{name}[{number}]" for port, name in names.items()}
+        tied = connections({"clk": "clk", "rst": f"rst || restart[{number}]", **ports})
+        outputs = ", ".join(ports[port] for port, (flow, _) in found.items() if flow == wiring.Out)
+        instances.append(f"{engine}_engine {engine} ({tied});" if engine in there else f"assign {{{outputs}}} = 0;")
+    declared = {names[port]: width for port, (_, width) in found.items() if port not in ("sbuf__data", "psum__data")}
+    return {"PORT_WIRES": wires(declared, " [0:1]"), "INSTANCES": " ".join(instances)}
+
+
+def _programs(work: ElementwiseWork) -> dict[str, list[EngineRecord]]:
+    return {engine: [record for record in work.program if record.engine == engine] for engine in ENGINES}
+
+
+def _without_repetitions(text: str) -> str:
+    """Return Verilog with the first of all modules of a name alone: engines share some, and equal names mean equal."""
+    seen = set()
+
+    def once(found: re.Match) -> str:
+        known = found[1] in seen
+        seen.add(found[1])
+        return "" if known else found[0]
+
+    return re.sub(r"^module (\S+?) ?\(.*?^endmodule", once, text, flags=re.MULTILINE | re.DOTALL)
+
+
+def _check_memories(sbuf: np.ndarray, psum: np.ndarray, config: Config) -> None:
+    for name, memory, partitions, most in (
+        ("sbuf", sbuf, config.partitions, config.sbuf_bytes),
+        ("psum", psum, config.columns, config.psum_bytes),
+    ):
+        size = memory.shape[-1]
+        if memory.dtype != np.uint8 or memory.shape != (partitions, size) or size % 4 or size > most:
+            raise ValueError(
+                f"{name} must be uint8 [{partitions}, bytes], a multiple of 4 bytes up to {most}, "
+                f"not {memory.dtype} {list(memory.shape)}"
+            )
+
+
+def _program_lines(records: Sequence[EngineRecord]) -> str:
+    digits = -(-ELEMENTWISE_BITS // 4) + 16
+    lines = (
+        f"{(record.vector << 32 | record.scalar) << ELEMENTWISE_BITS | record.word:0{digits}x}\n" for record in records
+    )
+    return "".join(lines)
+
+
+def _cycles(word: int) -> int:
+    """Return more cycles than an instruction can take, or than an engine needs to refuse it."""
+    values = Elementwise.unpack(word)
+    return SLOWEST * (min(prod(values[f"count{d}"] for d in range(DIMENSIONS)), 1 << 20) + 16)
+
+
+def _read_memory(path: Path, partitions: int, what: str) -> np.ndarray:
+    return np.ascontiguousarray(read_words(path, partitions, what).T.astype("<u4")).view(np.uint8)
+
+
+def _of(state: Mapping[str, int], port: str, number: int, bits: int = 32) -> int:
+    """Return an engine's part of what a port says of both."""
+    return state[port] >> bits * number & (1 << bits) - 1
+
+
+def _part(number: int, state: Mapping[str, int], log: Mapping[str, list[list[int]]]) -> Outcome:
+    """Return what became of an engine's program; log: what was noted of it, by the kind, a, r or e."""
+    error = EngineError.from_bits(_of(state, "errors", number, EngineError.as_shape().size))
+    errors = [Refusal(cause, place) for _, cause, place in log["e"]]
+    if not errors and error.valid:
+        errors = [Refusal(error.cause, error.number)]
+    issued, retired = ([cycle for (cycle,) in log[kind]] for kind in "ar")
+    ending, events = Ending.ERROR if error.valid else Ending.FINISHED, events_of(number, issued, retired)
+    counters = plain(Counters, _of(state, "counts", number, Counters.as_shape().size))
+    return Outcome(ending=ending, cycles=state["cycles"], errors=errors, counters=counters, events=events)
+
+
+def _check_retired(parts: Mapping[str, Outcome], work: ElementwiseWork, state: Mapping[str, int]) -> None:
+    """Raise SimulationFailed unless every instruction retired, those from an error on excepted."""
+    failed = [engine for engine in ENGINES if parts[engine].ending == Ending.ERROR]
+    for number, (engine, program) in enumerate(_programs(work).items()):
+        retired = _of(state, "retirements", number)
+        if engine in failed:
+            expected = parts[engine].errors[-1].number
+        elif failed:
+            expected = _of(state, "accepted", number)
+        else:
+            expected = len(program) - len(parts[engine].errors)
+        if retired != expected:
+            raise SimulationFailed(f"the {engine} engine retired {retired} instructions, not {expected}")

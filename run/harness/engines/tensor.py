@@ -1,0 +1,153 @@
+# amaranth: UnusedElaboratable=no
+
+"""Programs of the tensor engine in bulk (see `run/harness/engines/tensor.v`)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.hdl.memory.port import ReadPort
+from neuroncore_rtl.hdl.primitives.engine_error import EngineError
+from neuroncore_rtl.hdl.tensor.engine import Counters, TensorEngine
+from neuroncore_rtl.run.harness.outcome import Ending, Outcome
+from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs, port_wires
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.run.sim.elaboration import engine_verilog
+from neuroncore_rtl.run.sim.images import memory_lines, read_words, write_lines
+from neuroncore_rtl.run.sim.layouts import layout_defines, plain
+from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, Rule, TensorInstruction
+
+__all__ = ["COUNTERS", "PROGRAM_DEPTH", "Drain", "Step", "TensorDevice", "TensorProgram", "TensorWork"]
+
+_OWN = ("error", "counters", "stationary__data", "moving__data")
+"""Ports of the engine that the harness declares."""
+
+_MEMORIES = ("instructions", "drains", "stationary", "moving")
+"""What is read from files."""
+
+PROGRAM_DEPTH = 1 << 18
+"""Instructions, and drains, that a program may have."""
+
+COUNTERS = ("cycles", *Counters.as_shape().members)
+"""The engine's :class:`hdl.tensor.engine.Counters`, and cycles from the first instruction to the last PSUM word."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """An instruction, and the number of drains that must be done before it may start."""
+
+    instruction: TensorInstruction
+    drains: int
+
+
+@dataclass(frozen=True)
+class Drain:
+    """PSUM words to read in every partition once `moves` MultiplyMoving have retired."""
+
+    moves: int
+    psum: int
+    words: int
+
+
+@dataclass(frozen=True)
+class TensorProgram:
+    """What the harness has the engine do.
+
+    Arguments:
+        steps: the instructions in order.
+        drains: the PSUM words to read, in order; the results are a sequence of words of all partitions.
+        stationary, moving: operand memory, uint8 of shape [rows, bytes].
+    """
+
+    steps: list[Step]
+    drains: list[Drain]
+    stationary: np.ndarray
+    moving: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorWork:
+    """A program, and how the engine is disturbed.
+
+    Arguments:
+        program: instructions, operands and what to read back.
+        stall: every stream pauses in so many of 256 cycles, at random.
+        seed: of the pauses.
+    """
+
+    program: TensorProgram
+    stall: int = 0
+    seed: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorDevice:
+    """The tensor engine. Its outcome has the counters of `COUNTERS`; the memory `psum` is the words that were read,
+    uint32 [words, partitions].
+
+    Arguments:
+        config: the machine's parameters.
+    """
+
+    config: Config
+
+    label = "tensor"
+    ports = ("timeout", "error", "cycles", "counters")
+
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
+        """Return the engine in its harness."""
+        text = engine_verilog(self.config, vectors=vectors)
+        defines = {
+            "ARGUMENTS": arguments(("limit", "stall", "seed"), _MEMORIES, ("results",)),
+            "ROWS": self.config.rows,
+            "COLUMNS": self.config.columns,
+            "INSTRUCTION": TENSOR_BITS,
+            "PROGRAM_DEPTH": PROGRAM_DEPTH,
+            "STATIONARY_DEPTH": Config.RANGES["sbuf_bytes"][1] // 16,
+            "MOVING_DEPTH": Config.RANGES["sbuf_bytes"][1] // 4,
+            "READ_LATENCY": ReadPort.LATENCY[self.config.port_latency],
+            "COUNTERS": Counters.as_shape().size,
+            **layout_defines("ERROR", EngineError),
+            **port_wires(TensorEngine(self.config).signature, but=_OWN),
+        }
+        blocks, kept = r"(block|edge|psum)_", "tile_"
+        return harness(__file__, "tensor", defines, text, ports=self.ports, blocks=blocks, kept=kept)
+
+    def load(self, work: TensorWork, directory: Path) -> tuple[list[str], int]:
+        """Write the program and the operands."""
+        program = work.program
+        if max(len(program.steps), len(program.drains)) > PROGRAM_DEPTH:
+            raise ValueError(f"a program must have at most {PROGRAM_DEPTH} instructions, not {len(program.steps)}")
+        context = Context(self.config)
+        for step in program.steps:
+            step.instruction.check(context)
+            context = step.instruction.after(context)
+        digits = -(-TENSOR_BITS // 4)
+        records = (f"{s.drains << TENSOR_BITS | s.instruction.encode():0{digits + 8}x}\n" for s in program.steps)
+        drains = (f"{d.moves:08x}{d.psum:04x}{d.words:04x}\n" for d in program.drains)
+        operands = memory_lines(program.stationary, 16), memory_lines(program.moving, 4)
+        files = dict(zip(_MEMORIES, ("".join(records), "".join(drains), *operands), strict=True))
+        cycles = sum(getattr(step.instruction, "n", self.config.columns) + 64 for step in program.steps)
+        cycles += sum(drain.words for drain in program.drains)
+        limit = int(cycles * 3 * 256 / (256 - work.stall)) + 10 * TensorEngine.latency(self.config)
+        words = plusargs(results=directory / "results", limit=limit, stall=work.stall, seed=work.seed)
+        return words + write_lines(directory, files), limit + 100
+
+    def read(self, work: TensorWork, directory: Path, state: Mapping[str, int]) -> Outcome:
+        """Return the words that were read; the run must have come to its end, without an error."""
+        if state["timeout"]:
+            raise SimulationFailed("the engine did not finish: it waits for something that does not come")
+        error = EngineError.from_bits(state["error"])
+        if error.valid:
+            raise SimulationFailed(f"the engine refused instruction {error.number}: {Rule(error.cause).name}")
+        words = read_words(directory / "results", self.config.columns, "PSUM words")
+        expected = sum(drain.words for drain in work.program.drains)
+        if len(words) != expected:
+            raise SimulationFailed(f"the engine delivered {len(words)} PSUM words, not {expected}")
+        cycles = state["cycles"]
+        counters = {"cycles": cycles, **plain(Counters, state["counters"])}
+        return Outcome(ending=Ending.FINISHED, cycles=cycles, counters=counters, memories={"psum": words})

@@ -1,0 +1,216 @@
+"""What befalls the links of an instance in a harness, at random or for good (`run/harness/disturbance.v`), and what it
+sees of them: views of wires and engines, samples over a run (`run/harness/link_view.v`,
+`run/harness/engine_view.v`)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
+from neuroncore_rtl.hdl.link.counters import LinkCounters
+from neuroncore_rtl.hdl.link.end import window
+from neuroncore_rtl.hdl.link.flit import frame_layout
+from neuroncore_rtl.run.harness.collective_faults import link_name
+from neuroncore_rtl.run.harness.verilog_text import bounds, connections, plusargs
+from neuroncore_rtl.run.sim.layouts import plain
+from neuroncore_rtl.spec.instance import Instance, Topology
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS
+
+__all__ = [
+    "DISTURBANCE", "ENGINE_VIEW", "FIRST_WINDOW", "LINK_VIEW", "SAMPLES", "Cut", "LinkWork", "Sample", "engine_defines",
+    "engine_views", "instance_label", "link_defines", "link_views", "read_samples", "sampling",
+]  # fmt: skip
+
+DISTURBANCE = Path(__file__).with_name("disturbance.v")
+LINK_VIEW = Path(__file__).with_suffix(".v")
+ENGINE_VIEW = Path(__file__).with_name("engine_view.v")
+
+SAMPLES = 200
+"""Samples of a run at most."""
+
+FIRST_WINDOW = 16
+"""Cycles from a sample to the next, in a short run."""
+
+
+def instance_label(instance: Instance) -> str:
+    """Return what tells an instance from others, in a file's name."""
+    shape = f"{instance.width}x{instance.chips // instance.width}" if instance.topology == Topology.TORUS else "ring"
+    return f"{instance.chips}-{shape}-{instance.link_bytes}x{instance.link_latency}"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the links had done until a cycle.
+
+    Arguments:
+        cycle: the cycle.
+        credits_used: by wire, as far as the end that sends on it knows.
+        counters: by wire, those of the end that sends on it, by the names of `hdl.link.counters`.
+    """
+
+    cycle: int
+    credits_used: Sequence[int]
+    counters: Sequence[Mapping[str, int]]
+
+
+def sampling(path: Path) -> list[str]:
+    """Return the plusargs with which a harness writes samples to a file."""
+    return plusargs(window=FIRST_WINDOW, samples=path)
+
+
+class Cut(NamedTuple):
+    """A wire that is dead from a cycle on."""
+
+    wire: int
+    cycle: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkWork:
+    """What all work has in common that is done over links.
+
+    Arguments:
+        errors: share of the frames that are disturbed, of every wire.
+        cut: a wire that dies.
+        seed: of all that is random.
+        sampled: whether the links are sampled in the course of the run.
+    """
+
+    errors: float = 0.0
+    cut: Cut | None = None
+    seed: int = 1
+    sampled: bool = False
+
+    def link_plusargs(self, directory: Path) -> list[str]:
+        """Return the plusargs that say so, of a run in a directory of its own."""
+        words = plusargs(errors=round(self.errors * 2**32), seed=self.seed)
+        words += [] if self.cut is None else plusargs(cut=self.cut.wire, cut_cycle=self.cut.cycle)
+        return words + (sampling(directory / "samples") if self.sampled else [])
+
+
+def read_samples(text: str) -> list[Sample]:
+    """Return what a file of samples says, at even distances but for the last: `SAMPLES` at most."""
+    lines: dict[int, dict[int, list[str]]] = {}
+    for line in text.splitlines():
+        cycle, wire, *fields = line.split()
+        lines.setdefault(int(cycle), {})[int(wire)] = fields
+    cycles = sorted(lines)
+    distance = FIRST_WINDOW
+    while cycles and cycles[-1] // distance >= SAMPLES:
+        distance *= 2
+    found = []
+    for cycle in cycles:
+        if cycle % distance == 0 or cycle == cycles[-1]:
+            wires = [lines[cycle][wire] for wire in sorted(lines[cycle])]
+            used = [int(first) + int(second) for first, second, _ in wires]
+            found.append(Sample(cycle, used, [plain(LinkCounters, int(counters, 16)) for *_, counters in wires]))
+    return found
+
+
+def link_defines(instance: Instance, fabric: str, **views: object) -> dict[str, object]:
+    """Return the macros of `run/harness/link_view.v` and `run/harness/disturbance.v`; arguments as of `link_views`."""
+    frame = frame_layout(instance.link_bytes)
+    body = frame["body"]
+    header = body.shape["flit"].shape["header"]
+    at = body.offset + body.shape["flit"].offset + header.offset
+    fields = [(name, body.offset + body.shape[name].offset, body.shape[name].width) for name in _FRAME]
+    fields += [(name, at + field.offset, field.width) for name, field in header.shape]
+    fields = [(_RENAMED.get(name, name), low, width) for name, low, width in fields]
+    return {
+        "WIRES": instance.chips * instance.directions,
+        "FRAME": frame.size,
+        "FRAME_FIELDS": _wires("frame", fields),
+        "LINK_COUNTERS": LinkCounters.as_shape().size,
+        "LINK_COUNTER_FIELDS": _wires(
+            "counters", [(name, field.offset, field.width) for name, field in LinkCounters.as_shape()]
+        ),
+        "WINDOW": window(instance.link_latency),
+        "LINK_VIEWS": link_views(instance, fabric, **views),
+    }
+
+
+_FRAME = ("valid", "vc", "sequence", "expected", "retry")
+"""What a waveform shows of a frame besides its flit's header."""
+
+_RENAMED = {"sequence": "number"}
+"""Names that Verilog has other uses for."""
+
+
+def link_views(
+    instance: Instance,
+    fabric: str,
+    counters: str = "link_counters[{0} * `LINK_COUNTERS +: `LINK_COUNTERS]",
+    *,
+    node: str = "node_{chip}",
+    disturbed: str = "flip[{0}] | drop[{0}] | repeated[{0}] | cut[{0}]",
+    credits: bool = True,
+    waves: bool = False,
+) -> str:
+    """Return a view of each wire, which is called as its link.
+
+    Arguments:
+        instance: the instance.
+        fabric: the path of the fabric in the harness.
+        counters: those of a wire's sending end, with {} for its number.
+        node: the path of a chip's node in the fabric.
+        disturbed: whether something befalls its frame, likewise.
+        credits: whether the ends of the links can be looked into.
+        waves: whether a waveform is recorded.
+    """
+    parts = []
+    for wire in range(instance.chips * instance.directions):
+        chip, direction = divmod(wire, instance.directions)
+        at = f"{fabric}.{node.format(chip=chip)}"
+        sender = f"{at}.end_{direction}.sender"
+        ports = {name: name for name in ("clk", "sampling", "cycle", "samples")} | {"wire_number": f"32'd{wire}"}
+        for vc in (0, 1):
+            ports[f"credits_used{vc}"] = (
+                f"({sender}.credits_consumed{vc} - {sender}.credits_returned{vc}) & 8'd`WINDOW" if credits else "8'd0"
+            )
+        if waves:
+            ports["frame"] = f"{at}__tx__{direction}"
+            ports |= {"disturbed": disturbed.format(wire), "dead": f"dead[{wire}]"}
+        ports["counters"] = counters.format(wire)
+        name = link_name(instance, wire).partition(" ->")[0].replace("+", "plus ").replace("-", "minus ")
+        parts.append(f"link_view {name.replace(' ', '_')} ({connections(ports)});")
+    return " ".join(parts)
+
+
+def engine_defines() -> dict[str, object]:
+    """Return the macros of `run/harness/engine_view.v`, besides those of the harness."""
+    lows = accumulate((width for _, width in COLLECTIVE_FIELDS), initial=0)
+    fields = [(name, low, width) for (name, width), low in zip(COLLECTIVE_FIELDS, lows, strict=False)]
+    shape = CollectiveCounters.as_shape()
+    counters = [
+        (f"{name.removeprefix('wait_')}{channel}", shape[f"channel{channel}"].offset + field.offset, field.width)
+        for channel in (0, 1)
+        for name, field in shape[f"channel{channel}"].shape.as_shape()
+    ]
+    return {
+        "INSTRUCTION_FIELDS": _wires("instruction", [field for field in fields if field[0] in _SHOWN]),
+        "CORE_COUNTER_FIELDS": _wires("counters", counters),
+    }
+
+
+_SHOWN = ("kind", "op", "dtype", "ranks", "base", "stride", "rank", "root", "count")
+"""What a waveform shows of an instruction."""
+
+
+def engine_views(instance: Instance) -> str:
+    """Return a view of each engine, which is called as its core."""
+    ports = {
+        "clk": "clk",
+        "active": "next[{0}] != starts[{0}] + retirements[{0}]",
+        "number": "retirements[{0}]",
+        "next": "lists[starts[{0}] + retirements[{0}]][`INSTRUCTION-1:0]",
+        "counters": "core_counters[{0} * `CORE_COUNTERS +: `CORE_COUNTERS]",
+    }
+    view = f"engine_view engine_core_{{0}} ({connections(ports)});"
+    return " ".join(view.format(core) for core in range(instance.cores))
+
+
+def _wires(source: str, fields: Sequence[tuple[str, int, int]]) -> str:
+    """Return the declarations of fields of a word: name, lowest bit, width."""
+    return " ".join(f"wire {bounds(width)}{name} = {source}[{low} +: {width}];" for name, low, width in fields)

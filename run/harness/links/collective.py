@@ -1,0 +1,166 @@
+"""Lists of collectives on the engines of an instance, without its cores (see `run/harness/links/collective.v`)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
+from neuroncore_rtl.hdl.linked_engines import LinkedEngines
+from neuroncore_rtl.hdl.primitives.engine_error import DetailedError
+from neuroncore_rtl.run.harness import link_view
+from neuroncore_rtl.run.harness.collective_faults import CollectiveFault
+from neuroncore_rtl.run.harness.cores import ROOM_BYTES
+from neuroncore_rtl.run.harness.hbm import HbmWork
+from neuroncore_rtl.run.harness.outcome import Ending, Event, Outcome, events_of, fields_by_kind, link_activity
+from neuroncore_rtl.run.harness.subject_ports import axi_connections, hbm_defines, hbm_sources
+from neuroncore_rtl.run.harness.verilog_text import arguments, connections, harness, plusargs
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.run.sim.elaboration import elaborated
+from neuroncore_rtl.run.sim.images import write_lines
+from neuroncore_rtl.run.sim.layouts import enum_defines, plain
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import collective_queue
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
+from neuroncore_rtl.spec.link import CHANNELS
+
+__all__ = ["CollectiveDevice", "CollectiveWork"]
+
+STEPS = 1 << 17
+"""Instructions of all cores that the harness has room for."""
+
+PATIENCE = 20_000
+"""Cycles without a movement after which nothing will move any more."""
+
+_BLOCKS = r"collective_engine$"
+"""Modules that Verilator builds once, apart. It takes every output of such a one to depend on every input, so that
+routers and links in a ring, each of them apart, would look like circles of logic."""
+
+_KEPT = r"router_|link_end_|link_wire_|axi_checker$"
+"""Modules whose instances stay apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectiveWork(HbmWork):
+    """Lists of collectives, and what befalls those who execute them.
+
+    Arguments (besides those of `HbmWork`):
+        lists: by core, its instructions, or words of bits in their place; cores without a list take no part.
+        delays: by core, the cycles that pass before each of its instructions is offered; none if not given.
+        limit: cycles after which the run is given up.
+        patience: cycles without a movement after which it is left; more than a link needs to be found dead.
+    """
+
+    lists: Mapping[int, Sequence[Collective | int]]
+    delays: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    limit: int = 20_000_000
+    patience: int = PATIENCE
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectiveDevice:
+    """The collective engines and the fabric of an instance.
+
+    Its outcome has the form of that of all cores, as far as they are there: the parts are the cores, with the events of
+    the one queue and the counters `collective`; the memory `hbm` is uint8 [cores, bytes]. Cycles count from the end of
+    reset to the last retirement.
+
+    Arguments:
+        instance: the instance.
+        room: bytes of HBM of all cores together.
+        check_axi: whether every AXI port is watched for what the protocol forbids.
+    """
+
+    instance: Instance
+    room: int = ROOM_BYTES
+    check_axi: bool = True
+
+    label = "collective"
+    ports = ()
+
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
+        """Return the engines in their harness."""
+        instance, hbm_bytes = self.instance, self.instance.core.hbm_bytes
+        label = link_view.instance_label(instance)
+        text = elaborated("linked_engines", label, lambda: LinkedEngines(instance), asdict(instance))
+        ports = [f"axi__{port}" for port in range(CHANNELS * instance.cores)]
+        defines = {
+            "ARGUMENTS": arguments(("limit", "patience"), ("lists", "starts"), ("runs", "events")),
+            "CORES": instance.cores,
+            "STEPS": STEPS,
+            "INSTRUCTION": COLLECTIVE_BITS,
+            "ERROR": DetailedError.as_shape().size,
+            **enum_defines("ENDING", Ending),
+            "CORE_COUNTERS": CollectiveCounters.as_shape().size,
+            "PORTS": connections(_list_connections(instance) | axi_connections(ports, hbm_bytes, 1)),
+            **hbm_defines(instance.cores, CHANNELS, hbm_bytes, 1, self.room // hbm_bytes, check_axi=self.check_axi),
+            **link_view.link_defines(instance, "engines.fabric", waves=waves),
+            **link_view.engine_defines(),
+            "ENGINE_VIEWS": link_view.engine_views(instance) if waves else "",
+        }
+        paths = [link_view.LINK_VIEW, link_view.DISTURBANCE, *([link_view.ENGINE_VIEW] if waves else [])]
+        parts, modules = (*paths, *hbm_sources(self.check_axi), text), {"blocks": _BLOCKS, "kept": _KEPT}
+        return harness(__file__, "collective", defines, *parts, **modules, waves=waves)
+
+    def load(self, work: CollectiveWork, directory: Path) -> tuple[list[str], int]:
+        """Write the lists and HBM."""
+        work.check_memories(self.instance.cores)
+        lines, starts = _lines(self.instance, work)
+        if len(lines) > STEPS:
+            raise ValueError(f"lists must have at most {STEPS:,} instructions, not {len(lines):,}")
+        files = {"lists": "".join(f"{line:x}\n" for line in lines), "starts": "".join(f"{n:x}\n" for n in starts)}
+        words = write_lines(directory, files) + plusargs(limit=work.limit, patience=work.patience)
+        words += plusargs(runs=directory / "runs", events=directory / "events")
+        words += work.hbm_plusargs(directory, self.instance.core.hbm_bytes, limited=True)
+        return words + work.link_plusargs(directory), work.limit + 1000
+
+    def read(self, work: CollectiveWork, directory: Path, state: Mapping[str, float]) -> Outcome:
+        """Return what became of the lists."""
+        found = fields_by_kind(directory / "runs")
+        ((cycles, ending),) = found["end"]
+        whole = {"ending": Ending(int(ending)), "cycles": int(cycles)}
+        events = _events(self.instance, directory / "events")
+        parts = {}
+        for core, error, counters in found["core"]:
+            fault = plain(DetailedError, int(error, 16))
+            one = CollectiveFault(int(core), fault["cause"], fault["number"], fault["detail"])
+            counted = {"collective": plain(CollectiveCounters, int(counters, 16))}
+            errors = (one,) if fault["valid"] else ()
+            parts[int(core)] = Outcome(**whole, errors=errors, counters=counted, events=events[int(core)])
+        links, memories = link_activity(found["wire"], directory, work.sampled), {"hbm": work.memories_after(directory)}
+        return Outcome(**whole, parts=parts, links=links, memories=memories)
+
+
+def _list_connections(instance: Instance) -> dict[str, str]:
+    """Return what the instruction streams are tied to: slices of the harness's vectors."""
+    vectors = {
+        "payload": f"instructions[{COLLECTIVE_BITS} * {{0}} +: {COLLECTIVE_BITS}]",
+        "valid": "offered[{0}]",
+        "ready": "accepts[{0}]",
+    }
+    return {
+        f"instructions__{core}__{name}": vector.format(core)
+        for core in range(instance.cores)
+        for name, vector in vectors.items()
+    }
+
+
+def _lines(instance: Instance, work: CollectiveWork) -> tuple[list[int], list[int]]:
+    """Return the lines of all lists, and where each core's begins and the last one's ends."""
+    lines, starts = [], [0]
+    for core in range(instance.cores):
+        for position, collective in enumerate(work.lists.get(core, ())):
+            word = collective if isinstance(collective, int) else collective.encode()
+            delay = work.delays[core][position] if core in work.delays else 0
+            lines.append(delay << COLLECTIVE_BITS | word)
+        starts.append(len(lines))
+    return lines, starts
+
+
+def _events(instance: Instance, path: Path) -> list[list[Event]]:
+    """Return the events of each core."""
+    cycles = {kind: [[] for _ in range(instance.cores)] for kind in "ir"}
+    for kind, lines in fields_by_kind(path).items():
+        for core, cycle in lines:
+            cycles[kind][int(core)].append(int(cycle))
+    queue = collective_queue(instance.core)
+    return [events_of(queue, taken, retired) for taken, retired in zip(*cycles.values(), strict=True)]

@@ -1,0 +1,171 @@
+"""Traffic on the fabric of an instance, without cores (see `run/harness/links/fabric.v`)."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from neuroncore_rtl.hdl.link.fabric import Fabric
+from neuroncore_rtl.hdl.link.flit import flit_layout
+from neuroncore_rtl.hdl.link.wire import DISTURBANCE
+from neuroncore_rtl.run.harness.link_view import LINK_VIEW, LinkWork, link_defines
+from neuroncore_rtl.run.harness.outcome import Ending, Outcome, fields_by_kind, link_activity
+from neuroncore_rtl.run.harness.verilog_text import arguments, connections, harness, plusargs
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.run.sim.elaboration import elaborated
+from neuroncore_rtl.run.sim.images import write_lines
+from neuroncore_rtl.run.sim.layouts import enum_defines, layout_defines
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.link import CHANNELS
+
+__all__ = ["FabricDevice", "Traffic", "Way", "Wrong"]
+
+_BLOCKS = r"link_node_"
+"""Modules that Verilator builds once, apart. None of their inputs may depend on an output in the same cycle."""
+
+_NUMBERS = ("flits", "pattern", "load", "limit", "patience", "stall", "errors", "seed")
+"""Arguments of the harness."""
+
+SCALE = 1 << 16
+"""What the shares of load and stalls are counted in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic(LinkWork):
+    """What the sources and the sinks do.
+
+    Arguments (besides those of `LinkWork`):
+        flits: that each source makes.
+        pattern: number of how it chooses their destinations; see `run/harness/links/fabric.v`.
+        partners: of each port, the core that it sends to, for the pattern that needs it.
+        load: share of the cycles, from 0 to 1, in which an idle source makes a flit.
+        stall: share of the cycles in which a sink takes nothing.
+        limit: cycles after which the run is given up.
+        patience: cycles without a flit that moves, after which it is; more than a link needs to be found dead.
+    """
+
+    flits: int
+    limit: int
+    patience: int
+    pattern: int = 0
+    partners: Sequence[int] = ()
+    load: float = 1.0
+    stall: float = 0.0
+
+
+class Way(NamedTuple):
+    """What flits have in common that stay in order: cores and channel."""
+
+    source: int
+    destination: int
+    channel: int
+
+
+class Wrong(NamedTuple):
+    """A flit that was wrong: the port that took it, what it says of itself, the number it should have, and when."""
+
+    port: int
+    source: int
+    channel: int
+    number: int
+    expected: int
+    kind: int
+    cycle: int
+
+    def __str__(self) -> str:
+        names = ("wrong data", "the wrong port", "out of order")
+        kinds = ", ".join(name for bit, name in enumerate(names) if self.kind >> bit & 1)
+        core, channel = divmod(self.port, CHANNELS)
+        return (
+            f"{kinds}: at core {core}, channel {channel}: flit {self.number} of core {self.source} on channel "
+            f"{self.channel}, expected {self.expected}, in cycle {self.cycle}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FabricDevice:
+    """The fabric of an instance, a source and a sink at each of its ports.
+
+    Its outcome counts `sent` and `received` flits by their `Way`, how many were `wrong` in any respect, and of their
+    cycles from making to taking the mean `latency` and the `longest`; its errors are the first wrong flits. It ends
+    finished if as many flits have come as were made; cycles count until the last flit that moved.
+
+    Arguments:
+        instance: the instance.
+    """
+
+    instance: Instance
+
+    label = "fabric"
+    ports = ()
+
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
+        """Return the fabric in its harness."""
+        instance = self.instance
+        parameters = {name: value for name, value in asdict(instance).items() if name != "core"}
+        shape = f"{instance.topology}-{instance.chips}x{instance.link_bytes}"
+        text = elaborated("fabric", shape, lambda: Fabric(instance), parameters)
+        disturbed = " | ".join(f"link[{{0}}].{name}" for name in ("flip", "drop", "again", "cut"))
+        views = {"counters": "link[{0}].counters", "disturbed": disturbed}
+        defines = {
+            "ARGUMENTS": arguments(_NUMBERS, ("partners",), ("result",)),
+            "CORES": instance.cores,
+            **layout_defines("FLIT", flit_layout(instance.link_bytes)),
+            **enum_defines("ENDING", Ending),
+            "WORDS": instance.link_bytes // 8,
+            "PORTS": connections(_ports(instance)),
+            **link_defines(instance, "fabric", **views, credits=False, waves=waves),
+        }
+        return harness(__file__, "traffic", defines, LINK_VIEW, text, blocks=_BLOCKS, kept="endpoint$", waves=waves)
+
+    def load(self, work: Traffic, directory: Path) -> tuple[list[str], int]:
+        """Write the partners."""
+        partners = work.partners or [0] * CHANNELS * self.instance.cores
+        words = write_lines(directory, {"partners": "".join(f"{partner:x}\n" for partner in partners)})
+        words += plusargs(flits=work.flits, pattern=work.pattern, limit=work.limit, patience=work.patience)
+        words += plusargs(load=round(work.load * SCALE), stall=round(work.stall * SCALE), result=directory / "result")
+        return words + work.link_plusargs(directory), work.limit + 1000
+
+    def read(self, work: Traffic, directory: Path, state: Mapping[str, float]) -> Outcome:
+        """Return what became of the traffic."""
+        lines = fields_by_kind(directory / "result")
+        sent, received = Counter(), Counter()
+        for port, core, flits in (map(int, fields) for fields in lines["s"]):
+            sent[Way(port // CHANNELS, core, port % CHANNELS)] += flits
+        for port, core, flits in (map(int, fields) for fields in lines["r"]):
+            received[Way(core, port // CHANNELS, port % CHANNELS)] += flits
+        at_ports = [list(map(int, fields)) for fields in lines["p"]]
+        wires = [
+            [wire, str(int(int(dead) >= 0)), disturbed, counters, dead]
+            for wire, disturbed, dead, counters in lines["w"]
+        ]
+        ((cycles, ending),) = (map(int, fields) for fields in lines["t"])
+        taken = received.total()
+        return Outcome(
+            ending=Ending(ending),
+            cycles=cycles,
+            errors=sorted((Wrong(*map(int, fields)) for fields in lines["x"]), key=lambda wrong: wrong.cycle),
+            counters={
+                "sent": sent,
+                "received": received,
+                "wrong": sum(wrong for *_, wrong in at_ports),
+                "latency": sum(latencies for _, latencies, *_ in at_ports) / taken if taken else 0.0,
+                "longest": max(longest for _, _, longest, _ in at_ports),
+            },
+            links=link_activity(wires, directory, work.sampled),
+        )
+
+
+def _ports(instance: Instance) -> dict[str, str]:
+    """Return what the fabric's ports are tied to: the endpoints, and what disturbs the wires."""
+    fields = {"flip": "flip", "flip_bit": "flip_bit", "drop": "drop", "repeat": "again", "cut": "cut"}
+    ports = {}
+    for port in range(CHANNELS * instance.cores):
+        for way, ours in (("i", "tx"), ("o", "rx")):
+            ports[f"{way}__{port}__payload"] = f"port[{port}].{ours}"
+            ports |= {f"{way}__{port}__{name}": f"port[{port}].{ours}_{name}" for name in ("valid", "ready")}
+    for wire in range(instance.chips * instance.directions):
+        bits = ", ".join(f"link[{wire}].{fields[name]}" for name, _ in reversed(list(DISTURBANCE)))
+        ports |= {f"disturbance__{wire}": f"{{{bits}}}", f"counters__{wire}": f"link[{wire}].counters"}
+    return ports

@@ -1,0 +1,195 @@
+"""A unit on any number of cases in bulk.
+
+A *playable* unit is a component with the ports valid, word (all inputs in one word), result (32 bits) and result_valid;
+`run/harness/player.v` streams a file of words through it, one per cycle, or as often as an iterative unit can start.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from amaranth import Module, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.hdl.verilog import text as verilog
+from neuroncore_rtl.run.harness.outcome import Ending, Outcome
+from neuroncore_rtl.run.harness.verilog_text import harness, plusargs
+from neuroncore_rtl.run.sim import simulation
+
+__all__ = ["Playable", "PlayedUnit", "PlayerDevice", "PlayerWork", "pack"]
+
+_CHUNK = 1 << 18
+"""Cases that are packed at a time; bounds the memory that this takes."""
+
+_DIGITS = np.array([f"{byte:02x}".encode() for byte in range(256)]).view(np.uint8).reshape(256, 2)
+"""The two characters of every byte."""
+
+_VALUES = np.full(256, 16, np.uint8)
+"""The value of every hexadecimal digit's character; 16 marks a character that is none (x and z of four-state logic)."""
+_VALUES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
+
+
+class Playable(wiring.Component):
+    """Base of playable units: keeps `valid` in step with a pipeline of `latency` cycles.
+
+    Arguments:
+        layout: fields of `word`, each at most 32 bits wide; `pack` takes one array for each, by name.
+        latency: cycles from word to result.
+        interval: cycles from one case to the next; between them `word` holds something else.
+
+    Ports:
+        valid, word: a case. result_valid, result: its outcome, `latency` cycles later.
+    """
+
+    def __init__(self, layout: data.StructLayout, latency: int, interval: int = 1):
+        self.layout = layout
+        self.latency = latency
+        self.interval = interval
+        super().__init__({"valid": In(1), "word": In(layout), "result": Out(32), "result_valid": Out(1)})
+
+    def delay_valid(self, m) -> None:
+        """Add the registers that carry `valid` to `result_valid`."""
+        valid = self.valid
+        for stage in range(self.latency):
+            late = Signal(name=f"valid_{stage}")
+            m.d.sync += late.eq(valid)
+            valid = late
+        m.d.comb += self.result_valid.eq(valid)
+
+
+class PlayedUnit(Playable):
+    """A component with its inputs in one word, in the order of their names here.
+
+    Arguments:
+        unit: the component; what it puts out belongs to what it took in `latency` cycles before. One that has an
+            `INTERVAL` takes that many cycles a result from its port `start`, and `LATENCY` to it.
+        inputs: names of its input ports.
+        latency: if the component does not say it. late: of inputs that come later than others, by how many cycles.
+        output: name of its output.
+        interval: cycles from one case to the next, if not the component's own; with `latency` then.
+    """
+
+    def __init__(
+        self,
+        unit: wiring.Component,
+        inputs: Sequence[str],
+        latency: int | None = None,
+        late: Mapping[str, int] | None = None,
+        output: str = "out",
+        interval: int | None = None,
+    ):
+        self.unit, self.inputs, self.late, self.output = unit, inputs, late or {}, output
+        layout = data.StructLayout({name: len(Value.cast(getattr(unit, name))) for name in inputs})
+        self.iterative = hasattr(unit, "INTERVAL")
+        if self.iterative and interval is None:
+            super().__init__(layout, unit.LATENCY, unit.INTERVAL)
+        elif self.iterative:
+            super().__init__(layout, latency, interval)
+        else:
+            super().__init__(layout, unit.latency if latency is None else latency)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.unit = unit = self.unit
+        for name in self.inputs:
+            value = self.word[name]
+            for cycle in range(self.late.get(name, 0)):
+                late = Signal(len(value), name=f"{name}_{cycle}")
+                m.d.sync += late.eq(value)
+                value = late
+            m.d.comb += Value.cast(getattr(unit, name)).eq(value)
+        m.d.comb += self.result.eq(getattr(unit, self.output))
+        if self.iterative:
+            m.d.comb += unit.start.eq(self.valid)
+        self.delay_valid(m)
+        return m
+
+
+def pack(layout: data.StructLayout, **fields: np.ndarray) -> np.ndarray:
+    """Return the words of many cases as bytes, most significant first: uint8 of shape [cases, bytes of a word].
+
+    Arguments:
+        layout: of the word.
+        fields: one uint32 array per field of the layout; values that are too wide are an error.
+    """
+    if set(fields) != {name for name, _ in layout}:
+        raise ValueError(f"fields must be {', '.join(name for name, _ in layout)}, not {', '.join(fields)}")
+    columns = []
+    for name, field in layout:
+        values = np.ascontiguousarray(fields[name], dtype="<u4")
+        if field.width < 32 and values.size and int(values.max()) >> field.width:
+            raise ValueError(f"{name} must fit {field.width} bits, not {int(values.max()):#x}")
+        bits = np.unpackbits(values.view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
+        columns.append(bits[:, : field.width])
+    return np.packbits(np.concatenate(columns, axis=1), axis=1, bitorder="little")[:, ::-1]
+
+
+def _as_lines(words: np.ndarray) -> bytes:
+    """Return words as text, a hexadecimal number a line."""
+    text = np.full((len(words), 2 * words.shape[1] + 1), ord("\n"), np.uint8)
+    text[:, :-1] = _DIGITS[words].reshape(len(words), -1)
+    return text.tobytes()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayerWork:
+    """Cases for a unit.
+
+    Arguments:
+        fields: the cases, one array per field of the unit's word (see `pack`).
+        bubbles: whether to leave random idle cycles between the cases.
+    """
+
+    fields: Mapping[str, np.ndarray]
+    bubbles: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class PlayerDevice:
+    """A playable unit.
+
+    The memories of its outcome are the `results` in order, uint32, and of those the positions at which the simulator
+    wrote a word with `unknown` (x or z) bits, which read as 0. There may be more or fewer results than cases: who
+    compares must count.
+
+    Arguments:
+        unit: what to test.
+        mutate: a function from the unit's Verilog to another, to see that a bench notices a broken unit.
+    """
+
+    unit: Playable
+    mutate: Callable[[str], str] | None = None
+
+    label = "player"
+    ports = ()
+
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
+        """Return the unit in its harness."""
+        name = type(self.unit).__name__
+        text = verilog.convert(self.unit, name, None)
+        if self.mutate is not None:
+            text = self.mutate(text)
+        defines = {"UNIT": name, "WIDTH": self.unit.layout.size, "INTERVAL": self.unit.interval}
+        return harness(__file__, "player", defines, text)
+
+    def load(self, work: PlayerWork, directory: Path) -> tuple[list[str], int]:
+        """Write the cases."""
+        count = len(next(iter(work.fields.values())))
+        with (directory / "cases").open("wb") as file:
+            for start in range(0, count, _CHUNK):
+                chunk = {name: values[start : start + _CHUNK] for name, values in work.fields.items()}
+                file.write(_as_lines(pack(self.unit.layout, **chunk)))
+        words = plusargs(cases=directory / "cases", results=directory / "results")
+        return words + ["+bubbles"] * work.bubbles, (1 + self.unit.interval) * count + 1000
+
+    def read(self, work: PlayerWork, directory: Path, state: Mapping[str, float]) -> Outcome:
+        """Return the results."""
+        digits = _VALUES[np.frombuffer((directory / "results").read_bytes(), np.uint8).reshape(-1, 9)[:, :8]]
+        unknown = (digits > 15).any(axis=1)
+        digits[unknown] = 0
+        pairs = digits[:, 0::2] << 4 | digits[:, 1::2]
+        results = np.ascontiguousarray(pairs).view(">u4").ravel().astype(np.uint32)
+        memories = {"results": results, "unknown": np.flatnonzero(unknown)}
+        return Outcome(ending=Ending.FINISHED, cycles=0, memories=memories)

@@ -1,0 +1,198 @@
+# amaranth: UnusedElaboratable=no
+
+"""Programs on the controller's Cpu (see `run/harness/riscv.v`), which tell the host how they ended."""
+
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from neuroncore_rtl.hdl.controller.cpu import Cpu
+from neuroncore_rtl.kernels.control.elf import ElfError, read_elf
+from neuroncore_rtl.run.harness.outcome import Ending, Outcome
+from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs, port_wires
+from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.run.sim.elaboration import cpu_verilog
+from neuroncore_rtl.run.sim.images import read_words, write_lines
+from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE, TIMER_NOW
+
+__all__ = ["MEMORY_BYTES", "CpuDevice", "CpuWork", "Executable", "TraceEntry", "read_executable"]
+
+MEMORY_BYTES = 1 << 20
+"""Size of the memory unless told, from LOCAL_BASE on."""
+
+PATIENCE = 100_000
+"""Cycles without an instruction after which a run is given up; nothing that a program waits for takes longer."""
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A program that tells the host how it ended.
+
+    Arguments:
+        image: bytes from LOCAL_BASE on.
+        tohost: address of the word that it writes at the end: 1 if it passed.
+        fromhost: address of the word that answers requests to the host; 0 if there is none.
+        compressed: whether it may have compressed instructions, which the processor does not know.
+        memory_bytes: size of the memory that it runs in.
+    """
+
+    image: bytes
+    tohost: int
+    fromhost: int = 0
+    compressed: bool = False
+    memory_bytes: int = MEMORY_BYTES
+
+
+def read_executable(path: Path, memory_bytes: int) -> Executable:
+    """Return the program of an ELF file.
+
+    Arguments:
+        path: the file.
+        memory_bytes: size of the memory that it must fit, from LOCAL_BASE on.
+
+    Raises:
+        UsageError: if it is none for this processor, or does not have the symbol `tohost`.
+    """
+    name = shown(path)
+    try:
+        elf = read_elf(path, memory_bytes, name)
+    except ElfError as error:
+        raise UsageError(str(error)) from error
+    symbols = elf.symbols
+    if "tohost" not in symbols:
+        raise UsageError(
+            f"{name} must have the symbol tohost, the word that it writes at its end"
+            + ("" if symbols else "; it has no symbols at all: was it stripped?")
+        )
+    of = {"compressed": elf.compressed, "memory_bytes": memory_bytes}
+    return Executable(elf.image, symbols["tohost"], symbols.get("fromhost", 0), **of)
+
+
+class TraceEntry(NamedTuple):
+    """What retired, trapped or was interrupted, as the Cpu says it.
+
+    Arguments:
+        pc, instruction: of the instruction; of an interrupt, the pc at which it came.
+        trap: 1 if it trapped or is an interrupt. cause: mcause then.
+        rd, value: the register that was written, 0 if none, and what was written to it.
+        time: the timer. external: whether the external interrupt was asked for.
+    """
+
+    pc: int
+    instruction: int
+    trap: int
+    cause: int
+    rd: int
+    value: int
+    time: int
+    external: int
+
+
+class Trace:
+    """What retired, in order; one line of the file is in memory at a time, however long the run was.
+
+    The file is held open, so that its directory may go. One iteration runs at a time.
+
+    Raises, where it is read:
+        SimulationFailed: a line has unknown bits.
+    """
+
+    def __init__(self, path: Path):
+        self._file = path.open()
+        weakref.finalize(self, self._file.close)
+        self._count = sum(1 for _ in self._file)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[TraceEntry]:
+        self._file.seek(0)
+        for line in self._file:
+            try:
+                yield TraceEntry(*(int(field, 16) for field in line.split()))
+            except ValueError:
+                raise SimulationFailed(f"the trace has unknown bits: {line.rstrip()}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuWork:
+    """A program, and how the processor is disturbed.
+
+    Arguments:
+        program: for the device's memory.
+        limit: cycles after which it is given up.
+        stall: both buses refuse and delay in so many of 256 cycles, at random.
+        seed: of what is random.
+        external: an external interrupt comes in so many of 65,536 cycles, at random.
+        trace, memory: whether to return these.
+    """
+
+    program: Executable
+    limit: int = 10_000_000
+    stall: int = 0
+    seed: int = 1
+    external: int = 0
+    trace: bool = False
+    memory: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuDevice:
+    """The controller's processor. Its outcome's exit code is what the program wrote at its end, and the run is stuck if
+    nothing retired for `PATIENCE` cycles; cycles, and the counter `instructions`, are from reset to that write. If they
+    are asked for, events are a `TraceEntry` each, a few beyond the end among them, and `memory` is uint8 [bytes].
+
+    Arguments:
+        memory_bytes: of its memory, a power of two.
+        fetch_latency: of the processor.
+    """
+
+    memory_bytes: int = MEMORY_BYTES
+    fetch_latency: int = 0
+
+    label = "riscv"
+    ports = ("ended", "code", "cycles", "instructions", "silent", "broken")
+
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
+        """Return the processor in its harness."""
+        numbers = {"MEMORY_BASE": LOCAL_BASE, "TIMER_NOW": TIMER_NOW, "TIMER_COMPARE": TIMER_COMPARE}
+        numbers |= {"CONSOLE": CONSOLE, "EXTERNAL": INTERRUPT_PENDING}
+        defines = {name: f"32'h{number:08x}" for name, number in numbers.items()}
+        defines["MEMORY_BITS"] = (self.memory_bytes // 4).bit_length() - 1
+        numbers, addresses = ("limit", "patience", "stall", "seed", "external_rate"), ("tohost", "fromhost")
+        defines["ARGUMENTS"] = arguments(numbers, ("memory",), ("console",), hexadecimal=addresses)
+        defines |= port_wires(Cpu().signature)
+        return harness(__file__, "riscv", defines, cpu_verilog(self.fetch_latency), ports=self.ports)
+
+    def load(self, work: CpuWork, directory: Path) -> tuple[list[str], int]:
+        """Write the program."""
+        program = work.program
+        image = program.image.ljust(-(-len(program.image) // 4) * 4, b"\0")
+        lines = "".join(f"{int.from_bytes(image[i : i + 4], 'little'):08x}\n" for i in range(0, len(image), 4))
+        wanted = ("console", *(["trace"] if work.trace else []), *(["memory_out"] if work.memory else []))
+        words = write_lines(directory, {"memory": lines}) + plusargs(**{name: directory / name for name in wanted})
+        words += plusargs(tohost=f"{program.tohost:x}", fromhost=f"{program.fromhost:x}", external_rate=work.external)
+        words += plusargs(limit=work.limit, patience=PATIENCE, stall=work.stall, seed=work.seed)
+        return words, work.limit + 1000
+
+    def read(self, work: CpuWork, directory: Path, state: Mapping[str, int]) -> Outcome:
+        """Return what became of the program, whose processor must have kept the rules of its buses."""
+        if state["broken"]:
+            raise SimulationFailed("the Cpu broke a rule of its buses")
+        ending = Ending.STUCK if state["silent"] >= PATIENCE else Ending.FINISHED if state["ended"] else Ending.LIMIT
+        memories = {}
+        if work.memory:
+            words = read_words(directory / "memory_out", 1, "memory words")
+            memories["memory"] = words.astype("<u4").view(np.uint8).ravel()
+        said = {"exit_code": state["code"] if state["ended"] else None}
+        said["console"] = (directory / "console").read_text(errors="replace")
+        said["counters"] = {"instructions": state["instructions"]}
+        events = Trace(directory / "trace") if work.trace else []
+        return Outcome(ending=ending, cycles=state["cycles"], **said, events=events, memories=memories)

@@ -1,0 +1,142 @@
+"""The ports of a harness's subject as text: AXI ports, tied to vectors that hold a signal of all of them, and the HBM
+behind those; and of a core, or of all of an instance, what each puts out, and what writes its doings to the files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuroncore_rtl.hdl.core_ports import core_signature
+from neuroncore_rtl.run.harness import hbm
+from neuroncore_rtl.run.harness.verilog_text import connections, port_widths, wires
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
+
+__all__ = ["axi_connections", "core_connections", "core_logs", "core_wires", "hbm_defines", "hbm_sources"]
+
+
+def _widths(hbm_bytes: int, id_bits: int) -> dict[str, int]:
+    return {
+        **dict.fromkeys(("awaddr", "araddr"), HBM_ADDRESS_BITS),
+        **dict.fromkeys(("awlen", "arlen"), 8),
+        **dict.fromkeys(("awid", "bid", "arid", "rid"), id_bits),
+        **dict.fromkeys(("wdata", "rdata"), 8 * hbm_bytes),
+        **dict.fromkeys(("bresp", "rresp"), 2),
+        "wstrb": hbm_bytes,
+        **dict.fromkeys(("awvalid", "awready", "wvalid", "wready", "wlast", "bvalid", "bready"), 1),
+        **dict.fromkeys(("arvalid", "arready", "rvalid", "rready", "rlast"), 1),
+    }
+
+
+def _slices(number: int, hbm_bytes: int, id_bits: int) -> dict[str, str]:
+    """Return a port's part of each vector, by its signals; that of port 0 is the lowest."""
+    return {name: f"{name}[{width * number} +: {width}]" for name, width in _widths(hbm_bytes, id_bits).items()}
+
+
+def axi_connections(
+    ports: Sequence[str], hbm_bytes: int, id_bits: int, first: int = 0, joint: str = "__"
+) -> dict[str, str]:
+    """Return what a subject's AXI ports are tied to: slices of the vectors `awvalid`, `awaddr` and so on.
+
+    Arguments:
+        ports: their names, in order.
+        hbm_bytes: of a beat.
+        id_bits: of an ID.
+        first: the number of the first port in the vectors.
+        joint: what stands between a port's name and that of a signal.
+    """
+    return {
+        f"{port}{joint}{name}": part
+        for number, port in enumerate(ports, first)
+        for name, part in _slices(number, hbm_bytes, id_bits).items()
+    }
+
+
+def hbm_defines(
+    cores: int, ports: int, hbm_bytes: int, id_bits: int, depth: int | str, *, check_axi: bool
+) -> dict[str, str]:
+    """Return the macros `AXI_WIRES`, those vectors, and `HBM` of a harness: one memory behind all ports of all cores,
+    which is written to its file when `dump` is high, and who watches them; with what that memory takes.
+
+    Arguments:
+        cores, ports: how many cores there are, and ports of each.
+        hbm_bytes: of a beat.
+        id_bits: of an ID.
+        depth: beats of all cores together, a number or what Verilog takes for one.
+        check_axi: whether every port is watched for what the protocol forbids. Then there is CHECK_AXI too, and `idle`
+            says of each port whether all of its bursts are answered.
+    """
+    count = cores * ports
+    widths = {name: width * count for name, width in _widths(hbm_bytes, id_bits).items()}
+    beats = {"BYTES": hbm_bytes, "ID_BITS": id_bits}
+    sizes = connections({"PORTS": count, "PORTS_EACH": ports, "DEPTH": depth, **beats})
+    clock = {"clk": "clk", "rst": "rst"}
+    memory = f"hbm #({sizes}) hbm ({connections({**clock, 'dump': 'dump'} | {name: name for name in widths})});"
+    if not check_axi:
+        return {**hbm.HBM_ARGUMENTS, "AXI_WIRES": wires(widths), "HBM": memory}
+    checkers = [
+        f"axi_checker #({connections(beats)}) port_{port} ({connections(clock | {'idle': f'idle[{port}]'} | signals)});"
+        for port in range(count)
+        for signals in [_slices(port, hbm_bytes, id_bits)]
+    ]
+    found = {"CHECK_AXI": "", "AXI_WIRES": wires(widths | {"idle": count}), "HBM": " ".join([memory, *checkers])}
+    return hbm.HBM_ARGUMENTS | found
+
+
+def hbm_sources(check_axi: bool) -> list[Path]:
+    """Return the files of the HBM of a harness; check_axi: with the checker of its ports."""
+    return [hbm.VERILOG, *([hbm.VERILOG.with_name("axi_checker.v")] if check_axi else [])]
+
+
+_OUTPUTS = (
+    "exit_code", "error", "console__valid", "console__payload", "issued", "issued_addresses", "passed",
+    "retired", "retired_addresses", "controller_retires", "controller_pc", "counters",
+)  # fmt: skip
+"""Ports of a core that are wires of its own in the harness."""
+
+_WAVES_ONLY = ("controller_retires", "controller_pc")
+
+
+def _wire(name: str, core: int, cores: int) -> str:
+    return name if cores == 1 else f"{name}_{core}"
+
+
+def core_wires(config: Config, cores: int) -> str:
+    """Return the declarations of what every core puts out."""
+    widths = port_widths(core_signature(config))
+    return wires({_wire(name, core, cores): widths[name] for core in range(cores) for name in _OUTPUTS})
+
+
+def core_connections(cores: int) -> dict[str, str]:
+    """Return what all cores' ports but those to HBM are tied to; those of one alone have no prefix."""
+    found = {}
+    for core in range(cores):
+        ports = {
+            "start": f"start[{core}]",
+            "boot_address": f"boots[round * `CORES + {core}][{HBM_ADDRESS_BITS - 1}:0]",
+            "host_interrupt": "host_interrupt",
+            "done": f"over[{core}]",
+            "quiet": f"quiet[{core}]",
+            **{name: _wire(name, core, cores) for name in _OUTPUTS},
+        }
+        prefix = "" if cores == 1 else f"cores__{core}__"
+        found |= {f"{prefix}{name}": value for name, value in ports.items()}
+    return found
+
+
+def core_logs(cores: int, waves: bool) -> str:
+    """Return what writes each core's doings to the files."""
+    found = []
+    for core in range(cores):
+        shown = [name for name in _OUTPUTS if waves or name not in _WAVES_ONLY]
+        ports = {
+            "clk": "clk",
+            "rst": "rst || closing || done",
+            "number": f"32'd{core}",
+            **{name: name for name in ("cycle", "finished", "given_up", "profile", "runs", "events")},
+            "ended": f"over_before[{core}] ? ended[{core}] : cycle - 1",
+            "over": f"over[{core}]",
+            **({"quiet": f"quiet[{core}]"} if waves else {}),
+            **{name: _wire(name, core, cores) for name in shown},
+        }
+        failed = _wire("error", core, cores)
+        found.append(f"assign failed[{core}] = {failed}[`ERROR_VALID]; core_log log_{core} ({connections(ports)});")
+    return " ".join(found)

@@ -1,0 +1,128 @@
+"""Harnesses as text: their macros, wires for the ports of their subject, the modules of that; and their arguments."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from amaranth.lib import wiring
+
+from neuroncore_rtl.hdl.verilog.text import module_ports
+from neuroncore_rtl.run.sim.layouts import define_lines
+from neuroncore_rtl.run.sim.simulation import Design
+from neuroncore_rtl.run.sim.vectors import MARK
+
+__all__ = [
+    "arguments", "bounds", "connections", "harness", "modules_of", "plusargs", "port_widths", "port_wires", "wires",
+]  # fmt: skip
+
+
+def harness(
+    device: str,
+    top: str,
+    defines: Mapping[str, object],
+    *parts: str | Path,
+    ports: Collection[str] = (),
+    blocks: str | None = None,
+    kept: str | None = None,
+    waves: bool = False,
+) -> Design:
+    """Return a harness as a design: its clock is `clk`, and `done` rises in the end.
+
+    Arguments:
+        device: the Python file of the device, beside which that of the harness is.
+        top: its module.
+        defines: its macros.
+        parts: what else is written with them, texts or the files that hold them.
+        ports: what is read in the end, besides `done`.
+        blocks, kept: regular expressions of the modules that Verilator builds once, apart, and of those whose instances
+            it keeps apart; see `modules_of`.
+        waves: whether there is the macro `WAVES`.
+    """
+    texts = [part.read_text() if isinstance(part, Path) else part for part in (Path(device).with_suffix(".v"), *parts)]
+    if "xorshift(" in texts[0]:  # stands before the module that draws its pauses with it
+        texts.insert(0, Path(__file__).with_name("xorshift.v").read_text())
+    text = "\n".join([define_lines({"WAVES": ""} | defines if waves else defines), *texts])
+    blocks, kept = (modules_of(text, pattern) if pattern else () for pattern in (blocks, kept))
+    return Design(top, text, hier_blocks=blocks, kept=kept, public=("done", *ports), clock="clk")
+
+
+def modules_of(text: str, pattern: str) -> tuple[str, ...]:
+    """Return the names of the modules that a regular expression matches, from their beginning; not of those that call
+    a library (`run.sim.vectors`)."""
+    modules = re.findall(rf"^({MARK}.*\n)?module (\w+)", text, re.MULTILINE)
+    return tuple(name for marked, name in modules if not marked and re.match(pattern, name))
+
+
+def plusargs(**values: object) -> list[str]:
+    """Return the arguments of a simulation that a harness asks for by these names."""
+    return [f"+{name}={value}" for name, value in values.items()]
+
+
+def arguments(
+    numbers: Iterable[str] = (),
+    memories: Iterable[str] = (),
+    files: Iterable[str] = (),
+    *,
+    hexadecimal: Iterable[str] = (),
+    prefix: str = "",
+) -> str:
+    """Return the statements that take a harness's plusargs into variables of their names; all must be there.
+
+    Arguments:
+        numbers, hexadecimal: names of numbers.
+        memories: of memories, which hexadecimal files fill as far as they go; NAME_count has their lines.
+        files: of files that are written.
+        prefix: what stands before the names of numbers in the arguments.
+    """
+    forms = dict.fromkeys([*numbers, *(f"{name}_count" for name in memories)], "d") | dict.fromkeys(hexadecimal, "h")
+    found = [_taken(f"{prefix}{name}", form, name) for name, form in forms.items()]
+    for name in memories:
+        found += [_taken(name, "s", "path"), f"if ({name}_count > 0) $readmemh(path, {name}, 0, {name}_count - 1);"]
+    for name in files:
+        failed = f'if ({name} == 0) $fatal(1, "the file of +{name} cannot be written");'
+        found += [_taken(name, "s", "path"), f'{name} = $fopen(path, "w");', failed]
+    return " ".join(found)
+
+
+def _taken(name: str, form: str, variable: str) -> str:
+    return f'if (!$value$plusargs("{name}=%{form}", {variable})) $fatal(1, "+{name} is missing");'
+
+
+def bounds(width: int) -> str:
+    """Return what stands before the name of a signal of so many bits in its declaration."""
+    return "" if width == 1 else f"[{width - 1}:0] "
+
+
+def wires(widths: Mapping[str, int], behind: str = "") -> str:
+    """Return the declarations of wires, vectors all of them; behind: what follows each name, the bounds of an array."""
+    return " ".join(f"wire [{width - 1}:0] {name}{behind};" for name, width in widths.items())
+
+
+def connections(ports: Mapping[str, object]) -> str:
+    """Return the connections of an instance's ports, by their names."""
+    return ", ".join(f".{name}({value})" for name, value in ports.items())
+
+
+def port_widths(signature: wiring.Signature) -> dict[str, int]:
+    """Return the bits of a component's ports, by their names in Verilog."""
+    return {name: len(value) for name, _, value in module_ports(signature, signature.create())}
+
+
+def port_wires(signature: wiring.Signature, but: Collection[str] = ()) -> dict[str, str]:
+    """Return the macros of a harness with one subject: `PORT_WIRES`, called as its ports with `_` in place of `__`,
+    and `PORTS`, the connections to them; clock and reset are the harness's `clk` and `rst`.
+
+    Arguments:
+        signature: of the subject.
+        but: ports that the harness has itself, and therefore declares.
+    """
+    widths = port_widths(signature)
+    names = {port: _RESERVED.get(port, port.replace("__", "_")) for port in widths}
+    return {
+        "PORT_WIRES": " ".join(f"wire {bounds(widths[port])}{names[port]};" for port in widths if port not in but),
+        "PORTS": connections({"clk": "clk", "rst": "rst"} | {_RESERVED.get(p, p): wire for p, wire in names.items()}),
+    }
+
+
+_RESERVED = {"time": r"\time "}
+"""Names that mean something else in Verilog, as it takes them nevertheless."""

@@ -1,0 +1,420 @@
+"""The C++ of a block: the instances of its lanes, what connects them, and the few cells and registers between.
+
+A step copies what lanes get from where it comes, steps the lanes, and packs the outputs. Most of what is copied is a
+row of words at a regular distance, which a loop, or memcpy, moves.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from neuroncore_rtl.run.lanes.lane_code import LaneCode, ctype
+from neuroncore_rtl.run.lanes.netlist import Bit, Instance, Netlist, Unsupported
+from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule
+from neuroncore_rtl.run.lanes.values import Expression, Values, runs, word
+
+__all__ = ["BlockCode"]
+
+Place = tuple[str, str, int]
+"""Where bits come from: what kind of place, its name there, and what differs between instances: a number."""
+
+
+class BlockCode(LaneCode):
+    """The code of a block, which is a lane of which there is one, and in which there are lanes.
+
+    Arguments:
+        modules: what Yosys' `write_json` has written: the block and its lanes.
+        name: of the block.
+
+    Attributes:
+        lanes: the code of each kind of lane, by module. order: of each kind the instances, by name.
+
+    Raises:
+        Unsupported: what cannot be evaluated this way, and why.
+    """
+
+    def __init__(self, modules: Mapping[str, dict], name: str):
+        netlist = Netlist.read(name, modules, lane=False)
+        self.lanes: dict[str, LaneCode] = {}
+        super().__init__(netlist, 1, set(netlist.inputs))
+        self.name = f"block_{name}"
+        self.order: dict[str, list[Instance]] = {}
+        for instance in netlist.instances.values():
+            self.order.setdefault(instance.module, []).append(instance)
+        self.index = {i.name: n for instances in self.order.values() for n, i in enumerate(instances)}
+        for module, instances in self.order.items():
+            lane = Netlist.read(module, modules, lane=True)
+            alike = {
+                port for port in lane.inputs if all(i.inputs[port] == instances[0].inputs[port] for i in instances)
+            }
+            self.lanes[module] = LaneCode(lane, len(instances), alike)
+        for port, bits in netlist.outputs.items():
+            inputs = self.behind(bits) & set(netlist.inputs)
+            if inputs:
+                raise Unsupported(
+                    f"{name}: output {port} depends on input {min(inputs)} within a cycle; a register between them "
+                    "would let it be evaluated once a cycle"
+                )
+
+    def _through(self, source: str):
+        owner, _, port = source.rpartition(".")
+        instance = self.netlist.instances.get(owner)
+        if instance is None:
+            return super()._through(source)
+        if instance.module not in self.lanes:  # while the lanes themselves are read
+            return None
+        lane = self.lanes[instance.module]
+        late = lane.behind(lane.netlist.outputs[port]) & lane.late
+        return [bit for name in late for bit in instance.inputs[name]] if late else None
+
+    def _state(self, source: str, first: int, length: int) -> tuple[Expression, int, int]:
+        if source in self.netlist.inputs:
+            size = word(length)
+            return Expression(f"bits{size}(i_{self.places[source]}, {first}u, {length}u)", size, False), 0, length
+        owner, _, port = source.rpartition(".")
+        if owner in self.netlist.instances:
+            module = self.netlist.instances[owner].module
+            width = self.netlist.widths[source]
+            return Expression(self._lane_word(module, port, str(self.index[owner])), word(width), False), first, width
+        return super()._state(source, first, length)
+
+    def _lane_word(self, module: str, port: str, index: str) -> str:
+        lane = self.lanes[module]
+        each = "" if lane.output_is_uniform(port) else f"[{index}]"
+        return f"s.{self._lane(module)}.{lane.port(port)}{each}"
+
+    def _lane(self, module: str) -> str:
+        return f"l_{list(self.order).index(module)}"
+
+    def text(self) -> str:
+        lanes = "".join(lane.text() for lane in self.lanes.values())
+        self.values = Values(self.netlist.name, self._state)
+        self.lines = []
+        self._structure()
+        self._settle()
+        self._init()
+        self._pack()
+        self._step()
+        return lanes + "\n".join(self.lines) + "\n"
+
+    def _structure(self) -> None:
+        netlist = self.netlist
+        self.line(f"struct {self.name} {{", 0)
+        for module, lane in self.lanes.items():
+            self.line(f"{lane.name} {self._lane(module)};")
+        for source, width in netlist.widths.items():
+            owner = source.rpartition(".")[0]
+            if source not in netlist.cells and source not in netlist.inputs and owner not in netlist.instances:
+                self._member(width, self.places[source], True)
+        for number, memory in self._memories():
+            self.line(f"uint32_t m{number}[{memory.size}][{len(memory.chunk_widths())}];")
+        self.line("};", 0)
+
+    def _arguments(self, inputs: bool) -> str:
+        ports = self.netlist.inputs if inputs else {port: len(bits) for port, bits in self.netlist.outputs.items()}
+        names = self.places if inputs else {port: f"o_{n}" for n, port in enumerate(ports)}
+        const, prefix = ("const ", "i_") if inputs else ("", "")
+        return "".join(f", {const}uint32_t* {prefix}{names[port]}" for port in ports)
+
+    def _init(self) -> None:
+        super()._init()
+        self.lines.pop()
+        for module, lane in self.lanes.items():
+            self.line(f"{lane.name}_init(s.{self._lane(module)});")
+            if lane.fused():
+                self.line(
+                    f"for (int k = 0; k < {lane.count}; k += WIDTH) {lane.name}_outputs(s.{self._lane(module)}, k);"
+                )
+        self.line(f"{self.name}_settle(s);")
+        self.line("}", 0)
+
+    def _settle(self) -> None:
+        """Give lanes the inputs that their outputs need, in an order in which those are known, and let them follow."""
+        self.line(f"static void {self.name}_settle({self.name}& s) {{", 0)
+        waiting = dict(self.lanes)
+        while waiting:
+            ready = [module for module, lane in waiting.items() if not self._needs(module, lane) & set(waiting)]
+            if not ready:
+                raise Unsupported(f"{self.netlist.name}: outputs of {min(waiting)} depend on themselves within a cycle")
+            for module in ready:
+                lane = waiting.pop(module)
+                ports = sorted(lane.late)
+                sinks = [bit for i in self.order[module] for port in ports for bit in i.inputs[port]]
+                self.line("{")
+                self._body(schedule(self.netlist.cells, sinks, lambda bit: True), 1)
+                for port in ports:
+                    self._give(module, lane, port)
+                self.line(f"{lane.name}_settle(s.{self._lane(module)});")
+                self.line("}")
+        self.line("}", 0)
+
+    def _needs(self, module: str, lane: LaneCode) -> set[str]:
+        """Return the kinds of lanes on whose late outputs late inputs depend."""
+        found = set()
+        for instance in self.order[module]:
+            for port in lane.late:
+                for source in self.behind(instance.inputs[port], super()._through):
+                    owner = self.netlist.instances.get(source.rpartition(".")[0])
+                    if owner is not None and self.lanes[owner.module].late:
+                        found.add(owner.module)
+        return found
+
+    def _pack(self) -> None:
+        """The block's outputs, from state and the outputs of its lanes."""
+        self.line(f"static void {self.name}_outputs({self.name}& s{self._arguments(False)}) {{", 0)
+        outputs = self.netlist.outputs
+        sinks = [bit for bits in outputs.values() for bit in bits]
+        self._body(schedule(self.netlist.cells, sinks, lambda bit: True), 1)
+        for number, bits in enumerate(outputs.values()):
+            self.line(f"memset(o_{number}, 0, {4 * -(-len(bits) // 32)});")
+            self._pack_bits(f"o_{number}", bits)
+        self.line("}", 0)
+
+    def _pack_bits(self, target: str, bits: list[Bit]) -> None:
+        parts = [
+            (self._origin(source, first), length, place)
+            for whole in runs(bits)
+            for source, first, length, place in self._cut(*whole)
+        ]
+        at = 0
+        while at < len(parts):
+            (kind, name, number), length, place = parts[at]
+            count, steps = 1, None
+            while at + count < len(parts):
+                (next_kind, next_name, next_number), next_length, next_place = parts[at + count]
+                before = parts[at + count - 1]
+                found = (next_number - before[0][2], next_place - before[2])
+                if (next_kind, next_name, next_length) != (kind, name, length) or steps not in (None, found):
+                    break
+                steps = found
+                count += 1
+            if count < 3:
+                count, steps = 1, (0, 0)
+            self._pack_row(target, parts[at], count, steps)
+            at += count
+
+    def _cut(self, source, first, length, place) -> Iterator[tuple]:
+        """Yield a run in parts of up to 64 bits."""
+        for offset in range(0, length, 64):
+            size = min(64, length - offset)
+            value = first >> offset & (1 << size) - 1 if source is None else first + offset
+            yield source, value, size, place + offset
+
+    def _pack_row(self, target: str, part, count: int, steps: tuple[int, int]) -> None:
+        (kind, name, number), length, place = part
+        if kind == "constant":
+            if count == 1:
+                if number:
+                    self.line(f"put({target}, {place}u, {length}u, {number:#x}ull);")
+                return
+            self.line(
+                f"for (int n = 0; n < {count}; n++) put({target}, {place}u + n * {steps[1]}u, {length}u, "
+                f"{number:#x}ull + n * {steps[0]}ull);"
+            )
+            return
+        if count == 1:
+            value = self._row_value(kind, name, str(number), length)
+            self.line(f"put({target}, {place}u, {length}u, {value});")
+            return
+        if length == 32 and steps == (1, 32) and place % 32 == 0 and kind == "lane" and name.endswith("@0"):
+            module, port, _ = self._split(name)
+            lane = self.lanes[module]
+            width = len(lane.netlist.outputs[port])
+            if width == 32 and not lane.output_is_uniform(port):
+                first = f"&s.{self._lane(module)}.{lane.port(port)}[{number}]"
+                self.line(f"memcpy({target} + {place // 32}, {first}, {4 * count});")
+                return
+        value = self._row_value(kind, name, f"{number} + n * {steps[0]}", length)
+        self.line(f"for (int n = 0; n < {count}; n++) put({target}, {place}u + n * {steps[1]}u, {length}u, {value});")
+
+    def _switch(self, name: str, switch: Switch, sides: dict[int, Scope], depth: int) -> None:
+        """Cases that are a row of alike places are one, that of a number."""
+        cell = self.netlist.cells[name]
+        cases = sorted((value, side) for side, value in enumerate(switch.values))
+        shapes = [self._shape(cell.operands["B"][side * cell.width : (side + 1) * cell.width]) for _, side in cases]
+        first, last = cases[0][0], cases[-1][0]
+        alike = last - first == len(cases) - 1 and all(shape[0] == shapes[0][0] for shape in shapes)
+        if not alike or any(kind == "own" for kind, *_ in shapes[0][0]) or any(inner.cells for inner in sides.values()):
+            super()._switch(name, switch, sides, depth)
+            return
+        steps = tuple(b - a for a, b in zip(shapes[0][1], shapes[1][1], strict=True))
+        if any(shape != self._numbers_at(shapes, 0, steps, n) for n, shape in enumerate(shapes)):
+            super()._switch(name, switch, sides, depth)
+            return
+        place, size = self.places[name], word(cell.width)
+        number = self.values.bits(list(switch.bits), 32).code
+        self.line(f"{place} = {self.values.bits(cell.operands['A'], size).code};", depth)
+        self.line(f"if (const uint32_t n = {number} - {first}u; n <= {last - first}u)", depth)
+        value = self._alike_value(shapes[0], steps, cell.width)
+        self.line(f"{place} = {value};", depth + 1)
+
+    # Where bits come from
+
+    def _origin(self, source: str | None, first: int) -> Place:
+        """Return kind, name and number; the number is what differs between bits of alike places."""
+        if source is None:
+            return "constant", "", first
+        if source in self.netlist.inputs:
+            return "input", source, first
+        owner, _, port = source.rpartition(".")
+        if owner in self.netlist.instances:
+            module = self.netlist.instances[owner].module
+            return "lane", f"{module}:{port}@{first}", self.index[owner]
+        return "own", f"{source}@{first}", 0
+
+    def _split(self, name: str) -> tuple[str, str, int]:
+        before, _, first = name.rpartition("@")
+        module, _, port = before.partition(":")
+        return module, port, int(first)
+
+    def _row_value(self, kind: str, name: str, number: str, length: int) -> str:
+        """Return the value of `length` bits at a place whose number is an expression."""
+        if kind == "input":
+            return f"bits{word(length)}(i_{self.places[name]}, {number}, {length}u)"
+        if kind == "lane":
+            module, port, first = self._split(name)
+            width = len(self.lanes[module].netlist.outputs[port])
+            value = self._lane_word(module, port, number)
+        else:
+            source, _, at = name.rpartition("@")
+            first, width = int(at), self.netlist.widths[source]
+            value = LaneCode._state(self, source, first, length)[0].code
+        if first:
+            value = f"({value} >> {first})"
+        if first + length < width:
+            value = f"({value} & {(1 << length) - 1:#x}{'u' if word(width) == 32 else 'ull'})"
+        return value
+
+    # A step
+
+    def _step(self) -> None:
+        netlist = self.netlist
+        sinks = [bit for register in netlist.registers.values() for bit in register.bits()]
+        for memory in netlist.memories.values():
+            sinks += [*self._read_bits(memory, True)]
+            sinks += [bit for w in memory.writes for bit in (*w.enables, *w.address, *w.data)]
+        sinks += [
+            bit
+            for i in netlist.instances.values()
+            for port, bits in i.inputs.items()
+            if port not in self.lanes[i.module].late
+            for bit in bits
+        ]
+        arguments = self._arguments(True) + self._arguments(False)
+        self.line(f"static void {self.name}_step({self.name}& s{arguments}) {{", 0)
+        self._body(schedule(netlist.cells, sinks, lambda bit: True), 1)
+        for module, lane in self.lanes.items():
+            for port in lane.netlist.inputs:
+                if port not in lane.late:
+                    self._give(module, lane, port)
+        self._end_uniform(netlist.registers.values())
+        for module, lane in self.lanes.items():
+            self.line(f"{lane.name}_step(s.{self._lane(module)});")
+        self.line(f"{self.name}_settle(s);")
+        packed = "".join(f", o_{number}" for number in range(len(netlist.outputs)))
+        self.line(f"{self.name}_outputs(s{packed});")
+        self.line("}", 0)
+
+    def _give(self, module: str, lane: LaneCode, port: str) -> None:
+        """Copy an input of all instances of a kind of lane."""
+        instances = self.order[module]
+        width = lane.netlist.inputs[port]
+        size = word(width)
+        target = f"s.{self._lane(module)}.{lane.port(port)}"
+        if port in lane.uniform:
+            self.line(f"{target} = {self.values.bits(instances[0].inputs[port], size).code};")
+            return
+        shapes = [self._shape(instance.inputs[port]) for instance in instances]
+        left = set(range(len(shapes)))
+        common = self._commonest(shapes)
+        if common is not None:
+            first, last, steps = common
+            self._give_row(target, width, shapes, first, last - first + 1, 1, steps)
+            left -= {
+                k for k in range(first, last + 1) if self._numbers_at(shapes, first, steps, k - first) == shapes[k]
+            }
+        rest = sorted(left)
+        while rest:
+            count, stride, steps = self._row(shapes, rest)
+            self._give_row(target, width, shapes, rest[0], count, stride, steps)
+            rest = rest[count:]
+
+    def _shape(self, bits: list[Bit]) -> tuple[tuple, tuple[int, ...]]:
+        """Return what is alike in alike operands, and the numbers that are not."""
+        places = [(*self._origin(source, first), length, place) for source, first, length, place in runs(bits)]
+        alike = tuple((kind, name, length, place) for kind, name, _, length, place in places)
+        return alike, tuple(number for _, _, number, _, _ in places)
+
+    @staticmethod
+    def _numbers_at(shapes, first: int, steps, n: int):
+        alike, numbers = shapes[first]
+        return alike, tuple(number + n * step for number, step in zip(numbers, steps, strict=True))
+
+    def _commonest(self, shapes) -> tuple[int, int, tuple[int, ...]] | None:
+        """Return first and last instance and the steps of the row that most instances belong to."""
+        rows: Counter = Counter()
+        for k in range(len(shapes) - 1):
+            (alike, numbers), (next_alike, next_numbers) = shapes[k], shapes[k + 1]
+            if alike == next_alike:
+                steps = tuple(b - a for a, b in zip(numbers, next_numbers, strict=True))
+                base = tuple(number - k * step for number, step in zip(numbers, steps, strict=True))
+                rows[alike, steps, base] += 1
+        if not rows:
+            return None
+        (alike, steps, base), _ = rows.most_common(1)[0]
+        members = [
+            k
+            for k, (other, numbers) in enumerate(shapes)
+            if other == alike and numbers == tuple(b + k * step for b, step in zip(base, steps, strict=True))
+        ]
+        return members[0], members[-1], steps
+
+    def _row(self, shapes, rest: list[int]) -> tuple[int, int, tuple[int, ...]]:
+        """Return how many instances from the first on are a row, their distance, and the steps."""
+        alike, numbers = shapes[rest[0]]
+        if len(rest) == 1 or shapes[rest[1]][0] != alike:
+            return 1, 1, (0,) * len(numbers)
+        stride = rest[1] - rest[0]
+        steps = tuple(b - a for a, b in zip(numbers, shapes[rest[1]][1], strict=True))
+        count = 1
+        while (
+            count < len(rest)
+            and rest[count] == rest[0] + count * stride
+            and shapes[rest[count]] == self._numbers_at(shapes, rest[0], steps, count)
+        ):
+            count += 1
+        return count, stride, steps
+
+    def _give_row(self, target: str, width: int, shapes, first: int, count: int, stride: int, steps) -> None:
+        alike, numbers = shapes[first]
+        size = word(width)
+        if len(alike) == 1 and stride == 1:
+            kind, name, length, _ = alike[0]
+            if kind == "lane" and steps == (1,) and name.endswith("@0"):
+                module, port, _ = self._split(name)
+                lane = self.lanes[module]
+                if len(lane.netlist.outputs[port]) == length == width and not lane.output_is_uniform(port):
+                    origin = f"&s.{self._lane(module)}.{lane.port(port)}[{numbers[0]}]"
+                    self.line(f"memcpy(&{target}[{first}], {origin}, {count * size // 8});")
+                    return
+            if kind == "input" and steps == (32,) and length == width == 32 and numbers[0] % 32 == 0:
+                self.line(f"memcpy(&{target}[{first}], i_{self.places[name]} + {numbers[0] // 32}, {4 * count});")
+                return
+        value = self._alike_value(shapes[first], steps if count > 1 else (0,) * len(steps), width)
+        if count == 1:
+            self.line(f"{target}[{first}] = {value};")
+        else:
+            self.line(f"for (int n = 0; n < {count}; n++) {target}[{first} + n * {stride}] = {value};")
+
+    def _alike_value(self, shape, steps, width: int) -> str:
+        """Return the value of alike operands, n steps from the first."""
+        terms = []
+        for (kind, name, length, place), number, step in zip(*shape, steps, strict=True):
+            at = f"{number} + n * {step}" if step else f"{number}"
+            if kind == "constant":
+                value = f"({at})"
+                if not number and not step:
+                    continue
+            else:
+                value = self._row_value(kind, name, at, length)
+            terms.append(f"(({ctype(width)}){value} << {place})" if place else f"({ctype(width)}){value}")
+        return " | ".join(terms) or "0"

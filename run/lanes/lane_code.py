@@ -1,0 +1,479 @@
+"""A lane's C++: a structure with the state of all instances, and a function that steps them.
+
+State and ports are arrays over the instances, unless they are *uniform*: the same in all instances, because the inputs
+that they depend on are. What is uniform is evaluated once a step, and what it selects is a branch.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from neuroncore_rtl.run.lanes.netlist import Bit, Memory, Netlist, ReadPort, Register, Unsupported
+from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule, switch_of
+from neuroncore_rtl.run.lanes.values import Expression, Values, word
+
+__all__ = ["GROUP", "LaneCode", "ctype"]
+
+GROUP = 16
+"""Instances are counted in groups of the widest vector."""
+
+
+Through = Callable[[str], Iterable[Bit] | None]
+"""Returns what a source depends on within a cycle, None if it is a port or state."""
+
+
+def ctype(width: int) -> str:
+    """Return the C++ type of a word that holds so many bits."""
+    return f"uint{word(width)}_t"
+
+
+class LaneCode:
+    """The code of one module.
+
+    Arguments:
+        netlist: the module.
+        count: instances.
+        uniform_inputs: ports that are the same for all instances.
+
+    Attributes:
+        name: of its structure; `name_init`, `name_step` and `name_settle` are its functions: the last gives outputs
+            their values from the state and the late inputs.
+        late: inputs that outputs depend on within a cycle.
+
+    Raises:
+        Unsupported: a cell cannot be evaluated.
+    """
+
+    def __init__(self, netlist: Netlist, count: int, uniform_inputs: set[str]):
+        self.netlist = netlist
+        self.count = -(-count // GROUP) * GROUP
+        self.name = f"lane_{netlist.name}"
+        self.places = {source: f"x{number}" for number, source in enumerate(netlist.widths)}
+        self.uniform = self._uniform(uniform_inputs)
+        self.late = self.behind(bit for bits in netlist.outputs.values() for bit in bits) & set(netlist.inputs)
+        self.lines: list[str] = []
+
+    # What is uniform
+
+    def _uniform(self, inputs: set[str]) -> set[str]:
+        """Return the sources that are the same in all instances: the largest set that depends on nothing else."""
+        netlist = self.netlist
+        uniform = set(netlist.widths) - (set(netlist.inputs) - inputs)
+
+        def same(bits) -> bool:
+            return all(isinstance(bit, int) or bit[0] in uniform for bit in bits)
+
+        changed = True
+        while changed:
+            changed = False
+            for name, driver in [*netlist.cells.items(), *netlist.registers.items()]:
+                if name in uniform and not same(driver.bits()):
+                    uniform.discard(name)
+                    changed = True
+            for memory in netlist.memories.values():
+                written_alike = all(same((*w.enables, *w.address, *w.data)) for w in memory.writes)
+                for read in memory.reads:
+                    if read.chunks[0] in uniform and not (written_alike and same((read.enable, *read.address))):
+                        uniform.difference_update(read.chunks)
+                        changed = True
+        return uniform
+
+    def is_uniform(self, bit: Bit) -> bool:
+        return isinstance(bit, int) or bit[0] in self.uniform
+
+    def memory_is_uniform(self, memory: Memory) -> bool:
+        return all(self.is_uniform(bit) for w in memory.writes for bit in (*w.enables, *w.address, *w.data))
+
+    def behind(self, bits: Iterable[Bit], through: Through | None = None) -> set[str]:
+        """Return the ports and the state that bits depend on within a cycle.
+
+        Arguments:
+            bits: the bits. through: in place of `_through`.
+        """
+        through = through or self._through
+        found: set[str] = set()
+        seen: set[str] = set()
+        todo = [bit for bit in bits if isinstance(bit, tuple)]
+        while todo:
+            source = todo.pop()[0]
+            if source in seen:
+                continue
+            seen.add(source)
+            further = through(source)
+            if further is None:
+                found.add(source)
+            else:
+                todo += [bit for bit in further if isinstance(bit, tuple)]
+        return found
+
+    def _through(self, source: str) -> Iterable[Bit] | None:
+        """Return what a source depends on within a cycle, None if it is a port or state."""
+        cell = self.netlist.cells.get(source)
+        return None if cell is None else cell.bits()
+
+    # Expressions
+
+    def _state(self, source: str, first: int, length: int) -> tuple[Expression, int, int]:
+        """The value of a source: of a cell that is evaluated before, of a port, or of a register."""
+        width = self.netlist.widths[source]
+        place = self.places[source]
+        if source in self.netlist.cells:
+            return Expression(place, word(width), source not in self.uniform), first, width
+        if source in self.uniform:
+            return Expression(f"s.{place}", word(width), False), first, width
+        return Expression(f"load(&s.{place}[k])", word(width), True), first, width
+
+    def port(self, name: str) -> str:
+        """Return the member that holds an input, or an output, of the instances."""
+        if name in self.netlist.inputs:
+            return self.places[name]
+        source = self.register_of(name)
+        return self.places[source] if source else f"o_{list(self.netlist.outputs).index(name)}"
+
+    def register_of(self, output: str) -> str | None:
+        """Return the register that an output is, if it is just that."""
+        bits = self.netlist.outputs[output]
+        source = bits[0][0] if isinstance(bits[0], tuple) else None
+        if source is None or source in self.netlist.cells or len(bits) != self.netlist.widths[source]:
+            return None
+        whole = bits == [(source, place) for place in range(len(bits))]
+        return source if whole and source not in self.netlist.inputs else None
+
+    def output_is_uniform(self, name: str) -> bool:
+        return all(map(self.is_uniform, self.netlist.outputs[name]))
+
+    # The text
+
+    def text(self) -> str:
+        """Return the structure and the functions."""
+        self.values = Values(self.netlist.name, self._state)
+        self.lines = []
+        self._structure()
+        self._init()
+        self._outputs()
+        self._step()
+        return "\n".join(self.lines) + "\n"
+
+    def line(self, text: str, depth: int = 1) -> None:
+        self.lines.append("  " * depth + text)
+
+    def _member(self, width: int, name: str, uniform: bool) -> None:
+        self.line(f"{ctype(width)} {name};" if uniform else f"alignas(64) {ctype(width)} {name}[{self.count}];")
+
+    def _structure(self) -> None:
+        netlist = self.netlist
+        self.line(f"struct {self.name} {{", 0)
+        for source, width in netlist.widths.items():
+            if source not in netlist.cells:
+                self._member(width, self.places[source], source in self.uniform)
+        for output, bits in netlist.outputs.items():
+            if not self.register_of(output):
+                self._member(len(bits), self.port(output), self.output_is_uniform(output))
+        for number, memory in enumerate(netlist.memories.values()):
+            each = "" if self.memory_is_uniform(memory) else f"[{self.count}]"
+            self.line(f"alignas(64) uint32_t m{number}[{memory.size}][{len(memory.chunk_widths())}]{each};")
+        self.line("};", 0)
+
+    def _init(self) -> None:
+        """What is not zero at the start."""
+        netlist = self.netlist
+        self.line(f"static void {self.name}_init({self.name}& s) {{", 0)
+        for source, register in netlist.registers.items():
+            self._init_source(source, register.init)
+        for number, memory in self._memories():
+            for read in memory.reads:
+                for chunk, source in enumerate(read.chunks):
+                    self._init_source(source, read.init >> 32 * chunk & (1 << netlist.widths[source]) - 1)
+            if not memory.init:
+                continue
+            chunks = memory.chunk_widths()
+            words = ", ".join(
+                f"{value >> 32 * chunk & 0xFFFFFFFF:#x}u" for value in memory.init for chunk in range(len(chunks))
+            )
+            self.line(f"static const uint32_t words{number}[{len(memory.init)}][{len(chunks)}] = {{{words}}};")
+            where = f"for (int a = 0; a < {len(memory.init)}; a++) for (int c = 0; c < {len(chunks)}; c++)"
+            if self.memory_is_uniform(memory):
+                self.line(f"{where} s.m{number}[a][c] = words{number}[a][c];")
+            else:
+                self.line(f"{where} for (int k = 0; k < {self.count}; k++) s.m{number}[a][c][k] = words{number}[a][c];")
+        self.line("}", 0)
+
+    def _init_source(self, source: str, value: int) -> None:
+        if value:
+            of_each = "" if source in self.uniform else "[k]"
+            loop = f"for (int k = 0; k < {self.count}; k++) " if of_each else ""
+            kind = ctype(self.netlist.widths[source])
+            self.line(f"{loop}s.{self.places[source]}{of_each} = ({kind}){value:#x}ull;")
+
+    def _outputs(self) -> None:
+        """The outputs, from state alone."""
+        self.line(f"INLINE void {self.name}_outputs({self.name}& s, int k) {{", 0)
+        ports = [port for port in self.netlist.outputs if not self.register_of(port)]
+        sinks = [bit for port in ports for bit in self.netlist.outputs[port]]
+        self._body(schedule(self.netlist.cells, sinks, self.is_uniform), 1)
+        for port in ports:
+            bits = self.netlist.outputs[port]
+            value = self.values.bits(bits, word(len(bits)))
+            if self.output_is_uniform(port):
+                self.line(f"s.{self.port(port)} = {value.code};")
+            else:
+                self.line(f"store(&s.{self.port(port)}[k], {value.as_vector().code});")
+        self.line("}", 0)
+
+    def _body(self, scope: Scope, depth: int) -> None:
+        for name in scope.cells:
+            cell = self.netlist.cells[name]
+            kind = ctype(cell.width) if name in self.uniform else f"V{word(cell.width)}"
+            if name not in scope.branches:
+                self.line(f"const {kind} {self.places[name]} = {self._word(name, self.values.cell(cell))};", depth)
+                continue
+            self.line(f"{kind} {self.places[name]};", depth)
+            switch = switch_of(cell, self.netlist.cells)
+            if switch:
+                self._switch(name, switch, scope.branches[name], depth)
+                continue
+            opening = ""
+            for side, inner in scope.branches[name].items():
+                if side < 0:
+                    bits = cell.operands["A"]
+                    self.line(f"{opening}{{", depth)
+                else:
+                    bits = cell.operands["B"][side * cell.width : (side + 1) * cell.width]
+                    select = self.values.bits([cell.operands["S"][side]], 32).code
+                    self.line(f"{opening}if ({select}) {{", depth)
+                self._body(inner, depth + 1)
+                self.line(
+                    f"{self.places[name]} = {self._word(name, self.values.bits(bits, word(cell.width)))};", depth + 1
+                )
+                opening = "} else "
+            self.line("}", depth)
+
+    def _switch(self, name: str, switch: Switch, sides: dict[int, Scope], depth: int) -> None:
+        cell = self.netlist.cells[name]
+        self.line(f"switch ({self.values.bits(list(switch.bits), 32).code}) {{", depth)
+        for side, inner in sides.items():
+            bits = cell.operands["A"] if side < 0 else cell.operands["B"][side * cell.width : (side + 1) * cell.width]
+            self.line("default: {" if side < 0 else f"case {switch.values[side]:#x}u: {{", depth)
+            self._body(inner, depth + 1)
+            value = self._word(name, self.values.bits(bits, word(cell.width)))
+            self.line(f"{self.places[name]} = {value}; break; }}", depth + 1)
+        self.line("}", depth)
+
+    def _word(self, name: str, value: Expression) -> str:
+        """Return the code of a value that a source gets: a vector if that is varying."""
+        return value.code if name in self.uniform else value.as_vector().code
+
+    def _step(self) -> None:
+        """First what is uniform, then the instances by groups, each with its outputs; uniform state changes last."""
+        netlist = self.netlist
+        registers = netlist.registers.values()
+        varying = [register for register in registers if register.name not in self.uniform]
+        common = [register for register in registers if register.name in self.uniform]
+        sinks = [bit for register in varying for bit in register.bits()]
+        sinks += [bit for memory in netlist.memories.values() for bit in self._read_bits(memory, False)]
+        guarded = {
+            (number, port): [*write.enables, *write.address, *write.data]
+            for number, memory in self._memories()
+            if not self.memory_is_uniform(memory)
+            for port, write in enumerate(memory.writes)
+        }
+        guards = [bit for (number, port) in guarded for bit in self._guard(number, port)]
+        self.needed = self.behind([*sinks, *(bit for bits in guarded.values() for bit in bits)])
+        self.line(f"static void {self.name}_step({self.name}& s) {{", 0)
+
+        cells = {name: cell for name, cell in netlist.cells.items() if name not in self.uniform}
+        inner = schedule(cells, sinks, self.is_uniform, guarded, netlist.cells)
+        used = [
+            *self._used(inner, sinks),
+            *(b for key, scope in inner.guarded.items() for b in self._used(scope, guarded[key])),
+        ]
+        uniform_sinks = [bit for bit in [*used, *guards] if self.is_uniform(bit)]
+        uniform_sinks += [bit for register in common for bit in register.bits()]
+        for memory in netlist.memories.values():
+            uniform_sinks += self._read_bits(memory, True)
+            if self.memory_is_uniform(memory):
+                uniform_sinks += [bit for w in memory.writes for bit in (*w.enables, *w.address, *w.data)]
+        outer = schedule({n: c for n, c in netlist.cells.items() if n in self.uniform}, uniform_sinks, lambda bit: True)
+        self._body(outer, 1)
+
+        self.line(f"for (int k = 0; k < {self.count}; k += WIDTH) {{")
+        self._body(inner, 2)
+        for register in varying:
+            self.line(f"const V{word(register.width)} n_{self.places[register.name]} = {self._next(register)};", 2)
+        words = [place for number, memory in self._memories() for place in self._reads(number, memory, False, 2)]
+        for number, memory in self._memories():
+            self._writes(number, memory, False, 2, inner)
+        for place in [*(self.places[register.name] for register in varying), *words]:
+            self.line(f"store(&s.{place}[k], n_{place});", 2)
+        if self.fused():
+            self.line(f"{self.name}_outputs(s, k);", 2)
+        self.line("}")
+        self._end_uniform(common)
+        self.line("}", 0)
+        body = "" if self.fused() else f"for (int k = 0; k < {self.count}; k += WIDTH) {self.name}_outputs(s, k);"
+        self.line(f"static void {self.name}_settle({self.name}& s) {{ {body} }}", 0)
+
+    def _end_uniform(self, registers: Iterable[Register]) -> None:
+        """Change what is uniform of the state: these registers, and memories."""
+        places = []
+        for register in registers:
+            places.append(self.places[register.name])
+            self.line(f"const {ctype(register.width)} n_{places[-1]} = {self._next(register)};")
+        for number, memory in self._memories():
+            places += self._reads(number, memory, True, 1)
+        for number, memory in self._memories():
+            self._writes(number, memory, True, 1)
+        for place in places:
+            self.line(f"s.{place} = n_{place};")
+
+    def fused(self) -> bool:
+        """Whether a group's outputs follow at once from its new state, which is still at hand."""
+        state = self.behind(bit for bits in self.netlist.outputs.values() for bit in bits)
+        return not self.late and not any(source in self.uniform for source in state)
+
+    def _used(self, scope: Scope, sinks: list[Bit]) -> Iterator[Bit]:
+        """Yield the bits that a scope's cells, and the sinks, read."""
+        yield from sinks
+        for name in scope.cells:
+            cell = self.netlist.cells[name]
+            switch = switch_of(cell, self.netlist.cells) if name in scope.branches else None
+            yield from (*cell.operands["A"], *cell.operands["B"], *switch.bits) if switch else cell.bits()
+            for inner in scope.branches.get(name, {}).values():
+                yield from self._used(inner, [])
+
+    def _read_bits(self, memory: Memory, uniform: bool) -> Iterator[Bit]:
+        for read in memory.reads:
+            if not read.clocked:
+                raise Unsupported(f"{self.netlist.name}: {memory.name} is read within a cycle")
+            if (read.chunks[0] in self.uniform) == uniform:
+                yield from (read.enable, *read.address)
+
+    def _guard(self, number: int, port: int) -> list[Bit]:
+        """Return uniform bits of which one is set if an enable of a write port is; none if there are no such."""
+        memory = list(self.netlist.memories.values())[number]
+        guard = []
+        for bit in dict.fromkeys(memory.writes[port].enables):
+            if not self.is_uniform(bit):
+                bit = self._uniform_condition(bit)
+            if bit is None:
+                return []
+            guard.append(bit)
+        return list(dict.fromkeys(guard))
+
+    def _uniform_condition(self, bit: Bit) -> Bit | None:
+        """Return a uniform bit without which a bit is not set, if there is one at hand."""
+        source, place = bit
+        cell = self.netlist.cells.get(source)
+        if cell is None or cell.kind not in ("and", "mux"):
+            return None
+        for port, other in (("A", "B"), ("B", "A")):
+            side = cell.operands[port]
+            if (
+                place < len(side)
+                and self.is_uniform(side[place])
+                and (cell.kind == "and" or cell.operands[other][place] == 0)
+            ):
+                return side[place]
+        return None
+
+    def _next(self, register: Register) -> str:
+        """Return the value of a register after the clock edge."""
+        size = word(register.width)
+        old, *_ = self._state(register.name, 0, register.width)
+
+        def select(bit: Bit, high: Expression, low: Expression) -> Expression:
+            if bit == 1:
+                return high
+            if bit == 0:
+                return low
+            return self.values.mux(self.values.bits([bit], 32), high, low, size)
+
+        value = self.values.bits(register.d, size)
+        reset = Expression(f"({ctype(size)}){register.reset_value:#x}ull", size, False)
+        if register.reset_first:
+            value = select(register.reset, reset, select(register.enable, value, old))
+        else:
+            value = select(register.enable, select(register.reset, reset, value), old)
+        return self._word(register.name, value)
+
+    # Memories: a word of all instances lies side by side
+
+    def _memories(self):
+        return enumerate(self.netlist.memories.values())
+
+    def _reads(self, number: int, memory: Memory, uniform: bool, depth: int) -> Iterator[str]:
+        """Read the words that ports will show, and yield the places that they belong to."""
+        for read in memory.reads:
+            if (read.chunks[0] in self.uniform) != uniform:
+                continue
+            if any(read.transparent):
+                raise Unsupported(f"{self.netlist.name}: {memory.name} shows what is written in the same cycle")
+            yield from self._read(number, memory, read, uniform, depth)
+
+    def _read(self, number: int, memory: Memory, read: ReadPort, uniform: bool, depth: int) -> Iterator[str]:
+        address = self.values.bits(read.address, 32)
+        enable = self.values.bits([read.enable], 32)
+        each = not self.memory_is_uniform(memory)
+        kind = "uint32_t" if uniform else "V32"
+        for chunk, source in enumerate(read.chunks):
+            place = self.places[source]
+            old = self._state(source, 0, 1)[0].code
+            if not uniform and not (address.varying or enable.varying) and source not in self.needed:
+                # Nothing reads it before the step ends.
+                word = f"s.m{number}[{address.code}][{chunk}]"
+                word = f"load(&{word}[k])" if each else f"K32({word})"
+                if memory.size < 1 << len(read.address):
+                    word = f"({address.code} < {memory.size}u ? {word} : K32(0u))"
+                if chunk == 0:
+                    self.line(f"if ({enable.code}) {{", depth)
+                self.line(f"store(&s.{place}[k], {word});", depth + 1)
+                if chunk == len(read.chunks) - 1:
+                    self.line("}", depth)
+                continue
+            if address.varying or enable.varying:
+                base = f"&s.m{number}[0][{chunk}]" + ("[k]" if each else "")
+                stride = len(read.chunks) * (self.count if each else 1)
+                word = f"gather({base}, {address.as_vector().code}, {stride}u, {int(each)}u, {memory.size}u)"
+                choice = (
+                    f"choose({enable.as_vector().code}, {word}, {old})"
+                    if enable.varying
+                    else f"{enable.code} ? {word} : {old}"
+                )
+            else:
+                word = f"s.m{number}[{address.code}][{chunk}]"
+                if not uniform:
+                    word = f"load(&{word}[k])" if each else f"K32({word})"
+                if memory.size < 1 << len(read.address):
+                    word = f"({address.code} < {memory.size}u ? {word} : {kind}{{}})"
+                choice = f"{enable.code} ? {word} : {old}"
+            self.line(f"const {kind} n_{place} = {choice};", depth)
+            yield place
+
+    def _writes(self, number: int, memory: Memory, uniform: bool, depth: int, scope: Scope | None = None) -> None:
+        if self.memory_is_uniform(memory) != uniform:
+            return
+        for port, write in enumerate(memory.writes):
+            guard = [] if uniform else self._guard(number, port)
+            if scope is not None:
+                conditions = [self.values.bits(part, size).code for part, size in self.values.pieces(guard)]
+                self.line(f"if ({' || '.join(conditions)}) {{" if guard else "{", depth)
+                self._body(scope.guarded[number, port], depth + 1)
+            address = self.values.bits(write.address, 32)
+            within = "" if memory.size >= 1 << len(write.address) else f"{address.code} < {memory.size}u && "
+            for chunk, width in enumerate(memory.chunk_widths()):
+                part = slice(32 * chunk, 32 * chunk + width)
+                mask = self.values.bits(write.enables[part], 32)
+                data = self.values.bits(write.data[part], 32)
+                if uniform:
+                    at = f"s.m{number}[{address.code}][{chunk}]"
+                    self.line(f"if ({within}{mask.code}) {at} = {at} ^ (({at} ^ {data.code}) & {mask.code});", depth)
+                elif address.varying:
+                    base, stride = f"&s.m{number}[0][{chunk}][k]", len(memory.chunk_widths()) * self.count
+                    arguments = f"{address.code}, {data.as_vector().code}, {mask.as_vector().code}"
+                    self.line(f"scatter({base}, {arguments}, {stride}u, {memory.size}u);", depth)
+                else:
+                    at = f"&s.m{number}[{address.code}][{chunk}][k]"
+                    test = f"some(w{chunk})" if mask.varying else mask.code
+                    self.line(f"const V32 w{chunk} = {mask.as_vector().code};", depth)
+                    data_code = data.as_vector().code
+                    self.line(f"if ({within}{test}) store({at}, merge(load({at}), {data_code}, w{chunk}));", depth)
+            if scope is not None:
+                self.line("}", depth)

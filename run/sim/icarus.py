@@ -1,0 +1,41 @@
+"""Icarus Verilog: cocotb's runner, writing VCD where it is told to."""
+
+import cocotb_tools.config
+from cocotb_tools import runner
+
+from neuroncore_rtl.run.sim.process import SimulatorProcess
+
+__all__ = ["PROGRAM", "IcarusRunner"]
+
+PROGRAM = "sim.vvp"
+"""Name of what cocotb's runner has Icarus build."""
+
+_DUMP = """\
+module cocotb_iverilog_dump();
+    reg [8*1024-1:0] path;
+    integer levels;
+    initial if ($value$plusargs("dump=%s", path) && $value$plusargs("levels=%d", levels)) begin
+        $dumpfile(path);
+        $dumpvars(levels, {top});
+    end
+endmodule
+"""
+"""The module that records the waveform."""
+
+
+class IcarusRunner(SimulatorProcess, runner.Icarus):
+    """cocotb's Icarus runner with the waveform as VCD, the one format that both simulators and vcdvcd know."""
+
+    def _build_command(self) -> list[list[str]]:
+        self.waves = self.record_waves
+        return super()._build_command()
+
+    def _create_iverilog_dump_file(self) -> None:
+        self.iverilog_dump_file.write_text(_DUMP.format(top=self.hdl_toplevel))
+
+    def _test_command(self) -> list[list[str]]:
+        waves = ["-vcd", f"+dump={self.waves_path}", f"+levels={self.waves_levels}"] if self.record_waves else ["-none"]
+        library = cocotb_tools.config.lib_entry("vpi", "icarus")
+        # Icarus opens no file with a letter beyond ASCII in its name.
+        named = [self._readable(argument) for argument in (*self.plusargs, *waves)]
+        return [["vvp", "-m", library, *self.test_args, str(self.sim_file), *named]]

@@ -1,0 +1,51 @@
+"""Memory images as the harnesses read and write them: a hexadecimal word of all partitions for each address."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.run.sim.simulation import SimulationFailed
+
+__all__ = ["memory_lines", "read_words", "write_lines"]
+
+
+def memory_lines(memory: np.ndarray, width: int) -> str:
+    """Return memory, uint8 [partitions, bytes], as one hexadecimal word of `width` bytes a partition for each address.
+
+    Partition 0 is in the lowest bits. Bytes that are missing in the last word are zero.
+    """
+    partitions, size = memory.shape
+    padded = np.zeros((partitions, -(-size // width) * width), np.uint8)
+    padded[:, :size] = memory
+    # Partition 0 is the least significant, and so is its first byte: reversed, the words read as they are printed.
+    words = padded.reshape(partitions, -1, width).transpose(1, 0, 2).reshape(-1, partitions * width)[:, ::-1]
+    return "".join(word.tobytes().hex() + "\n" for word in words)
+
+
+def write_lines(directory: Path, files: Mapping[str, str]) -> list[str]:
+    """Write files of lines, and return the plusargs that name each and the number of its lines."""
+    plusargs = []
+    for name, text in files.items():
+        path = directory / f"{name}.hex"
+        path.write_text(text)
+        plusargs += [f"+{name}={path}", f"+{name}_count={text.count(chr(10))}"]
+    return plusargs
+
+
+def read_words(path: Path, partitions: int, what: str) -> np.ndarray:
+    """Return the 32-bit words of a file that a harness wrote, uint32 of shape [words, partitions].
+
+    Arguments:
+        path: the file.
+        partitions: words in a line, partition 0 last.
+        what: the words' name in the plural, for the message.
+
+    Raises:
+        SimulationFailed: if a word has unknown bits.
+    """
+    text = path.read_bytes().decode()
+    if set(text) - set("0123456789abcdef\n"):
+        raise SimulationFailed(f"the engine delivered {what} with unknown bits")
+    words = np.frombuffer(bytes.fromhex(text), ">u4").reshape(-1, partitions)
+    return words[:, ::-1].astype(np.uint32)

@@ -1,0 +1,118 @@
+"""Verilog of single modules, kept by what each depends on, so that a change to one unit is converted alone.
+
+A component depends on its arguments, on the file of its class and what that imports, and on what converts it. That
+its shape is all that the modules around it see of it lets these stay as they are. Most texts serve every simulation:
+only those with clock gates depend on whether these are watched, and only blocks of lanes on what takes their place.
+"""
+
+import ast
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
+from neuroncore_rtl import ROOT
+
+__all__ = ["ModuleStore", "write"]
+
+ALWAYS = ("hdl.verilog.conversion", "hdl.verilog.hierarchy", "hdl.verilog.text")
+"""Modules that every text depends on."""
+
+GATES = "hdl.primitives.clock_gate"
+"""The module that those with clock gates import."""
+
+
+class ModuleStore:
+    """Texts by module, in files; see `hdl.verilog.conversion.Store`.
+
+    Arguments:
+        folder: where they are kept. common: what all of them depend on besides their sources, as JSON values.
+        usable: whether a text can be used.
+        gates, replacements: what those with clock gates, and those in the place of blocks, depend on besides.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        common: object,
+        usable: Callable[[str], bool],
+        *,
+        gates: object = None,
+        replacements: object = None,
+    ):
+        self.folder = folder
+        self.common = common
+        self.usable = usable
+        self.gates = gates
+        self.replacements = replacements
+
+    def get(self, module: str, build, replaced: bool = False) -> str | None:
+        path = self._path(module, build, replaced)
+        text = path.read_text() if path is not None and path.is_file() else None
+        return text if text is not None and self.usable(text) else None
+
+    def put(self, module: str, build, text: str, replaced: bool = False) -> None:
+        path = self._path(module, build, replaced)
+        if path is not None:
+            write(path, text)
+
+    def _path(self, module: str, build, replaced: bool) -> Path | None:
+        """Return the file of a module's text; None if what it is made of has no name and value to tell it by."""
+        made_by, arguments = (build.func, (build.args, build.keywords)) if isinstance(build, partial) else (build, ())
+        values = repr(arguments)
+        if not isinstance(made_by, type) or " at 0x" in values:
+            return None
+        sources = _sources(made_by.__module__)
+        gates = self.gates if _file(f"neuroncore_rtl.{GATES}") in sources else None
+        variant = [gates, replaced, self.replacements if replaced else None]
+        parts = [self.common, variant, made_by.__qualname__, values, [sources[path] for path in sorted(sources)]]
+        return self.folder / f"{module}-{_hash(json.dumps(parts))}.v"
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file that appears at once and whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(text)
+    unfinished.replace(path)
+
+
+@cache
+def _sources(module: str) -> dict[Path, str]:
+    """Return hashes of the files that a module of the package depends on, tables included, by file."""
+    found = {path: _hash(path.read_text()) for path in (ROOT / "spec").rglob("*.json")}
+    todo = [_file(module), *(_file(f"neuroncore_rtl.{name}") for name in ALWAYS)]
+    while todo:
+        path = todo.pop()
+        if path is None or path in found:
+            continue
+        found[path], imported = _read(path)
+        todo += imported
+    return found
+
+
+@cache
+def _read(path: Path) -> tuple[str, list[Path | None]]:
+    """Return the hash of a file's text, and the files of what it imports."""
+    text = path.read_text()
+    imported = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            imported += [_file(alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            imported += [_file(node.module), *(_file(f"{node.module}.{alias.name}") for alias in node.names)]
+    return _hash(text), imported
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _file(module: str) -> Path | None:
+    package, _, name = module.partition(".")
+    if package != "neuroncore_rtl":
+        return None
+    place = ROOT.joinpath(*name.split("."))
+    return next((file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()), None)

@@ -1,0 +1,105 @@
+"""The part of a simulator's runner that starts programs: their environment, their log, and their end."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from neuroncore_rtl.run.sim.paths import plain
+
+__all__ = ["CommandFailed", "SimulatorProcess", "complaint", "tail"]
+
+INHERITED_FROM_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "GNUMAKEFLAGS")
+"""What an outer `make M=8` would hand to Verilator's inner `make`, where M is something else."""
+
+TAIL_LINES = 40
+
+
+class CommandFailed(RuntimeError):
+    """A program ended with an error; `log` is where its output is."""
+
+    def __init__(self, command: Sequence[str], status: int, log: Path):
+        super().__init__(f"{Path(command[0]).name} ended with status {status}")
+        self.status = status
+        self.log = log
+
+
+def tail(log: Path, lines: int = TAIL_LINES) -> str:
+    """Return the last `lines` lines of a log, an empty string if there is none."""
+    if not log.is_file():
+        return ""
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def complaint(log: Path, lines: int = TAIL_LINES) -> str:
+    """Return `lines` lines of a build's log from its first error or warning on, or else its last ones."""
+    text = log.read_text(errors="replace").splitlines() if log.is_file() else []
+    for number, line in enumerate(text):
+        if line.startswith(("%Error", "%Warning")) or "error:" in line:
+            return "\n".join(text[number : number + lines])
+    return tail(log, lines)
+
+
+_WATCH = 'read -r ended || kill -s KILL -- "-$1"'
+"""Waits for a line; if its input ends without one, whoever should have written it is gone."""
+
+
+@contextmanager
+def _watched(group: int) -> Iterator[None]:
+    """Let a process group not outlive this process, even if this one is killed and can do nothing more."""
+    watch = ["sh", "-c", _WATCH, "watch", str(group)]
+    nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(watch, stdin=subprocess.PIPE, process_group=0, **nowhere) as watcher:
+        try:
+            yield
+        finally:
+            watcher.stdin.write(b"ended\n")
+
+
+class SimulatorProcess:
+    """Mixed into a runner of cocotb's: commands run in a process group of their own, which never outlives them.
+
+    Attributes:
+        record_waves: whether a waveform is recorded, whatever the environment variable WAVES says.
+        waves_path: where it is written.
+        waves_levels: how many levels of the hierarchy it has, 1 for the top level alone, 0 for all.
+        extra_environment: variables that win over those inherited from the shell and from `make`.
+    """
+
+    record_waves: bool = False
+    waves_path: Path = Path("waves.vcd")
+    waves_levels: int = 0
+    extra_environment: Mapping[str, str] = {}
+
+    def _set_env_common(self) -> None:
+        super()._set_env_common()
+        for name in INHERITED_FROM_MAKE:
+            self.env.pop(name, None)
+        self.env.update(self.extra_environment)
+
+    def _readable(self, text: str) -> str:
+        """Return an argument with names of folders that every tool can read, `root` of `build` among them."""
+        return plain(text, self.build_dir.parent.parent)
+
+    def _execute_cmds(self, cmds, cwd, stdout=None) -> None:
+        for command in cmds:
+            process = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            )
+            try:
+                with _watched(process.pid):
+                    status = process.wait()
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                raise
+            if status:
+                raise CommandFailed(command, status, Path(self.log_file))

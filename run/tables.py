@@ -1,0 +1,40 @@
+"""Tables of measured figures, whose rows are dicts."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich.table import Table
+
+from neuroncore_rtl.run.sim.vectors import WAYS
+
+__all__ = ["table"]
+
+
+def table(title: str, rows: Iterable[Mapping[str, object]], columns: str, caption: str | None = None) -> Table:
+    """Return a table.
+
+    Arguments:
+        title, caption: above it and below it.
+        rows: figures by name; what is true or false reads yes or NO.
+        columns: a heading, a colon and a format of a row's figures for each; a | or a new line between them, and
+            `\\\\n` where a heading has one. WAY stands for each way that the rows have figures of
+            (`bench.ways.side_by_side`) and makes a column for each; `speed_up` is left out where there is but one.
+    """
+    rows = list(rows)
+    cells = list(_cells(columns, [way for way in WAYS if any(way in row for row in rows)]))
+    made = Table(title=title, caption=caption)
+    for heading, _ in cells:
+        made.add_column(heading, justify="right")
+    for row in rows:
+        words = {name: "yes" if value else "NO" for name, value in row.items() if isinstance(value, bool)}
+        made.add_row(*(text.format_map({**row, **words}) for _, text in cells))
+    return made
+
+
+def _cells(columns: str, ways: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the heading and the format of each column."""
+    for column in columns.strip().replace("\n", "|").split("|"):
+        heading, text = column.strip().replace("\\n", "\n").split(": ", 1)
+        if "WAY" in text:
+            yield from ((heading.replace("WAY ", f"{way}\n"), text.replace("WAY", way)) for way in ways)
+        elif "speed_up" not in text or len(ways) > 1:
+            yield heading, text

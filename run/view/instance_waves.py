@@ -1,0 +1,203 @@
+"""What a waveform of an instance shows first, in groups: what is at each engine (`run/harness/links/collective.v`) or
+core (`run/harness/cores.v`) and each direction of each link (`run/harness/links/fabric.v`, too), as far as the views of
+`run/harness/link_view.v` and `run/harness/engine_view.v` are there; and of one core what a waveform of the core alone
+shows, as far as it is recorded so deep."""
+
+import enum
+import re
+from collections.abc import Collection
+from dataclasses import replace
+
+from neuroncore_rtl.run.view.core_waves import core_groups
+from neuroncore_rtl.run.view.wave_groups import Trace, traces
+from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, ReduceOp
+from neuroncore_rtl.spec.link import CORES_PER_CHIP, FlitKind
+
+__all__ = ["OPEN", "TOP", "Does", "Receiving", "Sending", "collective_groups", "instance_groups", "traffic_groups"]
+
+TOP = "machines"
+"""Name of the harness of all cores."""
+
+OPEN = ("run", "cores", "engines", "links")
+"""Groups that are open at first."""
+
+_AXI = ("awvalid", "awready", "wvalid", "wready", "bvalid", "bready", "arvalid", "arready", "rvalid", "rready")
+
+Does = enum.IntEnum("Does", {**{kind.name: kind.value for kind in CollectiveKind}, "NOTHING": len(CollectiveKind)})
+"""What an engine is at."""
+
+Carries = enum.IntEnum("Carries", {**{kind.name: kind.value for kind in FlitKind}, "NOTHING": len(FlitKind)})
+"""What a frame carries."""
+
+
+class Sending(enum.IntEnum):
+    """What the sending end of a channel was at in the last cycle."""
+
+    NOTHING = 0
+    SENDS = 1
+    WAIT_READY = 2
+    WAIT_CREDIT = 3
+    WAIT_LINK = 4
+
+
+class Receiving(enum.IntEnum):
+    """What the receiving end of a channel was at in the last cycle."""
+
+    NOTHING = 0
+    RECEIVES = 1
+    WAIT_NET = 2
+    WAIT_LOAD = 3
+    WAIT_STORE = 4
+
+
+def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:
+    """Return the groups for the instance that a waveform with these signals of `run/harness/links/collective.v` is
+    of."""
+    return {
+        "run": traces("""
+            cycle dec | still dec cycles without a movement
+            offered hex instruction offered, by core | taken hex | retired hex
+            at_end hex list at its end | error hex engine has failed
+        """),
+        "engines": [
+            Trace(f"{view}.does", f"core {view.rpartition('_')[2]}", Does)
+            for view in _views(known, "collective", "engine_core")
+        ],
+        **link_groups(known, "collective", credits=True),
+        **{
+            f"engine of core {view.rpartition('_')[2]}": traces(_ENGINE, view, *_ENGINE_WORDS)
+            for view in _views(known, "collective", "engine_core")
+        },
+        **disturbance_group(),
+        "HBM ports, two of each core": [Trace(name, name) for name in _AXI],
+    }
+
+
+def disturbance_group() -> dict[str, list[Trace]]:
+    """Return the group of what befalls the wires."""
+    return {
+        "disturbances, by wire": traces("""
+            flip hex bit turned | drop hex frame lost | repeated hex frame repeated | cut hex
+            dead hex end has given its link up
+        """)
+    }
+
+
+def traffic_groups(known: Collection[str]) -> dict[str, list[Trace]]:
+    """Return the groups for the instance that a waveform with these signals of `run/harness/links/fabric.v` is of."""
+    return {
+        "run": traces("""
+            cycle dec | still dec cycles without a flit that moves | moves hex a flit moves, by port
+            complete hex all flits are made, by port | dead hex end has given its link up, by wire
+        """),
+        **link_groups(known, "traffic", credits=False),
+    }
+
+
+def _views(known: Collection[str], top: str, kind: str) -> list[str]:
+    """Return the names of the views of a kind, in the order of their numbers."""
+    found = {
+        match[1]: int(match[2])
+        for name in known
+        if (match := re.fullmatch(rf"{top}\.({kind}_(\d+)\w*)\.(?:clk|counters)", name))
+    }
+    order = ("", "up", "down", "plus_column", "minus_column", "plus_row", "minus_row")
+    ways = {name: re.sub(rf"{kind}_\d+_?", "", name) for name in found}
+    return sorted(found, key=lambda name: (found[name], order.index(ways[name])))
+
+
+def link_groups(known: Collection[str], top: str, *, credits: bool) -> dict[str, list[Trace]]:
+    """Return a group of what all links carry, and one for each direction of each.
+
+    Arguments:
+        known: the signals.
+        top: name of the harness.
+        credits: whether the ends of the links can be looked into.
+    """
+    views = {  # by the name that run.harness.collective_faults.link_name gives the link
+        view.replace("_", " ").replace("plus ", "+").replace("minus ", "-"): view
+        for view in _views(known, top, "link_chip")
+    }
+    overview = [Trace(f"{view}.carries", name.removeprefix("link "), Carries) for name, view in views.items()]
+    table = _LINK.format(credits=_CREDITS if credits else "")
+    return {"links": overview, **{name: traces(table, view, Carries) for name, view in views.items()}}
+
+
+_ENGINE_WORDS = (Does, CollectiveType, ReduceOp, Sending, Receiving)
+
+_LINK = """
+    carries Carries on the wire | valid bin flit on the wire | vc dec virtual channel
+    number dec sequence number | source dec from core | destination dec to core | channel dec
+    {credits}
+    stalls bin waits for a credit | goes_back bin goes back and sends again
+    expected dec other direction: next number expected
+    retry dec other direction: replays asked for | disturbed bin frame is disturbed | dead bin
+    flits dec flits so far | replays dec retries so far | stalled dec cycles without a credit so far
+"""
+
+_CREDITS = "credits0 dec credits left, virtual channel 0 | credits1 dec credits left, virtual channel 1"
+
+_ENGINE = """
+    active bin has an instruction | number dec its number | does Does kind
+    dtype CollectiveType type | op ReduceOp operation | count dec elements of a block | rank dec
+    ranks dec last rank | base dec core of rank 0 | stride signed cores to the next rank
+""" + "".join(
+    f"""
+    sending{channel} Sending channel {channel} sends
+    receiving{channel} Receiving channel {channel} receives
+    sent{channel} dec channel {channel}: flits sent
+    received{channel} dec channel {channel}: flits received
+    """
+    for channel in (0, 1)
+)
+
+
+def instance_groups(known: Collection[str], core: int | None = None) -> dict[str, list[Trace]]:
+    """Return the groups for the instance that a waveform with these signals is of.
+
+    Arguments:
+        known: the signals.
+        core: the one whose insides are shown; None: none.
+    """
+    cores = len([name for name in known if re.fullmatch(rf"{TOP}\.log_\d+\.clk", name)])
+    return {
+        "run": traces(_RUN),
+        "cores": [trace for number in range(cores) for trace in _overview(number)],
+        **link_groups(known, TOP, credits=True),
+        **disturbance_group(),
+        **({} if core is None else _inside(known, core)),
+    }
+
+
+_RUN = """
+    cycle dec | still dec cycles of rest | start bin starts, by core | over bin program has ended
+    failed bin error | quiet bin
+"""
+
+
+def _overview(number: int) -> list[Trace]:
+    table = f"""
+        issued bin core {number}: issues, by queue | retired bin core {number}: retires, by queue
+        controller_pc hex core {number}: controller's pc
+    """
+    return traces(table, f"log_{number}")
+
+
+def _inside(known: Collection[str], core: int) -> dict[str, list[Trace]]:
+    """Return the groups of the core alone, whose signals are further down here."""
+    chip, number = divmod(core, CORES_PER_CHIP)
+    at = f"cores.chip_{chip}.core{number}"
+    own = f"{TOP}.{at}."
+    groups = core_groups([f"machine.core.{name.removeprefix(own)}" for name in known if name.startswith(own)])
+    ports = traces("\n".join(f"axi__0__{name} handshake {name.upper()}" for name in ("ar", "r", "aw", "w", "b")), at)
+    return {
+        f"core {core}: {name}": ports if name == "HBM ports" else [_moved(trace, at, core) for trace in lines]
+        for name, lines in groups.items()
+    }
+
+
+def _moved(trace: Trace, at: str, core: int) -> Trace:
+    """Return a line of the core alone as it is here; what its harness has, the core's log has."""
+    if trace.signal.startswith("core."):
+        return replace(trace, signal=at + trace.signal.removeprefix("core"))
+    return trace if trace.signal == "cycle" else replace(trace, signal=f"log_{core}.{trace.signal}")

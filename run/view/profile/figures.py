@@ -1,0 +1,169 @@
+"""What a profile has in numbers, under the names that the tools of the real machine give them.
+
+The summary is as of `neuron-profile view --output-format summary-json`, the utilisation as `neuron-monitor` reports it.
+Times are seconds at the core's clock; shares are between 0 and 1 in the summary, percent in the monitor's report.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from neuroncore_rtl.run.view.profile.run import ProfiledRun
+from neuroncore_rtl.run.view.profile.stalls import Cause, causes_of, counted
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa import Engine, Storage, engine_of_queue
+
+__all__ = ["CLOCK_HZ", "FP32_PASSES", "Figures"]
+
+CLOCK_HZ = 1_400_000_000
+"""The core's base clock."""
+
+FP32_PASSES = 4
+"""Products of halves of significands that make up one of FP32."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The numbers of a run.
+
+    Arguments:
+        run: the run.
+        hbm_width: bytes that HBM moves in a cycle at most.
+    """
+
+    run: ProfiledRun
+    hbm_width: int
+
+    @cached_property
+    def flops(self) -> dict[str, int]:
+        """Floating-point operations of the array: all of it (hardware), those of transposes among them, and those that
+        the products need (model), of which FP32 takes four passes."""
+        found = dict.fromkeys(("hardware", "transpose", "model"), 0)
+        for ran in self.run.records:
+            one = ran.record.instruction
+            if one.columns:
+                done = 2 * one.k * one.m * one.n
+                found["hardware"] += done
+                found["transpose"] += done * one.transpose
+                found["model"] += 0 if one.transpose else done // (FP32_PASSES if one.format is FP32 else 1)
+        return found
+
+    @cached_property
+    def moved(self) -> dict[str, int]:
+        """Bytes that copies read from each storage and write to it, such as "hbm_read_bytes"."""
+        found = {f"{storage.name.lower()}_{side}_bytes": 0 for storage in Storage for side in ("read", "write")}
+        for ran in self.run.records:
+            for side, storage, size in ran.record.instruction.transfers:
+                found[f"{storage.name.lower()}_{side}_bytes"] += size
+        return found
+
+    @property
+    def hbm_bytes(self) -> int:
+        """Bytes that HBM moved."""
+        return self.moved["hbm_read_bytes"] + self.moved["hbm_write_bytes"]
+
+    @property
+    def intensity(self) -> float:
+        """Operations of the array for each byte of HBM; 0 if HBM moved nothing."""
+        return self.product_flops / self.hbm_bytes if self.hbm_bytes else 0.0
+
+    @property
+    def product_flops(self) -> int:
+        """Operations of the array, those of transpositions aside."""
+        return self.flops["hardware"] - self.flops["transpose"]
+
+    @property
+    def peak(self) -> int:
+        """Operations of the array in a cycle at most."""
+        return 2 * self.run.config.rows * self.run.config.columns
+
+    @cached_property
+    def stalls(self) -> dict[str, dict[Cause, int]]:
+        """For each queue that had records, how many cycles its engine worked or waited by cause; all of the run's."""
+        return {self.run.queue_name(queue): counted(causes_of(self.run, queue)) for queue in self.run.queues}
+
+    def summary(self) -> dict[str, object]:
+        """Return the summary."""
+        run, cycles = self.run, max(self.run.cycles, 1)
+        found: dict[str, object] = {
+            "name": run.name,
+            "modelled": run.modelled,
+            "clock_hz": CLOCK_HZ,
+            "neuroncore_cycle_count": run.cycles,
+            "total_time": run.cycles / CLOCK_HZ,
+        }
+        for engine in Engine:
+            queues = [queue for queue in run.queues if engine_of_queue(queue, run.config) == engine]
+            active = max((run.worked(queue) for queue in queues), default=0)
+            name = {Engine.DMA: "dma"}.get(engine, f"{engine.name.lower()}_engine")
+            found |= {
+                f"{name}_active_time": active / CLOCK_HZ,
+                f"{name}_active_time_percent": active / cycles,
+                f"{name}_instruction_count": sum(len(run.queues[queue]) for queue in queues),
+            }
+        multiplications = sum(bool(ran.record.instruction.columns) for ran in run.records)
+        found |= {
+            "matmul_instruction_count": multiplications,
+            **{f"{name}_flops": count for name, count in self.flops.items()},
+            **self.moved,
+            "mm_arithmetic_intensity": self.intensity,
+            "peak_flops_bandwidth_ratio": self.peak / self.hbm_width,
+            "mfu_estimated_percent": self.flops["model"] / (self.peak * cycles),
+            "hfu_estimated_percent": self.flops["hardware"] / (self.peak * cycles),
+            "mbu_estimated_percent": self.hbm_bytes / (self.hbm_width * cycles),
+            "busiest_queue": run.queue_name(run.busiest) if run.queues else None,
+            "stalls": {
+                name: {cause.name.lower(): count for cause, count in causes.items()}
+                for name, causes in self.stalls.items()
+            },
+        }
+        return {run.name: found}
+
+    def monitor(self) -> Mapping[str, object]:
+        """Return the utilisation of the core, as of a single period that is the run.
+
+        A core is used while its array is; what else it reports of a runtime and of a system, there is none of here.
+        """
+        run = self.run
+        seconds, used = run.cycles / CLOCK_HZ, run.worked(0) / max(run.cycles, 1)
+        group = {"period": seconds, "error": ""}
+        core = {
+            "neuroncore_utilization": 100 * used,
+            "flops": round(self.flops["model"] / seconds) if run.cycles else 0,
+        }
+        completed = sum(ran.retired is not None for ran in run.records)
+        latency = {f"p{share}": seconds for share in (0, 1, 25, 50, 75, 99, 100)}
+        return {
+            "neuron_runtime_data": [
+                {
+                    "pid": 0,
+                    "neuron_runtime_tag": run.name,
+                    "error": "",
+                    "report": {
+                        "neuroncore_counters": {**group, "neuroncores_in_use": {"0": core}},
+                        "execution_stats": {
+                            **group,
+                            "error_summary": dict.fromkeys(
+                                ("generic", "numerical", "transient", "model", "runtime", "hardware"), 0
+                            ),
+                            "execution_summary": {
+                                "completed": int(completed == len(run.records)),
+                                "completed_with_err": 0,
+                                "completed_with_num_err": 0,
+                                "timed_out": 0,
+                                "incorrect_input": 0,
+                                "failed_to_queue": 0,
+                            },
+                            "latency_stats": {"total_latency": latency, "device_latency": latency},
+                        },
+                    },
+                }
+            ],
+            "neuron_hardware_info": {
+                "neuron_device_type": "simulated" if not run.modelled else "modelled",
+                "neuroncore_version": "v2",
+                "neuron_device_count": 1,
+                "neuroncore_per_device_count": run.config.cores,
+                "error": "",
+            },
+        }

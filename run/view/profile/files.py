@@ -1,0 +1,35 @@
+"""The files of a profile."""
+
+import json
+from pathlib import Path
+
+from neuroncore_rtl.run.view.profile.figures import Figures
+from neuroncore_rtl.run.view.profile.listing import listing
+from neuroncore_rtl.run.view.profile.pictures import draw_roofline, draw_timeline
+from neuroncore_rtl.run.view.profile.run import ProfiledRun
+from neuroncore_rtl.run.view.profile.tracks import profile_tracks
+from neuroncore_rtl.run.view.timeline import write_timeline
+
+__all__ = ["write_profile"]
+
+
+def write_profile(directory: Path, run: ProfiledRun, hbm_width: int) -> Figures:
+    """Write all files of a run's profile; return its numbers.
+
+    The files are timeline.json for https://ui.perfetto.dev, summary.json and utilisation.json with the numbers,
+    listing.txt with the instructions beside their cycles, and the pictures timeline.png and roofline.png.
+
+    Arguments:
+        directory: where they go; it is made.
+        run: the run.
+        hbm_width: bytes that HBM moves in a cycle at most.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    figures = Figures(run, hbm_width)
+    write_timeline(directory / "timeline.json", profile_tracks(run))
+    (directory / "summary.json").write_text(json.dumps(figures.summary(), indent=2) + "\n")
+    (directory / "utilisation.json").write_text(json.dumps(figures.monitor(), indent=2) + "\n")
+    (directory / "listing.txt").write_text(listing(run))
+    draw_timeline(directory / "timeline.png", run)
+    draw_roofline(directory / "roofline.png", figures)
+    return figures

@@ -1,0 +1,154 @@
+"""The pictures of a profile: its timeline, and where the run stands under the roofline."""
+
+from pathlib import Path
+
+from neuroncore_rtl.run.view.profile.figures import Figures
+from neuroncore_rtl.run.view.profile.run import ProfiledRun
+from neuroncore_rtl.run.view.profile.stalls import Cause, causes_of, spans_of
+from neuroncore_rtl.run.view.profile.tracks import kind_of
+
+__all__ = ["draw_roofline", "draw_timeline"]
+
+INK, FAINT, GRID = "#22303c", "#7d8b99", "#e3e8ed"
+"""Colours of text, of lesser text, and of what lies behind."""
+
+COLOURS = {
+    "load": "#3f8fc4", "store": "#7bb662", "copy": "#9aa7b3", "weights": "#c9a227", "multiply": "#1b3a70",
+    "vector": "#8b5fbf", "scalar": "#d9743f", "collective": "#5b8a72",
+}  # fmt: skip
+"""Of instructions, by their kind."""
+
+STALLS = {
+    Cause.DATA: "#e4a9a9", Cause.RESULT: "#efc9a0", Cause.PLACE: "#cdbbe6", Cause.RECORD: "#b9c4ce",
+    Cause.ENGINE: "#dfe5ea", Cause.START: "#f3f5f7",
+}  # fmt: skip
+"""Of stalls, by their cause; what comes after an engine's last instruction is left white."""
+
+APART = 400
+"""Instructions of a picture at most between which there is a thin line."""
+
+WIDTH, ROW, MARGINS = 11.0, 0.42, 1.75
+"""Inches: of a picture, of a queue, and of what is above and below them all."""
+
+
+def _pyplot():
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def _subtitle(run: ProfiledRun) -> str:
+    config = run.config
+    told = " by the timing model: no RTL has run" if run.modelled else ""
+    return f"{config.rows} x {config.columns} processing elements, {run.cycles:,} cycles{told}"
+
+
+def draw_timeline(path: Path, run: ProfiledRun) -> Path:
+    """Draw what every engine did, a row each, with its stalls below its instructions; return the path.
+
+    Arguments:
+        path: the file, of a format that matplotlib writes.
+        run: the run.
+    """
+    pyplot = _pyplot()
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import FuncFormatter
+
+    queues = list(run.queues)
+    figure, axes = pyplot.subplots(figsize=(WIDTH, MARGINS + ROW * len(queues)), layout="constrained")
+    kinds, causes, line = {}, {}, 0.6 if len(run.records) <= APART else 0
+    for row, queue in enumerate(queues):
+        shown: dict[str, list[tuple[int, int]]] = {}
+        free: dict[str, int] = {}
+        for ran in run.queues[queue]:
+            # Some are taken while the one before is at work.
+            kind, end = kind_of(ran), run.ended(ran)
+            begin = max(ran.issued, free.get(kind, 0))
+            free[kind] = end = max(begin, end)
+            shown.setdefault(kind, []).append((begin, end - begin))
+        for kind, spans in shown.items():
+            # Weights are loaded beside a multiplication.
+            place = (row - 0.34, 0.14) if kind == "weights" else (row - 0.18, 0.34)
+            axes.broken_barh(spans, place, facecolor=COLOURS[kind], edgecolor="white", linewidth=line)
+            kinds[kind] = None
+        stalls: dict[Cause, list[tuple[int, int]]] = {}
+        for begin, end, cause in spans_of(causes_of(run, queue)):
+            stalls.setdefault(cause, []).append((begin, end - begin))
+        for cause, spans in stalls.items():
+            if cause in STALLS:
+                axes.broken_barh(spans, (row + 0.18, 0.16), color=STALLS[cause], linewidth=0)
+                causes[cause] = None
+    axes.set_yticks(range(len(queues)), [run.queue_name(queue) for queue in queues])
+    axes.set_ylim(len(queues) - 0.5, -0.5)
+    axes.set_xlim(0, run.cycles)
+    axes.set_xlabel("cycles", color=FAINT)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.grid(axis="x", color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=INK, length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    axes.set_title(f"{run.name}\n", loc="left", color=INK, fontsize=13)
+    axes.text(0, 1.02, _subtitle(run), transform=axes.transAxes, color=FAINT, fontsize=9)
+    handles = [Patch(color=COLOURS[kind], label=kind) for kind in COLOURS if kind in kinds]
+    handles += [Patch(color=STALLS[cause], label=f"stall: {cause.name.lower()}") for cause in STALLS if cause in causes]
+    figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=9, labelcolor=INK)
+    return _saved(figure, path)
+
+
+def draw_roofline(path: Path, figures: Figures) -> Path:
+    """Draw what the array and HBM allow, and where the run is; return the path.
+
+    Arguments:
+        path: the file, of a format that matplotlib writes.
+        figures: of the run.
+    """
+    pyplot = _pyplot()
+    run, peak, width = figures.run, figures.peak, figures.hbm_width
+    ridge, reached = peak / width, figures.product_flops / max(run.cycles, 1)
+    intensity = figures.intensity
+    figure, axes = pyplot.subplots(figsize=(7.0, 4.6), layout="constrained")
+    low, high = min(ridge, intensity or ridge) / 8, max(ridge, intensity) * 16
+    axes.plot([low, ridge, high], [low * width, peak, peak], color=INK, linewidth=2)
+    axes.plot([ridge, ridge], [low * width / 8, peak], color=FAINT, linewidth=0.8, linestyle=":")
+    axes.text(high, peak * 1.08, f"array: {peak:,} operations a cycle", ha="right", color=INK, fontsize=9)
+    axes.text(ridge * 1.08, low * width / 4, f"{ridge:g} operations a byte", color=FAINT, fontsize=9)
+    axes.text(low * 1.5, low * width * 0.9, f"HBM: {width:,} bytes a cycle", color=INK, fontsize=9)
+    if intensity:
+        bound = min(peak, intensity * width)
+        axes.plot([intensity, intensity], [reached, bound], color=COLOURS["load"], linewidth=1.2)
+        axes.plot([intensity], [reached], "o", color=COLOURS["load"], markersize=8)
+        words = f"{run.name}\n{reached:,.1f} operations a cycle,\n{reached / bound:.0%} of what is possible"
+        place = {"xytext": (10, -4), "textcoords": "offset points", "va": "top"}
+        axes.annotate(words, (intensity, reached), fontsize=9, color=INK, **place)
+    else:
+        axes.text(0.5, 0.5, "the array has not multiplied", transform=axes.transAxes, ha="center", color=FAINT)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.set_xlim(low, high)
+    axes.set_ylim(min(reached or peak, low * width) / 8, peak * 2)
+    axes.set_xlabel("operations of the array for each byte of HBM", color=FAINT)
+    axes.set_ylabel("operations of the array in a cycle", color=FAINT)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(which="both", colors=INK, length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    axes.set_title("Roofline\n", loc="left", color=INK, fontsize=13)
+    axes.text(0, 1.02, _subtitle(run), transform=axes.transAxes, color=FAINT, fontsize=9)
+    return _saved(figure, path)
+
+
+def _saved(figure, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130, facecolor="white")
+    figure.clear()
+    from matplotlib import pyplot
+
+    pyplot.close(figure)
+    return path

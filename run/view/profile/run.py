@@ -1,0 +1,263 @@
+"""A run of an image as profiles see it, whoever ran it: its records in time, and when each engine worked."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from neuroncore_rtl.golden.timing import Prediction
+from neuroncore_rtl.kernels.program.entries import Entry
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.run.harness.activity import STARTED, Activity
+from neuroncore_rtl.run.harness.outcome import Outcome
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Engine, Record, queue_count, queue_name
+from neuroncore_rtl.spec.isa.engine import QUEUES
+
+__all__ = ["ProfiledRun", "Ran", "modelled_run", "simulated_run"]
+
+Spans = Sequence[tuple[int, int]]
+"""The first cycle, and the one after the last, of times that do not meet, in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """A record in time; all cycles since the start.
+
+    Arguments:
+        number: of those of the run, in the order in which they were issued.
+        address: of the record in HBM.
+        record, entry: what it is, and what it was made of.
+        fetched: the queue could look at its semaphores from then on.
+        issued: its engine took it.
+        retired: its engine had finished it; None if the run ended before.
+    """
+
+    number: int
+    address: int
+    record: Record
+    entry: Entry
+    fetched: int
+    issued: int
+    retired: int | None
+
+    @property
+    def queue(self) -> int:
+        """Its queue."""
+        return self.entry.queue
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfiledRun:
+    """A run of an image.
+
+    Arguments:
+        name: what ran.
+        image: with its entries.
+        cycles: from the start to the end of the control program.
+        records: in the order in which they were issued.
+        busy: of every queue, when its engine worked; the tensor engine while columns entered the array.
+        controller: what the controller did, by what that is.
+        modelled: whether the timing model has told the cycles, and no RTL has run.
+    """
+
+    name: str
+    image: Image
+    cycles: int
+    records: Sequence[Ran]
+    busy: Mapping[int, Spans]
+    controller: Mapping[str, Spans]
+    modelled: bool = False
+
+    @property
+    def config(self) -> Config:
+        """The machine's parameters."""
+        return self.image.config
+
+    @cached_property
+    def queues(self) -> dict[int, list[Ran]]:
+        """The records of every queue that had some, in order."""
+        found: dict[int, list[Ran]] = {}
+        for ran in sorted(self.records, key=lambda ran: (ran.queue, ran.number)):
+            found.setdefault(ran.queue, []).append(ran)
+        return found
+
+    @cached_property
+    def sections(self) -> list[tuple[int, int, int]]:
+        """The sections as they ran, each as often as it did: the number of the first record, the cycle in which that
+        was issued, and the one in which all records up to the next section's had retired."""
+        found: list[tuple[int, int, int]] = []
+        running, seen = None, set()
+        for ran in self.records:
+            if ran.entry.section != running or ran.address in seen:
+                running = ran.entry.section
+                seen.clear()
+                found.append((ran.number, ran.issued, 0))
+            seen.add(ran.address)
+            first, begin, end = found[-1]
+            found[-1] = first, begin, max(end, self.ended(ran))
+        return found
+
+    def section(self, ran: Ran) -> int:
+        """Return in which of `sections` a record ran."""
+        return bisect_right(self.sections, ran.number, key=lambda section: section[0]) - 1
+
+    @cached_property
+    def completed(self) -> dict[tuple[int, int], list[Ran]]:
+        """By lane and number in it the records that an entry became, one for each time that its section ran."""
+        found: dict[tuple[int, int], list[Ran]] = {}
+        for ran in self.records:
+            found.setdefault((ran.entry.lane, ran.entry.number), []).append(ran)
+        return found
+
+    def awaited(self, ran: Ran) -> list[Ran]:
+        """Return the records that one waits for."""
+        found = []
+        for lane, count in ran.entry.waits:
+            before = [one for one in self.completed.get((lane, count - 1), ()) if one.number < ran.number]
+            found += before[-1:]
+        return found
+
+    @cached_property
+    def waiting(self) -> dict[int, list[Ran]]:
+        """By the number of a record those that wait for it."""
+        found: dict[int, list[Ran]] = {}
+        for ran in self.records:
+            for one in self.awaited(ran):
+                found.setdefault(one.number, []).append(ran)
+        return found
+
+    def before(self, ran: Ran) -> list[Ran]:
+        """Return the record before a record in its queue; none if that is the first one."""
+        place = self._place(ran)
+        return self.queues[ran.queue][max(0, place - 1) : place]
+
+    def behind(self, ran: Ran) -> list[Ran]:
+        """Return the record behind a record in its queue; none if that is the last one."""
+        place = self._place(ran)
+        return self.queues[ran.queue][place + 1 : place + 2]
+
+    def _place(self, ran: Ran) -> int:
+        return bisect_left(self.queues[ran.queue], ran.number, key=lambda one: one.number)
+
+    def ended(self, ran: Ran) -> int:
+        """Return the cycle in which a record retired, or the run ended before."""
+        return self.cycles if ran.retired is None else ran.retired
+
+    def worked(self, queue: int) -> int:
+        """Return the cycles in which the engine of a queue worked."""
+        return sum(end - begin for begin, end in self.busy[queue])
+
+    @cached_property
+    def busiest(self) -> int:
+        """The queue whose engine worked most, one that computes before one that copies if they are equal."""
+        return max(self.queues, key=lambda queue: (self.worked(queue), -queue))
+
+    def queue_name(self, queue: int) -> str:
+        """Return how reports name a queue."""
+        return queue_name(queue, self.config)
+
+
+def simulated_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
+    """Return a run on the RTL.
+
+    Arguments:
+        name: what ran.
+        image: what the core booted.
+        outcome: of the core, with its activity.
+    """
+    activity, config = outcome.activity, image.config
+    looks = [
+        _merged(activity[f"queues.{queue}.wait_semaphore"], activity[f"queues.{queue}.wait_engine"])
+        for queue in range(queue_count(config))
+    ]
+    before, records = {}, []
+    for number, event in enumerate(sorted(outcome.events, key=lambda event: (event.issued, event.queue))):
+        since = before.get(event.queue, 0)
+        fetched = _first(looks[event.queue], since, event.issued)
+        before[event.queue] = event.issued + 1
+        records.append(_ran(image, number, event.address, fetched, event.issued, event.retired))
+    busy = {queue: activity[name] for queue, name in enumerate(_busy_counters(config))}
+    return ProfiledRun(
+        name=name,
+        image=image,
+        cycles=outcome.cycles,
+        records=records,
+        busy=busy,
+        controller=_controller(activity, outcome.cycles),
+    )
+
+
+def modelled_run(name: str, image: Image, found: Prediction) -> ProfiledRun:
+    """Return a run that the timing model has worked out; arguments as of :func:`simulated_run`."""
+    timed = sorted(found.records, key=lambda one: (one.issued, one.queue))
+    records = [
+        _ran(image, number, one.address, one.fetched, one.issued, one.retired) for number, one in enumerate(timed)
+    ]
+    busy = {queue: [] for queue in range(queue_count(image.config))}
+    for ran, one in zip(records, timed, strict=True):
+        instruction = ran.record.instruction
+        if instruction.columns:
+            busy[ran.queue].append((one.began, one.began + instruction.columns))
+        elif instruction.lane == 0:
+            busy[ran.queue].append((one.issued, one.retired))
+    first = min((ran.fetched for ran in records), default=found.cycles)
+    return ProfiledRun(
+        name=name,
+        image=image,
+        cycles=found.cycles,
+        records=records,
+        busy={queue: _merged(spans) for queue, spans in busy.items()},
+        controller={"boot": [(0, first)], "control program": [(first, found.cycles)]},
+        modelled=True,
+    )
+
+
+def _ran(image: Image, number: int, address: int, fetched: int, issued: int, retired: int | None) -> Ran:
+    return Ran(
+        number=number,
+        address=address,
+        record=image.locate(address)[1],
+        entry=image.entry(address),
+        fetched=fetched,
+        issued=issued,
+        retired=retired,
+    )
+
+
+def _busy_counters(config: Config) -> list[str]:
+    """Return for every queue the counter of the cycles in which its engine worked."""
+    engines = {Engine.TENSOR: "tensor.columns", Engine.VECTOR: "vector.busy", Engine.SCALAR: "scalar.busy"}
+    return [*(engines[engine] for engine in QUEUES), *(f"dma.{number}.busy" for number in range(config.dma_engines))]
+
+
+def _controller(activity: Activity, cycles: int) -> dict[str, Spans]:
+    """Return what the controller did: boot until its first instruction, then its program, which may wait."""
+    begin = activity[STARTED][0][0] if activity[STARTED] else cycles
+    waiting, running, since = activity["controller.waiting"], [], begin
+    for first, end in waiting:
+        running.append((since, first))
+        since = end
+    running.append((since, cycles))
+    return {
+        "boot": [(0, begin)],
+        "control program": [span for span in running if span[0] < span[1]],
+        "waits for an interrupt": waiting,
+    }
+
+
+def _merged(*spans: Spans) -> list[tuple[int, int]]:
+    """Return times as those that do not meet."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(span for some in spans for span in some):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((begin, end))
+    return found
+
+
+def _first(spans: Spans, since: int, until: int) -> int:
+    """Return the first cycle from `since` on that is in one of some times, `until` at the latest."""
+    place = bisect_right(spans, since, key=lambda span: span[1])
+    return min(max(spans[place][0], since), until) if place < len(spans) else until

@@ -1,0 +1,73 @@
+"""The names of tensors behind addresses, and how much of the memories on chip tensors take up in time."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from neuroncore_rtl.kernels.program.allocator import Allocator
+from neuroncore_rtl.run.view.profile.run import ProfiledRun, Ran
+from neuroncore_rtl.spec.isa import Region, Storage
+
+__all__ = ["Names", "occupancy", "shape_of"]
+
+
+class Names:
+    """What the tensors of a program are called.
+
+    Arguments:
+        space: where they were named.
+    """
+
+    def __init__(self, space: Allocator):
+        self._buffers = space.buffers
+        placed = [*space.hbm_tensors, *space.kept]
+        self._places: dict[Storage, list[tuple[int, int, str]]] = {storage: [] for storage in Storage}
+        for tensor in placed:
+            end = tensor.address + tensor.size * tensor.format.bits // 8
+            self._places[tensor.storage].append((tensor.address, end, tensor.name))
+        for places in self._places.values():
+            places.sort()
+
+    def of(self, ran: Ran) -> dict[str, str]:
+        """Return the names of a record's tensors, by what its instruction calls them."""
+        return {region.name: found for region, buffer in _touched(ran) if (found := self._of(region, buffer))}
+
+    def _of(self, region: Region, buffer: int) -> str | None:
+        if buffer:
+            return self._buffers[buffer].name
+        places = self._places[region.storage]
+        at = bisect_right(places, region.span[0], key=lambda place: place[0]) - 1
+        return places[at][2] if at >= 0 and region.span[0] < places[at][1] else None
+
+
+def shape_of(ran: Ran) -> str:
+    """Return the shape of what a record's instruction works on, such as "4 x 96"; empty if it has none."""
+    return " x ".join(map(str, ran.record.instruction.sizes))
+
+
+def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
+    """Return how many bytes of a partition tensors take up, as (cycle, bytes from there on).
+
+    What is kept takes its place all the time, a temporary from when its first instruction is issued until its last one
+    has retired.
+    """
+    buffers, lives = run.image.space.buffers, {}
+    for ran in run.records:
+        for region, number in _touched(ran):
+            if number and region.storage == storage:
+                begin, end = lives.get(number, (ran.issued, 0))
+                lives[number] = min(begin, ran.issued), max(end, run.ended(ran))
+    changes = {0: run.image.space.used(storage)}
+    for number, (begin, end) in lives.items():
+        changes[begin] = changes.get(begin, 0) + buffers[number].size
+        changes[end] = changes.get(end, 0) - buffers[number].size
+    found, total = [], 0
+    for cycle in sorted(changes):
+        total += changes[cycle]
+        found.append((cycle, total))
+    return found
+
+
+def _touched(ran: Ran) -> Iterator[tuple[Region, int]]:
+    """Return the regions that a record writes and reads, and of each the number of the temporary that it is in."""
+    instruction = ran.entry.instruction
+    return zip((*instruction.writes, *instruction.reads), ran.entry.buffers, strict=True)

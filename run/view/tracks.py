@@ -1,0 +1,116 @@
+"""What a timeline shows of a device: a track for each queue of a core, or for each collective engine, with a slice for
+each instruction; and of each direction of each link, curves of what it did."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from neuroncore_rtl.run.harness.collective_faults import link_name
+from neuroncore_rtl.run.harness.link_view import Sample
+from neuroncore_rtl.run.harness.outcome import Event, Outcome
+from neuroncore_rtl.run.view.timeline import Slice, TrackGroup
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import Record, queue_count, queue_name
+from neuroncore_rtl.spec.isa.collective import Collective
+
+__all__ = ["core_tracks", "engine_tracks", "link_tracks"]
+
+
+def core_tracks(name: str, run: Outcome, config: Config, record_at: Callable[[int], Record]) -> TrackGroup:
+    """Return the tracks of a core's queues; those of LoadStationary overlap others, on a track of their own.
+
+    Arguments:
+        name: of the core.
+        run: what was recorded.
+        config: the machine's parameters.
+        record_at: finds the record of an HBM address.
+    """
+    tracks = [*(queue_name(queue, config) for queue in range(queue_count(config))), "tensor, loading"]
+
+    def slices() -> Iterator[Slice]:
+        for event in run.events:
+            record = record_at(event.address)
+            args = {
+                **record.instruction.details,
+                "record": f"{event.address:#x}",
+                "issued": event.issued,
+                "retired": event.retired,
+                "waits": [f"semaphore {wait.semaphore} >= {wait.value}" for wait in record.waits],
+                "updates": [f"semaphore {u.semaphore} {u.op.name.lower()} {u.value}" for u in record.updates],
+            }
+            track = len(tracks) - 1 if record.instruction.lane else event.queue
+            end = run.cycles if event.retired is None else event.retired
+            yield Slice(track, event.issued, end, record.instruction.summary, args)
+
+    return TrackGroup(name=name, tracks=tracks, slices=slices())
+
+
+def engine_tracks(
+    lists: Mapping[int, Sequence[Collective | int]], events: Sequence[Sequence[Event]], end: int
+) -> TrackGroup:
+    """Return the tracks of the collective engines.
+
+    Arguments:
+        lists: by core, its instructions; one that is none such, as an integer, has no details.
+        events: of each core, what became of them.
+        end: cycle in which those end that have not.
+    """
+
+    def slices() -> Iterator[Slice]:
+        for core, found in enumerate(events):
+            for event, instruction in zip(found, lists.get(core, ()), strict=False):  # those behind were not taken
+                name, args = "illegal", {"taken": event.issued, "retired": event.retired}
+                one = _decoded(instruction)
+                if one is not None:
+                    name, args = one.summary, {**one.details, **args}
+                yield Slice(core, event.issued, end if event.retired is None else event.retired, name, args)
+
+    return TrackGroup(
+        name="collective engines", tracks=[f"core {core}" for core in range(len(events))], slices=slices()
+    )
+
+
+def _decoded(instruction: Collective | int) -> Collective | None:
+    if isinstance(instruction, Collective):
+        return instruction
+    try:
+        return Collective.decode(Collective.unpack(instruction))
+    except ValueError:
+        return None
+
+
+def link_tracks(instance: Instance, samples: Sequence[Sample], *, credits: bool = True) -> Iterator[TrackGroup]:
+    """Yield the curves of all wires. What is counted belongs to the window from a sample to the next, credits to the
+    moment of the sample.
+
+    Arguments:
+        instance: the instance.
+        samples: of its links; the last is of the end.
+        credits: whether they tell of credits.
+    """
+    names = [link_name(instance, wire).removeprefix("link ") for wire in range(instance.chips * instance.directions)]
+    zero = dict.fromkeys(samples[0].counters[0], 0) if samples else {}
+    begin = Sample(0, [0] * len(names), [zero] * len(names))
+    windows = [(a, b) for a, b in pairwise([begin, *samples]) if b.cycle > a.cycle]
+    end = [(samples[-1].cycle, 0)] if samples else []
+
+    def curves(counter: str, value: Callable[[int, int], float]) -> dict[str, list[tuple[int, float]]]:
+        """Return the curve of each wire; value: of what a counter gained in so many cycles."""
+        return {
+            name: [
+                (a.cycle, value(b.counters[wire][counter] - a.counters[wire][counter], b.cycle - a.cycle))
+                for a, b in windows
+            ]
+            + end
+            for wire, name in enumerate(names)
+        }
+
+    def percent(gained: int, cycles: int) -> float:
+        return 100 * gained / cycles
+
+    yield TrackGroup(name="links: utilisation, percent", curves=curves("flits", percent))
+    yield TrackGroup(name="links: cycles stalled for want of a credit, percent", curves=curves("stalled", percent))
+    if credits:
+        taken = {name: [(s.cycle, s.credits_used[wire]) for s in [begin, *samples]] for wire, name in enumerate(names)}
+        yield TrackGroup(name="links: credits used", curves=taken)
+    yield TrackGroup(name="links: retries", curves=curves("replays", lambda gained, cycles: gained))

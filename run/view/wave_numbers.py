@@ -1,0 +1,48 @@
+"""Words of a waveform as decimal numbers: GTKWave shows what a file says of each, so it has every word that occurs."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+from vcdvcd import VCDVCD
+
+from neuroncore_rtl.hdl.arith.operand import OPERAND_BIAS, SIGNIFICAND_BITS, Operand
+from neuroncore_rtl.run.sim.layouts import plain
+
+__all__ = ["NUMBERS", "WIDTHS", "words_in"]
+
+
+def _fp32(word: int) -> str:
+    return f"{np.uint32(word).view(np.float32):.6g}"
+
+
+def _operand(word: int) -> str:
+    """Return an operand of the array in decimal; "absent" if it is masked."""
+    fields = plain(Operand(), word)
+    sign = "-" if fields["sign"] else ""
+    if fields["nan"]:
+        return "absent" if fields["inf"] else "nan"
+    if fields["inf"]:
+        return f"{sign}inf"
+    size = fields["significand"] * 2.0 ** (fields["exponent"] - OPERAND_BIAS - (SIGNIFICAND_BITS - 1))
+    return f"{sign}{size:.6g}"
+
+
+NUMBERS: Mapping[str, Callable[[int], str]] = {"fp32": _fp32, "operand": _operand}
+"""Formats of numbers, each with what makes a word of it text."""
+
+WIDTHS: Mapping[str, int] = {"fp32": 32, "operand": Operand().size}
+"""Bits of a word of each format."""
+
+
+def words_in(vcd: Path, signals: Iterable[str]) -> set[int]:
+    """Return the words that signals have in a waveform, but for those with an unknown bit.
+
+    Arguments:
+        vcd: the waveform.
+        signals: their names in it.
+    """
+    wanted = list(dict.fromkeys(signals))
+    recorded = VCDVCD(str(vcd), signals=wanted)
+    found = {value for name in wanted for _, value in recorded[name].tv}
+    return {int(value, 2) for value in found if set(value) <= {"0", "1"}}

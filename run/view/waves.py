@@ -1,0 +1,197 @@
+"""GTKWave save files: what a waveform shows first, in groups, with words where the hardware has enumerations.
+
+A save file names signals by the names that the waveform gives them, which differ a little between simulators, so it is
+made from the waveform's own header.
+"""
+
+import math
+import os
+import re
+import subprocess
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from vcd.gtkw import GTKWSave, make_translation_filter
+from vcdvcd import VCDVCD
+
+from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.run.report import recordings, terminal
+from neuroncore_rtl.run.settings import Command, UsageError
+from neuroncore_rtl.run.sim.doctor import MissingTool, require
+from neuroncore_rtl.run.view import core_waves, engine_waves, instance_waves
+from neuroncore_rtl.run.view.wave_groups import Trace
+from neuroncore_rtl.run.view.wave_numbers import NUMBERS, WIDTHS, words_in
+
+__all__ = ["latest", "open_waves", "signals", "waveform", "write_save_file"]
+
+WINDOW = (1600, 1000)
+"""Size of GTKWave's window in pixels."""
+
+NAMES_WIDTH = 330
+"""Pixels of it for the names and values of the signals."""
+
+MARGIN = 80
+"""Pixels of it that show neither names nor waves."""
+
+FRAME = 200
+"""GTKWave's zoom is the negative logarithm, to base 2, of the time that so many pixels stand for."""
+
+
+@dataclass(frozen=True)
+class _Display:
+    """What is shown of a harness.
+
+    Arguments:
+        groups: returns the groups for a waveform's signals and, of an instance, the core whose insides are shown.
+        open: groups that are open at first; None: all.
+    """
+
+    groups: Callable[[Collection[str], int | None], Mapping[str, list[Trace]]]
+    open: Collection[str] | None = None
+
+
+_HARNESSES = {
+    "tensor": _Display(lambda known, core: engine_waves.tensor_groups(known)),
+    "elementwise": _Display(lambda known, core: engine_waves.ELEMENTWISE_GROUPS),
+    "riscv": _Display(lambda known, core: engine_waves.RISCV_GROUPS),
+    "machine": _Display(lambda known, core: core_waves.core_groups(known), core_waves.OPEN),
+    "collective": _Display(lambda known, core: instance_waves.collective_groups(known), instance_waves.OPEN),
+    "traffic": _Display(lambda known, core: instance_waves.traffic_groups(known), instance_waves.OPEN),
+    instance_waves.TOP: _Display(instance_waves.instance_groups, instance_waves.OPEN),
+}
+"""What is shown, by harness."""
+
+
+def waveform(test: str, root: Path | None = None) -> Path:
+    """Return where a TEST, or a run on the core, records its waveform; root: None for :func:`recordings`."""
+    return (root or recordings()) / "waves" / f"{test}.vcd"
+
+
+def latest(test: str, root: Path = SIM_BUILD) -> Path | None:
+    """Return the latest waveform of a TEST, of the engines or of the core; None if there is none."""
+    directory = root / "waves"
+    recorded = [*directory.glob(f"{test}.vcd"), *directory.glob(f"core-{test}-*.vcd")]
+    return max(recorded, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def signals(vcd: Path) -> dict[str, str]:
+    """Return the signals of a waveform by plain name (no escapes, no range), with the name that GTKWave gives them."""
+    found = {}
+    for path, scope in VCDVCD(str(vcd), only_sigs=True, store_scopes=True).scopes.items():
+        for name in (name for name, element in scope.subElements.items() if isinstance(element, str)):
+            plain = re.sub(r"\[\d+:\d+\]$", "", name).removeprefix("\\")
+            # A name with a dot in it, such as that of a structure's field, is escaped in GTKWave.
+            escape = "\\" if "." in plain or name.startswith("\\") else ""
+            # A range of one bit is shown as an index.
+            shown = re.sub(r"\[(\d+):\1\]$", r"[\1]", f"{path}.{escape}" + name.removeprefix("\\"))
+            found.setdefault(f"{path}.{plain}", shown)
+    return found
+
+
+def _end(vcd: Path) -> int:
+    """Return the last time stamp of a waveform."""
+    with vcd.open("rb") as stream:
+        stream.seek(max(0, vcd.stat().st_size - (1 << 20)))
+        return int(re.findall(rb"^#(\d+)", stream.read(), re.MULTILINE)[-1])
+
+
+def write_save_file(vcd: Path, core: int | None = None) -> Path:
+    """Write `<name>.gtkw` beside the waveform `<name>.vcd`, and the words of each enumeration; return its path.
+
+    What the waveform does not have, as it was not recorded so deep, is left out.
+
+    Arguments:
+        vcd: the waveform.
+        core: of an instance, the core whose insides are shown.
+    """
+    known = signals(vcd)
+    top, display = next((top, display) for top, display in _HARNESSES.items() if f"{top}.clk" in known)
+    groups = {
+        group: [trace for trace in traces if f"{top}.{trace.signal}" in known]
+        for group, traces in display.groups(known, core).items()
+    }
+    words = _words(vcd.parent, (trace.format for traces in groups.values() for trace in traces))
+    words |= _numbers(vcd, [(known[f"{top}.{t.signal}"], t.format) for traces in groups.values() for t in traces])
+    path = vcd.with_suffix(".gtkw")
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    with unfinished.open("w") as stream:
+        save = GTKWSave(stream)
+        save.dumpfile(str(vcd.resolve()))
+        save.dumpfile_size(vcd.stat().st_size)
+        save.size(*WINDOW)
+        save.zoom_markers(zoom=-math.log2(max(1, _end(vcd)) / (WINDOW[0] - NAMES_WIDTH - MARGIN) * FRAME))
+        save.signals_width(NAMES_WIDTH)
+        save.sst_expanded(False)
+        save.trace(known[f"{top}.clk"], "clk", datafmt="bin")
+        save.trace(known[f"{top}.rst"], "rst", datafmt="bin")
+        for group, traces in groups.items():
+            if traces:
+                with save.group(group, closed=display.open is not None and group not in display.open):
+                    for trace in traces:
+                        form, filter = "hex" if trace.format in words else trace.format, words.get(trace.format)
+                        signal = known[f"{top}.{trace.signal}"]
+                        save.trace(signal, trace.alias, datafmt=form, translate_filter_file=filter)
+    unfinished.replace(path)
+    return path
+
+
+def _words(directory: Path, formats: Iterable[object]) -> dict[type, str]:
+    """Write a translation file for each enumeration among the formats; return their paths."""
+    paths = {}
+    for enum in {format: None for format in formats if isinstance(format, type)}:
+        # Enumerations of different engines have the same name.
+        path = directory / f"{enum.__module__.split('.', 2)[2]}.{enum.__name__}.words"
+        width = max(entry.value for entry in enum).bit_length()
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        unfinished.write_text(make_translation_filter([(e.value, e.name) for e in enum], datafmt="hex", size=width))
+        unfinished.replace(path)
+        paths[enum] = str(path.resolve())
+    return paths
+
+
+def _numbers(vcd: Path, lines: Iterable[tuple[str, object]]) -> dict[str, str]:
+    """Write a translation file for each format of numbers among lines, by signal and format; return their paths."""
+    signals: dict[str, list[str]] = {}
+    for signal, form in lines:
+        if form in NUMBERS:
+            signals.setdefault(form, []).append(signal)
+    paths = {}
+    for form, names in signals.items():
+        path = vcd.with_suffix(f".{form}.words")
+        entries = [(word, NUMBERS[form](word)) for word in sorted(words_in(vcd, names))]
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        unfinished.write_text(make_translation_filter(entries, datafmt="hex", size=WIDTHS[form]))
+        unfinished.replace(path)
+        paths[form] = str(path.resolve())
+    return paths
+
+
+def open_waves(bench: Command, root: Path = SIM_BUILD) -> int:
+    """Open the latest waveform of a TEST in GTKWave, wait until it is closed, and return GTKWave's exit status.
+
+    Where there is none yet, the TEST runs with its default variables and WAVES=1 first.
+
+    Raises:
+        UsageError: if the TEST records no waveforms.
+        MissingTool: if GTKWave or a display is missing.
+    """
+    test = bench.name
+    if not any(option.name == "WAVES" for option in bench.options):
+        raise UsageError(f"TEST must be one with a variable WAVES, such as matmul, not {test!r}")
+    require("gtkwave")
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        raise MissingTool(
+            f"a display is missing (neither DISPLAY nor WAYLAND_DISPLAY is set); on a machine that has one, run "
+            f"gtkwave {(latest(test, root) or waveform(test, root)).with_suffix('.gtkw')}"
+        )
+    vcd = latest(test, root)
+    if vcd is None:
+        terminal(stderr=True).print(f"no waveform of {test} yet: running make sim TEST={test} WAVES=1", markup=False)
+        bench.run(bench.settings(["WAVES=1"])).show()
+        vcd = latest(test, root)
+    save = vcd.with_suffix(".gtkw")
+    if not save.is_file():
+        save = write_save_file(vcd)
+    command = ["gtkwave", "--rcvar", "splash_disable on", "--rcvar", "use_maxtime_display 0", str(save)]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode

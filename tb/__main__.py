@@ -1,5 +1,0 @@
-"""`python -m neuroncore_rtl.tb`: what stands behind the Makefile."""
-
-from neuroncore_rtl.tb.cli.commands import main
-
-main()

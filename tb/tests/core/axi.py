@@ -1,0 +1,164 @@
+"""Benches of the AXI ports against models that others wrote: the managers and the memory of cocotbext-axi.
+
+In one, managers write and read the HBM model (run/harness/hbm.v) through arbiters; in the other, units of the machine
+use a memory. A protocol checker (run/harness/axi_checker.v) is on every port. The tests are in
+run/harness/axi/tests.py."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from amaranth import Cat, Instance, Module, Signal, Value
+from amaranth.hdl import ClockSignal, ResetSignal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from cocotbext.axi import AxiBurstType
+
+from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, AxiPort
+from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
+from neuroncore_rtl.hdl.verilog.conversion import to_verilog
+from neuroncore_rtl.hdl.verilog.hierarchy import lead_out
+from neuroncore_rtl.run.harness.hbm import HBM_ARGUMENTS
+from neuroncore_rtl.run.harness.hbm import VERILOG as HBM_VERILOG
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.run.sim.layouts import define_lines
+
+__all__ = ["BENCH_BYTES", "CHECKER_VERILOG", "HbmBench", "RamBench", "design", "run"]
+
+CHECKER_VERILOG = HBM_VERILOG.with_name("axi_checker.v")
+
+BENCH_BYTES = 1 << 16
+"""Size of the memory of `HbmBench`."""
+
+
+class FullPort(wiring.Signature):
+    """The signals of an `AxiPort`, with what cocotbext-axi wants to see besides: size and kind of the bursts."""
+
+    def __init__(self, size: int, id_bits: int):
+        port = AxiPort(size, id_bits)
+        constants = {
+            f"{channel}{name}": Out(bits) for channel in ("aw", "ar") for name, bits in (("size", 3), ("burst", 2))
+        }
+        super().__init__({name: member for (name,), member, _ in port.flatten(port.create())} | constants)
+
+
+class HbmBench(wiring.Component):
+    """The HBM model with `ports` ports, and an arbiter at each for `each` managers; those of port 0 come first.
+
+    `dump` writes the memory's file; `idle` says that everything that was asked for has been answered.
+    """
+
+    def __init__(self, size: int, ports: int, each: int):
+        self.size = size
+        self.ports = ports
+        self.each = each
+        super().__init__({"managers": In(FullPort(size, 1)).array(ports * each), "dump": In(1), "idle": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        id_bits = AxiArbiter.id_bits(self.each)
+        arbiters = [AxiArbiter(self.size, self.each) for _ in range(self.ports)]
+        idle = []
+        for number, arbiter in enumerate(arbiters):
+            m.submodules[f"arbiter{number}"] = arbiter
+            idle.append(_check(m, f"port{number}", arbiter.port))
+            for place, inner in enumerate(arbiter.managers):
+                outer = self.managers[number * self.each + place]
+                idle.append(_check(m, f"manager{number}_{place}", inner))
+                _spread(m, inner, outer)
+        m.d.comb += self.idle.eq(Cat(idle).all())
+        connections = {}
+        for signals in zip(*(arbiter.port.signature.flatten(arbiter.port) for arbiter in arbiters), strict=True):
+            (name,), member, _ = signals[0]
+            connections[f"{'i' if member.flow == Out else 'o'}_{name}"] = Cat(value for *_, value in signals)
+        sizes = {"PORTS": self.ports, "BYTES": self.size, "ID_BITS": id_bits, "DEPTH": BENCH_BYTES // self.size}
+        m.submodules.hbm = _clocked("hbm", sizes, i_dump=self.dump, **connections)
+        return m
+
+
+class RamBench(wiring.Component):
+    """Units of the machine that read or write HBM, each with a port `axi`, at one arbiter, whose port is `axi`.
+
+    What else a unit has for ports the bench has under the unit's name; and `idle`.
+    """
+
+    def __init__(self, size: int, units: Mapping[str, wiring.Component]):
+        self.size = size
+        self.units = units
+        self.others = {
+            name: wiring.Signature({port: member for port, member in unit.signature.members.items() if port != "axi"})
+            for name, unit in units.items()
+        }
+        ports = {name: Out(signature) for name, signature in self.others.items()}
+        super().__init__({**ports, "axi": Out(FullPort(size, AxiArbiter.id_bits(len(units)))), "idle": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.arbiter = arbiter = AxiArbiter(self.size, len(self.units))
+        idle = []
+        for manager, (name, unit) in zip(arbiter.managers, self.units.items(), strict=True):
+            m.submodules[name] = unit
+            wiring.connect(m, unit.axi, manager)
+            idle.append(_check(m, f"{name}_checker", unit.axi))
+            lead_out(m, self.others[name], unit, getattr(self, name))
+        idle.append(_check(m, "checker", arbiter.port))
+        m.d.comb += self.idle.eq(Cat(idle).all())
+        _spread(m, arbiter.port, self.axi)
+        for channel in ("aw", "ar"):
+            m.d.comb += getattr(self.axi, f"{channel}size").eq((self.size - 1).bit_length())
+            m.d.comb += getattr(self.axi, f"{channel}burst").eq(AxiBurstType.INCR)
+        return m
+
+
+def _check(m: Module, name: str, axi) -> Signal:
+    """Add a checker of a port; return whether everything that was asked for has been answered."""
+    idle = Signal(name=f"{name}_idle")
+    signals = {f"i_{name}": value for (name,), _, value in axi.signature.flatten(axi)}
+    sizes = {"BYTES": len(axi.w.payload.strb), "ID_BITS": len(axi.aw.payload.id), "MAX_BEATS": MAX_BEATS}
+    m.submodules[name] = _clocked("axi_checker", sizes, **signals, o_idle=idle)
+    return idle
+
+
+def _clocked(module: str, sizes: Mapping[str, int], **ports: Value) -> Instance:
+    """Return an instance of a module written in Verilog, with its clock."""
+    parameters = {f"p_{name}": size for name, size in sizes.items()}
+    return Instance(module, **parameters, i_clk=ClockSignal(), i_rst=ResetSignal(), **ports)
+
+
+def _spread(m: Module, axi, port) -> None:
+    """Make the signals of an `AxiPort` inside those of a `FullPort` of what is around it."""
+    for (name,), member, inside in axi.signature.flatten(axi):
+        outside = getattr(port, name)
+        m.d.comb += outside.eq(inside) if member.flow == Out else inside.eq(outside)
+
+
+def design(bench: wiring.Component) -> simulation.Design:
+    """Return a bench as a design to simulate."""
+    name = type(bench).__name__
+    verilog = [path.read_text() for path in (HBM_VERILOG, CHECKER_VERILOG)]
+    return simulation.Design(name, "\n".join((define_lines(HBM_ARGUMENTS), *verilog, to_verilog(name, bench))))
+
+
+def run(
+    built: simulation.Build,
+    test: str | None,
+    plusargs: Sequence[str] = (),
+    *,
+    module: str = "tests",
+    **settings: object,
+) -> None:
+    """Run a test of a module of `run/harness/axi/`.
+
+    Arguments:
+        built: the bench that it is for.
+        test: its name; None: all of them, one after the other.
+        plusargs: for the simulator.
+        module: its module.
+        settings: for the test.
+
+    Raises:
+        SimulationFailed: if it fails, or a checker finds a violation.
+    """
+    with simulation.run_directory("axi") as directory:
+        env = {"COCOTB_LOG_LEVEL": "WARNING", "SETTINGS": json.dumps(settings)}
+        where = f"neuroncore_rtl.run.harness.axi.{module}"
+        simulation.run(built, where, run_dir=directory, testcase=test, plusargs=plusargs, env=env)

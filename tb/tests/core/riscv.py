@@ -1,0 +1,146 @@
+"""TEST=riscv: a program on the controller's processor, every instruction beside the golden hart.
+
+The program is an ELF file, such as one of the public RISC-V tests, or a random one.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.run.execution import run_recorded
+from neuroncore_rtl.run.harness.outcome import Ending, Outcome
+from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES, PATIENCE, CpuDevice, CpuWork, Executable, read_executable
+from neuroncore_rtl.run.report import Report, progress, recordings, shown
+from neuroncore_rtl.run.settings import (
+    RECORDED,
+    SEED,
+    Command,
+    Option,
+    Settings,
+    UsageError,
+    integer,
+    switch,
+)
+from neuroncore_rtl.run.view.waves import waveform
+from neuroncore_rtl.tb.check.riscv_lockstep import Comparison, compare
+from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
+
+__all__ = ["EXTERNAL_RATE", "TEST", "followed", "random_executable", "verdict"]
+
+DEFAULT_COUNT = {"verilator": 10_000, "icarus": 1_000}
+
+EXTERNAL_RATE = 64
+"""Cycles of 65,536 in which a random program gets an external interrupt."""
+
+
+def random_executable(seed: int, items: int) -> Executable:
+    """Return the random program of a seed; see `tb.stimulus.riscv_programs`."""
+    program = random_program(np.random.default_rng(seed), items, memory_bytes=MEMORY_BYTES)
+    return Executable(program.image, TOHOST)
+
+
+def verdict(outcome: Outcome, limit: int) -> list[str]:
+    """Return why a program did not pass, a sentence each."""
+    if outcome.ending == Ending.STUCK:
+        return [f"no instruction retired for {PATIENCE:,} cycles"]
+    if outcome.exit_code is None:
+        return [f"the program did not end within {limit:,} cycles"]
+    if outcome.exit_code == 1:
+        return []
+    if outcome.exit_code & 1:
+        return [f"test {outcome.exit_code >> 1} of the program failed"]
+    return [f"the program must write 1 to tohost when it passes, not {outcome.exit_code:#x}"]
+
+
+def followed(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[Comparison, list[str]]:
+    """Return the comparison with the golden hart, and what is wrong beside its mismatch."""
+    with progress(f"golden: {len(outcome.events):,} instructions"):
+        comparison = compare(program, outcome.events)
+    problems = []
+    if comparison.mismatch:
+        print(comparison.mismatch)
+    elif outcome.exit_code is not None and not comparison.ended:
+        problems.append("the trace ends before the program does")
+    elif memory and comparison.memory != (found := outcome.memories["memory"].tobytes()):
+        words = np.frombuffer(comparison.memory, "<u4") != np.frombuffer(found, "<u4")
+        problems.append(f"{int(words.sum())} words of memory differ at the end")
+    return comparison, problems
+
+
+def _write_trace(outcome: Outcome) -> Path:
+    """Write what retired, a line each, and return the file."""
+    path = recordings() / "traces" / "riscv.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        for entry in outcome.events:
+            did = f"trap {entry.cause:08x}" if entry.trap else f"x{entry.rd} {entry.value:08x}" if entry.rd else "-"
+            file.write(f"{entry.pc:08x} {entry.instruction:08x} {did}\n")
+    return path
+
+
+def _run(settings: Settings) -> Report:
+    random = settings.elf is None
+    if random and not settings.lockstep:
+        raise UsageError("LOCKSTEP=0 must be given with ELF: a random program does not say whether it passed")
+    count = settings.count or DEFAULT_COUNT[settings.sim]
+    program = random_executable(settings.seed, count) if random else read_executable(settings.elf, MEMORY_BYTES)
+    name = f"random-{count}-seed{settings.seed}" if random else settings.elf.name
+    given = {"limit": settings.limit, "stall": settings.stall, "seed": settings.seed}
+    noted = {"trace": bool(settings.lockstep or settings.trace), "memory": random}
+    work = CpuWork(program=program, external=EXTERNAL_RATE if random else 0, **given, **noted)
+    outcome, recorded = run_recorded(CpuDevice(), work, settings, waveform("riscv"), f"running {name}")
+    failures = verdict(outcome, settings.limit)
+    if failures and program.compressed:
+        failures.append(
+            f"{name} may have compressed instructions, which the processor does not know: use -march=rv32im"
+        )
+    compared, mismatches, lockstep = 0, 0, {}
+    if settings.lockstep:
+        comparison, problems = followed(program, outcome, memory=random)
+        failures += problems
+        compared, mismatches = comparison.compared, int(comparison.mismatch is not None)
+        lockstep = {"traps": comparison.traps, "interrupts": comparison.interrupts}
+    instructions = outcome.counters["instructions"]
+    return Report(
+        test="riscv",
+        label=f"{name}-{settings.sim}",
+        settings=settings.values | {"ELF": None if random else str(settings.elf), "COUNT": count if random else None},
+        compared=compared,
+        mismatches=mismatches,
+        cycles=outcome.cycles,
+        judge=None if settings.lockstep else "the program",
+        extra={
+            "program": name,
+            "instructions": instructions,
+            "cycles_per_instruction": f"{outcome.cycles / instructions:.3f}" if instructions else None,
+            **lockstep,
+            "simulated_cycles_per_second": int(outcome.cycles / outcome.seconds),
+            **({"console": outcome.console.rstrip("\n")} if outcome.console else {}),
+            **({"trace": shown(_write_trace(outcome))} if settings.trace else {}),
+            **recorded,
+        },
+        failures=tuple(failures),
+    )
+
+
+_COUNTS = ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items())
+_COUNT = f"parts of the random program, of one to nine instructions; default {_COUNTS}"
+_ELF = "program with the symbol tohost, to which it writes 1 if it passes; a random program if not given"
+
+TEST = Command(
+    name="riscv",
+    summary="a program on the controller's RISC-V processor, every instruction against the golden hart",
+    options=(
+        Option(name="ELF", type=Path, default=None, help=_ELF),
+        integer("COUNT", None, _COUNT, 1, 50_000),
+        SEED,
+        integer("STALL", 0, "both buses refuse and delay in so many of 256 cycles, at random", 0, 192),
+        integer("LIMIT", 10_000_000, "cycles after which the program is given up", 1, 10**12),
+        switch(
+            "LOCKSTEP", 1, "0 leaves out the comparison with the golden hart: the program of ELF says whether it passed"
+        ),
+        switch("TRACE", 0, "1 keeps what retired, a line each"),
+        *RECORDED,
+    ),
+    run=_run,
+)

@@ -1,0 +1,165 @@
+"""TEST=timing: the cycles of every instruction of both engines, beside our formulas and the published costs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from neuroncore_rtl.run.elementwise import expected_memories
+from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice, ElementwiseWork, EngineRecord
+from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.settings import SIM, Command, Settings, UsageError, configuration_options
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.costs import dependent_period, latency, period
+from neuroncore_rtl.spec.isa import Context
+from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, Case, formula
+
+__all__ = ["TEST", "Measurement", "has_units_for", "measure"]
+
+SBUF_USED = 0x4000
+"""Bytes of a partition that the instructions of `tb.check.costs` use."""
+
+REPEATED = 3
+"""Periods that are measured of each kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """Cycles of an instruction, measured and by the formulas of `spec.costs`.
+
+    Arguments:
+        case: the instruction.
+        elements: its elements a lane.
+        measured: alone, from when an idle engine takes it to when it retires; overlapped, from one to the next of a run
+            of independent ones; dependent, from one to the next of a run in which each waits until the one before is
+            written. All of `REPEATED` figures if they differ.
+        expected: the same by the formulas.
+    """
+
+    case: Case
+    elements: int
+    measured: dict[str, list[int]]
+    expected: dict[str, int]
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether every figure is the formula's."""
+        return all(set(self.measured[name]) == {self.expected[name]} for name in self.expected)
+
+    def line(self) -> str:
+        """Return it as a line of a table."""
+        published = "-" if self.case.cost is None else f"{self.case.cost(self.elements):.0f}"
+        cycles = {name: "/".join(map(str, sorted(set(found)))) for name, found in self.measured.items()}
+        wrong = "" if self.as_expected else f"   by the formulas {', '.join(map(str, self.expected.values()))}"
+        return (
+            f"{self.case.name:36} {self.elements:4} {cycles['alone']:>7} {cycles['dependent']:>10} "
+            f"{cycles['overlapped']:>10} {published:>10}{wrong}"
+        )
+
+
+HEADING = f"{'instruction':36} {'N':>4} {'alone':>7} {'dependent':>10} {'overlapped':>10} {'published':>10}"
+
+
+def measure(
+    config: Config, *, cases: Sequence[Case] = CASES, elements: Sequence[int] = ELEMENTS, sim: str = "verilator"
+) -> tuple[list[Measurement], int, int]:
+    """Run every case with every number of elements: alone, overlapped and dependent.
+
+    Arguments:
+        config: the machine's parameters.
+        cases: the instructions.
+        elements: a lane's; each case takes the nearest that it can.
+        sim: the simulator.
+
+    Returns:
+        The measurements, the bytes compared with golden, and how many of those differ.
+    """
+    plan = []
+    records, instructions = [], []
+    counts = {"vector": 0, "scalar": 0}
+    for case in cases:
+        for wanted in elements:
+            instruction = case.build(case.elements(wanted, config), config)
+            instruction.check(Context(config))
+            engine = instruction.engine.name.lower()
+            first = counts[engine]
+            kinds = [True] * (1 + REPEATED) + [False] * (1 + REPEATED)
+            for number, overlap in enumerate([True, *kinds]):
+                # The first one runs alone: the next of either engine are offered when it has retired.
+                waits = counts if number < 2 else {}
+                one = replace(instruction, overlap=overlap)
+                instructions.append(one)
+                records.append(EngineRecord(engine=engine, word=one.encode(config), **waits))
+                counts[engine] += 1
+            plan.append((case, instruction, engine, first))
+    rng = np.random.default_rng(1)
+    # Values near 1, so that no operation has an easy case everywhere.
+    sbuf = rng.normal(0, 1, (config.partitions, SBUF_USED // 4)).astype("<f4").view(np.uint8)
+    psum = rng.normal(0, 1, (config.columns, config.psum_bytes // 4)).astype("<f4").view(np.uint8)
+    work = ElementwiseWork(program=records, sbuf=sbuf, psum=psum, events=True)
+    outcome = run(ElementwiseDevice(config=config), work, sim=sim, doing=f"running {len(records):,} instructions")
+    expected = expected_memories(instructions, sbuf, psum, config)
+    differ = sum(int((a != b).sum()) for a, b in zip(outcome.memories.values(), expected, strict=True))
+
+    measurements = []
+    for case, instruction, engine, first in plan:
+        taken = [event.issued for event in outcome.parts[engine].events]
+        retired = outcome.parts[engine].retired
+        # The first of a run fills the pipeline: the periods are those after it.
+        runs = {
+            "overlapped": retired[first + 1 : first + 2 + REPEATED],
+            "dependent": retired[first + 1 + REPEATED + 1 : first + 1 + 2 * (1 + REPEATED)],
+        }
+        formulas = {"alone": latency, "overlapped": period, "dependent": dependent_period}
+        measured = {"alone": [retired[first] - taken[first]]}
+        measured |= {name: np.diff(cycles).tolist() for name, cycles in runs.items()}
+        expected = {name: cycles(instruction, config) for name, cycles in formulas.items()}
+        elements = int(np.prod(instruction.shape))
+        measurements.append(Measurement(case=case, elements=elements, measured=measured, expected=expected))
+    return measurements, sbuf.size + psum.size, differ
+
+
+def has_units_for(case: Case, config: Config) -> bool:
+    """Return whether the lanes of a machine have the units of an instruction."""
+    machine = replace(config, sbuf_bytes=max(config.sbuf_bytes, SBUF_USED))
+    try:
+        case.build(case.elements(ELEMENTS[0], machine), machine).check(Context(machine))
+    except ValueError:
+        return False
+    return True
+
+
+def _run(settings: Settings) -> Report:
+    config = settings.config
+    if config.sbuf_bytes < SBUF_USED:
+        raise UsageError(
+            f"SBUF_BYTES must be at least {SBUF_USED} for the instructions of timing, not {config.sbuf_bytes}"
+        )
+    cases = [case for case in CASES if has_units_for(case, config)]
+    measurements, compared, mismatches = measure(config, cases=cases, sim=settings.sim)
+    print(HEADING)
+    for measurement in measurements:
+        print(measurement.line())
+    wrong = [f"{m.case.name} of {m.elements}" for m in measurements if not m.as_expected]
+    return Report(
+        test="timing",
+        label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
+        settings=dict(settings.values),
+        compared=compared,
+        mismatches=mismatches,
+        extra={
+            "measurements": len(measurements),
+            "left out": len(CASES) - len(cases),
+            "formulas": {case.name: formula(case, config) for case in cases},
+        },
+        failures=(f"not as the formulas of spec/costs.py say: {', '.join(wrong)}",) if wrong else (),
+    )
+
+
+TEST = Command(
+    name="timing",
+    summary="cycles of every instruction of the vector and scalar engines, beside formulas and published costs",
+    options=(*configuration_options("tiny"), SIM),
+    run=_run,
+)

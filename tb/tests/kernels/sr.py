@@ -1,0 +1,125 @@
+"""TEST=sr: what stochastic rounding is for, shown on the hardware, with a plot.
+
+The published example: to 1024 in FP16, 0.5 is added 2,048 times. To nearest even it stays at 1024, where the distance
+of two FP16 numbers is 1; stochastic rounding arrives near 2048. And gradient descent with BF16 weights, which stops as
+soon as its steps are less than half a last place, and goes on with stochastic rounding.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.golden.arith import decode, round_stochastic
+from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend
+from neuroncore_rtl.run.core import STALL
+from neuroncore_rtl.run.report import Report, recordings, shown
+from neuroncore_rtl.run.settings import RECORDED, SEED, Command, Settings, configuration_options, integer, refusals
+from neuroncore_rtl.spec.formats import BF16, FP16
+from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
+
+__all__ = ["TEST"]
+
+ADDITIONS, START, ADDEND = 2048, 1024.0, 0.5
+"""The published example (AWS Neuron documentation, rounding modes)."""
+
+SAMPLES, FEATURES, RATE = 16, 4, 1 / 32
+
+_M = integer("M", 16, "independent runs, a partition each", 1, 1024)
+_STEPS = integer("STEPS", 400, "steps of gradient descent", 1, 2000)
+
+
+def _run(settings: Settings) -> Report:
+    config, runs, steps, seed = settings.config, settings.m, settings.steps, settings.seed
+    rng = np.random.default_rng(seed)
+    bench = EngineWorkbench(config)
+    inputs, weights = rng.normal(0, 1, (SAMPLES, FEATURES)), rng.uniform(1, 2, FEATURES)
+    seeds, sums, fitted = {"rne": None, "sr": seed}, {}, {}
+    with refusals():
+        # To nearest even all runs are the same, so one will do.
+        for name, rows in (("rne", 1), ("sr", runs)):
+            sums[name], _ = bench.place(f"sums {name}", np.full((rows, ADDITIONS + 1), START), FP16)
+            fitted[name], _ = bench.place(f"weights {name}", np.zeros((rows, (steps + 1) * FEATURES)), BF16)
+        samples, exact_inputs = bench.share("inputs", inputs.ravel(), runs)
+        targets, exact_targets = bench.share("targets", inputs @ weights, runs)
+        problem = Problem(samples.tiles[0].reshape(SAMPLES, FEATURES), targets.tiles[0], RATE)
+        for name, rounding in seeds.items():
+            accumulate(bench.program, sums[name], 1, ADDEND, rounding)
+        for name, rounding in seeds.items():
+            descend(bench.program, fitted[name], problem, rounding)
+    report = bench.run("sr", settings, {})
+    sums = {name: decode(rows.read(bench.sbuf), FP16) for name, rows in sums.items()}
+    fitted = {n: decode(rows.read(bench.sbuf), BF16).reshape(-1, steps + 1, FEATURES) for n, rows in fitted.items()}
+    x, y = exact_inputs.reshape(SAMPLES, FEATURES), exact_targets
+    losses = {n: np.mean((w @ x.T - y) ** 2, -1) for n, w in fitted.items()}
+    losses["float64"] = _descend(x, y, steps)
+    plot = _plot(sums, losses)
+    untiled = (_accumulate(runs, seed) == sums["sr"]).all()
+    ends = sums["sr"][:, -1]
+    extra = {
+        "1024 + 2048 * 0.5": {
+            "to nearest even": f"{sums['rne'][0, -1]:g}",
+            "stochastic, mean": f"{ends.mean():.1f}",
+            "standard deviation": f"{ends.std():.1f}",
+        },
+        "squared error at the end": {name: f"{np.mean(loss[..., -1]):.2e}" for name, loss in losses.items()},
+        "equal to one untiled tensor": "yes" if untiled else "no",
+        "plot": shown(plot),
+    }
+    failures = () if untiled else ("the sums differ from those of one tensor without tiles",)
+    return replace(report, extra={**report.extra, **extra}, failures=(*report.failures, *failures))
+
+
+def _accumulate(runs: int, seed: int) -> np.ndarray:
+    """Return the sums [runs, steps] of the example as one tensor: no tiles, no instructions."""
+    sums = np.full((runs, ADDITIONS + 1), START)
+    for step in range(1, ADDITIONS + 1):
+        words = (sums[:, step - 1] + ADDEND).astype(np.float32).view(np.uint32)
+        sums[:, step] = decode(round_stochastic(words, FP16, seed, step, np.arange(runs)), FP16)
+    return sums
+
+
+def _descend(x: np.ndarray, y: np.ndarray, steps: int) -> np.ndarray:
+    """Return the squared error after each step of the descent in float64."""
+    weights, losses = np.zeros(FEATURES), []
+    for _ in range(steps + 1):
+        residues = x @ weights - y
+        losses.append(np.mean(residues**2))
+        weights = weights - RATE / SAMPLES * residues @ x
+    return np.array(losses)
+
+
+def _plot(sums: dict[str, np.ndarray], losses: dict[str, np.ndarray]) -> Path:
+    """Draw both experiments and return where the picture is."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    left.plot(START + ADDEND * np.arange(ADDITIONS + 1), "k--", lw=1, label="exact")
+    left.plot(sums["sr"].T, color="tab:blue", lw=0.5, alpha=0.5)
+    left.plot([], color="tab:blue", label=f"stochastic, {len(sums['sr'])} runs")
+    left.plot(sums["rne"][0], color="tab:red", label="to nearest even")
+    left.set(title="FP16: 1024 + 0.5 + 0.5 + ...", xlabel="additions", ylabel="sum")
+    right.semilogy(losses["float64"], "k--", lw=1, label="float64")
+    right.semilogy(losses["sr"].T, color="tab:blue", lw=0.5, alpha=0.5)
+    right.semilogy([], color="tab:blue", label=f"BF16 weights, stochastic, {len(losses['sr'])} runs")
+    right.semilogy(losses["rne"][0], color="tab:red", label="BF16 weights, to nearest even")
+    right.set(title="Gradient descent, least squares", xlabel="steps", ylabel="mean squared error")
+    for axes in (left, right):
+        axes.legend(frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+    path = recordings() / "plots" / "sr.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+    return path
+
+
+TEST = Command(
+    name="sr",
+    summary="what stochastic rounding is for: a long FP16 sum and BF16 gradient descent, with a plot",
+    options=(_M, _STEPS, *configuration_options("tiny"), SEED, STALL, *RECORDED),
+    run=_run,
+)

@@ -1,0 +1,159 @@
+"""What the TESTs of collectives share: their variables, the run on the RTL and on golden, and the report.
+
+Every byte of every core's HBM is compared, those that no collective may write among them.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from neuroncore_rtl.run.core import hbm_of
+from neuroncore_rtl.run.execution import execute
+from neuroncore_rtl.run.harness.outcome import Outcome
+from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.settings import Command, Settings, UsageError, choice, integer, switch
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, Group, ReduceOp, element_bytes
+from neuroncore_rtl.spec.link import CHANNELS
+from neuroncore_rtl.tb.stimulus.collective_programs import blocks_of, side_by_side
+from neuroncore_rtl.tb.tests.links.options import collective_options, groups_of, instance_of, share_of
+from neuroncore_rtl.tb.tests.links.workloads import span_of, target_label, workload_task
+
+__all__ = ["ALLREDUCE", "TESTS", "ring_bound"]
+
+_DTYPES = {kind.name.lower(): kind for kind in CollectiveType}
+_OPS = {op.name.lower(): op for op in ReduceOp}
+
+
+def ring_bound(instance: Instance, kind: CollectiveKind, group: Group, size: int, reduced: int) -> int | None:
+    """Return the cycles in which the links of a ring carry what a collective of one group has to move, if it uses both
+    directions, rounded up; None where the ring says nothing.
+
+    Arguments:
+        instance: the instance.
+        kind, group: of the collective.
+        size: bytes of the longer of src and dst.
+        reduced: bytes of as many elements, as their partial results travel.
+    """
+    share = (group.ranks - 1) / group.ranks
+    moved = {
+        CollectiveKind.ALL_REDUCE: share * (size + reduced),
+        CollectiveKind.REDUCE_SCATTER: share * reduced,
+        CollectiveKind.ALL_GATHER: share * size,
+        CollectiveKind.BROADCAST: size,
+        CollectiveKind.SEND: size,
+    }.get(kind)
+    return None if moved is None else int(-(-moved // (CHANNELS * instance.link_bytes)))
+
+
+BUS_SHARES = {
+    CollectiveKind.ALL_REDUCE: lambda n: 2 * (n - 1) / n,
+    CollectiveKind.REDUCE_SCATTER: lambda n: (n - 1) / n,
+    CollectiveKind.ALL_GATHER: lambda n: (n - 1) / n,
+    CollectiveKind.ALL_TO_ALL: lambda n: (n - 1) / n,
+    CollectiveKind.BROADCAST: lambda n: 1,
+    CollectiveKind.SEND: lambda n: 1,
+}
+"""What of a rank's bytes crosses the bus at least, as NCCL's benchmarks count it."""
+
+
+def _run(name: str, kind: CollectiveKind, settings: Settings) -> Report:
+    instance, errors = instance_of(settings), share_of(settings)
+    groups = groups_of(instance, settings.cores, settings.groups, settings.stride)
+    ranks = groups[0].ranks
+    values = settings.values
+    dtype = _DTYPES[values.get("DTYPE", "fp32")]
+    rounding = {"narrow": bool(values.get("NARROW", 0)), "stochastic": values.get("ROUND", "rne") == "sr"}
+    if dtype != CollectiveType.BF16 and any(rounding.values()):
+        raise UsageError("NARROW=1 and ROUND=sr must be given with DTYPE=bf16")
+    blocks = max(blocks_of(kind, ranks))
+    count = values.get("BYTES", 0) // max(blocks, 1) // element_bytes(dtype)
+    if kind != CollectiveKind.BARRIER and count == 0:
+        raise UsageError(f"BYTES must hold an element of each of {blocks} blocks, not {settings.bytes}")
+    rng, op = np.random.default_rng(settings.seed), _OPS[values.get("OP", "sum")]
+    workload = side_by_side(rng, instance, kind, groups, count, dtype, op=op, **rounding)
+    label = f"{target_label(settings)}{instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}"
+    if kind != CollectiveKind.BARRIER:
+        label += f"-{dtype.name.lower()}-{settings.bytes}"
+    task = workload_task(instance, workload, settings, behaviour=hbm_of(settings), errors=errors, check_axi=False)
+    done = execute(task, settings, name, pictures=f"{name}-{label}")
+    _, end = span_of(instance, done.outcome)
+    size = blocks * count * element_bytes(dtype)
+    reduced = 2 * size if dtype == CollectiveType.BF16 and not rounding["narrow"] else size
+    bound = ring_bound(instance, kind, groups[0], size, reduced)
+    cycles = max(done.cycles, 1)
+    measures = {}
+    if bound is not None:
+        measures |= {"ring_bound_cycles": bound, "efficiency": f"{bound / cycles:.1%}"}
+    if kind in BUS_SHARES:
+        measures["bus_bandwidth"] = f"{BUS_SHARES[kind](ranks) * size / cycles:.2f} bytes a cycle and rank"
+    return Report(
+        test=name,
+        label=label,
+        settings=dict(values),
+        **done.measured,
+        ideal_cycles=bound,
+        extra={
+            "ranks": ranks,
+            "groups": len(groups),
+            "block_elements": count,
+            **measures,
+            "bytes_compared": done.compared,
+            "waits": waits_of(done.outcome, sorted(workload.lists), cycles),
+            **done.link_summary,
+            "simulated": f"{end / done.outcome.seconds:,.0f} cycles a second",
+            **done.files,
+        },
+        details={"links": done.links},
+    )
+
+
+def waits_of(outcome: Outcome, cores: Sequence[int], cycles: int) -> dict[str, str]:
+    """Return the shares of the cycles in which the channels of the cores that take part wait, and for what."""
+    channels = [
+        outcome.parts[core].counters["collective"][f"channel{channel}"] for core in cores for channel in range(CHANNELS)
+    ]
+    names = [name for name in channels[0] if name.startswith("wait_")]
+    totals = {name: sum(counters[name] for counters in channels) for name in names}
+    return {name.removeprefix("wait_"): f"{total / cycles / len(channels):.1%}" for name, total in totals.items()}
+
+
+_BYTES = "bytes of the longer of a rank's src and dst, as far as they are whole elements of each block"
+_DATA = (
+    integer("BYTES", 65536, _BYTES, 2, 1 << 26),
+    choice("DTYPE", "fp32", "format of the elements", _DTYPES),
+)
+_REDUCTION = (
+    choice("OP", "sum", "how two elements become one", _OPS),
+    choice("ROUND", "rne", "last rounding of bf16: to nearest even, or stochastic", ("rne", "sr")),
+    switch("NARROW", 0, "1: partial results travel as bf16"),
+)
+
+
+def _bench(name: str, kind: CollectiveKind, summary: str) -> Command:
+    """Return the bench of a kind of collective, which every group does."""
+    options = collective_options(
+        integer("GROUPS", 1, "groups side by side", 1, 64),
+        integer("STRIDE", 1, "cores that take part from a rank to the next; so many groups are woven together", 1, 63),
+        *(() if kind == CollectiveKind.BARRIER else _DATA),
+        *(_REDUCTION if kind in (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER) else ()),
+    )
+    return Command(name=name, summary=summary, options=options, run=lambda settings: _run(name, kind, settings))
+
+
+TESTS = tuple(
+    _bench(name, kind, f"{what} over the links, against golden")
+    for name, kind, what in (
+        ("allreduce", CollectiveKind.ALL_REDUCE, "all-reduce"),
+        ("reducescatter", CollectiveKind.REDUCE_SCATTER, "reduce-scatter"),
+        ("allgather", CollectiveKind.ALL_GATHER, "all-gather"),
+        ("broadcast", CollectiveKind.BROADCAST, "broadcast from a group's first core"),
+        ("alltoall", CollectiveKind.ALL_TO_ALL, "all-to-all"),
+        ("sendrecv", CollectiveKind.SEND, "every core to the next of its group,"),
+        ("barrier", CollectiveKind.BARRIER, "barrier"),
+    )
+)
+"""The TESTs of one kind of collective each; every byte of every core's HBM is compared."""
+
+ALLREDUCE = TESTS[0]
+"""The first of them, which measurements use."""

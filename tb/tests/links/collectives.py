@@ -1,0 +1,106 @@
+"""TEST=collectives: random collectives of random groups of cores, every byte of every core's HBM against golden.
+
+Each core executes its part of them one after the other without a reset, and those of groups that have no core in common
+are under way at once. They run in batches; each has an HBM and wires of its own temper. The picture and the timeline
+are of the first batch.
+"""
+
+from collections import Counter
+
+import numpy as np
+
+from neuroncore_rtl.run.check.link_table import link_summary, link_table
+from neuroncore_rtl.run.core import random_hbm
+from neuroncore_rtl.run.execution import execute
+from neuroncore_rtl.run.report import Report, progress
+from neuroncore_rtl.run.settings import RECORDED, SEED, Command, Settings, integer
+from neuroncore_rtl.spec.isa.collective import CollectiveKind
+from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
+from neuroncore_rtl.tb.tests.links.options import ERRORS, INSTANCE_OPTIONS, TARGET_OPTIONS, instance_of, share_of
+from neuroncore_rtl.tb.tests.links.workloads import span_of, target_label, workload_task
+
+__all__ = ["TEST"]
+
+BATCH = 50
+"""Collectives of a simulation."""
+
+
+TEMPERS = {"latency": (1, 8, 64, 150), "gap": (0, 0, 5), "port_rate": (0, 0, 4 * 256), "stall": (0, 0, 40, 160)}
+"""What the behaviour of HBM is drawn from."""
+
+
+def _run(settings: Settings) -> Report:
+    instance, errors = instance_of(settings), share_of(settings)
+    label = target_label(settings)
+    label += f"{instance.chips}-{settings.topology}-{instance.link_bytes}x{settings.link_latency}-{settings.sim}"
+    sums, kinds, sizes, ranks, dead = Counter(), Counter(), Counter(), set(), set()
+    carried = [Counter() for _ in range(instance.chips * instance.directions)]
+    together, files, failures = 0, {}, []
+    for first in range(0, settings.count, BATCH):
+        rng = np.random.default_rng((settings.seed, first))
+        with progress(f"collectives from {first}: making them"):
+            workload = random_workload(rng, instance, min(BATCH, settings.count - first), settings.bytes)
+        behaviour = random_hbm(rng, **TEMPERS)
+        pictures = f"collectives-{label}" if first == 0 else None
+        task = workload_task(instance, workload, settings, behaviour=behaviour, errors=errors)
+        done = execute(task, settings, "collectives", pictures=pictures)
+        outcome = done.outcome
+        _, cycles = span_of(instance, outcome)
+        sums.update(
+            instructions=sum(map(len, workload.lists.values())),
+            cycles=cycles,
+            seconds=outcome.seconds,
+            compared=done.compared,
+            mismatches=done.mismatches,
+            disturbed=sum(outcome.links.disturbed),
+        )
+        kinds.update(issue.kind.name.lower() for issue in workload.issues)
+        counts = [issue.count for issue in workload.issues if issue.kind != CollectiveKind.BARRIER]
+        sizes.update(10 ** (len(str(count)) - 1) for count in counts)
+        ranks.update(issue.group.ranks for issue in workload.issues)
+        dead.update(outcome.links.dead)
+        for link, counters in zip(carried, outcome.links.counters, strict=True):
+            link.update(counters)
+        busy = sum(part.counters["collective"]["busy"] for part in outcome.parts.values())
+        together = max(together, round(busy / max(cycles, 1)))
+        files = {**done.files, **files}
+        failures += [f"collectives from {first}: {failure}" for failure in done.failures]
+        if done.failures or done.mismatches:
+            failures.append(f"collectives from {first}: {done.mismatches} bytes differ; HBM was {behaviour}")
+    links = link_table(instance, carried, sums["cycles"], dead)
+    return Report(
+        test="collectives",
+        label=label,
+        settings=dict(settings.values),
+        compared=sums["compared"],
+        mismatches=sums["mismatches"],
+        extra={
+            "collectives": dict(sorted(kinds.items())),
+            "ranks": f"{min(ranks)} to {max(ranks)}",
+            "elements_from": {f"{size:,}": sizes[size] for size in sorted(sizes)},
+            "instructions": sums["instructions"],
+            "total_cycles": sums["cycles"],
+            "cores_busy": f"{together} of {instance.cores} on average, in the busiest batch",
+            **link_summary(instance, links, sums["disturbed"]),
+            "simulated": f"{sums['cycles'] / max(sums['seconds'], 1e-9):,.0f} cycles a second",
+            **files,
+        },
+        failures=tuple(failures),
+        details={"links": links},
+    )
+
+
+TEST = Command(
+    name="collectives",
+    summary="random collectives of random groups one after the other, every byte of every core's HBM against golden",
+    options=(
+        integer("COUNT", 100, "collectives", 1, 1_000_000),
+        integer("BYTES", 8192, "bytes of a rank's src or dst at most", 4096, 1 << 22),
+        *INSTANCE_OPTIONS,
+        *TARGET_OPTIONS,
+        ERRORS,
+        SEED,
+        *RECORDED,
+    ),
+    run=_run,
+)

@@ -1,0 +1,199 @@
+"""Gradients of all ranks, added by the hardware in one format: the conditions, which must change no bit of their sum,
+what was executed, the sums, and how exact they are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.golden.collective import reduce_blocks
+from neuroncore_rtl.run.arrays import encode
+from neuroncore_rtl.run.core import hbm_of
+from neuroncore_rtl.run.execution import Executed, execute
+from neuroncore_rtl.run.harness.hbm import Hbm
+from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.spec.instance import Instance, Topology
+from neuroncore_rtl.spec.isa.collective import MAX_RANKS, CollectiveKind, CollectiveType, Group, element_bytes
+from neuroncore_rtl.spec.link import CORES_PER_CHIP
+from neuroncore_rtl.tb.check.gradient_errors import Errors, errors_of
+from neuroncore_rtl.tb.stimulus.collective_programs import FORMATS, Workload, side_by_side
+from neuroncore_rtl.tb.tests.links.collective import ring_bound
+from neuroncore_rtl.tb.tests.links.options import groups_of, instance_of, share_of
+from neuroncore_rtl.tb.tests.links.workloads import workload_task
+
+__all__ = ["DTYPES", "GIVEN", "Added", "Condition", "Sums", "add", "conditions_of", "workload_of"]
+
+DTYPES = (CollectiveType.FP32, CollectiveType.BF16)
+"""Formats in which the gradients are added; BF16 stochastically."""
+
+STEP = 1
+"""The stream of random numbers: that of the first step of training."""
+
+
+GIVEN = "as given"
+"""The condition that the others are held against."""
+
+PAUSES = 96
+"""Cycles of 256 in which a slow HBM pauses more than the given one."""
+
+DISTURBED = 0.005
+"""Share of the frames that are disturbed where ranks come late, unless more are in any case."""
+
+LATE = 1000
+"""Cycles by which ranks come late, at most."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Where an all-reduce runs, and what befalls it.
+
+    Arguments:
+        instance: the instance.
+        group: the core of every rank.
+        behaviour: of HBM.
+        errors: share of the frames that are disturbed.
+        late: cycles that a rank may come late, at most.
+    """
+
+    instance: Instance
+    group: Group
+    behaviour: Hbm
+    errors: float = 0.0
+    late: int = 0
+
+
+def conditions_of(settings: Settings) -> Mapping[str, Condition]:
+    """Return the conditions by what tells them from each other; the first one is `GIVEN`.
+
+    Raises:
+        UsageError: if there is no such instance, or it has more cores than a group.
+    """
+    instance, errors = instance_of(settings), share_of(settings)
+    ranks = instance.chips * settings.cores
+    if ranks > MAX_RANKS:
+        raise UsageError(f"CHIPS times CORES must be at most {MAX_RANKS} ranks, not {ranks}")
+    (group,) = groups_of(instance, settings.cores, 1, 1)
+    behaviour = hbm_of(settings)
+    latency, stall = 150 if behaviour.latency < 100 else 20, min(behaviour.stall + PAUSES, 240)
+    slow = replace(behaviour, latency=latency, stall=stall, seed=behaviour.seed + 1)
+    given = Condition(instance, group, behaviour, errors)
+    found = {
+        GIVEN: given,
+        "stalled": replace(given, behaviour=slow),
+        "late and disturbed": replace(given, errors=max(errors, DISTURBED), late=LATE),
+        "reversed": replace(given, group=Group(instance.cores - 1, -group.stride, ranks)),
+    }
+    if settings.cores < CORES_PER_CHIP:
+        found["on half of the chips"] = replace(given, group=Group(instance.chips // 2, 1, ranks))
+    if settings.both:
+        tied = Topology.RING if settings.topology == Topology.TORUS else Topology.TORUS
+        other = instance_of(Settings({**settings.values, "TOPOLOGY": tied.value}))
+        found[f"on a {tied.value}"] = replace(given, instance=other)
+    return found
+
+
+def workload_of(condition: Condition, codes: np.ndarray, dtype: CollectiveType, seed: int) -> Workload:
+    """Return the all-reduce of a vector of each rank.
+
+    Arguments:
+        condition: where.
+        codes: [ranks, elements], the vectors.
+        dtype: their format.
+        seed: of stochastic rounding, and of what else is in the memories.
+    """
+    rng = np.random.default_rng(seed)
+    kind, stochastic = CollectiveKind.ALL_REDUCE, dtype == CollectiveType.BF16
+    made = side_by_side(rng, condition.instance, kind, [condition.group], codes.shape[1], dtype, stochastic=stochastic)
+    lists, delays = {}, {}
+    for core, own in zip(condition.group.cores, codes, strict=True):
+        (one,) = made.lists[core]
+        made.memories[core, one.src : one.src + own.nbytes] = own.view(np.uint8)
+        lists[core] = [replace(one, seed=seed, stream=STEP)]
+        delays[core] = [int(rng.integers(0, condition.late + 1))]
+    return replace(made, lists=lists, delays=delays)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """An all-reduce that was run.
+
+    Arguments:
+        workload: what was executed.
+        done: what became of it.
+        codes: [ranks, elements], what every rank has in the end.
+    """
+
+    workload: Workload
+    done: Executed
+    codes: np.ndarray
+
+
+@dataclass(frozen=True)
+class Added:
+    """Gradients that were added in one format under each condition.
+
+    Arguments:
+        dtype: the format.
+        codes: [ranks, elements], the gradients in it.
+        sums: by condition.
+    """
+
+    dtype: CollectiveType
+    codes: np.ndarray
+    sums: Mapping[str, Sums]
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether the sums are rounded stochastically."""
+        return self.dtype == CollectiveType.BF16
+
+    @property
+    def given(self) -> Sums:
+        """The sums under the first condition."""
+        return self.sums[GIVEN]
+
+    def bound(self, condition: Condition) -> int:
+        """Return the cycles that a ring's links need at least."""
+        size = self.codes.shape[1] * element_bytes(self.dtype)
+        reduced = self.codes.shape[1] * element_bytes(CollectiveType.FP32)
+        return ring_bound(condition.instance, CollectiveKind.ALL_REDUCE, condition.group, size, reduced)
+
+    def errors(self, gradients: np.ndarray) -> dict[str, Errors]:
+        """Return how far the sums are from the exact ones; of stochastic ones golden's to nearest even, too."""
+        name, fmt = self.dtype.name, FORMATS[self.dtype]
+        summed = self.given.codes[0]
+        if not self.stochastic:
+            return {name: errors_of(decode(summed, fmt), gradients, fmt)}
+        instructions = [replace(one, stochastic=False) for (one,) in self.given.workload.lists.values()]
+        nearest = reduce_blocks(self.codes, instructions)
+        return {
+            f"{name} stochastically": errors_of(decode(summed, fmt), gradients, fmt, stochastic=True),
+            f"{name} to nearest even by golden": errors_of(decode(nearest, fmt), gradients, fmt),
+        }
+
+
+def add(dtype: CollectiveType, gradients: np.ndarray, conditions: Mapping[str, Condition], settings: Settings) -> Added:
+    """Add gradients in a format under each condition, and compare all memories with golden's.
+
+    Arguments:
+        dtype: the format; gradients are rounded to it to nearest.
+        gradients: float32 [ranks, elements].
+        conditions: by name, `GIVEN` among them.
+        settings: with the options SIM, WAVES, DEPTH and SEED.
+    """
+    codes = encode(gradients, FORMATS[dtype])
+    sums = {}
+    for name, condition in conditions.items():
+        workload = workload_of(condition, codes, dtype, settings.seed)
+        first = dtype == DTYPES[0] and name == GIVEN
+        options = {"behaviour": condition.behaviour, "errors": condition.errors, "check_axi": False}
+        task = workload_task(condition.instance, workload, settings, **options)
+        label = "gradients" if first else f"gradients-{dtype.name.lower()}-{name.replace(' ', '-')}"
+        done = execute(task, settings, label)
+        places = [(core, workload.lists[core][0].dst) for core in condition.group.cores]
+        found = [
+            done.outcome.memories["hbm"][core, dst : dst + codes[0].nbytes].view(codes.dtype) for core, dst in places
+        ]
+        sums[name] = Sums(workload, done, np.stack(found))
+    return Added(dtype, codes, sums)

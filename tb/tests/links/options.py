@@ -1,0 +1,119 @@
+"""Variables of the TESTs of an instance: its chips and links, what befalls the wires, and who takes part."""
+
+from neuroncore_rtl.run.core import LATENCY, STALL
+from neuroncore_rtl.run.settings import RECORDED, SEED, Option, Settings, UsageError, choice, integer
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology, link_bytes_of
+from neuroncore_rtl.spec.isa.collective import MAX_RANKS, Group
+from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
+
+__all__ = [
+    "CORE", "CORES", "ERRORS", "INSTANCE_OPTIONS", "TARGET_OPTIONS", "collective_options", "groups_of", "instance_of",
+    "share_of",
+]  # fmt: skip
+
+_CHIPS = MAX_CORES // CORES_PER_CHIP
+"""Chips of an instance at most."""
+
+CHIPS = 4
+"""Of an instance that is not described further."""
+
+LINK_BYTES = 16
+"""Of a flit between engines without cores around them."""
+
+ERRORS = choice(
+    "ERRORS", "0", "share of the frames of every wire that is disturbed, from 0 to 0.01: a bit turned, lost, repeated"
+)
+
+_INSTANCE = "a named instance: its chips, and its links if there are no whole cores at them"
+_LINK_BYTES = "bytes of a flit: 8, 16, 32 or 64, instead of 16, INSTANCE's, or what goes with the preset of whole cores"
+INSTANCE_OPTIONS = (
+    choice("INSTANCE", None, _INSTANCE, INSTANCES),
+    integer("CHIPS", None, f"chips of two cores, instead of {CHIPS} or those of INSTANCE", 2, _CHIPS),
+    choice("TOPOLOGY", Topology.RING.value, "how the chips are tied", (topology.value for topology in Topology)),
+    integer("WIDTH", None, "chips in a row of a torus, instead of as square a one as can be", 2, _CHIPS // 2),
+    integer("LINK_BYTES", None, _LINK_BYTES, 8, 64),
+    integer("LINK_LATENCY", 2, "cycles of a link's wire", 1, 64),
+)
+"""Which instance."""
+
+CORES = integer("CORES", 2, "of each chip that take part", 1, 2)
+
+_CORE = "core whose insides a waveform shows; for few chips, as every core is compiled for itself"
+CORE = integer("CORE", None, _CORE, 0, MAX_CORES - 1)
+
+_TARGET = "the collective engines alone, or whole cores, which get the collectives as images"
+TARGET_OPTIONS = (
+    choice("TARGET", "engine", _TARGET, ("engine", "core")),
+    choice("PRESET", "tiny", "named configuration of whole cores", PRESETS),
+    CORE,
+)
+"""What the collectives run on."""
+
+
+def collective_options(*own: Option) -> tuple[Option, ...]:
+    """Return the variables of a TEST of one collective after the other; own: what others have not."""
+    return (*INSTANCE_OPTIONS, *TARGET_OPTIONS, CORES, *own, ERRORS, SEED, LATENCY, STALL, *RECORDED)
+
+
+def instance_of(settings: Settings) -> Instance:
+    """Return the instance that the variables describe. Its cores are those of PRESET if TARGET is the core; else there
+    is only HBM of them, whose beats are of twice a flit, as far as there are such.
+
+    Raises:
+        UsageError: if there is none such.
+    """
+    named = INSTANCES.get(settings.values.get("INSTANCE"))
+    chips = settings.chips or (named.chips if named else CHIPS)
+    width = settings.width or max((w for w in range(2, chips) if chips % w == 0 and w * w <= chips), default=2)
+    if settings.values.get("TARGET") == "core":
+        core = PRESETS[settings.preset]
+        link_bytes = settings.link_bytes or link_bytes_of(core)
+    else:
+        link_bytes = settings.link_bytes or (named.link_bytes if named else LINK_BYTES)
+        if link_bytes & link_bytes - 1:
+            raise UsageError(f"LINK_BYTES must be a power of two, not {link_bytes}")
+        core = PRESETS["small"].with_overrides(hbm_bytes=min(64, 2 * link_bytes))
+    links = {"link_bytes": link_bytes, "link_latency": settings.link_latency}
+    try:
+        return Instance(chips=chips, topology=Topology(settings.topology), width=width, core=core, **links)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def share_of(settings: Settings) -> float:
+    """Return the share of disturbed frames.
+
+    Raises:
+        UsageError: if it is none.
+    """
+    try:
+        share = float(settings.errors)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 0.01:
+        raise UsageError(f"ERRORS must be a number from 0 to 0.01, not {settings.errors!r}")
+    return share
+
+
+def groups_of(instance: Instance, cores: int, groups: int, stride: int) -> list[Group]:
+    """Return equal groups of all chips' cores, side by side.
+
+    Arguments:
+        instance: the instance.
+        cores: of each chip that take part, 1 or 2.
+        groups: how many.
+        stride: cores that take part from one rank to the next; so many groups are woven into each other.
+
+    Raises:
+        UsageError: if the cores cannot be shared out so.
+    """
+    step = CORES_PER_CHIP // cores
+    taking_part = instance.chips * cores
+    ranks = taking_part // groups
+    if taking_part % groups or groups % stride:
+        raise UsageError(f"GROUPS must divide {taking_part} cores and be a multiple of STRIDE={stride}, not {groups}")
+    if not 2 <= ranks <= MAX_RANKS:
+        raise UsageError(f"GROUPS must leave 2 to {MAX_RANKS} cores to a group, not {ranks}")
+    blocks = range(0, taking_part, stride * ranks)
+    return [Group(step * (block + first), step * stride, ranks) for block in blocks for first in range(stride)]

@@ -1,0 +1,232 @@
+"""TEST=router: traffic between all cores of an instance, over routers and links alone, with every flit accounted for.
+
+Flits go between random cores or in a pattern, wires may disturb their frames, and a wire may be cut. What came is held
+against what was sent, and what each link has carried against golden's routes.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from neuroncore_rtl.golden.link import route
+from neuroncore_rtl.hdl.link.end import LinkEnd
+from neuroncore_rtl.run.check.link_table import dead_links, link_of, link_summary, link_table, opposite
+from neuroncore_rtl.run.execution import draw, run_recorded
+from neuroncore_rtl.run.harness.collective_faults import link_name
+from neuroncore_rtl.run.harness.link_view import Cut
+from neuroncore_rtl.run.harness.links.fabric import FabricDevice, Traffic, Way
+from neuroncore_rtl.run.harness.outcome import Ending, Outcome
+from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.settings import RECORDED, SEED, Command, Settings, UsageError, choice, integer
+from neuroncore_rtl.run.view.tracks import link_tracks
+from neuroncore_rtl.run.view.waves import waveform
+from neuroncore_rtl.spec.instance import Instance, Topology
+from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
+from neuroncore_rtl.tb.tests.links.options import ERRORS, INSTANCE_OPTIONS, instance_of, share_of
+
+__all__ = [
+    "NOTICE",
+    "PATIENCE",
+    "PATTERNS",
+    "TEST",
+    "failures_of",
+    "measures_of",
+    "noticed_after",
+    "partners_of",
+    "traffic_of",
+]  # fmt: skip
+
+PATTERNS = {"uniform": 0, "hotspot": 1, "tornado": 2, "neighbour": 2, "all_to_all": 3}
+"""How sources choose destinations, and the number of that in `run/harness/links/fabric.v`. hotspot: one flit in eight
+goes to core 0. tornado: almost half way round each ring; neighbour: to the next chip; on channel 1 the other way,
+both."""
+
+CUT_CYCLE = 1000
+"""When a wire is cut."""
+
+PATIENCE = 3 * LinkEnd.DEAD_CYCLES
+"""Cycles without a flit that moves, after which none will."""
+
+NOTICE = LinkEnd.DEAD_CYCLES + 256
+"""Cycles from a cut until the end that listens gives the link up, at most: first comes what is under way."""
+
+LISTED = 5
+"""Failures of a kind that are told one by one."""
+
+
+def partners_of(instance: Instance, pattern: str) -> list[int]:
+    """Return the core that each port sends to, for a pattern of one partner each; an empty list for the others."""
+    if pattern not in ("tornado", "neighbour"):
+        return []
+    columns = instance.chips if instance.topology == Topology.RING else instance.width
+    rows = instance.chips // columns
+    across, down = (max(1, (n - 1) // 2) if pattern == "tornado" else 1 for n in (columns, rows))
+    partners = []
+    for core in range(instance.cores):
+        chip, place = divmod(core, CORES_PER_CHIP)
+        row, column = divmod(chip, columns)
+        for sign in (1, -1):
+            goal_row = row if rows == 1 or pattern == "neighbour" else (row + sign * down) % rows
+            goal = goal_row * columns + (column + sign * across) % columns
+            partners.append(goal * CORES_PER_CHIP + place)
+    return partners
+
+
+def traffic_of(instance: Instance, settings: Settings) -> Traffic:
+    """Return the traffic that the variables describe.
+
+    Raises:
+        UsageError: if there is no such wire to cut.
+    """
+    wires = instance.chips * instance.directions
+    if settings.cut is not None and settings.cut >= wires:
+        raise UsageError(f"CUT must be a wire from 0 to {wires - 1}, not {settings.cut}")
+    ports = CHANNELS * instance.cores
+    flits, load, stall = -(-settings.flits // ports), settings.load / 100, settings.stall / 100
+    return Traffic(
+        flits=flits,
+        limit=100_000 + round((4 * flits * ports + 2 * flits / load) / (1 - stall)),
+        patience=PATIENCE,
+        pattern=PATTERNS[settings.pattern],
+        partners=partners_of(instance, settings.pattern),
+        load=load,
+        stall=stall,
+        errors=share_of(settings),
+        cut=None if settings.cut is None else Cut(settings.cut, CUT_CYCLE),
+        seed=settings.seed,
+        sampled=True,
+    )
+
+
+def failures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[str]:
+    """Yield what is wrong with a run, a sentence each."""
+    yield from map(str, outcome.errors[:LISTED])
+    yield from _shortfalls(outcome, may_miss=traffic.cut is not None)
+    if outcome.ending != Ending.FINISHED and traffic.cut is None:
+        yield f"every flit must arrive, but the run ended as {outcome.ending.name} after {outcome.cycles:,} cycles"
+    yield from _deaths(instance, traffic, outcome)
+    if outcome.ending == Ending.FINISHED:
+        expected = _carried(instance, outcome.counters["sent"])
+        for number, counters in enumerate(outcome.links.counters):
+            if (found := counters["flits"]) != expected[number]:
+                yield f"{link_name(instance, number)} must carry {expected[number]:,} flits, not {found:,}"
+    disturbed = outcome.links.disturbed
+    if not any(disturbed) and traffic.errors * outcome.cycles * len(disturbed) > 30:
+        yield f"frames must be disturbed at a rate of {traffic.errors}, but none was"
+
+
+def _shortfalls(outcome: Outcome, *, may_miss: bool) -> Iterator[str]:
+    """Yield the ways on which flits are lost or too many."""
+    sent, received = outcome.counters["sent"], outcome.counters["received"]
+    wrong = [way for way in sorted(sent.keys() | received.keys()) if sent[way] != received[way]]
+    if may_miss:
+        wrong = [way for way in wrong if sent[way] < received[way]]
+    for way in wrong[:LISTED]:
+        yield (
+            f"from core {way.source} to core {way.destination} on channel {way.channel} {sent[way]:,} flits "
+            f"must arrive, not {received[way]:,}"
+        )
+    if len(wrong) > LISTED:
+        yield f"{len(wrong) - LISTED:,} more ways have lost flits, or too many"
+
+
+def _deaths(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[str]:
+    """Yield what is wrong with the links that were given up: sound ones that were, a cut one that was not in time."""
+    cut = None if traffic.cut is None else link_of(instance, traffic.cut.wire)
+    for link in dead_links(instance, outcome.links.dead):
+        if link != cut:
+            yield f"{link_name(instance, link)} is dead"
+    if traffic.cut is not None:
+        noticed, name = noticed_after(instance, traffic.cut, outcome), link_name(instance, traffic.cut.wire)
+        if noticed is None:
+            yield f"{name} was cut, and the end that listens to it has not noticed"
+        elif not 0 <= noticed <= NOTICE:
+            yield f"{name} must be given up {NOTICE:,} cycles after the cut at most, not {noticed:,}"
+
+
+def noticed_after(instance: Instance, cut: Cut, outcome: Outcome) -> int | None:
+    """Return how long after the cut the end that listens to the wire has given it up; None if it has not."""
+    dead = outcome.links.dead.get(opposite(instance, cut.wire))
+    return None if dead is None else dead - cut.cycle
+
+
+def _carried(instance: Instance, sent: Mapping[Way, int]) -> Counter[int]:
+    """Return the flits that each wire has to carry, by golden's routes."""
+    found = Counter()
+    for way, flits in sent.items():
+        for hop in route(instance, *way):
+            found[hop.chip * instance.directions + hop.direction] += flits
+    return found
+
+
+def links_of(instance: Instance, outcome: Outcome) -> dict[str, dict[str, object]]:
+    """Return what each link did; see `run.check.link_table.link_table`."""
+    return link_table(instance, outcome.links.counters, outcome.cycles, outcome.links.dead)
+
+
+def measures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> dict[str, object]:
+    """Return what a report says of a run."""
+    cycles, flits = max(outcome.cycles, 1), outcome.counters["received"].total()
+    ports = CHANNELS * instance.cores
+    measures = {
+        "flits": flits,
+        "latency": {"mean": f"{outcome.counters['latency']:.1f}", "longest": outcome.counters["longest"]},
+        "accepted_load": f"{flits / cycles / ports:.1%} of a flit a cycle and port",
+        "flits_a_cycle": f"{flits / cycles:.2f}",
+        **link_summary(instance, links_of(instance, outcome), sum(outcome.links.disturbed)),
+        "discarded": sum(counters["discarded"] for counters in outcome.links.counters),
+    }
+    if traffic.cut is not None:
+        noticed = noticed_after(instance, traffic.cut, outcome)
+        measures["cut"] = f"{link_name(instance, traffic.cut.wire)} in cycle {traffic.cut.cycle:,}"
+        measures["noticed"] = "never" if noticed is None else f"{noticed:,} cycles later"
+    return measures
+
+
+def _run(settings: Settings) -> Report:
+    instance = instance_of(settings)
+    traffic = traffic_of(instance, settings)
+    flits = traffic.flits * CHANNELS * instance.cores
+    device = FabricDevice(instance=instance)
+    outcome, recorded = run_recorded(device, traffic, settings, waveform("router"), f"{flits:,} flits")
+    arrived = outcome.counters["received"].total()
+    carried = _carried(instance, outcome.counters["sent"])
+    links = links_of(instance, outcome)
+    label = f"{settings.pattern}-{instance.chips}-{settings.topology}-{settings.sim}"
+    tracks = link_tracks(instance, outcome.links.samples, credits=False)
+    what, said = f"{settings.pattern.replace('_', '-')} traffic", f"{arrived:,} flits in {outcome.cycles:,} cycles"
+    pictures = draw(f"router-{label}", tracks, instance, links, what, said)
+    return Report(
+        test="router",
+        label=label,
+        settings=dict(settings.values) | {"FLITS": flits},
+        compared=arrived,
+        mismatches=outcome.counters["wrong"],
+        cycles=outcome.cycles,
+        ideal_cycles=max([*carried.values(), traffic.flits]),
+        extra={
+            **measures_of(instance, traffic, outcome),
+            "simulated": f"{outcome.cycles / outcome.seconds:,.0f} cycles a second",
+            **pictures,
+            **recorded,
+        },
+        failures=tuple(failures_of(instance, traffic, outcome)),
+        details={"links": links},
+    )
+
+
+TEST = Command(
+    name="router",
+    summary="traffic over routers and links alone: every flit arrives once, in order and unchanged",
+    options=(
+        *INSTANCE_OPTIONS,
+        choice("PATTERN", "uniform", "where flits go", PATTERNS),
+        integer("FLITS", 100_000, "of all sources", 1, 1 << 29),
+        integer("LOAD", 100, "percent of the cycles in which an idle source makes a flit", 1, 100),
+        integer("STALL", 0, "percent of the cycles in which a sink takes nothing", 0, 90),
+        ERRORS,
+        integer("CUT", None, "wire that is cut, which must be reported: directions * chip + direction", 0),
+        SEED,
+        *RECORDED,
+    ),
+    run=_run,
+)

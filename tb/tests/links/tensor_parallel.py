@@ -1,0 +1,210 @@
+"""TEST=tensor_parallel: a linear layer whose weights are divided among the cores of an instance, their partial products
+summed up on the links while the arrays work.
+
+The same programs run twice, with the all-reduces and without them: what the second takes less is what overlapping
+costs. Every byte of every core's HBM is golden's; the result is also that of the product and the sum as equations,
+which know nothing of tiles, copies and strips; and its error is measured against float64.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from neuroncore_rtl.golden import tensor as golden
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.golden.collective import reduce_blocks
+from neuroncore_rtl.kernels.library.collectives import collectives_program
+from neuroncore_rtl.kernels.library.tensor_parallel import Shard, tensor_parallel_programs
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.run.core import HBM_OPTIONS, ORDER, check_room, hbm_of, hbm_width
+from neuroncore_rtl.run.execution import Executed, execute
+from neuroncore_rtl.run.harness.outcome import Outcome
+from neuroncore_rtl.run.images import ImageTask
+from neuroncore_rtl.run.report import Report, progress
+from neuroncore_rtl.run.settings import RECORDED, SEED, Command, Settings, UsageError, choice, dtype_option, integer
+from neuroncore_rtl.spec.config import PRESETS, preset_named
+from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format, format_named
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import collective_queue
+from neuroncore_rtl.spec.isa.collective import CollectiveKind, Group
+from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.tests.kernels.matmul import ideal_cycles
+from neuroncore_rtl.tb.tests.links import options as variables
+from neuroncore_rtl.tb.tests.links.collective import ring_bound
+
+__all__ = ["TEST", "error_shares", "expected_result"]
+
+_FORMATS = [fmt.name for fmt in MATMUL_FORMATS if fmt is not INT8]
+
+
+def expected_result(x: np.ndarray, w: np.ndarray, fmt: Format, rows: int, shards: Sequence[Shard]) -> np.ndarray:
+    """Return Y as equations have it, FP32 codes [M, N]: products of each rank's part of K, and their sum by strips.
+
+    Arguments:
+        x, w: codes of `fmt`, [M, K] and [K, N].
+        fmt: their format.
+        rows: of a core's array.
+        shards: of all ranks, in order.
+    """
+    ranks, depth = len(shards), w.shape[0]
+    parts = [slice(rank * depth // ranks, (rank + 1) * depth // ranks) for rank in range(ranks)]
+    partial = np.stack([golden.matrix_product(x[:, part], w[part], fmt, rows).reshape(-1) for part in parts])
+    strips = [
+        [e.instruction for e in shard.program.entries if e.queue == collective_queue(shard.program.config)]
+        for shard in shards
+    ]
+    result, done = np.zeros(partial.shape[1], np.uint32), 0
+    for instructions in zip(*strips, strict=True):
+        part = slice(done, done + instructions[0].count)
+        result[part] = reduce_blocks(partial[:, part], list(instructions))
+        done = part.stop
+    return result.reshape(len(x), w.shape[1])
+
+
+def error_shares(y: np.ndarray, x: np.ndarray, w: np.ndarray, fmt: Format, ranks: int) -> tuple[float, float]:
+    """Return the largest error of a result by the largest magnitude of the exact one, and the largest share of an
+    element's error in what as many additions in FP32 may be off by.
+
+    Arguments:
+        y: FP32 codes [M, N].
+        x, w: codes of `fmt`, [M, K] and [K, N].
+        fmt: their format.
+        ranks: whose sums were added.
+    """
+    left, right = (decode(codes, fmt).astype(np.float64) for codes in (x, w))
+    exact, magnitudes = left @ right, np.abs(left) @ np.abs(right)
+    error = np.abs(decode(y, FP32).astype(np.float64) - exact)
+    additions = w.shape[0] * (4 if fmt is FP32 else 1) + ranks
+    allowed = ((1 + 2.0**-24) ** additions - 1) * magnitudes
+    return float(error.max() / np.abs(exact).max()), float((error / allowed).max())
+
+
+def _images(
+    instance: Instance, group: Group, x: np.ndarray, w: np.ndarray, fmt: Format, settings: Settings, *, reduce: bool
+) -> tuple[list[Image], list[Shard]]:
+    """Return the image of every core, of which those outside the group have nothing to do; and the ranks' shards."""
+    try:
+        how = {"fmt": fmt, "strips": settings.strips, "reduce": reduce, "order": settings.order}
+        shards = tensor_parallel_programs(instance, group, x, w, **how)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    images = {core: shard.image for core, shard in zip(group.cores, shards, strict=True)}
+    idle = build_image(collectives_program(instance.core, [], 0))
+    return [images.get(core, idle) for core in range(instance.cores)], shards
+
+
+def _run(settings: Settings) -> Report:
+    core = preset_named(settings.preset)
+    instance = variables.instance_of(Settings({**settings.values, "TARGET": "core"}))
+    errors = variables.share_of(settings)
+    (group,) = variables.groups_of(instance, settings.cores, 1, 1)
+    fmt = format_named(settings.dtype)
+    m, k, n = settings.m, settings.k, settings.n
+    check_room((m * k + k * n) * fmt.bits // 8 + 4 * m * n)
+    rng = np.random.default_rng(settings.seed)
+    x, w = (
+        stimulus.ordinary_codes(rng, fmt, rows * columns).reshape(rows, columns) for rows, columns in ((m, k), (k, n))
+    )
+    label = f"{settings.preset}-{settings.chips}x{settings.cores}-{settings.topology}-{fmt.name}-{m}x{k}x{n}"
+    label += f"-{settings.strips}-{settings.sim}"
+    behaviour = replace(hbm_of(settings), rate=0, port_rate=256 * settings.bandwidth // core.hbm_ports)
+    done: dict[bool, Executed] = {}
+    for reduce in (True, False):
+        with progress("making the programs"):
+            images, shards = _images(instance, group, x, w, fmt, settings, reduce=reduce)
+        task = ImageTask(machine=instance, images=images, behaviour=behaviour, errors=errors, core=settings.core)
+        name, pictures = ("tensor_parallel", f"tensor_parallel-{label}") if reduce else ("tensor_parallel-alone", None)
+        done[reduce] = execute(task, settings, name, pictures=pictures)
+        if reduce:
+            with progress("golden product"):
+                expected = expected_result(x, w, fmt, core.rows, shards)
+            places = [shard.y for shard in shards]
+    outcome = done[True].outcome
+    results = [
+        np.ascontiguousarray(y.elements(outcome.memories["hbm"][c])).view(np.uint32)
+        for c, y in zip(group.cores, places, strict=True)
+    ]
+    wrong = sum(int((result != expected).sum()) for result in results)
+    relative, allowed = error_shares(results[0], x, w, fmt, group.ranks)
+    cycles, alone = (done[reduce].cycles for reduce in (True, False))
+    stored = {reduce: _stored(instance, one.outcome) for reduce, one in done.items()}
+    tail = ((cycles - stored[True]) - (alone - stored[False])) / alone
+    ideal = -(-ideal_cycles(m, k, n, fmt, core) // group.ranks)
+    failures = [f"{what}: {failure}" for what, reduce in _RUNS for failure in done[reduce].failures]
+    if not allowed <= 1:
+        failures.append(f"the result is {allowed:.3g} times as far from float64's as rounding allows")
+    columns = [outcome.parts[c].counters["tensor"]["columns"] for c in group.cores]
+    return Report(
+        test="tensor_parallel",
+        label=label,
+        settings=dict(settings.values),
+        compared=sum(one.compared for one in done.values()) + sum(result.size for result in results),
+        mismatches=sum(one.mismatches for one in done.values()) + wrong,
+        cycles=cycles,
+        ideal_cycles=ideal,
+        extra={
+            "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name}, K on {group.ranks} cores, {settings.strips} strips",
+            "cycles_without_all_reduce": alone,
+            "cost_of_all_reduce": f"{cycles / alone - 1:+.2%}",
+            "of_which": f"products stored later {stored[True] / stored[False] - 1:+.2%}, last sums {tail:+.2%}",
+            "roofline": _roofline(instance, group, m, k, n, fmt, settings.bandwidth),
+            "array_busy": f"{np.mean(columns) / cycles:.1%}",
+            "error": f"{relative:.2e} of the largest result, {allowed:.1%} of what rounding allows",
+            "core": instance.core.named,
+            **done[True].link_summary,
+            "simulated": f"{outcome.counters['simulated'] / outcome.seconds:,.0f} cycles a second",
+            **done[True].files,
+        },
+        failures=tuple(failures),
+        details={"links": done[True].links},
+    )
+
+
+_RUNS = (("with the all-reduces", True), ("without", False))
+
+
+def _stored(instance: Instance, outcome: Outcome) -> int:
+    """Return the cycle in which the last record of any core has finished that is not a collective."""
+    queue = collective_queue(instance.core)
+    return max(event.retired or 0 for run in outcome.parts.values() for event in run.events if event.queue != queue)
+
+
+def _roofline(instance: Instance, group: Group, m: int, k: int, n: int, fmt: Format, bandwidth: int) -> str:
+    """Say how many cycles a core's array, its HBM and the links need, if what must be moved is moved once."""
+    array = -(-ideal_cycles(m, k, n, fmt, instance.core) // group.ranks)
+    product = 4 * m * n
+    moved = (m * k + k * n) * fmt.bits // 8 // group.ranks + 3 * product  # stored; read and written by the all-reduce
+    needed = {
+        "array": array,
+        "HBM": -(-moved // hbm_width(instance.core, bandwidth)),
+        "links": ring_bound(instance, CollectiveKind.ALL_REDUCE, group, product, product),
+    }
+    bound = max(needed, key=needed.__getitem__)
+    return f"{bound}: " + ", ".join(f"{name} {cycles:,}" for name, cycles in needed.items()) + " cycles"
+
+
+TEST = Command(
+    name="tensor_parallel",
+    summary="a linear layer whose weights are divided among whole cores, the sum of their products on the links while "
+    "the arrays work, against golden",
+    options=(
+        *(option for option in variables.INSTANCE_OPTIONS if option.name not in ("INSTANCE", "CHIPS")),
+        integer("CHIPS", 2, "chips of two cores", 2, 64),
+        variables.CORES,
+        choice("PRESET", "tiny", "named configuration of a core", PRESETS),
+        integer("M", 64, "rows of X and Y", 1, 1 << 16),
+        integer("K", 128, "columns of X, rows of W, shared out among the cores", 1, 1 << 16),
+        integer("N", 64, "columns of W and Y", 1, 1 << 16),
+        integer("STRIPS", 4, "of Y, each with an all-reduce", 1, 4096),
+        dtype_option(_FORMATS),
+        variables.ERRORS,
+        ORDER,
+        SEED,
+        *HBM_OPTIONS,
+        *RECORDED[:-1],
+        variables.CORE,
+        RECORDED[-1],
+    ),
+    run=_run,
+)

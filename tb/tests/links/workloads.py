@@ -1,0 +1,205 @@
+"""Workloads of collectives as tasks: on the collective engines of an instance and its links, which is fast, or on all
+of its cores, which get them as images."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuroncore_rtl.golden.collective import run as golden_run
+from neuroncore_rtl.kernels.library.collectives import collectives_program
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.run.check.image_failures import LISTED
+from neuroncore_rtl.run.execution import Task
+from neuroncore_rtl.run.harness.collective_faults import CollectiveFault, link_name
+from neuroncore_rtl.run.harness.cores import room_of
+from neuroncore_rtl.run.harness.hbm import Hbm
+from neuroncore_rtl.run.harness.links.collective import CollectiveDevice, CollectiveWork
+from neuroncore_rtl.run.harness.outcome import Ending, Event, Outcome
+from neuroncore_rtl.run.images import PAGE, ImageTask
+from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.run.view.timeline import TrackGroup
+from neuroncore_rtl.run.view.tracks import engine_tracks, link_tracks
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import collective_queue
+from neuroncore_rtl.spec.isa.collective import CollectiveKind
+from neuroncore_rtl.spec.link import CHANNELS
+from neuroncore_rtl.tb.stimulus.collective_programs import Workload
+
+__all__ = ["collective_events", "collective_images", "span_of", "target_label", "workload_failures", "workload_task"]
+
+
+def target_label(settings: Settings) -> str:
+    """Return what the label of a run begins with: the preset of its cores, nothing if they are not there."""
+    return f"{settings.preset}-" if settings.target == "core" else ""
+
+
+def workload_task(
+    instance: Instance,
+    workload: Workload,
+    settings: Settings,
+    *,
+    behaviour: Hbm,
+    errors: float = 0.0,
+    check_axi: bool = True,
+) -> Task:
+    """Return a workload as a task for the TARGET.
+
+    Arguments:
+        instance: the instance.
+        workload: what the cores execute. A whole core starts after the delay before its first collective; the other
+            delays are as long as a record takes.
+        settings: with the option TARGET, and for whole cores `CORE`.
+        behaviour: of HBM.
+        errors: share of the frames that are disturbed.
+        check_axi: whether the AXI ports are watched, of engines.
+    """
+    common = {"workload": workload, "behaviour": behaviour, "errors": errors}
+    if settings.target == "engine":
+        return EngineTask(instance=instance, check_axi=check_axi, **common)
+    delays = [workload.delays[core][0] if workload.delays.get(core) else 0 for core in range(instance.cores)]
+    contents = {"images": collective_images(instance, workload), "data": workload.memories}
+    return CollectiveImageTask(machine=instance, **contents, delays=delays, core=settings.core, **common)
+
+
+def collective_images(instance: Instance, workload: Workload) -> list[Image]:
+    """Return the image of each core, behind the data of the workload; a core without a list has nothing to do."""
+    base = -(-workload.memories.shape[1] // PAGE) * PAGE
+    return [
+        build_image(collectives_program(instance.core, workload.lists.get(core, []), base))
+        for core in range(instance.cores)
+    ]
+
+
+def collective_events(instance: Instance, outcome: Outcome) -> list[list[Event]]:
+    """Return what became of each core's collectives, in their order."""
+    queue = collective_queue(instance.core)
+    return [[event for event in part.events if event.queue == queue] for part in outcome.parts.values()]
+
+
+def span_of(instance: Instance, outcome: Outcome) -> tuple[int, int]:
+    """Return the cycles of the first collective that was taken and of the last that was retired; 0 if there is none."""
+    events = [event for own in collective_events(instance, outcome) for event in own]
+    return (
+        min((event.issued for event in events), default=0),
+        max((event.retired for event in events if event.retired is not None), default=0),
+    )
+
+
+def workload_failures(instance: Instance, workload: Workload, outcome: Outcome) -> Iterator[str]:
+    """Yield what is wrong with the collectives besides the contents of HBM; errors of whole cores are not told here."""
+    events = collective_events(instance, outcome)
+    faults = outcome.faults
+    for fault in faults.values():
+        if isinstance(fault, CollectiveFault):
+            yield f"an engine must report no error, but does: {fault}"
+    yield from (f"{link_name(instance, wire)} is dead" for wire in outcome.links.dead)
+    if outcome.ending != Ending.FINISHED:
+        yield f"every instruction must be retired, but the run ended as {outcome.ending.name}"
+        retired = [sum(event.retired is not None for event in own) for own in events]
+        yield from [
+            f"core {core} hangs in instruction {retired[core]}, {listed[retired[core]].kind.name}"
+            for core, listed in sorted(workload.lists.items())
+            if retired[core] < len(events[core]) and core not in faults
+        ][: 2 * LISTED]
+    else:
+        channels = [
+            part.counters["collective"][f"channel{channel}"]
+            for part in outcome.parts.values()
+            for channel in range(CHANNELS)
+        ]
+        sent, received = (sum(counters[way] for counters in channels) for way in ("sent", "received"))
+        if sent != received:
+            yield f"as many flits must be received as are sent, {sent:,}, not {received:,}"
+    yield from _hasty(workload, events)
+
+
+def _hasty(workload: Workload, events: Sequence[Sequence[Event]]) -> Iterator[str]:
+    """Name the barriers that let a core through before another one has come."""
+    for issue in workload.issues:
+        found = [events[core][place : place + 1] for core, place in issue.places.items()]
+        if issue.kind != CollectiveKind.BARRIER or not any(event and event[0].retired for event in found):
+            continue
+        last = max(event[0].issued if event else math.inf for event in found)
+        for core, event in zip(issue.places, found, strict=True):
+            if event and event[0].retired is not None and event[0].retired <= last:
+                place = issue.places[core]
+                yield f"core {core} must wait in barrier {place} until cycle {last}, not {event[0].retired}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineTask:
+    """A workload on the collective engines alone; arguments as of `workload_task`."""
+
+    instance: Instance
+    workload: Workload
+    behaviour: Hbm
+    errors: float = 0.0
+    check_axi: bool = True
+
+    core = None
+    levels = 0
+
+    @property
+    def doing(self) -> str:
+        """What the device does."""
+        return f"running {len(self.workload.issues):,} collectives on {self.instance.cores} cores"
+
+    @property
+    def title(self) -> str:
+        """What the picture of the links is of."""
+        kinds = {issue.kind.name.lower().replace("_", "-") for issue in self.workload.issues}
+        return f"{len(self.workload.issues):,} collectives" if len(kinds) > 1 else kinds.pop()
+
+    def device(self, *, waves: bool = False) -> CollectiveDevice:
+        """Return the engines, with as much room as is needed."""
+        room = room_of(self.workload.memories)
+        return CollectiveDevice(instance=self.instance, room=room, check_axi=self.check_axi)
+
+    def work(self, seed: int, *, sampled: bool = False) -> CollectiveWork:
+        """Return the lists, and what befalls those who execute them."""
+        own = {name: getattr(self.workload, name) for name in ("lists", "memories", "delays")}
+        return CollectiveWork(**own, behaviour=self.behaviour, errors=self.errors, seed=seed, sampled=sampled)
+
+    def golden(self) -> tuple[Sequence[np.ndarray], None]:
+        """Return the HBM of each core after golden has executed the lists."""
+        memories = self.workload.memories.copy()
+        golden_run(self.workload.lists, {core: memories[core] for core in self.workload.lists}, self.instance.cores)
+        return memories, None
+
+    def failures(self, outcome: Outcome, expected: object) -> Iterator[str]:
+        """Yield what is wrong with the collectives."""
+        return workload_failures(self.instance, self.workload, outcome)
+
+    def cycles(self, outcome: Outcome) -> int:
+        """Return the cycles from the first collective that was taken to the last that was retired."""
+        begin, end = span_of(self.instance, outcome)
+        return end - begin
+
+    def tracks(self, outcome: Outcome) -> list[TrackGroup]:
+        """Return the tracks of all engines and of the links."""
+        samples, events = outcome.links.samples, collective_events(self.instance, outcome)
+        return [engine_tracks(self.workload.lists, events, samples[-1].cycle), *link_tracks(self.instance, samples)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectiveImageTask(ImageTask):
+    """A workload on whole cores, each with its list as the image that it boots.
+
+    Arguments:
+        workload: what the images are made of.
+    """
+
+    workload: Workload
+
+    def failures(self, outcome: Outcome, expected: object) -> Iterable[str]:
+        """Return what is wrong with the images or with their collectives."""
+        return dict.fromkeys(
+            [*super().failures(outcome, expected), *workload_failures(self.machine, self.workload, outcome)]
+        )
+
+    def cycles(self, outcome: Outcome) -> int:
+        """Return the cycles from the first collective that was taken to the last that was retired."""
+        begin, end = span_of(self.machine, outcome)
+        return end - begin

@@ -1,0 +1,137 @@
+"""`make oracle`: a suite that others have written, from where the user has it, against the hardware and golden."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuroncore_rtl.run.report import Report, shown
+from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.sim.vectors import chosen
+from neuroncore_rtl.tb.stimulus.fpgen import read_fpgen
+from neuroncore_rtl.tb.stimulus.testfloat import FUNCTIONS, PROGRAM, read_testfloat
+from neuroncore_rtl.tb.tests.oracle.programs import (
+    elf_files,
+    run_architecture_tests,
+    run_tests,
+    signed_programs,
+)
+from neuroncore_rtl.tb.tests.oracle.reductions import run_all_reduces
+from neuroncore_rtl.tb.tests.oracle.scalars import report_of_scalars
+
+__all__ = ["SUITES", "Suite", "main", "run_suite"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """A suite that others have written, and what is done with it.
+
+    Arguments:
+        origin: where it is to be had. tried: the commit that was run.
+        expects: what FROM must be.
+        find: returns what there is to run in FROM, if there is anything; None: there is no FROM.
+        run: runs it, given the settings and what was found.
+        takes: variables that only some suites take.
+    """
+
+    origin: str
+    tried: str
+    expects: str = ""
+    find: Callable[[Path], object] | None = None
+    run: Callable[[Settings, object], Report]
+    takes: tuple[str, ...] = ()
+
+
+_LATENCIES = ("MAC_LATENCY", "VECTOR_LATENCY")
+
+
+def _vectors(path: Path) -> list[Path]:
+    return [path] if path.is_file() else sorted(path.rglob("*.fptest"))
+
+
+def _testfloat(path: Path) -> Path | None:
+    """Return the program, wherever below a folder it is, or a folder of its outputs."""
+    if path.is_file() or any((path / f"{name}.txt").is_file() for name in FUNCTIONS):
+        return path
+    return next((file for file in sorted(path.rglob(PROGRAM)) if file.is_file()), None)
+
+
+SUITES = {
+    "riscv-tests": Suite(
+        origin="https://github.com/riscv-software-src/riscv-tests",
+        tried="34e6b6d",
+        expects="a folder with the ELF files of its isa/, built as its README.md says for XLEN=32",
+        find=elf_files,
+        run=run_tests,
+    ),
+    "riscv-arch-test": Suite(
+        origin="https://github.com/riscv-non-isa/riscv-arch-test",
+        tried="6f7f47b, the end of old-framework-2.x",
+        expects="a folder with its ELF files, built as its README.md says for rv32i_m and the target sail-riscv-c, and "
+        "with its files *.reference_output",
+        find=signed_programs,
+        run=run_architecture_tests,
+    ),
+    "fpgen": Suite(
+        origin="https://github.com/sergev/ieee754-test-suite",
+        tried="12e883a",
+        expects="a folder with IBM's files *.fptest, or one of them",
+        find=_vectors,
+        run=lambda settings, files: report_of_scalars("fpgen", read_fpgen(files), settings),
+        takes=_LATENCIES,
+    ),
+    "testfloat": Suite(
+        origin="https://github.com/ucb-bar/berkeley-testfloat-3",
+        tried="a9c849f, with berkeley-softfloat-3 at a0c6494",
+        expects=f"the program {PROGRAM}, a folder with it, or one with what it has printed, such as f32_add.txt",
+        find=_testfloat,
+        run=lambda settings, path: report_of_scalars("testfloat", read_testfloat(path, settings.seed), settings),
+        takes=(*_LATENCIES, "SEED"),
+    ),
+    "nccl-tests": Suite(
+        origin="https://github.com/NVIDIA/nccl-tests",
+        tried="a0b82b2",
+        run=lambda settings, nothing: run_all_reduces(settings),
+        takes=("CHIPS", "BYTES", "SEED"),
+    ),
+}
+"""By name."""
+
+
+def run_suite(settings: Settings) -> Report:
+    """Run the suite that the settings name.
+
+    Raises:
+        UsageError: there is none, FROM is not what it expects, or a variable is not of this suite.
+    """
+    if settings.suite is None:
+        raise UsageError(f"SUITE must be one of {', '.join(SUITES)}")
+    suite, of_some = SUITES[settings.suite], {name for one in SUITES.values() for name in one.takes}
+    for name in of_some & settings.told.keys() - set(suite.takes):
+        takers = " or ".join(other for other, one in SUITES.items() if name in one.takes)
+        raise UsageError(f"{name} must be given with SUITE={takers}, not {settings.suite}")
+    own = {name: value for name, value in settings.values.items() if name in suite.takes or name not in of_some}
+    return suite.run(Settings(own), _found(settings.suite, settings.values["FROM"]))
+
+
+def _found(name: str, given: str | None) -> object:
+    """Return what there is of a suite in FROM."""
+    suite = SUITES[name]
+    if suite.find is None:
+        if given is not None:
+            raise UsageError(f"FROM must not be given with SUITE={name}, whose inputs are computed here")
+        return None
+    path = None if given is None else Path(given).expanduser()
+    found = suite.find(path) if path is not None and path.exists() else None
+    if not found:
+        instead = "" if path is None else f", not {shown(path)!r}"
+        raise UsageError(f"FROM must be {suite.expects}{instead}; it comes from {suite.origin} (tried: {suite.tried})")
+    return found
+
+
+def main(settings: Settings) -> int:
+    """Run a suite, show and store the report, and return the exit status."""
+    with chosen(settings.lanes):
+        report = run_suite(settings)
+    report.show()
+    print(f"record: {shown(report.write())}")
+    return report.exit_status

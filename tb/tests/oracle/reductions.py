@@ -1,0 +1,146 @@
+"""All-reduces of every type, operation and size over the links, of inputs whose result nccl-tests knows beforehand."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from neuroncore_rtl.run.core import hbm_of
+from neuroncore_rtl.run.execution import execute
+from neuroncore_rtl.run.report import Report, progress
+from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.spec.isa.collective import (
+    Collective,
+    CollectiveKind,
+    CollectiveType,
+    Group,
+    ReduceOp,
+    best_chunk,
+    element_bytes,
+)
+from neuroncore_rtl.tb.stimulus.collective_programs import LINE, PAGE, Issue, Workload
+from neuroncore_rtl.tb.stimulus.verifiable import expected, inputs
+from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
+from neuroncore_rtl.tb.tests.links.options import instance_of
+from neuroncore_rtl.tb.tests.links.workloads import EngineTask
+
+__all__ = ["AllReduce", "all_reduces", "run_all_reduces", "workload_of", "wrong_results"]
+
+NOT_THERE = "int8, uint8, uint32, int64, uint64, float16, float64, fp8; prod, avg, premulsum"
+"""Types and operations of nccl-tests that the collective engines do not have."""
+
+
+@dataclass(frozen=True)
+class AllReduce:
+    """One of them.
+
+    Arguments:
+        dtype, op, narrow: see `spec.isa.collective.Collective`.
+        ranks: cores that take part, from the first one on.
+        count: elements.
+        src: where every rank has its own in HBM; the results go behind them.
+    """
+
+    dtype: CollectiveType
+    op: ReduceOp
+    narrow: bool
+    ranks: int
+    count: int
+    src: int
+
+    @property
+    def name(self) -> str:
+        """What the table counts together."""
+        return f"{self.dtype.name.lower()} {self.op.name.lower()}{', narrow' if self.narrow else ''}"
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from the operands to the results."""
+        return -(-self.count * element_bytes(self.dtype) // LINE) * LINE
+
+    @property
+    def dst(self) -> int:
+        """Where the results go."""
+        return self.src + self.pitch
+
+    def instruction(self, rank: int) -> Collective:
+        """Return what a rank executes."""
+        kind, group = CollectiveKind.ALL_REDUCE, Group(0, 1, self.ranks)
+        places = {"rank": rank, "src": self.src, "dst": self.dst, "pitch": self.pitch}
+        what = {"dtype": self.dtype, "op": self.op, "narrow": self.narrow, "count": self.count}
+        return Collective(kind=kind, group=group, chunk=best_chunk(self.count, self.ranks, kind), **places, **what)
+
+
+def all_reduces(cores: int, largest: int) -> Iterator[AllReduce]:
+    """Yield those of 2, of 3 and of all cores, of one element up to the largest size, doubling, and of one less."""
+    place = 0
+    kinds = [(dtype, op, False) for dtype, op in product(CollectiveType, ReduceOp)]
+    kinds.append((CollectiveType.BF16, ReduceOp.SUM, True))  # partial sums travel as BF16, which rounds none of these
+    for ranks, (dtype, op, narrow) in product(sorted({2, 3, cores}), kinds):
+        most = largest // element_bytes(dtype)
+        powers = [1 << power for power in range(most.bit_length())]
+        for count in sorted({*powers, *(count - 1 for count in powers[2:]), most}):
+            one = AllReduce(dtype, op, narrow, ranks, count, place)
+            yield one
+            place = one.dst + one.pitch
+
+
+def workload_of(cores: int, listed: Sequence[AllReduce], seed: int) -> Workload:
+    """Return them as what the cores of an instance execute, one after the other."""
+    memories = np.zeros((cores, -(-(listed[-1].dst + listed[-1].pitch) // PAGE) * PAGE), np.uint8)
+    lists, issues = {core: [] for core in range(cores)}, []
+    for one in listed:
+        places = {core: len(lists[core]) for core in range(one.ranks)}
+        issues.append(Issue(CollectiveKind.ALL_REDUCE, Group(0, 1, one.ranks), one.count, places))
+        for rank in range(one.ranks):
+            codes = inputs(one.dtype, one.op, one.ranks, rank, seed, one.count)
+            memories[rank, one.src : one.src + codes.nbytes] = codes.view(np.uint8)
+            lists[rank].append(one.instruction(rank))
+    return Workload(lists, {core: [0] * len(own) for core, own in lists.items()}, memories, issues)
+
+
+def wrong_results(one: AllReduce, seed: int, memories: Sequence[np.ndarray]) -> int:
+    """Return how many results of an all-reduce are not the expected ones, over all ranks.
+
+    Arguments:
+        one: the all-reduce. seed: of its inputs.
+        memories: of each core, uint8 [bytes], after it.
+    """
+    results = expected(one.dtype, one.op, one.ranks, seed, one.count)
+    found = [memories[rank][one.dst : one.dst + results.nbytes].view(results.dtype) for rank in range(one.ranks)]
+    return sum(int((own != results).sum()) for own in found)
+
+
+def run_all_reduces(settings: Settings) -> Report:
+    """Run them all, and compare every element on every rank; settings: with the options CHIPS, BYTES, SEED and SIM."""
+    engines = ALLREDUCE.settings(CHIPS=settings.chips, SIM=settings.sim, SEED=settings.seed)
+    instance = instance_of(engines)
+    listed = list(all_reduces(instance.cores, settings.bytes))
+    with progress(f"inputs of {len(listed):,} all-reduces"):
+        workload = workload_of(instance.cores, listed, settings.seed)
+    done = execute(
+        EngineTask(instance=instance, workload=workload, behaviour=hbm_of(engines), check_axi=False), engines, "oracle"
+    )
+    table, failures = defaultdict(Counter), list(done.failures)
+    for one in listed:
+        row = table[one.name]
+        row.update(all_reduces=1, results=one.ranks * one.count)
+        for who, memories in (("hardware", done.outcome.memories["hbm"]), ("golden", done.golden)):
+            wrong = wrong_results(one, settings.seed, memories)
+            row[f"{who}_wrong"] += wrong
+            if wrong:
+                what = f"{one.name} of {one.count:,} elements, {one.ranks} ranks"
+                failures.append(f"{what}: {wrong:,} results of {who} are not what nccl-tests expects")
+    return Report(
+        test="oracle",
+        label=f"nccl-tests-{settings.sim}",
+        settings=dict(settings.values),
+        **done.measured | {"failures": tuple(failures)},
+        extra={
+            "ranks": sorted({one.ranks for one in listed}),
+            "all_reduces": {name: dict(row) for name, row in table.items()},
+            "not_there": NOT_THERE,
+        },
+    )

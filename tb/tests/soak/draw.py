@@ -1,0 +1,66 @@
+"""What a soak runs, drawn: the case of an index is a function of the seed and that index alone."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.tb.tests.soak.case import Case
+from neuroncore_rtl.tb.tests.soak.collective_case import CollectiveCase
+from neuroncore_rtl.tb.tests.soak.core_case import CoreCase
+from neuroncore_rtl.tb.tests.soak.elementwise_case import ElementwiseCase
+from neuroncore_rtl.tb.tests.soak.instance_case import InstanceCase
+from neuroncore_rtl.tb.tests.soak.riscv_case import RiscvCase
+from neuroncore_rtl.tb.tests.soak.tensor_case import TensorCase
+
+__all__ = ["PER_MACHINE", "SUBJECTS", "case_of", "drawn_case", "machine_number", "read_case", "subject_of"]
+
+PER_MACHINE = 40
+"""Cases of a machine: to build it takes as long as to run so many."""
+
+SUBJECTS: dict[str, type[Case]] = {
+    one.subject: one for one in (CoreCase, CollectiveCase, TensorCase, ElementwiseCase, RiscvCase, InstanceCase)
+}
+
+TURNS = ("core", "collective", "tensor", "elementwise", "riscv", "instance", "core", "core")
+"""Whose machine is the next: each one's soon, and a whole core's, in which everything meets, most often."""
+
+
+def machine_number(index: int) -> int:
+    """Return the number of the machine of a case."""
+    return index // PER_MACHINE
+
+
+def subject_of(index: int) -> str:
+    """Return the kind of a case."""
+    return TURNS[machine_number(index) % len(TURNS)]
+
+
+def drawn_case(seed: int, index: int) -> Case:
+    """Return the case of an index, from 0 on."""
+    kind = SUBJECTS[subject_of(index)]
+    machine = kind.drawn_machine(np.random.default_rng((seed, machine_number(index), 0)))
+    return kind.drawn(np.random.default_rng((seed, index, 1)), machine)
+
+
+def case_of(text: str) -> Case:
+    """Return the case of what a file has.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    found = json.loads(text)
+    return SUBJECTS[found.pop("subject")].from_json(found)
+
+
+def read_case(path: Path) -> Case:
+    """Return the case of a file.
+
+    Raises:
+        UsageError: if it has none; the message names the file.
+    """
+    try:
+        return case_of(path.read_text(encoding="utf-8"))
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise UsageError(f"CASE must be a file that make soak has written; {path}: {error!r}") from None

@@ -1,0 +1,35 @@
+"""Turns go round among those who ask."""
+
+import random
+
+import pytest
+
+from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
+from tests.hdl.simulation import drive, next_turn, simulate_each, simulated
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 19])
+@simulated(RoundRobin)
+async def test_the_next_one_that_asks(ctx, dut, count):
+    rng, last = random.Random(count), count - 1
+    for _ in range(300):
+        some, few = rng.getrandbits(count), rng.getrandbits(count)
+        requests = rng.choice((some, some & few, 1 << rng.randrange(count)))
+        taken = requests != 0 and rng.random() < 0.7
+        drive(ctx, dut, requests=requests, taken=taken)
+        *_, grant, chosen = await ctx.tick().sample(dut.grant, dut.chosen)
+        assert chosen == (1 << grant if requests else 0)
+        assert not requests or grant == next_turn(last, requests, count)
+        last = grant if taken else last
+
+
+def test_a_reset_begins_with_the_first():
+    dut = RoundRobin(8)
+
+    async def bench(ctx, number):
+        drive(ctx, dut, requests=0xFF, taken=0)
+        assert ctx.get(dut.grant) == 0
+        drive(ctx, dut, requests=1 << number, taken=1)
+        await ctx.tick()
+
+    simulate_each(dut, bench, range(8))

@@ -1,0 +1,68 @@
+"""The floors and rooms of the house, which import-linter checks in `make lint`: here the checks are checked."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house.test_recipes import copied
+from tests.house.tree import FOLDERS, PACKAGE, ROOT, imports, modules_in
+
+
+def broken(tree: Path) -> str:
+    """Return what import-linter prints of a tree."""
+    command = [Path(sys.executable).with_name("lint-imports"), "--no-logo", "--no-cache"]
+    return subprocess.run(command, cwd=tree, capture_output=True, text=True, env={"PYTHONPATH": str(tree)}).stdout
+
+
+UPWARD = {
+    "golden/arith/up.py": "from neuroncore_rtl.hdl.arith import mac",
+    "spec/up.py": "def late():\n    from neuroncore_rtl.golden import arith",
+    "run/up.py": "import neuroncore_rtl.tb.cli.registry",
+    "hdl/up.py": "import numpy",
+    "frontends/nki/trace/up.py": "from neuroncore_rtl.run.program_run import run",
+}
+"""Imports that a contract forbids, by the file that has them."""
+
+
+def test_contracts_hold():
+    assert "0 broken" in broken(ROOT)
+
+
+def test_contracts_notice_what_they_forbid(tmp_path):
+    tree = copied(tmp_path)
+    for file, source in UPWARD.items():
+        (tree / file).write_text(f"{source}\n")
+    (tree / "golden" / "link" / "back.py").write_text("from neuroncore_rtl.golden.core import forth\n")
+    (tree / "golden" / "core" / "forth.py").write_text("from neuroncore_rtl.golden.link import back\n")
+    text = broken(tree)
+    for file in UPWARD:
+        assert file.removesuffix(".py").replace("/", ".") in text, file
+    assert "No cycles are allowed in neuroncore_rtl.golden." in text
+
+
+def test_one_name_is_taken_outside():
+    """Nothing is imported under the bare name of a folder, which could be anybody's."""
+    files = modules_in(*FOLDERS, "tests")
+    assert {(file.name, i) for file in files for i in imports(file.read_text()) if i.split(".")[0] in FOLDERS} == set()
+
+
+def test_hardware_does_not_postpone_annotations():
+    # `from __future__ import annotations` turns the port declarations of an Amaranth component into strings.
+    for file in modules_in("hdl"):
+        assert "from __future__ import annotations" not in file.read_text(), file
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_package_links_every_folder(folder):
+    link = ROOT / PACKAGE / folder
+    assert link.is_symlink() and link.resolve() == ROOT / folder
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_folders_have_few_files(folder):
+    """At most 24 a folder: a reader sees them all at once."""
+    for room in {file.parent for file in (ROOT / folder).rglob("*") if "__pycache__" not in file.parts}:
+        files = [file.name for file in room.iterdir() if file.is_file()]
+        assert len(files) <= 24, room

@@ -1,0 +1,54 @@
+"""A router that will not end is stopped; one that takes long is not."""
+
+import sys
+
+import pytest
+
+from neuroncore_rtl.run.fpga.routing import PATIENCE, remaining, routed, stands_still
+from neuroncore_rtl.run.sim.simulation import BuildFailed
+
+HEADING = "Info:    IterCnt |  w/ripup   wo/ripup |  w/r  wo/r |      arcs| batch(sec) total(sec)|\n"
+LINE = "Info:  {:9}000 |   324335     667665 |  349   651 | {:9}|       2.87     902.55|\n"
+
+
+def said(left) -> str:
+    return HEADING + "".join(LINE.format(number, connections) for number, connections in enumerate(left, 1))
+
+
+def test_what_a_router_says_is_read():
+    assert remaining("Info: Routing 258598 arcs.\n" + said([258_598, 47_510, 12, 0])) == [258_598, 47_510, 12, 0]
+
+
+@pytest.mark.parametrize(
+    "left",
+    [[], [90_000, 50_000, 30_000], [90_000, 9_800] + PATIENCE * [9_900], [90_000, *range(5_000, 4_000, -1)]],
+    ids=("none", "fewer", "soon", "slow"),
+)
+def test_one_that_gets_on_is_waited_for(left):
+    assert not stands_still(left)
+
+
+def test_one_that_does_not_is_given_up():
+    assert stands_still([90_000, 9_800] + (PATIENCE + 1) * [9_800])
+
+
+def script(tmp_path, left, then: str) -> list[str]:
+    """Return a command that writes what a router has left, and then does something."""
+    text = f"import sys, time\nopen('top.tim', 'w').write({said(left)!r})\n{then}\n"
+    (tmp_path / "router.py").write_text(text)
+    return [sys.executable, "router.py"]
+
+
+def test_a_router_that_stands_still_is_stopped(tmp_path):
+    command = script(tmp_path, [5_000] * 100, "time.sleep(600)")
+    assert not routed(command, tmp_path, tmp_path / "top.tim", "nextpnr")
+
+
+def test_one_that_ends_has_ended_and_an_older_log_does_not_count(tmp_path):
+    (tmp_path / "top.tim").write_text(said([5_000] * 100))
+    assert routed(script(tmp_path, [5_000, 3, 0], "time.sleep(1.5)"), tmp_path, tmp_path / "top.tim", "nextpnr")
+
+
+def test_one_that_fails_is_an_error_with_what_it_said(tmp_path):
+    with pytest.raises(BuildFailed, match="nextpnr failed in .*\n.*no room"):
+        routed(script(tmp_path, [], "sys.exit('no room')"), tmp_path, tmp_path / "top.tim", "nextpnr")

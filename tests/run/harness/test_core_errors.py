@@ -1,0 +1,101 @@
+# amaranth: UnusedElaboratable=no
+
+"""What can go wrong on the core: it stops, says which record of which queue failed and why, and runs on after a reset.
+
+All cases run in one simulation, and after each of them a sound image does; every byte of HBM, SBUF and PSUM is golden's
+in the end, so nothing was executed behind an error.
+"""
+
+from dataclasses import replace
+
+from neuroncore_rtl.run.batch import put_together, run_batch
+from neuroncore_rtl.run.check.image_failures import explained
+from neuroncore_rtl.run.harness.cores import CoreDevice, CoreFault, CoreWork
+from neuroncore_rtl.run.harness.hbm import Hbm
+from neuroncore_rtl.run.harness.run import run as run_device
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.isa import Cause, Record
+from tests.oracles.copies import word_copy
+from tests.run.harness import core_images as images
+from tests.run.harness.core_errors import CASES, CONFIG, HBM_END, HEADERS, SEED, ZONE, works
+
+DEVICE = CoreDevice(machine=CONFIG)
+BEHAVIOUR = Hbm(size=HBM_END, slverr=(ZONE, HBM_END), latency=12, stall=20, reorder=60, interleave=True, seed=SEED)
+LIMIT = 150_000  # cycles of an image at most; the copy of what is on chip needs most of them
+
+
+def test_every_error_names_its_record_and_the_core_recovers():
+    """After each error, and none less, the next image runs right."""
+    print(f"seed {SEED}")
+    slots = iter(works(2 * len(CASES)))
+    run, faults = [], {}
+    for name, case in CASES.items():
+        run.append(case.image(next(slots)))
+        faults[name] = case.fault(run[-1])
+        run.append(next(slots).finished())
+    batch = run_batch(DEVICE, run, behaviour=BEHAVIOUR, limit=LIMIT)
+    memory = put_together(run)
+    wrong = list(batch.failures)
+    for (name, case), failed, recovered in zip(CASES.items(), batch.runs[::2], batch.runs[1::2], strict=False):
+        message = "no error" if failed.error is None else explained(failed.error, memory, CONFIG)
+        print(f"{name}: {message}")
+        if failed.error != faults[name]:
+            wrong.append(f"{name}: {message}, not {explained(faults[name], memory, CONFIG)}")
+        expected = 77 if case.options.get("case") == images.CATCH else 0x4000_0000 | case.cause
+        if failed.exit_code != expected:
+            wrong.append(f"{name}: the exit code is {failed.exit_code:#x}, not {expected:#x}")
+        parts = (isa.queue_name(case.queue, CONFIG), isa.cause_name(case.cause), case.text)
+        wrong += [f"{name}: the message lacks {part!r}: {message}" for part in parts if part not in message]
+        if (recovered.error, recovered.exit_code, len(recovered.events)) != (None, 0, 11):
+            wrong.append(f"{name}: the next image must run, but: {recovered.error}, {recovered.exit_code}")
+    assert not wrong, "\n".join(wrong)
+    assert set(batch.mismatches.values()) == {0} and min(batch.compared.values()) > 0
+
+
+def test_images_with_a_wrong_header_are_not_booted():
+    run = [work.finished() for work in works(2 * len(HEADERS))]
+    for number, (word, value) in enumerate(HEADERS):
+        data = bytearray(run[2 * number].data)
+        data[4 * word : 4 * word + 4] = value.to_bytes(4, "little")
+        run[2 * number] = replace(run[2 * number], data=bytes(data))
+    batch = run_batch(DEVICE, run, behaviour=BEHAVIOUR, limit=LIMIT, dump=False)
+    assert not batch.failures, "\n".join(batch.failures)
+    for failed, recovered, (word, value) in zip(batch.runs[::2], batch.runs[1::2], HEADERS, strict=True):
+        detail = 0 if value == HBM_END else word  # where HBM ends before the program does
+        assert failed.error == CoreFault(0, Cause.BOOT, 0, detail)
+        assert failed.exit_code is None and not failed.events
+        message = explained(failed.error, batch.hbm, CONFIG)
+        assert message == f"BOOT (word {detail} of the image's header is wrong, or it cannot be read)"
+        assert (recovered.error, recovered.exit_code) == (None, 0)
+
+
+def test_traps_of_the_controller_are_golden_s():
+    """Each access that must trap prints its cause and address."""
+    batch = run_batch(DEVICE, [images.hand_image(CONFIG, 0, [], case=images.TRAPS)], dump=False)
+    assert not batch.failures, "\n".join(batch.failures)
+    assert batch.runs[0].exit_code == 0
+    assert batch.runs[0].console.count("\n") == 31
+
+
+def test_the_host_interrupts():
+    image = images.hand_image(CONFIG, 0, [], case=images.HOST)
+    work = CoreWork(memories=image.memory()[None], host=6000, limit=LIMIT)
+    (run,) = run_device(DEVICE, work).parts.values()
+    assert (run.exit_code, run.console, run.error) == (0, "host", None)
+    assert run.cycles > 6000
+    assert run.counters["controller"]["waiting"] > 1000
+
+
+def test_a_memory_that_does_not_answer_is_reported():
+    """The watchdog's limit is below the latency of HBM, so that it gives up; with a higher one the image runs."""
+    queues = [(images.DMA1, [Record(instruction=word_copy(0, 4))])]
+    run = [images.hand_image(CONFIG, images.SLOT * n, queues, limit=limit) for n, limit in enumerate((1000, 20_000))]
+    boots = [image.base for image in run]
+    work = CoreWork(memories=put_together(run)[None], boots=boots, behaviour=Hbm(latency=4000), limit=100_000)
+    outcome = run_device(DEVICE, work)
+    stuck, right = outcome.parts.values()
+    assert stuck.error == CoreFault(images.DMA1, Cause.STUCK, run[0].blocks[0].address, 0)
+    assert stuck.exit_code == 0x4000_0000 | Cause.STUCK
+    message = explained(stuck.error, outcome.memories["hbm"][0], CONFIG)
+    assert message.startswith("dma1, record") and "dma_copy" in message and message.endswith("STUCK")
+    assert (right.error, right.exit_code) == (None, 0)

@@ -1,0 +1,74 @@
+# amaranth: UnusedElaboratable=no
+
+"""Whatever is wrong with a core: the comparison with golden, the search for races or the report notices it."""
+
+import re
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.run.batch import run_batch
+from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause
+from tests.run.harness.broken_core import CONFIG, Fault, broken_core
+from tests.run.harness.core_images import VECTOR, random_image
+from tests.run.harness.faulty_hbm import FaultyHbm
+
+SEED = 13
+
+
+@cache
+def images():
+    """Return two random programs, and one whose vector queue has a record for no engine."""
+    rng, found, base = np.random.default_rng(SEED), [], 0
+    for _ in range(3):
+        found.append(random_image(rng, CONFIG, 60, base))
+        base += -(-len(found[-1].data) // 4096) * 4096
+    (block,) = (block for block in found[-1].blocks if block.queue == VECTOR)
+    data = bytearray(found[-1].data)
+    data[block.address + RECORD_BYTES * (block.count // 2) - found[-1].base] &= ~7
+    return found[:2], replace(found[-1], data=bytes(data))
+
+
+def run(fault, chosen, *, dump=False):
+    """Run images on the core with a fault; return what differs, a sentence each."""
+    print(f"seed {SEED}")
+    behaviour = FaultyHbm(latency=16, stall=20, seed=SEED, fault=fault)
+    batch = run_batch(broken_core(), chosen, behaviour=behaviour, limit=200_000, dump=dump)
+    print("\n".join(batch.failures))
+    return batch
+
+
+def test_a_core_of_another_shape_without_faults_passes():
+    """Else the faults below would prove nothing."""
+    sound, broken = images()
+    batch = run(Fault.NONE, sound, dump=True)
+    assert not batch.failures and set(batch.mismatches.values()) == {0}
+    batch = run(Fault.NONE, [broken])
+    assert batch.runs[0].error.cause == Cause.ENGINE
+    assert not any("error must be" in failure for failure in batch.failures)
+
+
+FAULTS = {
+    "silent engine": (Fault.SILENT, r"error must be none, not .*(WATCHDOG|STUCK)"),
+    "completion dropped": (Fault.DROPPED, r"error must be none, not .*(WATCHDOG|STUCK)"),
+    "update lost": (Fault.LOST, r"error must be none, not .*WATCHDOG"),
+    "taken twice": (Fault.TWICE, r"must"),
+    "swapped bytes": (Fault.SWAPPED, r"RTL \w\w, golden \w\w"),
+    "arbitration": (Fault.IGNORED, r"RTL \w\w, golden \w\w"),
+    "hasty": (Fault.HASTY, r"race: \w+ \(.*\) .*; .*\(scalar"),
+    "wrong address in a report": (Fault.MISPLACED, r"error must be vector, record .*, not vector, record"),
+}
+
+
+@pytest.mark.parametrize(("fault", "said"), FAULTS.values(), ids=FAULTS)
+def test_faults_are_noticed(fault, said):
+    sound, broken = images()
+    batch = run(fault, [broken] if fault == Fault.MISPLACED else sound)
+    assert any(re.search(said, failure) for failure in batch.failures)
+
+
+def test_a_write_beside_what_programs_use_is_noticed():
+    """The copy of all that is on chip shows where it went."""
+    assert run(Fault.BEYOND, images()[0], dump=True).mismatches["SBUF"] > 0

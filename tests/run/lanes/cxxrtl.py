@@ -1,0 +1,110 @@
+"""Yosys' own simulator, as what results are compared with: nothing of it is ours but the loop around it."""
+
+import ctypes
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from amaranth._toolchain.yosys import find_yosys
+
+from neuroncore_rtl.run.sim import clang
+
+__all__ = ["Oracle", "yosys"]
+
+FLAGS = (
+    *("-c", "-O0", "-g0", "-std=c++17", "-fPIC", "-DNDEBUG", "-fno-sanitize=all", "-Wno-everything"),
+    "-D__always_inline__=__unused__",  # inlined always, its templates take minutes
+)
+
+LINK = ("-shared", "-O2", "-fno-sanitize=all", "-mcpu=baseline", "-nostdlib++", "-lunwind")
+"""As simulators are linked: for a choice of its own zig would make all its libraries anew."""
+
+LOOP = """
+#include "{name}.cc"
+#include <cstring>
+using namespace cxxrtl_design;
+template <class V> static void set(V& port, const uint32_t*& words) {{
+  memcpy(port.data, words, sizeof port.data);
+  words += sizeof port.data / 4;
+}}
+template <size_t N> static const uint32_t* data(const cxxrtl::value<N>& port) {{ return port.data; }}
+template <size_t N> static const uint32_t* data(const cxxrtl::wire<N>& port) {{ return port.curr.data; }}
+template <class V> static void get(const V& port, size_t bits, uint32_t*& words) {{
+  memcpy(words, data(port), (bits + 31) / 32 * 4);
+  words += (bits + 31) / 32;
+}}
+extern "C" void simulate(int cycles, int instances, const uint32_t* given, const uint32_t* late, uint32_t* found) {{
+  auto* tops = new {top}[instances];
+  for (int cycle = 0; cycle < cycles; cycle++)
+    for (int instance = 0; instance < instances; instance++) {{
+      {top}& t = tops[instance];
+      {set_inputs}
+      t.p_clk.set<bool>(false);
+      t.step();
+      t.p_clk.set<bool>(true);
+      t.step();
+      {set_late}
+      t.step();
+      {get_outputs}
+    }}
+  delete[] tops;
+}}
+"""
+
+
+def yosys(script: str) -> str:
+    """Return what the Yosys that comes with Amaranth prints."""
+    return find_yosys(lambda version: True).run(["-q", "-"], script, ignore_warnings=True)
+
+
+class Oracle:
+    """A module in CXXRTL, compiled.
+
+    Arguments:
+        name, text: of the module, its RTLIL. inputs, outputs: widths of its ports, `clk` aside.
+        late: those inputs that have the value of the next cycle's edge when outputs are read.
+        folder: for what is generated.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        inputs: Mapping[str, int],
+        outputs: Mapping[str, int],
+        late: Mapping[str, int],
+        folder: Path,
+    ):
+        self.output_words = sum(-(-width // 32) for width in outputs.values())
+        script = f"read_rtlil <<rtlil\n{text}\nrtlil\nhierarchy -top {name}\nwrite_cxxrtl -g0\n"
+        (folder / f"{name}.cc").write_text(yosys(script))
+        port = "p_" + "{}"
+        lines = {
+            "set_inputs": [f"set(t.{port.format(_mangled(p))}, given);" for p in inputs],
+            "set_late": [f"set(t.{port.format(_mangled(p))}, late);" for p in late],
+            "get_outputs": [f"get(t.{port.format(_mangled(p))}, {width}, found);" for p, width in outputs.items()],
+        }
+        loop = LOOP.format(name=name, top=f"p_{_mangled(name)}", **{k: "\n".join(v) for k, v in lines.items()})
+        (folder / "loop.cc").write_text(loop)
+        yosys_share = find_yosys(lambda version: True).data_dir()
+        headers = Path(yosys_share, "include", "backends", "cxxrtl", "runtime")
+        clang.compile_with("c++", (*FLAGS, f"-I{headers}"), [folder / "loop.cc"], folder / "loop.o")
+        clang.prepare()
+        clang.compile_with("c++", LINK, [folder / "loop.o", clang.STANDARD_LIBRARY], folder / "oracle.so")
+        self.library = ctypes.CDLL(str(folder / "oracle.so"))
+
+    def simulate(self, given: np.ndarray, late: np.ndarray) -> np.ndarray:
+        """Return the outputs after each clock edge: uint32[cycles, instances, words].
+
+        Arguments:
+            given: uint32[cycles, instances, words], of all inputs at the edge. late: of the late ones, after it.
+        """
+        cycles, instances, _ = given.shape
+        found = np.zeros((cycles, instances, self.output_words), np.uint32)
+        pointers = (ctypes.c_void_p(array.ctypes.data) for array in (given, late, found))
+        self.library.simulate(cycles, instances, *pointers)
+        return found
+
+
+def _mangled(name: str) -> str:
+    return name.replace("_", "__")

@@ -1,0 +1,206 @@
+"""Cells as lanes evaluate them, bit for bit against Yosys' own simulator, at every level that this processor has."""
+
+import ctypes
+import hashlib
+import json
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.run.lanes import wrapper
+from neuroncore_rtl.run.lanes.block_code import BlockCode
+from neuroncore_rtl.run.lanes.extraction import netlists
+from neuroncore_rtl.run.lanes.netlist import CELLS, FLIP_FLOPS
+from neuroncore_rtl.run.sim import vectors
+from tests.run.lanes.cxxrtl import Oracle, yosys
+from tests.run.lanes.random_cells import LANE, RandomCells
+
+SEED = 20260717
+
+BLOCK = "random_block"
+
+INSTANCES = 20
+"""More than one group of them, the last one not full."""
+
+CYCLES = 400
+
+
+@dataclass
+class Case:
+    """A random lane, what its instances get, and what the oracle says that they show: bits[cycles, instances, bits]."""
+
+    cells: RandomCells
+    given: dict[str, np.ndarray]
+    expected: np.ndarray
+
+    def texts(self) -> dict[str, str]:
+        """Return the RTLIL of the block of instances, and of the lane."""
+        return {BLOCK: block(self.cells), LANE: self.cells.text()}
+
+
+def bits_of(words: np.ndarray) -> np.ndarray:
+    return np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
+
+
+def words_of(bits: np.ndarray) -> np.ndarray:
+    padded = np.pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, -bits.shape[-1] % 32)])
+    return np.packbits(padded, axis=-1, bitorder="little").view(np.uint32)
+
+
+def random_bits(rng: np.random.Generator, count: int, width: int) -> np.ndarray:
+    """Return corners and random values, as bits[count, width]."""
+    bits = rng.integers(0, 2, (count, width), np.uint8)
+    kinds = rng.integers(0, 9, count)
+    bits[kinds == 0] = 0
+    bits[kinds == 1] = 1
+    sparse = (rng.random((count, width)) < 0.1).astype(np.uint8)
+    bits[kinds == 2] = sparse[kinds == 2]
+    bits[kinds == 3] = 1 - sparse[kinds == 3]
+    bits[kinds == 4, min(6, width) :] = 0  # small numbers, also as the amount of a shift
+    bits[kinds == 5, min(6, width) :] = 1
+    bits[kinds == 6] = np.arange(width) == width - 1
+    return bits
+
+
+def block(cells: RandomCells) -> str:
+    """Return the module around the instances: inputs and outputs of all side by side, late inputs from registers."""
+    lines, instances, place, common = [], [[] for _ in range(INSTANCES)], 0, 0
+    for port, width in cells.inputs.items():
+        if port.startswith("common"):
+            for instance in instances:
+                instance.append(f"connect \\{port} \\common [{common + width - 1}:{common}]")
+            common += width
+            continue
+        for number, instance in enumerate(instances):
+            value = f"\\own [{place + width - 1}:{place}]"
+            if port in cells.late:
+                held = f"\\{port}_{number}"
+                lines.append(f"wire width {width} {held}")
+                lines += [f"cell $dff \\ff_{port}_{number}", f"parameter \\WIDTH {width}", "parameter \\CLK_POLARITY 1"]
+                lines += ["connect \\CLK \\clk", f"connect \\D {value}", f"connect \\Q {held}", "end"]
+                value = held
+            instance.append(f"connect \\{port} {value}")
+            place += width
+    shown = 0
+    for port, width in cells.outputs.items():
+        for instance in instances:
+            instance.append(f"connect \\{port} \\y [{shown + width - 1}:{shown}]")
+            shown += width
+    for number, connections in enumerate(instances):
+        # By name, their order is another one; in two rows, as each row of each port is code to be compiled.
+        name = f"lane_{(number + 7) % INSTANCES:02}"
+        lines += [f"cell \\{LANE} \\{name}", "connect \\clk \\clk", *connections, "end"]
+    wires = ["wire input 1 \\clk", f"wire width {place} input 2 \\own", f"wire width {common} input 3 \\common"]
+    return "\n".join([f"module \\{BLOCK}", *wires, f"wire width {shown} output 4 \\y", *lines, "end", ""])
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory) -> Case:
+    print(f"seed {SEED}")
+    cells = RandomCells(random.Random(SEED), repeats=1)
+    rng = np.random.default_rng(SEED)
+    given = {}
+    for port, width in cells.inputs.items():
+        own = 1 if port.startswith("common") else INSTANCES
+        bits = random_bits(rng, CYCLES * own, width).reshape(CYCLES, own, width)
+        given[port] = np.broadcast_to(bits, (CYCLES, INSTANCES, width))
+    # At an edge, a late input is what the block's register has held since the edge before.
+    at_edge = given | {port: np.concatenate([given[port][:1] * 0, given[port][:-1]]) for port in cells.late}
+    inputs, late = (
+        np.ascontiguousarray(np.concatenate([words_of(of[port]) for port in ports], axis=-1))
+        for of, ports in ((at_edge, cells.inputs), (given, cells.late))
+    )
+    folder = tmp_path_factory.mktemp("cxxrtl")
+    oracle = Oracle(LANE, cells.text(), cells.inputs, cells.outputs, cells.late, folder)
+    found, word, expected = oracle.simulate(inputs, late), 0, []
+    for width in cells.outputs.values():
+        words = -(-width // 32)
+        expected.append(bits_of(np.ascontiguousarray(found[..., word : word + words]))[..., :width])
+        word += words
+    return Case(cells, given, np.concatenate(expected, axis=-1))
+
+
+def compiled(code: BlockCode, level: str) -> ctypes.CDLL:
+    """Return the library of a block at one of the processor's levels."""
+    text = wrapper.source(code)
+    label = f"{BLOCK}-{hashlib.sha256((text + vectors.compiler_sources()).encode()).hexdigest()[:16]}"
+    (vectors.SIM_BUILD / "lanes").mkdir(parents=True, exist_ok=True)
+    (vectors.SIM_BUILD / "lanes" / f"{label}.cpp").write_text(text)
+    return ctypes.CDLL(str(vectors.compile_library(label, level)))
+
+
+def simulated(case: Case, library: ctypes.CDLL) -> np.ndarray:
+    """Return what the library's instances show after each edge: bits[cycles, instances, bits]."""
+    cells = case.cells
+    own = [case.given[port].reshape(CYCLES, -1) for port in cells.inputs if not port.startswith("common")]
+    common = [case.given[port][:, 0] for port in cells.inputs if port.startswith("common")]
+    own, common = (words_of(np.concatenate(bits, axis=-1)) for bits in (own, common))
+    shown = np.zeros((CYCLES, -(-sum(cells.outputs.values()) * INSTANCES // 32)), np.uint32)
+    new, step = getattr(library, f"{BLOCK}_new"), getattr(library, f"{BLOCK}_step")
+    new.restype = ctypes.c_void_p
+    state = new(shown[0].ctypes.data_as(ctypes.c_void_p))
+    for cycle in range(CYCLES):
+        words = (own[cycle], common[cycle], shown[cycle])
+        step(ctypes.c_void_p(state), *(ctypes.c_void_p(array.ctypes.data) for array in words))
+    bits, place, ports = bits_of(shown), 0, []
+    for width in cells.outputs.values():
+        ports.append(bits[:, place : place + INSTANCES * width].reshape(CYCLES, INSTANCES, width))
+        place += INSTANCES * width
+    return np.concatenate(ports, axis=-1)
+
+
+def complaints(case: Case, found: np.ndarray) -> list[str]:
+    """Return the outputs that differ from the oracle's, each with where it did first."""
+    differs, place, result = found != case.expected, 0, []
+    for port, width in case.cells.outputs.items():
+        wrong = np.argwhere(differs[..., place : place + width].any(axis=-1))
+        if len(wrong):
+            cycle, instance = wrong[0]
+            values = (
+                int("".join(map(str, bits[cycle, instance, place : place + width][::-1])), 2)
+                for bits in (found, case.expected)
+            )
+            result.append(
+                "{} ({}): cycle {}, instance {}: {:#x}, not {:#x}".format(
+                    port, case.cells.kinds[port], cycle, instance, *values
+                )
+            )
+        place += width
+    return result
+
+
+def levels() -> list[str]:
+    names = list(vectors.LEVELS)
+    return names[names.index(vectors.level()) :]
+
+
+@pytest.fixture(scope="module")
+def codes(case) -> dict[str, BlockCode]:
+    """The code of the cells as they are drawn, and of what is left of them when they are optimised as lanes are."""
+    texts = case.texts()
+    script = "".join(f"read_rtlil <<rtlil\n{text}\nrtlil\n" for text in texts.values())
+    drawn = json.loads(yosys(f"{script}hierarchy -top {BLOCK}\nwrite_json\n"))["modules"]
+    return {"drawn": BlockCode(drawn, BLOCK), "optimised": BlockCode(netlists(BLOCK, (LANE,), texts), BLOCK)}
+
+
+def test_cells_are_of_every_kind(case):
+    drawn = {line.split()[1].removeprefix("$") for line in case.cells.cells if line.startswith("cell $")}
+    assert drawn == {*CELLS, *FLIP_FLOPS, "mem_v2"}
+
+
+@pytest.mark.parametrize(
+    ("form", "level"),
+    [
+        ("drawn", vectors.level()),
+        pytest.param("optimised", vectors.level(), marks=pytest.mark.slow),
+        *(pytest.param("drawn", level, marks=pytest.mark.slow) for level in levels()[1:]),
+    ],
+)
+def test_results_are_the_oracles(case, codes, form, level):
+    found = simulated(case, compiled(codes[form], level))
+    assert complaints(case, found) == []
+    # Bits above a result of one bit are zero for ever; most others have been both.
+    assert (case.expected.any(axis=(0, 1)) & ~case.expected.all(axis=(0, 1))).mean() > 0.7
+    print(f"{level}: {CYCLES * INSTANCES * len(case.cells.outputs):,} values of {found.size:,} bits are alike")

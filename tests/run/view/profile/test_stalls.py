@@ -1,0 +1,176 @@
+"""Every cycle of an engine has one cause, and the right one: programs whose records are timed by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from neuroncore_rtl.kernels.program import dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program.instructions import activation, memset, scalar_tensor_tensor, tensor_copy
+from neuroncore_rtl.run.view.profile.stalls import Cause, causes_of, counted, spans_of
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.isa import AluOp
+from tests.run.view.profile.hand import hand_run, soonest_run
+
+TENSOR, VECTOR, SCALAR, DMA0, DMA1 = range(5)
+
+
+def tile(program, name="tile", fmt=FP32):
+    return program.space.sbuf(name, fmt, (8,), 4)
+
+
+def loaded(program):
+    """A load and what reads it."""
+    x, here = program.space.hbm("x", FP32, (4, 8)), tile(program)
+    program.append(dma_copy(here, x))
+    program.append(tensor_copy(tile(program, "out"), here))
+
+
+def passed_on(program):
+    """The vector engine's result, and the scalar engine that reads it."""
+    here = tile(program)
+    program.append(memset(here, 1.0))
+    program.append(activation(tile(program, "out"), here, "exp"))
+
+
+def stored(program):
+    """A store, and the vector engine that needs the place for something else."""
+    y, here = program.space.hbm("y", FP32, (4, 8)), tile(program)
+    program.append(memset(here, 1.0))
+    program.append(dma_copy(y, here))
+    program.append(memset(here, 2.0))
+
+
+def alone(program):
+    """One engine, whose second instruction depends on nobody."""
+    program.append(memset(tile(program), 1.0))
+    program.append(memset(tile(program, "other"), 1.0))
+
+
+def spans(run, queue):
+    return [(begin, end, cause.name) for begin, end, cause in spans_of(causes_of(run, queue))]
+
+
+CASES = {
+    # Who waits; when records are fetched, issued and retired; the stalls of the one who waits, by hand.
+    "data": (loaded, VECTOR, [(90, 100, 400), (95, 404, 450)], [(0, 100, "START"), (100, 404, "DATA")]),
+    "result": (passed_on, SCALAR, [(90, 100, 300), (92, 304, 350)], [(0, 100, "START"), (100, 304, "RESULT")]),
+    "place": (
+        stored,
+        VECTOR,
+        [(90, 100, 120), (90, 124, 500), (101, 504, 550)],
+        [(0, 100, "START"), (120, 504, "PLACE")],
+    ),
+    "record": (alone, VECTOR, [(90, 100, 150), (380, 381, 400)], [(0, 100, "START"), (150, 381, "RECORD")]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_stall_has_its_cause(name):
+    kernel, queue, times, stalls = CASES[name]
+    run = hand_run(kernel, times)
+    last = times[-1][2]
+    assert spans(run, queue) == [*stalls, (last, 1000, "END")]
+    counts = counted(causes_of(run, queue))
+    assert sum(counts.values()) == run.cycles == 1000
+    assert counts[Cause.BUSY] == run.worked(queue)
+
+
+def test_an_engine_waits_for_itself_while_it_fills_and_drains():
+    def product(program):
+        a, b = tile(program, "a", BF16), tile(program, "b", BF16)
+        program.append(memset(a, 1.0))
+        program.append(memset(b, 1.0))
+        program.append(load_stationary(a[:, :4]))
+        program.append(multiply_moving(program.space.psum("sums", FP32, (8,), 4), b))
+
+    times = [(50, 60, 80), (55, 82, 100), (60, 84, 90), (61, 104, 150)]
+    run = hand_run(product, times, busy={TENSOR: [(110, 118)]})
+    assert spans(run, TENSOR) == [
+        (0, 60, "START"),
+        (60, 104, "RESULT"),
+        (104, 110, "ENGINE"),
+        (118, 150, "ENGINE"),
+        (150, 1000, "END"),
+    ]
+
+
+def test_what_is_done_last_is_the_cause():
+    """A load and another engine's result, both awaited: all of the wait is that of the later one."""
+
+    def kernel(program):
+        x, here, there = program.space.hbm("x", FP32, (4, 8)), tile(program), tile(program, "there")
+        program.append(dma_copy(here, x))
+        program.append(activation(there, there_first(program), "exp"))
+        program.append(scalar_tensor_tensor(tile(program, "out"), here, 1.0, AluOp.ADD, there, AluOp.ADD))
+
+    def there_first(program):
+        start = tile(program, "start")
+        program.append(memset(start, 0.0))
+        return start
+
+    early, late = (40, 100, 200), (40, 100, 600)
+    for load, result, cause in ((late, (160, 170, 200), "DATA"), (early, (160, 170, 600), "RESULT")):
+        # In program order: the load, the memset, the function, the sum.
+        run = hand_run(kernel, [load, (60, 110, 150), result, (161, 604, 700)])
+        assert spans(run, VECTOR)[-2:] == [(150, 604, cause), (700, 1000, "END")]
+
+
+@pytest.mark.parametrize("first", ["its own instruction", "the loads"])
+def test_a_wait_that_another_record_has_taken_up_has_the_cause_of_what_it_is_for(first):
+    """Three waits are one more than a record has: one goes to the record before in the queue, or to a NOP."""
+
+    def kernel(program):
+        factor = program.space.sbuf("factor", FP32, (1,), 4)
+        part, start, third = (tile(program, name) for name in ("part", "start", "third"))
+        loads = [dma_copy(one, program.space.hbm(one.name, FP32, (4, *one.shape))) for one in (factor, part)]
+        steps = [memset(start, 0.0), *loads]
+        for step in steps if first == "its own instruction" else [*loads, memset(start, 0.0)]:
+            program.append(step)
+        program.append(activation(third, start, "exp"))
+        program.append(scalar_tensor_tensor(tile(program, "sums"), third, factor, AluOp.ADD, part, AluOp.ADD))
+
+    for slow, cause in ((DMA1, Cause.DATA), (DMA0, Cause.DATA), (SCALAR, Cause.RESULT)):
+        run = soonest_run(kernel, lambda entry, slow=slow: 500 if entry.queue == slow and entry.number == 0 else 20)
+        spent = counted(causes_of(run, VECTOR))
+        assert sum(spent.values()) == run.cycles
+        assert max(set(spent) - {Cause.START, Cause.END, Cause.BUSY}, key=spent.get) == cause and spent[cause] > 400
+
+
+def test_between_sections_the_controller_works():
+    """An engine has nothing left in a section, and does not wait for what comes in the next one before that starts."""
+
+    def kernel(program):
+        loaded(program)
+        program.start_section()
+        loaded(program)
+
+    run = hand_run(kernel, [(90, 100, 150), (90, 154, 200), (590, 600, 700), (590, 704, 750)])
+    assert spans(run, VECTOR) == [
+        (0, 100, "START"),
+        (100, 154, "DATA"),
+        (200, 600, "START"),
+        (600, 704, "DATA"),
+        (750, 1000, "END"),
+    ]
+    assert spans(run, DMA0)[:2] == [(0, 100, "START"), (150, 200, "END")]
+
+
+def test_a_section_may_run_again():
+    """Each time it waits for the records of that time."""
+    once = hand_run(loaded, [(90, 100, 150), (90, 154, 200)])
+    later = [
+        replace(ran, number=ran.number + 2, fetched=590, issued=ran.issued + 500, retired=ran.retired + 500)
+        for ran in once.records
+    ]
+    records = [*once.records, *later]
+    twice = replace(once, records=records, busy=once.busy | {VECTOR: [(154, 200), (654, 700)]})
+    assert [begin for _, begin, _ in twice.sections] == [100, 600]
+    assert twice.awaited(records[3]) == [records[2]]
+    assert spans(twice, VECTOR)[2:] == [(200, 600, "START"), (600, 654, "DATA"), (700, 1000, "END")]
+
+
+def test_a_run_that_broke_off():
+    run = hand_run(loaded, [(90, 100, None), (95, 1000, None)])
+    assert spans(run, VECTOR) == [(0, 100, "START"), (100, 1000, "DATA")]
+    assert counted(causes_of(run, SCALAR)) == dict.fromkeys(Cause, 0) | {Cause.START: 100, Cause.END: 900}
+    assert run.busiest == DMA0

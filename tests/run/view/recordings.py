@@ -1,0 +1,83 @@
+"""What a run leaves to look at, read back: its waveform with the save file beside it, and its timeline."""
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from vcdvcd import VCDVCD
+
+from neuroncore_rtl.run.view.waves import signals
+
+__all__ = ["SaveFile", "Timeline", "Waveform"]
+
+
+class Waveform:
+    """A recorded run, sampled at every rising edge of the clock: the values that the registers saw."""
+
+    def __init__(self, vcd: Path, top: str):
+        self.top = top
+        self.names = signals(vcd)
+        self.recorded = VCDVCD(str(vcd))
+        self.edges = [time for time, value in self["clk"].tv if value == "1"]
+
+    def __getitem__(self, name: str):
+        shown = re.sub(r"\[(\d+)\]$", r"[\1:\1]", self.names[f"{self.top}.{name}"])
+        try:
+            return self.recorded[shown]
+        except KeyError:  # GTKWave escapes names that this simulator does not
+            return self.recorded[shown.replace("\\", "")]
+
+    def high(self, name: str) -> list[bool]:
+        """Return for every clock edge whether a one-bit signal was 1 just before it."""
+        changes, value, values = iter([*self[name].tv, (float("inf"), "x")]), "x", []
+        time, following = next(changes)
+        for edge in self.edges:
+            while time < edge:
+                value = following
+                time, following = next(changes)
+            values.append(value == "1")
+        return values
+
+    def values(self, name: str) -> list[int]:
+        """Return every value that a signal has had, in order, without those that are unknown."""
+        return [int(value, 2) for _, value in self[name].tv if "x" not in value]
+
+    def last(self, name: str) -> int:
+        return int(self[name].tv[-1][1], 2)
+
+
+class SaveFile:
+    """A save file of GTKWave: the signals `shown`, by the names that the waveform gives them, names of the `groups`,
+    and the `words` of each enumeration that it refers to, by the enumeration's name in hdl/."""
+
+    def __init__(self, path: Path):
+        lines = path.read_text().splitlines()
+        self.shown = [line.rpartition(" ")[2] for line in lines if line.startswith("+{")]
+        marks = [line.removeprefix("-") for line in lines if line.startswith("-")]
+        self.groups = marks[::2]
+        assert self.groups == marks[1::2], "a group begins and ends with its name"
+        files = {Path(line.split()[1]) for line in lines if line.startswith("^")}
+        assert {file.parent for file in files} <= {path.parent}
+        self.words = {file.name.removesuffix(".words"): file.read_text().split() for file in files}
+
+
+class Timeline:
+    """A timeline: the names of its `groups`, from top to bottom; `tracks` of slices by group, `slices` by group and
+    track, where there are any; `curves` by group and then by track, each of (cycle, value from there on)."""
+
+    def __init__(self, path: Path):
+        events = json.loads(path.read_text())["traceEvents"]
+        names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+        threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        assert all(thread != 0 for _, thread in threads), "thread 0 would be the idle one"
+        self.groups = [names[number] for number in sorted(names)]
+        self.tracks, self.slices, self.curves = defaultdict(list), defaultdict(list), defaultdict(dict)
+        for (process, _), track in threads.items():
+            self.tracks[names[process]].append(track)
+        for event in events:
+            group = names[event["pid"]]
+            if event["ph"] == "X":
+                self.slices[group, threads[event["pid"], event["tid"]]].append(event)
+            elif event["ph"] == "C":
+                self.curves[group].setdefault(event["name"], []).append((event["ts"], event["args"]["value"]))

@@ -1,0 +1,226 @@
+"""The waveform: what is recomputed from its signals equals what the hardware's counters say, and what is shown exists.
+
+The engine alone is recorded by both simulators. A core that records takes Verilator minutes to build, so that is slow.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from vcdvcd import VCDVCD
+
+from neuroncore_rtl.run.report import recording_in
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.sim.doctor import MissingTool
+from neuroncore_rtl.run.view import waves as waves_module
+from neuroncore_rtl.run.view.core_waves import OPEN, core_groups
+from neuroncore_rtl.run.view.engine_waves import TENSOR_GROUPS
+from neuroncore_rtl.run.view.wave_groups import CAUSE, Trace, traces
+from neuroncore_rtl.run.view.wave_numbers import NUMBERS, WIDTHS
+from neuroncore_rtl.run.view.waves import latest, open_waves, signals, write_save_file
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.spec.isa import Cause, queue_count, queue_name
+from neuroncore_rtl.tb.cli.registry import command_named
+from neuroncore_rtl.tb.tests.kernels.matmul import ideal_cycles
+from tests.run.view.recordings import SaveFile, Waveform
+from tests.tb.reports import passed
+
+TINY = PRESETS["tiny"]
+
+M, K, N = SIZES = 7, 9, 11
+
+
+def product(directory: Path, sim: str, words: str):
+    """Run a product that is recorded where these tests alone write; return its report, waveform and save file."""
+    with recording_in(directory):
+        report = passed("matmul", f"PRESET=tiny WAVES=1 SIM={sim} {words}")
+    save = Path(report.extra["waveform"])
+    return report, save.with_suffix(".vcd"), SaveFile(save)
+
+
+@pytest.fixture(scope="module", params=["icarus", pytest.param("verilator", marks=pytest.mark.slow)])
+def recorded(request, tmp_path_factory):
+    """A product on the engine."""
+    directory = tmp_path_factory.mktemp("waves")
+    return product(directory, request.param, f"TARGET=engine STALL=64 M={M} K={K} N={N}")
+
+
+def test_signals_agree_with_counters(recorded):
+    report, vcd, _ = recorded
+    counters = report.extra["counters"]
+    wave = Waveform(vcd, "tensor")
+    assert sum(wave.high("engine.mover.column_valid")) == counters["columns"] > 0
+    assert sum(wave.high("engine.loader.step_valid")) == counters["loads"] > 0
+    assert sum(wave.high("engine.busy")) == counters["busy"]
+    for cause in ("weights", "operand", "psum"):
+        assert sum(wave.high(f"engine.mover.wait_{cause}")) == counters[f"wait_{cause}"]
+    assert counters["wait_operand"] > 0, "without a stall this compares nothing"
+
+    # The clock of the result starts with the first instruction offered and stops with the last PSUM word written.
+    offered, busy = wave.high("valid"), wave.high("engine_busy")
+    cycles = len(busy) - busy[::-1].index(True) - offered.index(True)
+    assert cycles == report.cycles == counters["cycles"]
+    assert ideal_cycles(*SIZES, BF16, TINY) / cycles == report.utilisation
+    assert wave.last("engine.counters.macs") == counters["macs"] == M * K * N
+
+
+def test_save_file_names_signals_of_the_waveform_and_words_of_enumerations(recorded):
+    """Processing elements are recorded on request only."""
+    _, vcd, save = recorded
+    assert len(save.shown) == 2 + sum(map(len, TENSOR_GROUPS.values()))
+    recorded_names = {name.replace("\\", "") for name in VCDVCD(str(vcd), only_sigs=True).signals}
+    assert {name.replace("\\", "") for name in save.shown} <= recorded_names
+    assert not [name for name in recorded_names if ".tile_" in name]
+    assert save.groups == list(TENSOR_GROUPS)
+    assert set(save.words) == {"tensor.instruction.Opcode", "arith.formats.FormatCode", "view.wave_groups.Cause"}
+    assert save.words["tensor.instruction.Opcode"] == ["0", "NONE", "1", "LOAD_STATIONARY", "2", "MULTIPLY_MOVING"]
+    assert {"BF16", "INT8"} < set(save.words["arith.formats.FormatCode"])
+
+
+@pytest.fixture(scope="module", params=["icarus", pytest.param("verilator", marks=pytest.mark.slow)])
+def recorded_core(request, tmp_path_factory):
+    """A product on the core."""
+    return product(tmp_path_factory.mktemp("core_waves"), request.param, "M=4 K=8 N=4")
+
+
+def test_save_file_of_the_core_names_signals_of_the_waveform(recorded_core):
+    _, vcd, save = recorded_core
+    known = signals(vcd)
+    groups = core_groups(known)
+    assert {f"machine.{trace.signal}" for lines in groups.values() for trace in lines} <= set(known)
+    assert set(OPEN) < set(groups)
+    queues = {f"queue {queue_name(queue, TINY)}" for queue in range(queue_count(TINY))}
+    assert queues | {"dma0", "dma1", "vector: steps"} <= set(groups)
+
+    assert len(save.shown) == 2 + sum(map(len, groups.values()))
+    assert set(save.shown) <= set(known.values())
+    assert {"tensor.instruction.Opcode", "elementwise.instruction.Opcode", "queue.semaphores.UpdateOp"} < set(
+        save.words
+    )
+    assert save.words["isa.access.Storage"] == ["0", "SBUF", "1", "PSUM", "2", "HBM"]
+    assert save.words["view.wave_groups.Cause"][-2:] == [f"{max(Cause):x}", max(Cause).name]
+
+
+def test_signals_of_the_core_agree_with_counters(recorded_core):
+    report, vcd, _ = recorded_core
+    wave = Waveform(vcd, "machine")
+    counted = [
+        ("core.tensor.column_valid", "core.tensor.counters.columns"),
+        ("core.dma0.busy", "core.dma0.counters.busy"),
+    ]
+    waits = [f"core.queue{queue}.counters.wait_semaphore" for queue in range(queue_count(TINY))]
+    for queue, wait in enumerate(waits):
+        counted += [(f"core.queue{queue}.issued", f"core.queue{queue}.counters.records")]
+        counted += [(f"core.queue{queue}.waiting", wait)]
+    largest = {counter: max(wave.values(counter)) for _, counter in counted}
+    assert {counter: sum(wave.high(signal)) for signal, counter in counted} == largest
+    assert sum(largest[wait] for wait in waits) > 0, "without a wait this compares nothing"
+    assert largest["core.tensor.counters.columns"] > 0 and largest["core.dma0.counters.busy"] > 0
+    start, over = (wave.high(name).index(True) for name in ("start", "over"))
+    assert over - start - 1 == report.cycles
+
+
+def test_tables_of_lines():
+    assert traces("error.cause Cause | read handshake AR\n  a__b_c dec", "core") == [
+        Trace("core.error.cause", "cause", CAUSE),
+        Trace("core.readvalid", "AR valid", "bin"),
+        Trace("core.readready", "AR ready", "bin"),
+        Trace("core.a__b_c", "b c", "dec"),
+    ]
+    with pytest.raises(ValueError, match=r"the format of core\.op must be one of hex, .*, Cause, .*, not 'Opcod'"):
+        traces("op Opcod", "core")
+
+
+def written(path: Path, scope: str, variables: dict[str, str], behind: str = "") -> Path:
+    """Write a waveform of one scope, of variables by their codes; return its path."""
+    lines = "".join(f"$var wire 1 {code} {name} $end\n" for name, code in variables.items())
+    path.write_text(f"$scope module {scope} $end\n{lines}$upscope $end\n$enddefinitions $end\n{behind}")
+    return path
+
+
+def test_what_was_not_recorded_is_left_out(tmp_path):
+    variables = {"clk": "a", "rst": "b", "cycle": "c", "over": "d"}
+    save = write_save_file(written(tmp_path / "shallow.vcd", "machine", variables, "#0\n0a\n#9\n1a\n"))
+    assert [line for line in save.read_text().splitlines() if line.startswith("+{")] == [
+        "+{clk} machine.clk",
+        "+{rst} machine.rst",
+        "+{cycle} machine.cycle",
+        "+{program has ended} machine.over",
+    ]
+    assert SaveFile(save).groups == ["run"]
+
+
+def test_names_are_those_of_gtkwave(tmp_path):
+    variables = {"wide [7:0]": "a", "narrow [0:0]": "b", "bit": "c", "part.field [3:0]": "d", "list[2] [3:0]": "e"}
+    assert signals(written(tmp_path / "names.vcd", "top", variables)) == {
+        "top.wide": "top.wide[7:0]",
+        "top.narrow": "top.narrow[0]",
+        "top.bit": "top.bit",
+        "top.part.field": "top.\\part.field[3:0]",
+        "top.list[2]": "top.list[2][3:0]",
+    }
+
+
+def test_latest_waveform_is_of_the_core_or_of_the_engine(tmp_path):
+    assert latest("matmul", tmp_path) is None
+    (tmp_path / "waves").mkdir()
+    for age, name in enumerate(("core-matmul-small.vcd", "matmul.vcd", "core-matmul-tiny.vcd", "core-digits-tiny.vcd")):
+        path = tmp_path / "waves" / name
+        path.touch()
+        os.utime(path, (age, age))
+    assert latest("matmul", tmp_path).name == "core-matmul-tiny.vcd"
+    assert latest("digits", tmp_path).name == "core-digits-tiny.vcd"
+    (tmp_path / "waves" / "core-matmul-tiny.vcd").unlink()
+    assert latest("matmul", tmp_path).name == "matmul.vcd"
+
+
+def test_test_without_waveforms_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="^TEST must be one with a variable WAVES, such as matmul, not 'mac'$"):
+        open_waves(command_named("mac"), tmp_path)
+
+
+def test_missing_gtkwave_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingTool, match="^gtkwave is missing .*apt install gtkwave$"):
+        open_waves(command_named("matmul"), tmp_path)
+
+
+def test_missing_display_is_said(monkeypatch, tmp_path):
+    monkeypatch.setattr(waves_module, "require", lambda name: None)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    with pytest.raises(MissingTool, match="^a display is missing"):
+        open_waves(command_named("matmul"), tmp_path)
+
+
+def test_the_array_shows_its_diagonal_in_decimal(tmp_path):
+    """At full depth: each row has its operands a cycle after the row above; words are shown as the numbers they are."""
+    _, vcd, save = product(tmp_path, "icarus", "TARGET=engine DEPTH=0 M=4 K=4 N=6")
+    rows = range(TINY.rows)
+    wanted = [f"row {row}: {what}" for what in ("moving", "weight", "sum") for row in rows]
+    assert "systolic array" in save.groups
+    shown = re.findall(r"^\+\{(row \d+: (?:moving|weight|sum))\}", vcd.with_suffix(".gtkw").read_text(), re.MULTILINE)
+    assert shown == wanted
+    wave = Waveform(vcd, "tensor")
+    tile = "engine.datapath.array.block_0_0.tile_{}_0.{}".format
+    began = []
+    for row in rows:
+        changes = ((time, int(word, 2)) for time, word in wave[tile(row, "moving_out")].tv if set(word) <= set("01"))
+        began.append(next(time for time, word in changes if word and NUMBERS["operand"](word) != "absent"))
+    cycle = wave.edges[1] - wave.edges[0]
+    assert [time - began[0] for time in began] == [row * cycle for row in rows]
+    for form, signal in (("operand", "active0"), ("fp32", "out__0")):
+        told = dict(line.split(maxsplit=1) for line in vcd.with_suffix(f".{form}.words").read_text().splitlines())
+        for _, word in wave[tile(0, signal)].tv:
+            if set(word) <= set("01"):
+                assert told[f"{int(word, 2):0{-(-WIDTHS[form] // 4)}x}"] == NUMBERS[form](int(word, 2))
+
+
+def test_words_as_numbers():
+    operand = NUMBERS["operand"]
+    one, half = 512 << 12 | 1 << 11, 511 << 12 | 1 << 11
+    assert [operand(one), operand(half | 1 << 22), operand(0)] == ["1", "-0.5", "0"]
+    assert [operand(1 << 23), operand(1 << 24), operand(3 << 23)] == ["inf", "nan", "absent"]
+    assert [NUMBERS["fp32"](word) for word in (0x3FC00000, 0xC0000000, 0x7FC00000)] == ["1.5", "-2", "nan"]

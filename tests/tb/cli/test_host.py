@@ -1,0 +1,44 @@
+"""Sessions with a simulated board: programs go there by the UART, and their results come back bit for bit."""
+
+import pytest
+
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.spec.isa import HEADER_BITS
+from neuroncore_rtl.tb.cli import host
+from neuroncore_rtl.tb.cli.registry import COMMANDS
+
+[TEST] = [command for command in COMMANDS if command.name == "host"]
+
+
+def test_memory(capsys):
+    assert host.main(TEST.settings(["TEST=memory"])) == 0
+    assert "PASSED" in capsys.readouterr().out
+
+
+def test_no_such_port():
+    with pytest.raises(UsageError, match="could not open port /dev/none"):
+        host.main(TEST.settings(["TEST=memory", "PORT=/dev/none"]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("test", ["matmul", "digits"])
+def test_on_the_core(capsys, test):
+    assert host.main(TEST.settings([f"TEST={test}", "IMAGES=4"])) == 0
+    out = capsys.readouterr().out
+    assert "PASSED" in out and "bit-exact" in out
+
+
+@pytest.mark.slow
+def test_a_program_that_computes_something_else_is_noticed(capsys, monkeypatch):
+    """One weight on the board is another than golden's."""
+    loaded = host.run_image
+
+    def run_image(port, image):
+        data = bytearray(image.data)
+        operand = next(place for place in range(HEADER_BITS // 8, len(data)) if data[place])
+        data[operand + 1] ^= 0x40
+        return loaded(port, image.__class__(**{**vars(image), "data": bytes(data)}))
+
+    monkeypatch.setattr(host, "run_image", run_image)
+    assert host.main(TEST.settings(["TEST=matmul"])) == 1
+    assert "results differ from the golden model" in capsys.readouterr().out

@@ -1,0 +1,79 @@
+"""Small instances, of collective engines alone or of whole cores, with all faults of these engines in them: a plusarg
+chooses one, or none."""
+
+import enum
+from functools import cache
+
+from neuroncore_rtl.run.harness.cores import CoreDevice
+from neuroncore_rtl.run.harness.links.collective import CollectiveDevice
+from neuroncore_rtl.run.harness.run import Device
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType
+from neuroncore_rtl.tb.cli.registry import command_named
+from neuroncore_rtl.tb.tests.links.options import instance_of
+from tests.hdl.tensor.engines import FaultyDevice, faulty
+
+__all__ = ["CORES", "DISAGREEMENTS", "ENGINES", "SETTINGS", "WORDS", "Fault", "broken_cores", "broken_engines"]
+
+Fault = enum.IntEnum("Fault", "NONE WRONG HASTY SILENT STRAY LOST", start=0)
+"""All retire too early or write whole words; core 1 turns a bit of a flit, takes nothing or loses a flit."""
+
+ENGINES = Instance(chips=2, width=2, link_bytes=8, link_latency=1, core=PRESETS["tiny"].with_overrides(hbm_bytes=8))
+"""The instance of engines alone."""
+
+WORDS = "CHIPS=2 TARGET=core"
+SETTINGS = command_named("allreduce").settings(WORDS.split())
+CORES = instance_of(SETTINGS)  # that of whole cores, as these variables describe it
+
+DISAGREEMENTS = {
+    "count": {"count": 99},
+    "dtype": {"dtype": CollectiveType.INT32},
+    "op": {"op": 1},
+    "kind": {"kind": CollectiveKind.BROADCAST},
+}
+"""What one rank of an all-reduce of 100 FP32 has otherwise than the others, by the field that errors name."""
+
+
+@cache
+def broken_engines() -> FaultyDevice:
+    """Return the engines of `ENGINES`."""
+    return _broken(CollectiveDevice(instance=ENGINES, room=1 << 20), ENGINES.core.hbm_bytes)
+
+
+@cache
+def broken_cores(watches_gates: bool = False) -> FaultyDevice:
+    """Return the cores of `CORES`; what they do on their AXI ports is watched, and their clock gates if one wishes."""
+    return _broken(CoreDevice(machine=CORES, watches_gates=watches_gates), CORES.core.hbm_bytes)
+
+
+def _broken(device: Device, hbm_bytes: int) -> FaultyDevice:
+    ports = {
+        "o__0__payload": "flit",
+        "retired": "ends",
+        "axi__1__wstrb": "strobes",
+        "instructions__valid": f"instructions__valid & (fault != {Fault.SILENT} || core != 1)",
+        "instructions__ready": "accepts",
+        "o__0__valid": "offers",
+        "o__0__ready": "o__0__ready | lost",
+    }
+    body = f"""
+    reg [3:0] fault;
+    reg [15:0] seen;
+    reg [7:0] since;
+    initial if (!$value$plusargs("fault=%d", fault)) fault = 0;
+    wire ends, accepts, offers;
+    wire [{hbm_bytes - 1}:0] strobes;
+    wire [80:0] flit;
+    wire data = core == 1 && offers && flit[16:15] == 2'd0;
+    wire lost = fault == {Fault.LOST} && data && seen == 5;
+    assign o__0__valid = offers & ~lost;
+    assign o__0__payload = flit ^ {{63'd0, fault == {Fault.WRONG} && data && seen == 3, 17'd0}};
+    assign retired = fault == {Fault.HASTY} ? since == 8'd40 : ends;
+    assign instructions__ready = accepts & (fault != {Fault.SILENT} || core != 1);
+    assign axi__1__wstrb = strobes | {{{hbm_bytes}{{fault == {Fault.STRAY}}}}};
+    always @(posedge clk) if (rst) seen <= 0; else if (data && (o__0__ready || lost)) seen <= seen + 16'd1;
+    always @(posedge clk) if (rst || since == 8'd40) since <= 0;
+        else if (instructions__valid && accepts || since != 0) since <= since + 8'd1;
+"""
+    return faulty(device, "collective_engine", ports=ports, body=body)

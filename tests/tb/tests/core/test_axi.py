@@ -1,0 +1,167 @@
+"""The HBM model, the arbiter, and what uses HBM, against cocotbext-axi."""
+
+import json
+import random
+import struct
+from functools import cache
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.memory.dma import dma_copy
+from neuroncore_rtl.hdl.dma.engine import DmaEngine
+from neuroncore_rtl.hdl.memory.axi import MAX_BEATS
+from neuroncore_rtl.hdl.queue.boot import Boot
+from neuroncore_rtl.hdl.queue.fetch import Fetcher
+from neuroncore_rtl.hdl.queue.record import RecordBeat
+from neuroncore_rtl.run.harness.hbm import Hbm, read_memory, write_memory
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import INT8
+from neuroncore_rtl.spec.isa import RECORD_BYTES, DmaCopy, DmaTensor, Storage, queue_count
+from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
+from neuroncore_rtl.tb.tests.core import axi
+
+SEED = 5
+
+PATIENT = {"hbm": Hbm(latency=20), "pause": 0}
+HOSTILE = {
+    "hbm": Hbm(latency=9, gap=2, port_rate=256 * 12, rate=256 * 20, stall=80, reorder=128, interleave=True),
+    "pause": 0.4,
+}
+"""Short of everything, and in any order that is allowed."""
+
+
+@cache
+def bench(sim: str, size: int, ports: int, each: int) -> tuple[simulation.Build, dict]:
+    """Return a build of `axi.HbmBench` and what its tests must know of it."""
+    built = simulation.build(axi.design(axi.HbmBench(size, ports, each)), sim)
+    return built, {"managers": ports * each, "beat": size, "size": axi.BENCH_BYTES, "max_beats": MAX_BEATS}
+
+
+@pytest.mark.parametrize(
+    ("sim", "shape", "mood", "rounds"),
+    [
+        ("verilator", (16, 2, 2), PATIENT, 3),
+        ("verilator", (16, 2, 2), HOSTILE, 3),
+        ("icarus", (16, 2, 2), HOSTILE, 1),
+        *(pytest.param("icarus", shape, HOSTILE, 1, marks=pytest.mark.slow) for shape in ((8, 1, 3), (64, 1, 1))),
+    ],
+)
+def test_managers_read_what_they_wrote(sim, shape, mood, rounds, tmp_path):
+    built, known = bench(sim, *shape)
+    size = known["beat"]
+    content = np.random.default_rng(SEED).integers(0, 256, axi.BENCH_BYTES, np.uint8)
+    plusargs = [*mood["hbm"].plusargs(), *write_memory(tmp_path, content, size)]
+    (tmp_path / "content").write_bytes(content)
+    settings = known | {"part": 9000 // size * size, "places": 12, "rounds": rounds, "pause": mood["pause"]}
+    files = {name: str((tmp_path / name).resolve()) for name in ("content", "expected")}
+    axi.run(built, "managers_read_what_they_wrote", plusargs, **settings, **files, seed=SEED)
+    assert (read_memory(tmp_path) == np.fromfile(tmp_path / "expected", np.uint8)).all()
+
+
+def test_errors_are_answered(sim):
+    """In ranges that were asked for, and beyond the size."""
+    built, known = bench(sim, 16, 2, 2)
+    end = axi.BENCH_BYTES // 2
+    for hbm, decerr in (
+        (Hbm(latency=5, slverr=(0x1040, 0x1080), size=end), (end, axi.BENCH_BYTES)),
+        (Hbm(latency=5, slverr=(0x1040, 0x1080), decerr=(0x2010, 0x2020), stall=100), (0x2010, 0x2020)),
+    ):
+        axi.run(built, "errors_are_answered", hbm.plusargs(), **known, slverr=hbm.slverr, decerr=decerr, pause=0)
+
+
+def timing(tmp_path, hbm: Hbm, bursts: int, length: int, cycles: int = 400) -> dict[str, np.ndarray]:
+    """Return the cycles in which each channel of manager 0 handed something over."""
+    built, known = bench("verilator", 16, 2, 2)
+    path = tmp_path / "events.json"
+    settings = known | {"bursts": bursts, "length": length, "cycles": cycles, "events": str(path.resolve())}
+    axi.run(built, "timing", hbm.plusargs(), **settings)
+    events = {channel: np.array(found) for channel, found in json.loads(path.read_text()).items()}
+    counts = {"aw": bursts, "ar": bursts, "w": bursts * length, "r": bursts * length, "b": bursts}
+    assert {channel: len(found) for channel, found in events.items()} == counts
+    return events
+
+
+@pytest.mark.parametrize("latency", [1, 64])
+def test_latency(latency, tmp_path):
+    """The arbiter adds a cycle; bursts follow back to back."""
+    events = timing(tmp_path, Hbm(latency=latency), bursts=8, length=16)
+    assert events["r"][0] - events["ar"][0] == latency + 1
+    assert (events["b"] - events["w"][15::16] == latency + 1).all()
+    assert all((np.diff(events[channel]) == 1).all() for channel in "rw")
+
+
+def test_gap(tmp_path):
+    events = timing(tmp_path, Hbm(latency=5, gap=7), bursts=8, length=16)
+    assert events["r"][-1] - events["r"][0] == 8 * 16 - 1 + 7 * 7
+
+
+@pytest.mark.parametrize("limit", [{"port_rate": 256 * 4}, {"rate": 256 * 4}], ids=["port", "all"])
+def test_bandwidth_is_shared(limit, tmp_path):
+    """4 bytes a cycle carry 16 bytes to be read and 16 to be written in 8 cycles."""
+    events = timing(tmp_path, Hbm(latency=5, **limit), bursts=4, length=8)
+    assert abs(events["r"][-1] - events["r"][0] - 8 * 31) <= 8
+    assert abs(events["b"][-1] - events["r"][-1]) <= 16
+
+
+def random_copy(rng: random.Random, memory: np.ndarray, src: int, dst: int, size: int) -> DmaCopy:
+    """Return a copy of bytes from one part of HBM to another, both of as many bytes, and do it in `memory`."""
+    shape, steps, spans = [], ([], []), [0, 0]
+    run = 1
+    for _ in range(rng.randint(1, 4)):
+        count = rng.choice((1, 2, 3, rng.randint(1, 40), rng.randint(1, 300)))
+        chosen = [rng.choice((run, run + rng.randint(0, 30))) for _ in steps]
+        if any(span + (count - 1) * step >= size - 64 for span, step in zip(spans, chosen, strict=True)):
+            break
+        shape.insert(0, count)
+        for side, step in enumerate(chosen):
+            steps[side].insert(0, step)
+            spans[side] += (count - 1) * step
+        run = max(spans) + 1
+    addresses = [start + rng.randrange(size - span) for start, span in zip((src, dst), spans, strict=True)]
+    tensors = [
+        DmaTensor(format=INT8, address=address, storage=Storage.HBM, steps=tuple(own))
+        for address, own in zip(addresses, steps, strict=True)
+    ]
+    copy = DmaCopy(shape=tuple(shape), src=tensors[0], dst=tensors[1])
+    dma_copy(copy, memory, None, None)
+    return copy
+
+
+UNITS = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=16)
+
+
+@cache
+def units_bench() -> simulation.Build:
+    """Return a build of what uses HBM in a machine of the configuration `UNITS`."""
+    engines = {f"dma{number}": DmaEngine(UNITS) for number in range(UNITS.dma_engines)}
+    bench = axi.RamBench(UNITS.hbm_bytes, {"boot": Boot(UNITS), "fetcher": Fetcher(UNITS), **engines})
+    return simulation.build(axi.design(bench), "icarus")
+
+
+@pytest.mark.parametrize("pause", [0, 0.4])
+def test_units_use_a_ram(pause, tmp_path):
+    """Boot, fetcher and two DMA engines at one port of a memory that others wrote."""
+    rng = random.Random(SEED)
+    size, part = 1 << 16, 1 << 13
+    memory = np.frombuffer(bytearray(rng.randbytes(size)), np.uint8)
+    words = (IMAGE_MAGIC, 1000, 0x180, UNITS.rows, UNITS.columns, UNITS.dma_engines, UNITS.cores, 0)
+    memory[:32] = np.frombuffer(struct.pack("<8I", *words), np.uint8)
+    (tmp_path / "content").write_bytes(memory)
+    requests = [[rng.randrange(0, 4 * part, RECORD_BYTES) for _ in range(8)] for _ in range(queue_count(UNITS))]
+    loaded = dict(enumerate(struct.unpack("<250I", memory[0x180 : 0x180 + 1000])))
+    records = [[int.from_bytes(memory[a : a + RECORD_BYTES], "little") for a in asked] for asked in requests]
+    copies = [
+        [random_copy(rng, memory, (2 + engine) * part, (4 + 2 * engine) * part, 2000) for _ in range(4)]
+        for engine in range(2)
+    ]
+    files = {name: str((tmp_path / name).resolve()) for name in ("content", "found", "after")}
+    encoded = [[copy.encode() for copy in of_engine] for of_engine in copies]
+    settings = {"requests": requests, "copies": encoded, "boot": 0, "size": size, "pause": pause, "seed": SEED}
+    settings["beat"] = [(field.offset, field.width) for _, field in RecordBeat(UNITS.hbm_bytes)]
+    axi.run(units_bench(), "units_use_a_ram", **settings, **files)
+    found = json.loads((tmp_path / "found").read_text())
+    assert {int(number): word for number, word in found["loaded"].items()} == loaded
+    assert [[int(record, 16) for record in of_queue] for of_queue in found["records"]] == records
+    assert (np.fromfile(tmp_path / "after", np.uint8) == memory).all()

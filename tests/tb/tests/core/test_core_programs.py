@@ -1,0 +1,121 @@
+"""Random programs of all engines on the core: whatever HBM does, every byte is golden's, and nothing races."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.timing import predict
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
+from neuroncore_rtl.kernels.program.instructions import tensor_tensor
+from neuroncore_rtl.run import batch as core_batch
+from neuroncore_rtl.run.harness.cores import CoreDevice
+from neuroncore_rtl.run.harness.hbm import Hbm
+from neuroncore_rtl.run.sim import simulation
+from neuroncore_rtl.run.sim.doctor import require
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa import AluOp
+from tests.kernels.joins import join_image
+from tests.run.harness.core_images import Work
+from tests.tb.reports import passed, report_of
+
+TINY = PRESETS["tiny"]
+
+
+def test_random_programs_are_golden():
+    report = passed("program", "COUNT=6 INSTRUCTIONS=60 SEED=6")
+    print(report.as_json())
+    assert report.extra["races"] == 0
+    assert report.extra["kinds_of_instruction"] >= 20
+    assert min(report.extra["instructions"].values()) >= 20 and report.extra["instructions"]["queue"] >= 50
+    assert set(report.extra["bytes_compared"]) == {"HBM", "SBUF", "PSUM"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [
+        "COUNT=1000 SEED=1000",
+        # More columns than rows and the reverse, several ports to HBM, wide and narrow ones.
+        "COUNT=32 ROWS=8 COLUMNS=4 HBM_BYTES=64 DMA_ENGINES=5 HBM_PORTS=3",
+        "COUNT=32 ROWS=5 COLUMNS=16 HBM_BYTES=8",
+    ],
+)
+def test_many_random_programs_are_golden(words):
+    print(passed("program", words).as_json())
+
+
+def test_a_byte_that_differs_fails_the_bench(monkeypatch):
+    """A byte of SBUF that golden has otherwise is found in the copy of what is on chip."""
+
+    def disturbed(config, hbm, images):
+        expected = execute(config, hbm, images)
+        hbm[-0x9000] ^= 1
+        return expected
+
+    execute = core_batch.execute_on_golden
+    monkeypatch.setattr(core_batch, "execute_on_golden", disturbed)
+    report = report_of("program", "COUNT=1 INSTRUCTIONS=2")
+    assert report.mismatches == 1 and report.exit_status == 1
+    assert any("PSUM partition" in failure for failure in report.failures)
+
+
+@pytest.mark.slow
+def test_icarus_runs_an_image_alike():
+    """All engines, in the other simulator, which would see what is undefined, and in which no clock is gated."""
+    require("iverilog")
+    images = [Work(TINY, 0, np.random.default_rng(1)).finished()]
+    options = {"behaviour": Hbm(latency=100, size=1 << 20), "limit": 20_000, "dump": False}
+    runs = []
+    for sim in simulation.SIMULATORS:
+        batch = core_batch.run_batch(CoreDevice(machine=TINY), images, sim=sim, **options)
+        assert not batch.failures, "\n".join(batch.failures)
+        assert batch.mismatches == {"HBM": 0} and batch.runs[0].exit_code == 0
+        runs += batch.runs
+    assert runs[0] == runs[1] and runs[0].cycles > 1000
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(TINY, id="tiny"),
+        pytest.param(
+            TINY.with_overrides(rows=8, dma_engines=5, hbm_ports=3, hbm_bytes=64),
+            marks=pytest.mark.slow,
+            id="eight producers",
+        ),
+    ],
+)
+def test_an_instruction_waits_for_every_other_lane(config):
+    """Both lanes of the tensor queue, the scalar queue and all DMA queues, by NOPs in the vector queue."""
+    image, results = join_image(config)
+    batch = core_batch.run_batch(CoreDevice(machine=config), [image], behaviour=Hbm(latency=64))
+    assert not batch.failures and not any(batch.mismatches.values())
+    assert all((tensor.elements(batch.hbm) == code).all() for tensor, code in results)
+    predicted = {timed.address: timed for timed in predict(image).records}
+    events = [event for event in batch.runs[0].events if image.locate(event.address)[1].instruction.name == "NOP"]
+    assert len(events) == (2 + config.dma_engines) // 2 and all(event.issued == event.retired for event in events)
+    # As near as the timing model is of the end of a program.
+    assert all(abs(event.issued - predicted[event.address].issued) <= 16 + event.issued // 20 for event in events)
+
+
+def test_sections_run_again_on_the_core():
+    """Steps of one image: a counter on chip outlives them, and the first section comes in between once more."""
+    program = Program(TINY)
+    space = program.space
+    x, y = (space.hbm(name, FP32, (4, 8)) for name in "xy")
+    total = space.sbuf("total", FP32, (8,))
+    program.append(dma_copy(total, x))
+    program.start_section()
+    for _ in range(3):
+        t = space.sbuf("t", FP32, (8,))
+        program.append(dma_copy(t, x))
+        program.append(tensor_tensor(total, total, t, AluOp.ADD))
+    program.append(dma_copy(y, total))
+    ones = np.full((4, 8), 0x3F800000)
+    for runs, sum_of_all in (([0, 1, 1, 1, 1], 13), ([0, 1, 0, 1], 4)):
+        image = build_image(program, [(x, ones)], runs=runs)
+        options = {"behaviour": Hbm(size=1 << 20), "limit": 20_000, "dump": False}
+        batch = core_batch.run_batch(CoreDevice(machine=TINY), [image], **options)
+        assert not batch.failures and batch.mismatches == {"HBM": 0} and batch.runs[0].exit_code == 0
+        assert len(batch.runs[0].events) == 7 * runs.count(1) + runs.count(0)
+        assert (y.elements(batch.hbm).view(np.float32) == sum_of_all).all()

@@ -1,0 +1,100 @@
+"""Loops whose rounds only the run knows, on the RTL: every byte is that of golden, every cycle that of the model."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.core import Core
+from neuroncore_rtl.golden.timing import MemoryTiming, predict
+from neuroncore_rtl.kernels.control import ROUNDS_CODE
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
+from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_scalar, tensor_tensor
+from neuroncore_rtl.run import batch as core_batch
+from neuroncore_rtl.run import run
+from neuroncore_rtl.run.harness.cores import CoreDevice
+from neuroncore_rtl.run.harness.hbm import Hbm
+from neuroncore_rtl.run.modelled import flow_options
+from neuroncore_rtl.run.program_run import ProgramFailed
+from neuroncore_rtl.spec.formats import FP32, INT32
+from neuroncore_rtl.spec.isa import AluOp
+from tests.kernels.program.loops import TINY, triangle
+
+
+def converging():
+    """Return a program that halves a number in FP32 until no element of it is above 1, and counts the rounds."""
+    program = Program(TINY)
+    space, flow = program.space, program.flow
+    x, rounds = space.hbm("x", FP32, (1, 8)), space.hbm("rounds", INT32, (1, 1))
+    t, count = space.sbuf("t", FP32, (8,), 1), space.sbuf("count", INT32, (1,), 1)
+    program.append(dma_copy(t, x))
+    program.append(memset(count, 0))
+    left = flow.register(1)
+    with flow.loop_while(left):
+        above, most = space.sbuf("above", FP32, (8,), 1), space.sbuf("most", FP32, (1,), 1)
+        program.append(activation(t, t, "identity", 0.5))
+        program.append(tensor_scalar(above, t, 1.0, AluOp.IS_GT))
+        program.append(tensor_scalar(most, above[:, 0:1], 0.0, AluOp.ADD))
+        for d in range(1, 8):
+            program.append(tensor_tensor(most, most, above[:, d : d + 1], AluOp.MAX))
+        number = space.sbuf("number", INT32, (1,), 1)
+        program.append(tensor_scalar(number, most, 1.0, AluOp.MULTIPLY))
+        program.append(tensor_scalar(count, count, 1, AluOp.ADD))
+        flow.load(left, number)
+    program.append(dma_copy(x, t))
+    program.append(dma_copy(rounds, count))
+    return program, x, rounds
+
+
+def on_rtl(image, latency=64):
+    """Run an image on RTL and on golden, which must leave the same; return HBM, and what became of the RTL's."""
+    options = {"behaviour": Hbm(latency=latency, size=1 << 20), "limit": 200_000, "dump": False}
+    batch = core_batch.run_batch(CoreDevice(machine=TINY), [image], **options)
+    assert not batch.failures, "\n".join(batch.failures)
+    assert batch.mismatches == {"HBM": 0}
+    return batch.hbm, batch.runs[0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_loops_of_a_count_that_is_in_memory(count):
+    program, given, log = triangle()
+    image = build_image(program, [(given, np.array([count]))])
+    hbm, done = on_rtl(image)
+    pairs = [10 * outer + inner for outer in range(count) for inner in range(outer)]
+    assert done.exit_code == 0 and list(log.elements(hbm)[: len(pairs) + 1, 0]) == [*pairs, 0]
+    outcome = Core(TINY, image.memory()).run()
+    predicted = predict(image, MemoryTiming(latency=64), **flow_options(image, outcome.loaded))
+    assert done.cycles == predicted.cycles
+    assert len(predicted.records) == len(done.events)
+
+
+@pytest.mark.parametrize("largest, rounds", [(0.5, 1), (5.0, 3), (1000.0, 10)])
+def test_a_loop_until_the_device_has_converged(largest, rounds):
+    program, x, counted = converging()
+    values = np.linspace(0, largest, 8, dtype=np.float32)[np.newaxis]
+    image = build_image(program, [(x, values.view(np.uint32))])
+    hbm, done = on_rtl(image)
+    assert counted.elements(hbm) == rounds and (x.elements(hbm).view(np.float32) == values / 2**rounds).all()
+    outcome = Core(TINY, image.memory()).run()
+    assert done.cycles == predict(image, MemoryTiming(latency=64), **flow_options(image, outcome.loaded)).cycles
+
+
+def test_a_loop_that_does_not_end_is_ended_and_named():
+    program, x, _ = converging()
+    program.flow.rounds = 5
+    inputs = {"x": np.full((1, 8), 100.0)}
+    image = build_image(program, [(x, np.full((1, 8), 100.0, np.float32).view(np.uint32))])
+    _, done = on_rtl(image)
+    assert done.exit_code & ROUNDS_CODE and image.flow[done.exit_code ^ ROUNDS_CODE].code.name == "AGAIN"
+    for target in ("rtl", "golden", "model"):
+        with pytest.raises(ProgramFailed, match=r"all loops must end within 5 rounds .* \(test_loops.py:\d+\)"):
+            run(program, inputs, target=target)
+
+
+def test_targets_agree_on_a_program_with_loops():
+    found = {}
+    for target in ("rtl", "golden", "model"):
+        program, *_ = converging()
+        found[target] = run(
+            program, {"x": np.full((1, 8), 9.0)}, target=target, **({"profile": 1} if target != "golden" else {})
+        )
+    assert all(one.arrays["rounds"] == 4 for one in found.values())
+    assert found["rtl"].cycles == found["model"].cycles == sum(found["rtl"].causes.values())

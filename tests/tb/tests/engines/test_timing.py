@@ -1,0 +1,92 @@
+"""Every instruction takes the cycles that the formulas of `spec.costs` say, and the manual has their table."""
+
+from functools import partial
+
+import pytest
+
+from neuroncore_rtl import ROOT
+from neuroncore_rtl.hdl.elementwise.checker import Checker
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.costs import latency, period, step_cycles
+from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES
+from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, formula, table
+from neuroncore_rtl.tb.tests.engines import timing as bench
+from neuroncore_rtl.tb.tests.engines.timing import has_units_for, measure
+from tests.tb.reports import passed, report_of
+from tests.tb.tests.instructions import SHARED
+
+BUBBLE = 0
+"""Cycles between the last step of an instruction and the first of an independent one, for all that are not slow."""
+
+MANUAL = ROOT / "docs" / "vector_engine.md"
+
+
+@pytest.fixture(scope="module")
+def measurements():
+    """Every instruction, measured once for all tests."""
+    found, compared, differ = measure(SHARED)
+    assert compared > 0 and differ == 0
+    return found
+
+
+def test_every_instruction_of_any_length_takes_the_cycles_of_the_formulas(measurements):
+    opcodes = {m.case.build(m.elements, SHARED).opcode for m in measurements}
+    assert opcodes == VECTOR_OPCODES | SCALAR_OPCODES
+    assert len(measurements) == len(CASES) * len(ELEMENTS)
+    assert [m.line() for m in measurements if not m.as_expected] == []
+
+
+def test_independent_instructions_leave_no_bubble(measurements):
+    """Where the steps take as long as the checker, the next instruction's follow at once."""
+    followed = 0
+    for m in measurements:
+        instruction = m.case.build(m.elements, SHARED)
+        steps, unseen = step_cycles(instruction, SHARED), latency(instruction, SHARED) - Checker.LATENCY - 1
+        if steps >= Checker.INTERVAL and period(instruction, SHARED) < unseen:
+            assert set(m.measured["overlapped"]) == {steps + BUBBLE}
+            followed += 1
+    assert followed > 50
+
+
+def test_a_wrong_formula_is_noticed(monkeypatch):
+    monkeypatch.setattr(bench, "period", lambda instruction, config: period(instruction, config) + 1)
+    found, *_ = measure(SHARED, cases=CASES[:2], elements=(8,))
+    assert [m.as_expected for m in found] == [False, False]
+    assert "by the formulas" in found[0].line()
+
+
+def test_what_a_machine_has_no_unit_for_is_left_out():
+    names = {case.name for case in CASES if not has_units_for(case, PRESETS["fpga"])}
+    assert {"tensor_tensor, divide", "max8", "bn_stats", "dropout"} & names and "tensor_copy" not in names
+    assert all(has_units_for(case, PRESETS["tiny"]) for case in CASES)
+    with pytest.raises(UsageError, match="SBUF_BYTES must be at least 16384 .* not 8192"):
+        report_of("timing", "PRESET=nano")
+
+
+@pytest.mark.slow
+def test_registers_between_those_who_wait_cost_what_the_formulas_say():
+    """And so do the pipelines of a board, on which some units are left out."""
+    passed("timing", "PRESET=tiny PORT_LATENCY=1")
+    assert passed("timing", "PRESET=fpga").extra["left out"] == 13
+
+
+def test_a_deviation_from_the_published_cost_has_a_reason():
+    for case in CASES:
+        low, high = (case.elements(wanted, SHARED) for wanted in (1, 512))
+        costs = [period(case.build(elements, SHARED), SHARED) for elements in (low, high)]
+        same = case.cost is not None and costs == [case.cost(low), case.cost(high)]
+        assert same or case.because, f"{case.name}: {formula(case, SHARED)} beside {case.published}"
+
+
+def test_manual_has_the_table():
+    """`python -m neuroncore_rtl.tb.check.costs` prints it."""
+    assert table() in MANUAL.read_text()
+
+
+def test_bench_reports_the_formulas(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "CASES", CASES[:1])
+    monkeypatch.setattr(bench, "measure", partial(measure, elements=(8,)))
+    report = passed("timing")
+    assert report.extra["formulas"] == {"tensor_copy": "max(4, N)"}
+    assert "tensor_copy" in capsys.readouterr().out

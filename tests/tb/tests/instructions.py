@@ -1,0 +1,55 @@
+"""What the tests of the vector and the scalar engine share: one build for all of them, and comparisons."""
+
+import numpy as np
+
+from neuroncore_rtl.run.elementwise import expected_memories, work_of
+from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
+from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
+from neuroncore_rtl.tb.tests.engines.instructions import Differences
+from tests.hdl.tensor.engines import faulty
+
+__all__ = ["BOTH", "IMAGE", "SHARED", "SMALLEST", "broken", "check", "smallest"]
+
+SHARED = PRESETS["tiny"]  # the machine of the one build for Verilator; a test of its own machine costs half a minute
+
+SMALLEST = Config(rows=2, columns=2)  # the machine for Icarus, whose cycles are dear
+
+IMAGE = 1 << 13  # bytes of a partition that programs on `SMALLEST` use
+
+
+BOTH = ElementwiseDevice(config=SHARED)  # both engines of `SHARED`
+
+
+def smallest(*engines: str) -> ElementwiseDevice:
+    """Return engines of `SMALLEST`, for Icarus."""
+    return ElementwiseDevice(config=SMALLEST, engines=engines)
+
+
+def broken(engine: str, shell: dict, choices: Choices, count: int) -> Differences:
+    """Run a random program on the vector or the scalar engine in a shell that breaks it; return what differs."""
+    program = random_program(np.random.default_rng(3), SMALLEST, count, choices, bytes_per_partition=IMAGE)
+    expected = expected_memories(program.instructions, program.sbuf, program.psum, SMALLEST)
+    device = faulty(smallest(engine), f"{engine}_engine", **shell)
+    outcome = run(device, work_of(program, stall=100, seed=3), sim="icarus")
+    differences = Differences(program, outcome, expected, SMALLEST)
+    print(f"{len(differences.places)} of {differences.compared} bytes differ", *differences.lines()[:1])
+    return differences
+
+
+def check(device: ElementwiseDevice, count: int, choices: Choices, *, stall, seed, size=1 << 15, sim="verilator"):
+    """Run a random program that uses so many bytes of a partition, and compare every byte with golden; return the
+    program, its outcome, and how many bytes it changed."""
+    print(f"seed {seed}, {count} instructions, stall {stall}")
+    config = device.config
+    program = random_program(np.random.default_rng(seed), config, count, choices, bytes_per_partition=size)
+    expected = expected_memories(program.instructions, program.sbuf, program.psum, config)
+    outcome = run(device, work_of(program, stall=stall, seed=seed), sim=sim)
+    differences = Differences(program, outcome, expected, config)
+    assert not outcome.faults
+    assert not differences.places, "\n".join(differences.lines())
+    assert sum(part.counters["instructions"] for part in outcome.parts.values()) == count
+    print(f"{differences.compared} bytes compared, {differences.changed} changed, {outcome.cycles} cycles")
+    assert differences.changed > 0
+    return program, outcome, differences.changed

@@ -1,0 +1,136 @@
+"""Kernels on both engines: any shape, stalls, both simulators; every byte golden, results near float64."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.kernels.library.stochastic import accumulate
+from neuroncore_rtl.run.core import hbm_of
+from neuroncore_rtl.run.elementwise import expected_memories
+from neuroncore_rtl.run.execution import execute
+from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
+from neuroncore_rtl.run.images import ImageTask
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import FP16, FP32
+from neuroncore_rtl.tb.cli.registry import command_named
+from neuroncore_rtl.tb.tests.kernels import workbench
+from tests.hdl.tensor.engines import faulty
+from tests.kernels.library.attention import attention
+from tests.tb.reports import passed, report_of
+
+NORMS = ("softmax", "layernorm", "rmsnorm")
+
+PLACE = {"fp32": 2**-24, "bf16": 2**-8, "fp16": 2**-11}  # half of the distance between 1 and the next number
+
+
+def largest_error(report) -> float:
+    """Return the largest error of all results, each relative to its largest element."""
+    found = [value for key, value in report.extra.items() if key.startswith("error_of_")]
+    return max(float(error["max over largest result"]) for error in found)
+
+
+SHAPES = ("M=1 N=1", "M=5 N=7", "M=9 N=513")  # one element; nothing that divides; more columns than one BN_STATS takes
+
+BOUNDS = {
+    # A dozen roundings, and sums of 513 elements one after the other.
+    **{f"{name} {shape} DTYPE=fp32 SEED=3": 64 * PLACE["fp32"] for name in NORMS for shape in SHAPES},
+    # Narrow results are rounded once.
+    **{f"{name} M=6 N=33 DTYPE=bf16 SEED=4 STALL=40": 1.01 * PLACE["bf16"] for name in NORMS},
+    **{f"{name} M=6 N=33 DTYPE=fp16 SEED=4 STALL=40": 1.01 * PLACE["fp16"] for name in NORMS},
+    "gelu M=6 N=33 DTYPE=fp32 FUNC=gelu SEED=5 STALL=90": 4 * PLACE["fp32"],
+    "gelu M=6 N=33 DTYPE=fp32 FUNC=gelu_tanh SEED=5 STALL=90": 4 * PLACE["fp32"],
+    "adamw M=5 N=9 DTYPE=fp32 ROUND=rne SEED=6": 16 * PLACE["fp32"],
+    # Up to one place an update, where rounding to nearest stays within half.
+    "adamw M=5 N=9 ROUND=sr SEED=6 STALL=60": 3 * 2 * PLACE["bf16"],
+    "softmax_backward M=5 N=7 DTYPE=fp32 SEED=3": 8 * PLACE["fp32"],
+    "softmax_backward M=6 N=33 DTYPE=bf16 SEED=4 STALL=40": 1.01 * PLACE["bf16"],
+    "crossentropy M=9 N=513 DTYPE=fp32 SEED=3": 64 * PLACE["fp32"],
+    "crossentropy M=6 N=33 DTYPE=bf16 SEED=4 STALL=40": 1.01 * PLACE["bf16"],
+    "softmax M=9 N=33 TARGET=core SEED=12 STALL=60": 6 * PLACE["bf16"],
+    "crossentropy M=9 N=33 TARGET=core SEED=12 STALL=60": 1.01 * PLACE["bf16"],
+    "adamw M=9 N=33 TARGET=core SEED=12 STALL=60": 6 * PLACE["bf16"],
+}
+"""By TEST and variables, which error of the largest result is too large."""
+
+
+@pytest.mark.parametrize("words", BOUNDS)
+def test_kernels_are_golden_and_near_float64(words):
+    report = passed(*words.split(maxsplit=1))
+    assert largest_error(report) < BOUNDS[words]
+    assert "TARGET=core" not in words or report.extra["dma_bytes"]["read_bytes"] > 0
+
+
+@pytest.mark.parametrize("k", (1, 8, 24))
+def test_topk_is_a_stable_sort(k):
+    assert largest_error(passed("topk", f"M=5 N=40 K={k} DTYPE=fp32 SEED=7 STALL=30")) == 0
+
+
+def test_a_program_that_is_too_long_is_refused(monkeypatch):
+    monkeypatch.setattr(workbench, "PROGRAM_DEPTH", 4096)
+    with pytest.raises(UsageError, match=r"sr must have at most 4,096 instructions of the vector engine, not \d,\d"):
+        report_of("sr", "M=1 STEPS=1")
+
+
+def test_attention_is_one_program_of_the_core():
+    """Two products with a softmax between them: nothing leaves the machine before the result is in HBM."""
+    image, out, expected = attention(np.random.default_rng(13), PRESETS["tiny"], queries=9, keys=13, width=6)
+    settings = command_named("softmax").settings(["STALL=40"])
+    task = ImageTask(machine=PRESETS["tiny"], images=[image], behaviour=hbm_of(settings))
+    done = execute(task, settings, "attention")
+    (hbm,) = done.outcome.memories["hbm"]
+    assert (done.mismatches, done.failures) == (0, ())
+    np.testing.assert_allclose(decode(out.elements(hbm), FP32), expected, atol=2 * PLACE["bf16"])
+
+
+@pytest.mark.slow
+def test_softmax_on_icarus(sim):
+    passed("softmax", f"M=5 N=6 SEED=8 SIM={sim} STALL=50")
+
+
+def broken_softmax(monkeypatch, **shell):
+    """Run TEST=softmax on the smallest machine, its scalar engine in a shell that breaks it, and return its report."""
+
+    def device(config):
+        return faulty(ElementwiseDevice(config=config), "scalar_engine", **shell)
+
+    monkeypatch.setattr(workbench, "ElementwiseDevice", device)
+    return report_of("softmax", "ROWS=2 COLUMNS=2 M=2 N=3 SIM=icarus")
+
+
+def test_a_wrong_bit_fails_the_bench(monkeypatch):
+    data = "wire [63:0] data; assign write__data = data ^ 64'd1;"
+    report = broken_softmax(monkeypatch, ports={"write__data": "data"}, body=data)
+    assert 0 < report.mismatches < report.compared and report.exit_status == 1
+
+
+def test_a_silent_engine_fails_the_bench(monkeypatch):
+    with pytest.raises(SimulationFailed, match=r"engine retired \d instructions, not \d"):
+        broken_softmax(monkeypatch, ports={"instructions__valid": "1'b0"})
+
+
+@pytest.mark.slow
+def test_long_sums_and_descent_with_stochastic_rounding():
+    report = passed("sr", "M=5 STEPS=150 SEED=9")
+    sums = report.extra["1024 + 2048 * 0.5"]
+    assert sums["to nearest even"] == "1024"
+    # Each of the 2,048 additions goes up with a probability of 1/2, or 1/4 and 3/4 above 2048.
+    deviation = np.sqrt(2048) / 2 / np.sqrt(5)
+    assert abs(float(sums["stochastic, mean"]) - 2048) < 4 * deviation
+    ends = {name: float(loss) for name, loss in report.extra["squared error at the end"].items()}
+    assert ends["sr"] < ends["rne"]
+    assert report.extra["equal to one untiled tensor"] == "yes"
+
+
+def test_stochastic_sums_do_not_depend_on_the_number_of_lanes():
+    """The programs of different machines, 2 tiles and 1, in golden; the hardware is golden's equal on each."""
+    columns, found = 3, []
+    for preset in ("tiny", "small", "full"):
+        bench = workbench.EngineWorkbench(PRESETS[preset])
+        history, _ = bench.place("sums", np.full((7, 41 * columns), 1024.0), FP16)
+        accumulate(bench.program, history, columns, 0.5, seed=10)
+        sbuf, _ = expected_memories([e.instruction for e in bench.program.entries], *bench.memories(), bench.config)
+        found.append(history.read(sbuf)[:, -columns:])
+    assert len(set(found[0].ravel())) > 3
+    assert (found[0] == found[1]).all() and (found[0] == found[2]).all()

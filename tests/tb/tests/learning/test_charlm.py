@@ -1,0 +1,82 @@
+"""The sonnets are learned on the RTL, with a line for each step; what does not fit is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from neuroncore_rtl.run.report import recording_in
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.tb.tests.learning import charlm
+from tests.tb.reports import passed, report_of
+
+SMALL = "PROMPT=and TOKENS=3 PRESET=tiny SEQ=6 DIM=8 HEADS=2 HIDDEN=8 RATE=30000"
+
+
+@pytest.fixture(autouse=True)
+def pictures(tmp_path):
+    with recording_in(tmp_path):
+        yield
+
+
+def test_learning_and_writing_on_the_core():
+    report = passed("charlm", f"{SMALL} STEPS=3 STALL=30")
+    steps, characters = report.extra["steps"], report.extra["characters"]
+    assert [*steps] == ["1", "2", "3"] and [*characters] == ["3", "4", "5"]
+    assert {row["bit-exact"] for row in (*steps.values(), *characters.values())} == {"bit-exact"}
+    assert sum(row["cycles"] for row in (*steps.values(), *characters.values())) < report.cycles
+    assert report.extra["writes"].startswith("and") and len(report.extra["writes"]) == 6
+
+
+def test_the_same_on_every_run_of_a_seed():
+    reports = [report_of("charlm", f"{SMALL} TARGET=model STEPS=2 {words}") for words in ("", "", "SEED=2")]
+    assert all(report.modelled and not report.problems and report.cycles > 0 for report in reports)
+    steps = [report.extra["steps"] for report in reports]
+    assert steps[0] == steps[1] != steps[2]
+
+
+def test_a_step_that_differs_has_it_in_its_line(monkeypatch):
+    """Golden's loss of the second step is another one."""
+
+    def learn(image, *others, learn=charlm.learn):
+        found = learn(image, *others)
+        golden = found.golden.copy()
+        tensor = next(one for one in image.space.hbm_tensors if one.name == "losses")
+        tensor.elements(golden)[7] += 1
+        return replace(found, golden=golden, prediction=None, measured={"compared": 1, "mismatches": 1, "cycles": 1})
+
+    monkeypatch.setattr(charlm, "learn", learn)
+    report = report_of("charlm", f"{SMALL} TARGET=model STEPS=4")
+    assert [row["bit-exact"] == "bit-exact" for row in report.extra["steps"].values()] == [True, False, True, True]
+
+
+def test_a_network_that_does_not_learn_fails_the_bench(monkeypatch):
+    """It goes uphill."""
+
+    def task_of(settings, task_of=charlm.task_of):
+        task = task_of(settings)
+        return replace(task, options=replace(task.options, rate=-task.options.rate))
+
+    monkeypatch.setattr(charlm, "task_of", task_of)
+    report = report_of("charlm", f"{SMALL} TARGET=model STEPS=4")
+    assert len(report.problems) == 1 and report.problems[0].startswith("the loss must fall, but the last steps' is")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["PROMPT=caf\u00e9"], "PROMPT: characters must be of the text, .*, not 'é' at place 4"),
+        (["PROMPT="], "PROMPT must have from 1 to SEQ=64 characters, not 0"),
+        (["PROMPT=Shall I", "SEQ=6"], "PROMPT must have from 1 to SEQ=6 characters, not 7"),
+        (
+            ["PROMPT=Shall I", "SEQ=8", "TOKENS=3"],
+            "TOKENS must be at most 2, which is what SEQ=8 leaves .*, not 3",
+        ),
+        (["HEADS=5"], "heads must divide the 32 features of a character, not 5"),
+        (["STEPS=1"], "STEPS must be an integer from 2 to 10000, not '1'"),
+        (["SEQ=1025"], "SEQ must be an integer from 2 to 1024, not '1025'"),
+        (["DIM=4096", "HIDDEN=16384", "LAYERS=32"], "tensors in HBM must have at most 536,870,912 bytes"),
+    ],
+)
+def test_refusals(words, said):
+    with pytest.raises(UsageError, match=said):
+        charlm.TEST.run(charlm.TEST.settings(words))

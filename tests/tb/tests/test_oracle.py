@@ -1,0 +1,200 @@
+"""`make oracle` on small files of our own in the forms of the suites: right passes, wrong is noticed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.collective import run as golden_run
+from neuroncore_rtl.run.harness.links.collective import CollectiveWork
+from neuroncore_rtl.run.harness.riscv import CpuDevice
+from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.sim.elaboration import CPU
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.tb.cli import registry
+from neuroncore_rtl.tb.stimulus import fpgen, testfloat
+from neuroncore_rtl.tb.stimulus.riscv_encoding import load_constant
+from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST
+from neuroncore_rtl.tb.tests.oracle import command, scalars
+from neuroncore_rtl.tb.tests.oracle.programs import (
+    MEMORY_BYTES,
+    elf_files,
+    run_architecture_tests,
+    run_tests,
+    signed_programs,
+)
+from neuroncore_rtl.tb.tests.oracle.reductions import all_reduces, workload_of, wrong_results
+from neuroncore_rtl.tb.tests.oracle.units import OPERATIONS, UNITS
+from tests.hdl.arith.units import faulty_wire
+from tests.hdl.tensor.engines import faulty
+from tests.run.harness.faulty_hbm import FaultyHbm
+from tests.tb.elf import elf
+from tests.tb.tests.broken_engines import ENGINES, Fault, broken_engines
+
+[TEST] = [one for one in registry.COMMANDS if one.name == "oracle"]
+
+SAMPLE = """\
+b32* =0 +1.000001P0 +1.000001P0 -> +1.000002P0 x
+b32* =0 +1.7FFFFFP127 +1.000000P1 -> +Inf xo
+b32* =0 +1.000000P-126 +1.000000P-2 -> +0.200000P-126
+b32*+ =0 +1.000000P0 -1.002000P3 +1.000000P-126 -> -1.002000P3 x
+b32*+ =0 +1.000001P0 +1.000000P0 +Zero -> +1.000001P0
+b32/ =0 +1.000000P0 +Zero -> +Inf z
+"""
+
+
+def settings(**given):
+    return TEST.settings(SIM="icarus", **given)
+
+
+def fpgen_report(directory, text=SAMPLE):
+    (directory / "sample.fptest").write_text(text)
+    return command.run_suite(settings(SUITE="fpgen", FROM=str(directory)))
+
+
+def test_every_suite_is_one_of_the_command_and_its_operations_have_units():
+    assert registry.SUITES == tuple(command.SUITES)
+    assert OPERATIONS.keys() == {*fpgen.OPERATIONS.values(), *testfloat.FUNCTIONS.values()}
+    assert UNITS.keys() == {operation.unit for several in OPERATIONS.values() for operation in several}
+
+
+def test_scalar_cases_pass(tmp_path):
+    report = fpgen_report(tmp_path)
+    assert report.problems == []
+    cases = {name: row["cases"] for name, row in report.extra["operations"].items()}
+    assert cases == {"multiply, ALU": 3, "multiply-add, PE": 1, "multiply-add, FMA": 2, "divide, divider": 1}
+    assert report.compared == 7 and report.extra["left_out"] == {"PE: factors beyond TF32": {"cases": 1}}
+
+
+def test_a_suite_that_expects_otherwise_fails_the_hardware_and_golden(tmp_path, capsys):
+    report = fpgen_report(tmp_path, "b32* =0 +1.000000P-126 +1.000000P-2 -> +0.200001P-126\n")
+    assert report.problems == [
+        "1 of 1 results of the hardware are not what fpgen expects",
+        "1 of 1 results of golden are not what fpgen expects",
+    ]
+    said = "sample.fptest:1: multiply 00800000 3e800000: expected 00200001, RTL 00200000, golden 00200000"
+    assert said in capsys.readouterr().out
+
+
+def test_broken_hardware_is_noticed(tmp_path):
+    (tmp_path / "sample.fptest").write_text("b32*+ =0 +1.7FFFFFP127 +1.000000P1 +Zero -> +Inf xo\n")
+    reading = fpgen.read_fpgen([tmp_path / "sample.fptest"])
+    broken = faulty_wire("overflow", "1'h0")
+    report = scalars.report_of_scalars("fpgen", reading, settings(SUITE="fpgen"), mutate=broken)
+    assert report.mismatches == 1
+    assert report.problems[0] == "1 of 1 results of the hardware are not what fpgen expects"
+
+
+def test_broken_golden_is_noticed(tmp_path, monkeypatch):
+    [divide] = OPERATIONS["divide"]
+    broken = replace(divide, golden=lambda a, b: np.zeros_like(a))
+    monkeypatch.setattr(scalars, "OPERATIONS", {**OPERATIONS, "divide": (broken,)})
+    report = fpgen_report(tmp_path, SAMPLE.splitlines()[-1])
+    assert report.problems[0] == "1 of 1 results of golden are not what fpgen expects"
+
+
+def test_nothing_to_compare_is_no_success(tmp_path):
+    assert fpgen_report(tmp_path, "b32V =0 +1.000000P2 -> +1.000000P1\n").problems == ["nothing was compared"]
+
+
+def test_own_tests_of_the_processor(tmp_path):
+    (tmp_path / "rv32ui-p-right").write_bytes(elf())
+    (tmp_path / "rv32um-p-wrong").write_bytes(elf(code=7))
+    for name in ("rv64ui-p-a", "rv32ui-v-a", "rv32uf-p-a", "rv32mi-p-breakpoint", "notes"):
+        (tmp_path / name).write_bytes(elf())
+    (tmp_path / "rv32ui-p-right.dump").write_text("no ELF file")
+    report = run_tests(settings(SUITE="riscv-tests"), elf_files(tmp_path))
+    assert report.problems == ["rv32um-p-wrong: test 3 of the program failed"]
+    assert {group: (row["passed"], row["failed"]) for group, row in report.extra["tests"].items()} == {
+        "rv32ui": (1, 0),
+        "rv32um": (0, 1),
+    }
+    assert sum(row["files"] for row in report.extra["left_out"].values()) == 5 and report.compared > 10
+
+
+def signed(directory, words):
+    """A program whose signature is its first two words, and the reference of it."""
+    (directory / "I").mkdir()
+    (directory / "references").mkdir()
+    symbols = {"tohost": TOHOST, "begin_signature": LOCAL_BASE, "end_signature": LOCAL_BASE + 8}
+    (directory / "I" / "own-01.elf").write_bytes(elf(symbols=symbols))
+    (directory / "I" / "misalign-lh-01.elf").write_bytes(elf(symbols=symbols))
+    (directory / "I" / "references").mkdir()
+    for name in ("own-01", "misalign-lh-01"):
+        text = "".join(f"{word:08x}\n" for word in words)
+        (directory / "I" / "references" / f"{name}.reference_output").write_text(text)
+    return signed_programs(directory)
+
+
+def test_own_signatures(tmp_path):
+    report = run_architecture_tests(settings(SUITE="riscv-arch-test"), signed(tmp_path, load_constant(5, TOHOST)))
+    assert report.problems == []
+    assert report.extra["tests"]["I"]["signature_words"] == 2 and report.extra["left_out"] == {
+        "misaligned loads and stores": {"files": 1}
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ([1, 2], "2 of 2 words of the signature of the hardware are not the reference's, the first is number 0: "),
+        ([1, 2, 3], "its signature must have 3 words, not 2"),
+    ],
+)
+def test_another_signature_is_noticed(tmp_path, words, problem):
+    report = run_architecture_tests(settings(SUITE="riscv-arch-test"), signed(tmp_path, words))
+    assert report.problems[0].startswith(f"own-01.elf: {problem}")
+
+
+def test_broken_processor_is_noticed(tmp_path):
+    (tmp_path / "rv32ui-p-right").write_bytes(elf())
+    ports, body = {"trace_value": "told"}, "wire [31:0] told; assign trace_value = told ^ 32'd1;"
+    broken = faulty(CpuDevice(memory_bytes=MEMORY_BYTES), CPU, ports=ports, body=body)
+    report = run_tests(settings(SUITE="riscv-tests"), elf_files(tmp_path), broken)
+    assert report.mismatches == 1 and report.problems[0].startswith("rv32ui-p-right: golden disagrees: ")
+
+
+LISTED = list(all_reduces(ENGINES.cores, 16))
+
+
+@pytest.mark.parametrize("fault", (Fault.NONE, Fault.WRONG))
+def test_all_reduces_give_what_was_known_before(fault):
+    workload = workload_of(ENGINES.cores, LISTED, 3)
+    assert {one.ranks for one in LISTED} == {2, 3, 4} and len({one.name for one in LISTED}) == 10
+    behaviour = FaultyHbm(latency=8, fault=fault)
+    work = CollectiveWork(lists=workload.lists, memories=workload.memories, delays=workload.delays, behaviour=behaviour)
+    found = run(broken_engines(), work).memories["hbm"]
+    wrong = sum(wrong_results(one, 3, found) for one in LISTED)
+    assert (wrong > 0) == (fault is Fault.WRONG)
+
+
+def test_a_golden_all_reduce_in_another_order_gives_the_same_and_a_wrong_one_is_noticed():
+    workload = workload_of(ENGINES.cores, LISTED, 3)
+    golden_run(workload.lists, dict(enumerate(workload.memories)), ENGINES.cores)
+    assert [one for one in LISTED if wrong_results(one, 3, workload.memories)] == []
+    workload.memories[1, LISTED[5].dst] ^= 1
+    assert [one for one in LISTED if wrong_results(one, 3, workload.memories)] == [LISTED[5]]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "SUITE must be one of riscv-tests, riscv-arch-test, fpgen, testfloat, nccl-tests"),
+        ({"SUITE": "riscv-tests"}, "FROM must be a folder with the ELF files of its isa/, .*; it comes from https://"),
+        ({"SUITE": "riscv-arch-test", "FROM": "{}"}, "FROM must be a folder with its ELF files.*, not '{}'; it comes"),
+        (
+            {"SUITE": "fpgen", "FROM": "{}"},
+            "FROM must be a folder with IBM's files .*, not '{}'; it comes .*tried",
+        ),
+        ({"SUITE": "testfloat", "FROM": "{}/gone"}, "FROM must be the program testfloat_gen, .*, not '{}/gone'"),
+        ({"SUITE": "nccl-tests", "FROM": "{}"}, "FROM must not be given with SUITE=nccl-tests"),
+        ({"SUITE": "fpgen", "SEED": 2}, "SEED must be given with SUITE=testfloat or nccl-tests, not fpgen"),
+        ({"SUITE": "riscv-tests", "MAC_LATENCY": 4}, "MAC_LATENCY must be given with SUITE=fpgen or testfloat"),
+    ],
+)
+def test_refusals(tmp_path, given, message):
+    here = str(tmp_path)
+    given = {name: value.format(here) if isinstance(value, str) else value for name, value in given.items()}
+    with pytest.raises(UsageError, match=message.format(here)):
+        command.run_suite(TEST.settings(**given))
