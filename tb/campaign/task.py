@@ -42,7 +42,7 @@ FAILURE = "failure"
 BUILDS = "builds"
 """Column of what a run needed that was generated, by names from `sim_build/` on, with blanks between."""
 
-_SOURCES = ("spec", "hdl", "golden", "kernels", "frontends", "tb")
+_SOURCES = ("spec", "hdl", "golden", "kernels", "run", "frontends", "tb")
 _NO_SOURCES = ("tb/cli", "tb/campaign", "run/view")
 """Folders on which no result depends: who starts it, who hands it out, and who draws it."""
 

@@ -285,5 +285,5 @@ def _mutant(line: str) -> Mutant:
 
 def _sources(line: str) -> tuple[str, ...]:
     """Return the places of the project among the sources of a mutant, shortened."""
-    places = re.findall(r"-src ([^\s|]+)", line)
-    return tuple(dict.fromkeys(place.removeprefix(f"{ROOT}/neuroncore_rtl/") for place in places if place.startswith(str(ROOT))))
+    places = re.findall(rf"-src {re.escape(str(ROOT))}/(?:neuroncore_rtl/)?([^\s|]+)", line)
+    return tuple(dict.fromkeys(places))
