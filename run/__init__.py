@@ -6,20 +6,20 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from neuroncore_rtl.run.program_result import Result
-    from neuroncore_rtl.run.program_run import ProgramFailed, run
+    from neuroncore_rtl.run.program import ProgramFailed, run
+    from neuroncore_rtl.run.result import ProgramResult, Result
 
-__all__ = ["ProgramFailed", "Result", "run"]
+__all__ = ["ProgramFailed", "ProgramResult", "Result", "run"]
 
 
 def __getattr__(name: str):
     """Import a public name when it is first used: numpy and Amaranth take a second to import."""
-    if name == "Result":
-        from neuroncore_rtl.run.program_result import Result
+    if name in ("ProgramResult", "Result"):
+        from neuroncore_rtl.run import result
 
-        return Result
+        return getattr(result, name)
     if name in ("ProgramFailed", "run"):
-        from neuroncore_rtl.run import program_run
+        from neuroncore_rtl.run import program
 
-        return getattr(program_run, name)
+        return getattr(program, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

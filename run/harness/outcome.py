@@ -112,6 +112,7 @@ class Outcome:
         links: what the links did, where there are some.
         memories: what the memories hold in the end, by their names.
         seconds: wall time from the first clock edge to the end.
+        host: whether it is what the host of a board can read: no parts, no events.
     """
 
     ending: Ending
@@ -126,6 +127,7 @@ class Outcome:
     links: LinkActivity | None = None
     memories: Mapping[str, np.ndarray] = field(default_factory=dict)
     seconds: float = 0.0
+    host: bool = False
 
     @property
     def error(self) -> object | None:

@@ -1,0 +1,131 @@
+"""The interface of a job: what a target executes, what golden makes of it, and how an outcome is judged."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from neuroncore_rtl.run.harness.outcome import Outcome
+from neuroncore_rtl.run.harness.run import Device
+from neuroncore_rtl.run.view.timeline import TrackGroup
+from neuroncore_rtl.spec.instance import Instance
+
+__all__ = ["DeviceJob", "Expected", "Job"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What golden makes of a job.
+
+    Arguments:
+        memories: after the run, uint8, by the names that outcomes have for them.
+        outcomes: of each image, in order; empty where golden only computes memories.
+    """
+
+    memories: Mapping[str, np.ndarray]
+    outcomes: Sequence[Any] = ()
+
+
+class Job(Protocol):
+    """A piece of work for a target.
+
+    Attributes:
+        name: of the waveform; None: none is recorded.
+        pictures: name of the timeline, the picture of the links and the profile; None: there are none.
+        instance: the instance whose links take part; None if there are none.
+        doing: the activity, for the progress display.
+        title: of the picture of the links.
+        subject: what it was made of, for the judge of the result.
+        core: the core whose insides a waveform shows; None: none in particular.
+        levels: levels of the hierarchy between the harness and the level from which DEPTH counts.
+    """
+
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def pictures(self) -> str | None: ...
+    @property
+    def instance(self) -> Instance | None: ...
+    @property
+    def doing(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def core(self) -> int | None: ...
+    @property
+    def levels(self) -> int: ...
+
+    def device(self, *, waves: bool = False) -> Device:
+        """Return the device that executes it; waves: with the signals that a waveform needs."""
+
+    def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> object:
+        """Return the work of the device.
+
+        Arguments:
+            seed: of random pauses and disturbances.
+            sampled: whether the links are sampled.
+            profiled: whether the outcome has the engines' activity.
+        """
+
+    def golden(self) -> Expected | None:
+        """Return what golden makes of it; None if only the caller can judge the outcome."""
+
+    def failures(self, outcome: Outcome, expected: Expected) -> Iterable[str]:
+        """Yield what is wrong with the outcome besides the contents of memories, a sentence each."""
+
+    def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterable[str]:
+        """Yield the first differences between memories, a line each."""
+
+    def cycles(self, outcome: Outcome) -> int:
+        """Return the cycles of the run."""
+
+    def tracks(self, outcome: Outcome) -> Iterable[TrackGroup]:
+        """Return the tracks of the timeline."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceJob:
+    """Work of any device, whose outcome the caller judges.
+
+    Arguments:
+        on: the device.
+        load: its work.
+        doing, name, pictures, instance, title: see `Job`.
+        subject: what the work was made of, for the judge of the result.
+        recorded: tracks of the timeline, made of the outcome; None: there is no timeline.
+    """
+
+    on: Device
+    load: object
+    doing: str
+    name: str | None = None
+    pictures: str | None = None
+    instance: Instance | None = None
+    title: str = ""
+    subject: Any = None
+    recorded: Any = None
+
+    core: int | None = field(default=None, init=False)
+    levels: int = field(default=0, init=False)
+
+    def device(self, *, waves: bool = False) -> Device:
+        return self.on
+
+    def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> object:
+        return self.load
+
+    def golden(self) -> None:
+        return None
+
+    def failures(self, outcome: Outcome, expected: Expected) -> Iterable[str]:
+        return ()
+
+    def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterable[str]:
+        return ()
+
+    def cycles(self, outcome: Outcome) -> int:
+        return outcome.cycles
+
+    def tracks(self, outcome: Outcome) -> Iterable[TrackGroup]:
+        return self.recorded(outcome) if self.recorded else ()

@@ -1,0 +1,298 @@
+"""Jobs of images: on one core, one after another, or on every core of an instance."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from neuroncore_rtl.golden import timing
+from neuroncore_rtl.golden.core import Core, CoreOutcome, run_instance
+from neuroncore_rtl.kernels.control import executed
+from neuroncore_rtl.kernels.program.copies import dma_copy
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.run.check.image_failures import LISTED, explained, image_failures
+from neuroncore_rtl.run.harness.collective_faults import link_name
+from neuroncore_rtl.run.harness.cores import CoreDevice, CoreWork, room_of
+from neuroncore_rtl.run.harness.hbm import Hbm
+from neuroncore_rtl.run.harness.outcome import Outcome
+from neuroncore_rtl.run.job import Expected
+from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.view.timeline import TrackGroup
+from neuroncore_rtl.run.view.tracks import core_tracks, link_tracks
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import INT32
+from neuroncore_rtl.spec.host_link import CONSOLE_BYTES
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import Storage
+
+__all__ = ["ALIGNMENT", "PAGE", "ImageJob", "dump_image", "execute_on_golden", "put_together"]
+
+ALIGNMENT = PAGE = 4096
+"""Images that follow each other start at multiples of it, so that no AXI burst crosses from one into the next; HBM of
+each core of an instance is a multiple of it."""
+
+PATIENCE = 16
+"""Cycles for each beat of the copy of on-chip memories; the slowest HBM that is drawn takes fewer."""
+
+CHIP_LEVELS = 2
+"""Levels of the hierarchy between the harness and a core of an instance, beyond those of a lone core."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageJob:
+    """Images for a core that executes them one after another, or one image for each core of an instance.
+
+    Reset clears no memory: each image finds what the images before it left on chip.
+
+    Arguments:
+        machine: parameters of the core, or of the instance.
+        images: in ascending order of their addresses, or of the cores.
+        name: of the waveform; None: none is recorded.
+        pictures: name of the timeline and of the picture of the links; None: there are none.
+        data: of an instance uint8 [cores, bytes], further contents of HBM from address 0.
+        delays: of each core, cycles before its start; none if not given.
+        behaviour: of HBM.
+        errors: share of the frames that are disturbed.
+        core: the core of an instance whose insides a waveform shows; None: none.
+        limit: cycles after which an image is stopped; None: a million, or more where on-chip memories are copied.
+        dump: whether SBUF and PSUM are compared as well: a further image copies them to HBM.
+        outputs: tensors that a slow link reads back; None: all of HBM.
+        may_fail: whether an error of a core that golden reports as well is right.
+        computes: whether the timing model also runs golden, for the contents of memories.
+        path: returns the options of :func:`golden.timing.predict` for an outcome of golden; None: those of an image
+            with loops, if it has some.
+        note: what golden computes, for the progress display.
+        subject: what the images were made of, for the judge of the result.
+
+    Raises:
+        UsageError: if there is no such core.
+    """
+
+    machine: Config | Instance
+    images: Sequence[Image]
+    name: str | None = None
+    pictures: str | None = None
+    data: np.ndarray | None = None
+    delays: Sequence[int] | None = None
+    behaviour: Hbm = Hbm()
+    errors: float = 0.0
+    core: int | None = None
+    limit: int | None = 50_000_000
+    dump: bool = False
+    outputs: Sequence[HbmTensor] | None = None
+    may_fail: bool = False
+    computes: bool = True
+    path: Callable[[CoreOutcome], dict[str, object]] | None = None
+    note: str = ""
+    subject: Any = None
+
+    def __post_init__(self):
+        if self.core is not None and self.core >= len(self.images):
+            raise UsageError(f"CORE must be below the {len(self.images)} cores of the instance, not {self.core}")
+
+    @property
+    def instance(self) -> Instance | None:
+        """The instance; None for a lone core."""
+        return self.machine if isinstance(self.machine, Instance) else None
+
+    @property
+    def config(self) -> Config:
+        """Parameters of every core."""
+        return self.machine.core if isinstance(self.machine, Instance) else self.machine
+
+    @property
+    def levels(self) -> int:
+        """Levels of the hierarchy between the harness and the level from which DEPTH counts."""
+        return 0 if self.core is None else CHIP_LEVELS
+
+    @property
+    def doing(self) -> str:
+        """The activity, for the progress display."""
+        records = sum(len(part) for image in self.images for part in image.records)
+        return f"running {records:,} records" + (f" on {len(self.images)} cores" if self.instance else "")
+
+    @property
+    def title(self) -> str:
+        """The title of the picture of the links."""
+        return f"images on {len(self.images)} cores"
+
+    @cached_property
+    def _dump(self) -> tuple[Image, dict[str, HbmTensor]] | None:
+        return dump_image(self.config, _end(self.images[-1])) if self.dump else None
+
+    @cached_property
+    def everything(self) -> list[Image]:
+        """The images, and the one that copies on-chip memories."""
+        return [*self.images, *([self._dump[0]] if self._dump else [])]
+
+    @property
+    def places(self) -> Mapping[str, HbmTensor]:
+        """[partitions, words] in HBM of the copies of SBUF and PSUM, by name; empty without `dump`."""
+        return self._dump[1] if self._dump else {}
+
+    @cached_property
+    def memories(self) -> np.ndarray:
+        """HBM of each core before the start, uint8 [cores, bytes]."""
+        if not self.instance:
+            one = len(self.everything) == 1
+            return (self.images[0].memory() if one else put_together(self.everything))[None]
+        data = np.zeros((len(self.images), 0), np.uint8) if self.data is None else self.data
+        size = max([data.shape[1], *(image.base + len(image.data) for image in self.images)])
+        memories = np.pad(data, ((0, 0), (0, -(-size // PAGE) * PAGE - data.shape[1])))
+        for image, memory in zip(self.images, memories, strict=True):
+            image.store(memory)
+        return memories
+
+    @property
+    def boots(self) -> list[int]:
+        """Addresses of the images."""
+        return [image.base for image in self.everything]
+
+    def device(self, *, waves: bool = False) -> CoreDevice:
+        """Return the cores, with as much HBM as they need; the AXI ports of an instance are not checked."""
+        inside = {"check_axi": False, "inside": waves and self.core is not None} if self.instance else {}
+        return CoreDevice(machine=self.machine, room=room_of(self.memories), **inside)
+
+    def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> CoreWork:
+        """Return the images to boot, and the disturbances."""
+        copied = sum(4 * place.size for place in self.places.values())
+        return CoreWork(
+            memories=self.memories,
+            boots=self.boots,
+            delays=self.delays,
+            behaviour=self.behaviour,
+            errors=self.errors,
+            limit=self.limit or max(1_000_000, PATIENCE * copied // self.config.hbm_bytes),
+            profiled=profiled,
+            seed=seed,
+            sampled=sampled and self.instance is not None,
+        )
+
+    def golden(self) -> Expected:
+        """Return HBM of each core, and the outcome of each image."""
+        memories = self.memories.copy()
+        if self.instance:
+            outcomes = run_instance(self.config, memories, bases=self.boots)
+        else:
+            outcomes = execute_on_golden(self.config, memories[0], self.everything)
+        return Expected(memories={"hbm": memories}, outcomes=outcomes)
+
+    def judge(self, expected: Expected) -> None:
+        """Raise an error if golden's outcome cannot stand alone."""
+
+    def flow(self, outcome: CoreOutcome) -> dict[str, object]:
+        """Return the options of :func:`golden.timing.predict` for an outcome of golden."""
+        (image,) = self.images
+        if self.path is not None:
+            return self.path(outcome)
+        if image.flow is None:
+            return {}
+        operations = [*executed(image.flow, outcome.loaded)]
+        path = timing.flow_path([(operation.code.name, leaves) for operation, leaves in operations])
+        return {"sections": [op.a for op, _ in operations if op.code.name == "RUN"], "path": path}
+
+    def parts(self, memories: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the bytes of memories that are compared, by name."""
+        hbm = memories["hbm"]
+        if not self.dump:
+            return {"HBM": hbm}
+        copies = {name: place.elements(hbm[0]).view(np.uint8) for name, place in self.places.items()}
+        return {"HBM": hbm[:, : _end(self.images[-1])], **copies}
+
+    def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterator[str]:
+        """Yield the first bytes of HBM that differ."""
+        hbm, golden = found["hbm"], expected.memories["hbm"]
+        for core, address in np.argwhere(hbm != golden)[:LISTED]:
+            where = f"core {core}, {self._name(address)}" if len(hbm) > 1 else self._name(address)
+            yield f"{where}: RTL {hbm[core, address]:02x}, golden {golden[core, address]:02x}"
+
+    def _name(self, address: int) -> str:
+        """Return the name of a byte: its place before it was copied to HBM."""
+        for name, place in self.places.items():
+            partition, byte = divmod(int(address) - place.address, 4 * place.shape[1])
+            if 0 <= partition < place.shape[0]:
+                return f"{name} partition {partition}, byte {byte}"
+        return f"HBM {address:#x}"
+
+    def failures(self, outcome: Outcome, expected: Expected) -> Iterator[str]:
+        """Yield what is wrong with each image's run, and the dead links; of a board what its host sees."""
+        if outcome.host:
+            yield from _host_failures(outcome, expected.outcomes[0])
+            return
+        if self.instance is not None:
+            yield from (f"{link_name(self.instance, wire)} is dead" for wire in outcome.links.dead)
+        for number, (run, golden) in enumerate(zip(outcome.parts.values(), expected.outcomes, strict=False)):
+            memory = self.memories[number if self.instance else 0]
+            where = f"core {number}: " if self.instance else f"image {number}: " if len(self.everything) > 1 else ""
+            yield from (f"{where}{failure}" for failure in image_failures(run, golden, memory, self.config))
+            if golden.error is not None and not self.may_fail:
+                yield f"golden must report no error, but does: {explained(golden.error, memory, self.config)}"
+        if len(outcome.parts) < len(self.everything):
+            yield f"all {len(self.everything)} images must be run, not {len(outcome.parts)}"
+
+    def cycles(self, outcome: Outcome) -> int:
+        """Return the cycles until the last program ended."""
+        return outcome.cycles
+
+    def tracks(self, outcome: Outcome) -> Iterator[TrackGroup]:
+        """Yield the tracks of all cores and of the links."""
+        for core, image in enumerate(self.images):
+            name = f"core {core}" if self.instance else "core"
+            yield core_tracks(
+                name, outcome.parts[core], self.config, lambda address, image=image: image.locate(address)[1]
+            )
+        if self.instance:
+            yield from link_tracks(self.instance, outcome.links.samples)
+
+
+def _host_failures(outcome: Outcome, expected: CoreOutcome) -> Iterator[str]:
+    """Yield the differences between golden and what the host of a board can read: error, exit code, console."""
+    if outcome.error:
+        yield f"the core must report no error, but does: {outcome.error}"
+    if outcome.exit_code != expected.exit_code:
+        yield f"the program must exit with {expected.exit_code}, not {outcome.exit_code}"
+    if outcome.console != (printed := expected.console[:CONSOLE_BYTES].decode("latin-1")):
+        yield f"the program must print {printed!r}, not {outcome.console!r}"
+
+
+def dump_image(config: Config, base: int) -> tuple[Image, dict[str, HbmTensor]]:
+    """Return an image at `base` that copies SBUF and PSUM to HBM, and [partitions, words] of each there, by name."""
+    program, places = Program(config, base), {}
+    for storage, partitions, size in (
+        (Storage.SBUF, config.partitions, config.sbuf_bytes),
+        (Storage.PSUM, config.columns, config.psum_bytes),
+    ):
+        name, shape = storage.name, (size // 4,)
+        whole = Tensor(name=name, format=INT32, address=0, partitions=partitions, shape=shape, storage=storage)
+        places[name] = program.space.hbm(name, INT32, (partitions, *shape))
+        program.append(dma_copy(places[name], whole))
+    return build_image(program), places
+
+
+def _end(image: Image) -> int:
+    """Return the first address at which another image can follow."""
+    return -(-(image.base + len(image.data)) // ALIGNMENT) * ALIGNMENT
+
+
+def put_together(images: Sequence[Image]) -> np.ndarray:
+    """Return HBM, uint8 from address 0, with images that do not overlap."""
+    memory = np.zeros(max(map(_end, images)), np.uint8)
+    for image in images:
+        image.store(memory)
+    return memory
+
+
+def execute_on_golden(config: Config, hbm: np.ndarray, images: Sequence[Image]) -> list[CoreOutcome]:
+    """Run images in `hbm` one after another; on-chip memories keep their contents from one to the next."""
+    expected = []
+    for image in images:
+        core = Core(config, hbm)
+        if expected:
+            engines = core.machine.engines
+            engines.sbuf[...], engines.psum[...] = expected[-1].sbuf, expected[-1].psum
+        expected.append(core.run(image.base))
+    return expected

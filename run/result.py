@@ -1,0 +1,266 @@
+"""Results: the memories that a run left, its cycles, and where they were spent."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.golden.timing import Prediction
+from neuroncore_rtl.kernels.program import HbmTensor, Program
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.kernels.program.source import Line
+from neuroncore_rtl.run.activity import busy_cycles, queue_cycles, summary
+from neuroncore_rtl.run.arrays import numbers_of
+from neuroncore_rtl.run.harness.outcome import Outcome
+from neuroncore_rtl.run.job import Expected, Job
+from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.targets.target import Executed
+from neuroncore_rtl.run.view.profile.figures import Figures
+from neuroncore_rtl.run.view.profile.stalls import MEANINGS, Cause
+from neuroncore_rtl.run.view.source_lines import LineCycles, cycles_by_line
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Storage
+
+__all__ = ["ProgramResult", "Result"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """A job that a target executed.
+
+    Arguments:
+        job: the job.
+        target: name of the target.
+        done: what the target returned.
+        expected: what golden made of the job, if golden ran.
+        compared_parts, mismatched_parts: bytes that were compared with golden's, and those that differ, by memory.
+        failures: further reasons why the run has failed, a sentence each.
+        files: recorded files by kind, for a report.
+        links: activity of each link; see `run.check.link_table.link_table`. link_summary: the same in a few lines.
+        profiled, profile_folder: numbers and folder of the profile, if one was written.
+    """
+
+    job: Job
+    target: str
+    done: Executed
+    expected: Expected | None = None
+    compared_parts: Mapping[str, int] = field(default_factory=dict)
+    mismatched_parts: Mapping[str, int] = field(default_factory=dict)
+    failures: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    link_summary: Mapping[str, object] = field(default_factory=dict)
+    profiled: Figures | None = None
+    profile_folder: Path | None = None
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The outcome of the simulation; None without one."""
+        return self.done.outcome
+
+    @property
+    def prediction(self) -> Prediction | None:
+        """The timing model's prediction; None without one."""
+        return self.done.prediction
+
+    @property
+    def hbm(self) -> np.ndarray:
+        """HBM of each core after the run, uint8 [cores, bytes]."""
+        return self.done.memories["hbm"]
+
+    @property
+    def memory(self) -> np.ndarray:
+        """HBM of a lone core after the run, uint8 [bytes] from address 0."""
+        return self.hbm[0]
+
+    @property
+    def cycles(self) -> int | None:
+        """Cycles from start to end; None if the target has no clock."""
+        return self.done.cycles
+
+    @property
+    def compared(self) -> int:
+        """Bytes that were compared with golden's."""
+        return sum(self.compared_parts.values())
+
+    @property
+    def mismatches(self) -> int:
+        """Compared bytes that differ."""
+        return sum(self.mismatched_parts.values())
+
+    @property
+    def bit_exact(self) -> bool | None:
+        """Whether every compared byte is golden's; None if nothing could be compared."""
+        return None if self.target in ("golden", "model") else self.compared > 0 and self.mismatches == 0
+
+    @property
+    def rows(self) -> dict[str, object]:
+        """The rows of a report that tell of a lone core's activity, its files and its profile."""
+        found = {}
+        if self.prediction is not None:
+            found = _predicted_rows(self.prediction, self.job.config)
+        elif self.outcome is not None and self.outcome.parts:
+            found = summary(self.outcome.parts[0], self.job.config)
+        return found | dict(self.files) | self.profile_rows
+
+    @property
+    def profile_rows(self) -> dict[str, object]:
+        """The rows of a report that tell of the profile: its folder, and the cycles of the busiest engine by cause."""
+        if self.profiled is None:
+            return {}
+        run = self.profiled.run
+        counts = self.profiled.stalls[run.queue_name(run.busiest)]
+        rows = {cause.name.lower(): (counts[cause], MEANINGS[cause]) for cause in Cause}
+        rows["sum"] = sum(counts.values()), "the cycles of the run"
+        table = {
+            name: {"cycles": count, "share": f"{count / max(run.cycles, 1):.1%}", "meaning": meaning}
+            for name, (count, meaning) in rows.items()
+        }
+        return {"profile": shown(self.profile_folder), f"cycles_of_{run.queue_name(run.busiest)}": table}
+
+
+def _predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
+    cycles = max(found.cycles, 1)
+    waited = {queue: causes for queue, causes in found.waits.items() if any(causes.values())}
+    # Each engine has causes of its own.
+    causes = dict.fromkeys(cause for own in waited.values() for cause in own)
+    return {
+        "records": len(found.records),
+        "config": config.named,
+        "busy": {name: f"{count / cycles:.1%}" for name, count in found.busy.items() if count},
+        "waits": {
+            queue: {cause: f"{own[cause] / cycles:.1%}" if cause in own else "" for cause in causes}
+            for queue, own in waited.items()
+        },
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramResult(Result):
+    """The result of a program on one core; printed, it is a table.
+
+    Arguments:
+        program: the program; None of an image.
+    """
+
+    program: Program | None = None
+
+    @property
+    def image(self) -> Image:
+        """The image that was executed."""
+        return self.job.images[0]
+
+    @cached_property
+    def utilisation(self) -> dict[str, float]:
+        """Share of the cycles in which each engine worked: "tensor", "vector", "scalar", and "dma", the busiest one."""
+        if self.prediction is not None:
+            busy = self.prediction.busy
+            engines = {name: count for name, count in busy.items() if not name.startswith("dma")}
+            busy = engines | {"dma": max(count for name, count in busy.items() if name.startswith("dma"))}
+        else:
+            busy = busy_cycles(self.outcome.parts[0]) if self.outcome else {}
+        return {name: count / self.cycles for name, count in busy.items()}
+
+    @cached_property
+    def stalls(self) -> dict[str, dict[str, int]]:
+        """For each queue that had records, the cycles in which its engine received none, by cause."""
+        if self.prediction is not None:
+            return {queue: dict(own) for queue, own in self.prediction.waits.items() if any(own.values())}
+        queues = queue_cycles(self.outcome.parts[0], self.image.config) if self.outcome else {}
+        return {queue: {c: n for c, n in own.items() if c != "executing"} for queue, own in queues.items()}
+
+    @cached_property
+    def lines(self) -> dict[Line, LineCycles]:
+        """Cycles in which an engine worked, by line of the kernel; see `run.view.source_lines`."""
+        if self.cycles is None:
+            return {}
+        records = self.prediction.records if self.prediction else self.outcome.parts[0].events
+        ran = ((one.address, one.issued, one.retired) for one in records)
+        return cycles_by_line(self.image, ran, self.cycles)
+
+    @property
+    def timeline(self) -> Path | None:
+        """A file for https://ui.perfetto.dev."""
+        return self._file("timeline")
+
+    @property
+    def waveform(self) -> Path | None:
+        """A file for GTKWave."""
+        return self._file("waveform")
+
+    def _file(self, kind: str) -> Path | None:
+        return Path(self.files[kind]).absolute() if kind in self.files else None
+
+    @property
+    def profile(self) -> Path | None:
+        """The folder of the profile, if one was written."""
+        return self.profile_folder
+
+    @property
+    def busiest(self) -> str | None:
+        """The queue whose engine worked most, if there is a profile."""
+        return self.profiled.run.queue_name(self.profiled.run.busiest) if self.profiled else None
+
+    @property
+    def causes(self) -> dict[str, int]:
+        """All cycles of the busiest engine by cause, if there is a profile; see `run.view.profile.stalls`."""
+        counts = self.profiled.stalls[self.busiest] if self.profiled else {}
+        return {cause.name.lower(): count for cause, count in counts.items()}
+
+    @cached_property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The tensors in HBM that the program wrote, by name: float32 for every floating-point format, else int8, int16
+        or int32. Of several with a name the first one."""
+        return {name: self.read(tensor) for name, tensor in self._outputs.items()}
+
+    @cached_property
+    def codes(self) -> dict[str, np.ndarray]:
+        """The same as codes, unsigned integers."""
+        return {name: self.read_codes(tensor) for name, tensor in self._outputs.items()}
+
+    def read(self, tensor: HbmTensor) -> np.ndarray:
+        """Return the numbers of any tensor in HBM, or of a view of one."""
+        return numbers_of(self.read_codes(tensor), tensor.format)
+
+    def read_codes(self, tensor: HbmTensor) -> np.ndarray:
+        """Return the codes of any tensor in HBM, or of a view of one."""
+        return np.ascontiguousarray(tensor.elements(self.memory))
+
+    @cached_property
+    def _outputs(self) -> dict[str, HbmTensor]:
+        """The tensors of which an instruction writes a part."""
+        regions = (region for part in self.image.entries for entry in part for region in entry.instruction.writes)
+        spans = {region.span for region in regions if region.storage == Storage.HBM}
+        found: dict[str, HbmTensor] = {}
+        for tensor in self.image.space.hbm_tensors if self.image.space else ():
+            first, end = tensor.address, tensor.address + tensor.size * tensor.format.bits // 8
+            if any(low < end and high > first for low, high in spans):
+                found.setdefault(tensor.name, tensor)
+        return found
+
+    def __str__(self) -> str:
+        rows = list(self._table())
+        width = max(len(heading) for heading, _ in rows)
+        return "\n".join(f"{heading:{width}}  {text}" for heading, text in rows)
+
+    def _table(self) -> Iterator[tuple[str, str]]:
+        config = self.image.config
+        yield "target", f"{self.target}, {config.rows} x {config.columns} processing elements"
+        if self.cycles is not None:
+            yield "cycles", f"{self.cycles:,}" + " by the timing model: no RTL has run" * (self.target == "model")
+        if self.utilisation:
+            yield "utilisation", ", ".join(f"{name} {share:.1%}" for name, share in self.utilisation.items())
+            for queue, causes in self.stalls.items():
+                yield f"stalls of {queue}", ", ".join(f"{cause} {count:,}" for cause, count in causes.items() if count)
+        if self.bit_exact is not None:
+            yield "bit-exact", f"{'yes' if self.bit_exact else 'no'}, {self.compared:,} bytes compared"
+        for name, path in (("timeline", self.timeline), ("waveform", self.waveform), ("profile", self.profile)):
+            if path is not None:
+                yield name, shown(path)
+        if self.profiled is not None:
+            counts = ", ".join(f"{cause} {count:,}" for cause, count in self.causes.items() if count)
+            yield f"cycles of {self.busiest}", counts
+        for name, array in self.arrays.items():
+            yield name, f"{list(array.shape)} {self._outputs[name].format.name}"
