@@ -1,6 +1,8 @@
-"""A program of the vector and the scalar engine, as the harness takes it, and what golden leaves in memory."""
+"""Programs of the vector and the scalar engine, and the job of one on the two engines alone."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -8,11 +10,16 @@ from neuroncore_rtl.golden.scalar import ScalarEngine
 from neuroncore_rtl.golden.vector import VectorEngine
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.footprint import addresses_of
-from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseWork, EngineRecord
+from neuroncore_rtl.run.harness.engines.elementwise import ENGINES, ElementwiseDevice, ElementwiseWork, EngineRecord
+from neuroncore_rtl.run.harness.outcome import Outcome
+from neuroncore_rtl.run.job import Expected
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Elementwise, Engine, Storage, queue_name
 
-__all__ = ["ElementwiseProgram", "expected_memories", "record_of", "work_of"]
+__all__ = ["Differences", "ElementwiseJob", "ElementwiseProgram", "expected_memories", "record_of", "work_of"]
+
+SHOWN = 5
+"""Instructions with wrong results that are printed; the others are counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,3 +67,115 @@ def expected_memories(
     for instruction in instructions:
         engines[instruction.engine].execute(instruction, sbuf, psum)
     return sbuf, psum
+
+
+class Differences:
+    """Differences between memories and golden's, and the instructions that wrote there.
+
+    Arguments:
+        program: the program.
+        found: SBUF and PSUM after the run, by the names "sbuf" and "psum".
+        expected: SBUF and PSUM of golden.
+    """
+
+    def __init__(
+        self, program: ElementwiseProgram, found: Mapping[str, np.ndarray], expected: tuple[np.ndarray, np.ndarray]
+    ):
+        self._program = program
+        self._memories = {
+            Storage.SBUF: (found["sbuf"], expected[0], program.sbuf),
+            Storage.PSUM: (found["psum"], expected[1], program.psum),
+        }
+        self.places = [
+            (storage, int(partition), int(byte))
+            for storage, (got, wanted, _) in self._memories.items()
+            for partition, byte in np.argwhere(got != wanted)
+        ]
+
+    @property
+    def compared(self) -> int:
+        """Bytes of both memories."""
+        return sum(got.size for got, _, _ in self._memories.values())
+
+    @property
+    def changed(self) -> int:
+        """Bytes that golden leaves other than they were."""
+        return sum(int((wanted != before).sum()) for _, wanted, before in self._memories.values())
+
+    def lines(self) -> list[str]:
+        """Return the first wrong byte of each of the first instructions that wrote one."""
+        found = {}
+        for storage, partition, byte in self.places:
+            writer = self._program.last_writer(storage, partition, byte)
+            found.setdefault(writer, (storage, partition, byte))
+            if len(found) == SHOWN:
+                break
+        return [self._line(writer, *place) for writer, place in found.items()]
+
+    def _line(self, writer: int | None, storage: Storage, partition: int, byte: int) -> str:
+        got, wanted, _ = self._memories[storage]
+        word = slice(byte & ~3, (byte & ~3) + 4)
+        words = [memory[partition, word][::-1].tobytes().hex() for memory in (got, wanted)]
+        who = "no instruction writes there" if writer is None else f"{writer}: {self._program.instructions[writer]}"
+        return f"{storage.name} partition {partition} byte {byte}: word {words[0]}, golden {words[1]}; {who}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementwiseJob:
+    """A program on the vector and the scalar engine alone, from SBUF and PSUM to SBUF and PSUM.
+
+    Arguments:
+        config: the machine's parameters.
+        program: the program.
+        name: of the waveform; None: none is recorded.
+        engines: those that take part.
+        stall: every stream and memory port pauses in so many of 256 cycles, at random.
+        events: whether the outcome has the cycles of each instruction.
+        subject: what the program was made of, for the judge of the result.
+    """
+
+    config: Config
+    program: ElementwiseProgram
+    name: str | None = None
+    engines: tuple[str, ...] = ENGINES
+    stall: int = 0
+    events: bool = False
+    subject: Any = None
+
+    pictures = instance = core = None
+    levels, title = 0, ""
+
+    @property
+    def doing(self) -> str:
+        """The activity, for the progress display."""
+        return f"running {len(self.program.instructions):,} instructions"
+
+    def device(self, *, waves: bool = False) -> ElementwiseDevice:
+        """Return the engines."""
+        return ElementwiseDevice(config=self.config, engines=self.engines)
+
+    def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> ElementwiseWork:
+        """Return the program as work of the engines."""
+        return work_of(self.program, stall=self.stall, seed=seed, events=self.events)
+
+    def golden(self) -> Expected:
+        """Return both memories."""
+        memories = expected_memories(self.program.instructions, self.program.sbuf, self.program.psum, self.config)
+        return Expected(memories=dict(zip(("sbuf", "psum"), memories, strict=True)))
+
+    def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> list[str]:
+        """Return the first wrong byte of each of the first instructions that wrote one."""
+        return Differences(self.program, found, (expected.memories["sbuf"], expected.memories["psum"])).lines()
+
+    def failures(self, outcome: Outcome, expected: Expected) -> Iterator[str]:
+        """Yield the instructions that an engine refused."""
+        for engine, error in outcome.faults.items():
+            yield f"the {engine} engine refused instruction {error.number}, rule {error.cause}"
+
+    def cycles(self, outcome: Outcome) -> int:
+        """Return the cycles of the run."""
+        return outcome.cycles
+
+    def tracks(self, outcome: Outcome) -> tuple[()]:
+        """Return no tracks."""
+        return ()

@@ -7,7 +7,7 @@ import numpy as np
 
 from neuroncore_rtl.run.activity import hbm_width
 from neuroncore_rtl.run.check.link_table import link_summary, link_table
-from neuroncore_rtl.run.job import Expected, Job
+from neuroncore_rtl.run.job import DeviceJob, Expected, Job
 from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.run.report import progress, recordings, shown
 from neuroncore_rtl.run.result import Result
@@ -34,7 +34,7 @@ def execute(job: Job, on: Target, *, bandwidth: int = 0) -> Result:
         SimulationFailed: if the simulation does not end.
     """
     expected = None
-    if on.compares:
+    if on.compares and not isinstance(job, DeviceJob):
         with progress("golden"):
             expected = job.golden()
     done = on.execute(job)
@@ -49,7 +49,7 @@ def execute(job: Job, on: Target, *, bandwidth: int = 0) -> Result:
     if job.instance is not None and done.outcome is not None:
         links = link_table(job.instance, done.outcome.links.counters, done.cycles, done.outcome.links.dead)
         summary = link_summary(job.instance, links, sum(done.outcome.links.disturbed))
-    files = _pictures(job, done, links) if job.pictures is not None and done.outcome is not None else {}
+    files = _pictures(job, done, links) if job.pictures and done.outcome and not done.outcome.host else {}
     profile, folder = _profile(job, done, bandwidth) if on.profile and isinstance(job, ImageJob) else (None, None)
     return Result(
         job=job,

@@ -14,6 +14,7 @@ from neuroncore_rtl.run.arrays import Inputs, contents
 from neuroncore_rtl.run.check.image_failures import LISTED, explained, row_beyond
 from neuroncore_rtl.run.check.unwritten import find_unwritten
 from neuroncore_rtl.run.execute import execute
+from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected
 from neuroncore_rtl.run.jobs import ImageJob
@@ -21,10 +22,10 @@ from neuroncore_rtl.run.options import BOARD_OPTIONS, HBM_OPTIONS, check_room, h
 from neuroncore_rtl.run.result import ProgramResult
 from neuroncore_rtl.run.settings import PROFILE, RECORDED, SEED, Command, Settings, UsageError, choice
 from neuroncore_rtl.run.targets.target import Target
-from neuroncore_rtl.spec.config import PRESETS, preset_named
+from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
 from neuroncore_rtl.spec.isa import Storage
 
-__all__ = ["Kernel", "ProgramFailed", "run"]
+__all__ = ["PRESET", "Kernel", "ProgramFailed", "ProgramJob", "program_job", "run"]
 
 Kernel = Callable[[Program], object]
 """Appends all of a program to a new one."""
@@ -80,7 +81,14 @@ def run(
     if isinstance(program, Image):
         if inputs or preset or settings.order:
             raise UsageError("an image must be run as it is: inputs, preset and order are those it was made with")
-        return _run_image(program, None, target, settings, name)
+        label = _label(name, program.config, target, settings)
+        names = {"name": label, "pictures": label}
+        return _done(
+            ProgramJob(machine=program.config, images=[program], behaviour=hbm_of(settings), **names),
+            None,
+            target,
+            settings,
+        )
     if not isinstance(program, Program):
         kernel, config = program, preset_named(settings.preset or PRESET)
         program = Program(config, order=settings.order or Program.order)
@@ -90,24 +98,42 @@ def run(
         raise UsageError(f"PRESET must be that of the program, {program.config}, not {settings.preset!r}")
     elif settings.order and settings.order != program.order:
         raise UsageError(f"ORDER must be that of the program, {program.order}, not {settings.order}")
-    if program.config.cores > 1:
-        raise UsageError(f"a program must be of a core that is alone, not of one of {program.config.cores}")
     if target.profile and not program.entries:
         raise UsageError("PROFILE must be 0 for a program without instructions, not 1")
-    check_room(program.end(Storage.HBM))
-    image = build_image(program, list(contents(inputs or {}, program.space.hbm_tensors)))
-    return _run_image(image, program, target, settings, name)
+    label = _label(name, program.config, target, settings)
+    return _done(program_job(program, inputs or {}, label, hbm_of(settings)), program, target, settings)
 
 
-def _run_image(image: Image, program: Program | None, target: Target, settings: Settings, name: str) -> ProgramResult:
-    config = image.config
+def _label(name: str, config: Config, target: Target, settings: Settings) -> str:
     label = f"run-{name}-{config.rows}x{config.columns}"
-    label += f"-{settings.sim}" if target.name == "rtl" else ""
-    job = ProgramJob(machine=config, images=[image], behaviour=hbm_of(settings), name=label, pictures=label)
+    return f"{label}-{settings.sim}" if target.name == "rtl" else label
+
+
+def program_job(program: Program, inputs: Inputs, label: str, behaviour: Hbm) -> "ProgramJob":
+    """Return the job of a program.
+
+    Arguments:
+        program: of a lone core.
+        inputs: see `run`.
+        label: of the recorded files.
+        behaviour: of HBM.
+
+    Raises:
+        ValueError: if the inputs do not fit the program, or it is too large to be simulated.
+    """
+    if program.config.cores > 1:
+        raise UsageError(f"a program must be of a core that is alone, not of one of {program.config.cores}")
+    check_room(program.end(Storage.HBM))
+    image = build_image(program, list(contents(inputs, program.space.hbm_tensors)))
+    return ProgramJob(machine=program.config, images=[image], behaviour=behaviour, name=label, pictures=label)
+
+
+def _done(job: "ProgramJob", program: Program | None, target: Target, settings: Settings) -> ProgramResult:
+    """Execute a job, and raise ProgramFailed unless it ended as it should."""
     done = execute(job, target, bandwidth=settings.bandwidth)
     if done.failures:
         fault = done.outcome.parts[0].error if done.outcome else None
-        raise ProgramFailed("\n".join(done.failures), row_beyond(fault, job.memories[0], config))
+        raise ProgramFailed("\n".join(done.failures), row_beyond(fault, job.memories[0], job.config))
     return ProgramResult(**vars(done), program=program)
 
 

@@ -23,7 +23,7 @@ from neuroncore_rtl.run.view.source_lines import LineCycles, cycles_by_line
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Storage
 
-__all__ = ["ProgramResult", "Result"]
+__all__ = ["ProgramResult", "Result", "predicted_rows"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ class Result:
         """The rows of a report that tell of a lone core's activity, its files and its profile."""
         found = {}
         if self.prediction is not None:
-            found = _predicted_rows(self.prediction, self.job.config)
+            found = predicted_rows(self.prediction, self.job.config)
         elif self.outcome is not None and self.outcome.parts:
             found = summary(self.outcome.parts[0], self.job.config)
         return found | dict(self.files) | self.profile_rows
@@ -121,7 +121,8 @@ class Result:
         return {"profile": shown(self.profile_folder), f"cycles_of_{run.queue_name(run.busiest)}": table}
 
 
-def _predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
+def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
+    """Return the rows of a report that tell of a prediction."""
     cycles = max(found.cycles, 1)
     waited = {queue: causes for queue, causes in found.waits.items() if any(causes.values())}
     # Each engine has causes of its own.

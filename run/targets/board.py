@@ -5,13 +5,13 @@ The same commands load an image, start the core and read results over a serial p
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.run.harness.board.board import SimulatedBoard
-from neuroncore_rtl.run.harness.board.host_port import HostPort, LinkError, SerialLine, Transport
+from neuroncore_rtl.run.harness.board.host_port import HostPort, LinkError, SerialLine
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.run.report import progress
@@ -44,7 +44,7 @@ class Board(Target):
     Arguments:
         port: serial port of the board; None: a simulated board.
         baud: rate of the port.
-        line: an open connection that is used instead.
+        host: an open connection that is used instead.
     """
 
     name = "board"
@@ -52,14 +52,20 @@ class Board(Target):
 
     port: str | None = None
     baud: int = 1_000_000
-    line: Transport | None = None
+    host: HostPort | None = None
+
+    @contextmanager
+    def session(self, config: Config | None) -> Iterator["Board"]:
+        """Give a board with one connection for several jobs; config: as of `connected`."""
+        with self.connected(config) as port:
+            yield replace(self, host=port)
 
     @contextmanager
     def connected(self, config: Config | None) -> Iterator[HostPort]:
         """Give a connection to the board; config: of the core that a simulated board has, None: it has none."""
         try:
-            if self.line is not None:
-                yield HostPort(self.line)
+            if self.host is not None:
+                yield self.host
             elif self.port:
                 with SerialLine(self.port, self.baud) as line:
                     yield HostPort(line)

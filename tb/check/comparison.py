@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.harness.player import Playable, PlayerDevice, PlayerWork
-from neuroncore_rtl.run.harness.run import run
-from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.job import DeviceJob
 from neuroncore_rtl.run.settings import SEED, SIM, Option, Settings, UsageError, choice, integer
 from neuroncore_rtl.spec.formats import FORMATS, Format
 
-__all__ = ["DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "interleave", "options", "run_cases"]
+__all__ = ["DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "Verdict", "cases_of", "interleave", "labelled", "options"]
 
 DEFAULT_COUNT = {"verilator": 1_000_000, "icarus": 20_000}
 """Random cases when COUNT is not given; either takes a few seconds."""
@@ -84,6 +84,22 @@ def interleave(rng: np.random.Generator, parts: list[Cases]) -> Cases:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What became of cases.
+
+    Arguments:
+        compared, mismatches: results that were compared with golden, and those that differ.
+        rows: of a report.
+        failures: what else is wrong, a sentence each.
+    """
+
+    compared: int
+    mismatches: int
+    rows: dict[str, object]
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """One run of a unit.
 
@@ -103,19 +119,15 @@ class Comparison:
     digits: Callable[[int], int]
     file: Path | None = None
 
-    def run(
-        self, test: str, label: str, settings: dict, sim: str, mutate: Callable[[str], str] | None = None
-    ) -> Report:
-        """Play the cases, print what a reader has to see, and return the report.
-
-        Arguments:
-            test, label, settings: of the report.
-            sim: the simulator.
-            mutate: changes the unit's Verilog, to see that the comparison notices a broken unit.
-        """
+    def job(self, mutate: Callable[[str], str] | None = None) -> DeviceJob:
+        """Return the job that plays the cases; mutate: changes the unit's Verilog, to break the unit."""
         fields = {"format": self.cases.formats, **self.cases.operands}
         work = PlayerWork(fields=fields, bubbles=self.file is None)
-        outcome = run(PlayerDevice(self.unit, mutate), work, sim=sim, doing=f"playing {len(self.cases):,} cases")
+        doing = f"playing {len(self.cases):,} cases"
+        return DeviceJob(on=PlayerDevice(self.unit, mutate), load=work, doing=doing, subject=self)
+
+    def verdict(self, outcome: Outcome) -> Verdict:
+        """Print what a reader has to see of an outcome, and judge it."""
         results, unknown = outcome.memories["results"], outcome.memories["unknown"]
         failures = []
         if len(results) != len(self.cases):
@@ -134,13 +146,10 @@ class Comparison:
         if wrong:
             failures.append(f"{wrong:,} of {expected:,} results differ from EXPECTED")
         counts = np.bincount(self.cases.formats[:compared], minlength=len(FORMATS))
-        return Report(
-            test=test,
-            label=label,
-            settings=settings,
+        return Verdict(
             compared=compared,
             mismatches=mismatches,
-            extra={
+            rows={
                 **{f"cases_{fmt.name}": int(counts[fmt.code]) for fmt in FORMATS.values() if counts[fmt.code]},
                 "differ_from_golden": mismatches,
                 **({"compared_with_EXPECTED": expected, "differ_from_EXPECTED": wrong} if self.file else {}),
@@ -166,42 +175,45 @@ class Comparison:
                 print(f"{where}: RTL {got}, golden {self.golden[case]:0{digits}x}")
 
 
-def run_cases(
-    test: str,
+def cases_of(
     settings: Settings,
     read: Callable[[Path], Cases],
     draw: Callable[..., Cases],
-    compare: Callable[..., Comparison],
     formats: Iterable[Format],
-    own: str,
-    drawn: Sequence[str] = (),
-) -> Report:
-    """Run a bench with `options` on random cases, or on those of VECTORS.
+) -> Cases:
+    """Return random cases, or those of VECTORS.
 
     Arguments:
-        test: its name.
-        settings: the values of its options.
+        settings: of a TEST with `options`.
         read: returns the cases of a vector file.
         draw: returns random cases of some formats, given these and their `count`.
-        compare: returns the comparison of cases, which came from a `file` or from none.
         formats: those that DTYPE chooses from.
-        own: name of the option that makes the unit.
-        drawn: names of those besides DTYPE that random cases are drawn by.
 
     Raises:
         UsageError: if options that choose random cases are given together with VECTORS, or the file is malformed.
     """
-    values, file = settings.values, settings.vectors
-    if file is not None:
+    if settings.vectors is not None:
         for name in ("DTYPE", "COUNT"):
-            if values[name] is not None:
+            if settings.values[name] is not None:
                 raise UsageError(f"{name} must not be given with VECTORS: it chooses random cases")
-        played = compare(read(file), file=file)
-        used, label = {"VECTORS": str(file)}, f"vectors-{file.stem}"
+        return read(settings.vectors)
+    count = settings.count or DEFAULT_COUNT[settings.sim]
+    return draw([fmt for fmt in formats if settings.dtype in (None, fmt.name)], count=count)
+
+
+def labelled(settings: Settings, own: str, drawn: Sequence[str] = ()) -> tuple[str, dict[str, object]]:
+    """Return the label of a record, and the values of settings that it shows.
+
+    Arguments:
+        settings: of a TEST with `options`.
+        own: name of the option that makes the unit.
+        drawn: names of those besides DTYPE by which random cases are drawn.
+    """
+    values = settings.values
+    if settings.vectors is not None:
+        used, label = {"VECTORS": str(settings.vectors)}, f"vectors-{settings.vectors.stem}"
     else:
-        count = settings.count or DEFAULT_COUNT[settings.sim]
-        played = compare(draw([fmt for fmt in formats if settings.dtype in (None, fmt.name)], count=count))
-        used = {name: values[name] for name in ("DTYPE", *drawn, "SEED")} | {"COUNT": count}
+        used = {name: values[name] for name in ("DTYPE", *drawn, "SEED")}
+        used |= {"COUNT": settings.count or DEFAULT_COUNT[settings.sim]}
         label = "-".join(["random", settings.dtype or "all", *(values[name] for name in drawn)])
-    used |= {name: values[name] for name in (own, "SIM")}
-    return played.run(test, f"{label}-{settings.sim}", used, settings.sim)
+    return f"{label}-{settings.sim}", used | {name: values[name] for name in (own, "SIM")}

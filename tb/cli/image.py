@@ -14,16 +14,15 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.core import CoreOutcome
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.run.check.image_failures import explained
-from neuroncore_rtl.run.execution import first_task
-from neuroncore_rtl.run.images import ImageTask
 from neuroncore_rtl.run.report import progress, shown, terminal
-from neuroncore_rtl.run.settings import Command, Settings, UsageError
+from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.tb.cli.export import directory_name
+from neuroncore_rtl.tb.tests.scenario import Scenario
 
 __all__ = ["export_image", "image_files"]
 
 
-def export_image(command: Command, settings: Settings) -> int:
+def export_image(command: Scenario, settings: Settings) -> int:
     """Write the first image that a TEST runs on a core that is alone, under `sim_build/images`; return the exit status.
 
     Raises:
@@ -31,19 +30,18 @@ def export_image(command: Command, settings: Settings) -> int:
     """
     if settings.target != "core":
         raise UsageError(f"TARGET must be core for an image, not {settings.target}")
-    task = first_task(lambda: command.run(settings))
-    if not isinstance(task, ImageTask) or task.instance is not None:
-        raise UsageError(f"TEST must be one that runs an image on a core that is alone, not {command.name}")
+    job = next(iter(command.jobs(settings)))
     with progress("golden"):
-        (expected,), (outcome,) = task.golden()
+        golden = job.golden()
+    (expected,), (outcome,) = golden.memories["hbm"], golden.outcomes
     if outcome.error is not None or outcome.exit_code is None:
-        reason = explained(outcome.error, task.memories[0], task.config) if outcome.error else "no end"
+        reason = explained(outcome.error, job.memories[0], job.config) if outcome.error else "no end"
         raise UsageError(f"an image must come to its end without an error, but has {reason}")
     told = {name: value for name, value in settings.told.items() if name != "PRESET"}
     words = [command.name, directory_name(settings.config), *(f"{name}{value}" for name, value in told.items())]
     directory = SIM_BUILD / "images" / re.sub(r"[^\w.-]+", "_", "-".join(words))
     directory.mkdir(parents=True, exist_ok=True)
-    files = image_files(command.name, task.images[0], task.memories[0], expected, outcome)
+    files = image_files(command.name, job.images[0], job.memories[0], expected, outcome)
     for name, content in files.items():
         (directory / name).write_bytes(content)
     console = terminal()

@@ -229,7 +229,7 @@ COMMANDS = (
             *configuration_options("fpga"),
             SEED,
         ),
-        run=later("tb.cli.host", "main"),
+        run=later("tb.cli.host", "run_session"),
     ),
     Command(
         name="formal",

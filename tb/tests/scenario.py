@@ -7,6 +7,7 @@ from functools import partial
 from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.job import Job
 from neuroncore_rtl.run.options import target_of
+from neuroncore_rtl.run.program import ProgramFailed
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Command, Settings
@@ -81,15 +82,20 @@ def run_jobs(jobs: Jobs, on: Target, bandwidth: int = 0) -> Iterator[Result]:
 
 def _report(test: Scenario, settings: Settings) -> Report:
     """Run a TEST and return its report."""
-    results = [*run_jobs(test.jobs(settings), target_of(settings), settings.values.get("BANDWIDTH") or 0)]
-    found = test.rows(settings, results)
-    modelled = any(result.prediction is not None for result in results)
+    target, results = target_of(settings), []
+    try:
+        results += run_jobs(test.jobs(settings), target, settings.values.get("BANDWIDTH") or 0)
+        found = test.rows(settings, results)
+    except ProgramFailed as failure:
+        found = Rows(label=target.name, failures=str(failure).splitlines())
+    predicted = any(result.prediction is not None for result in results)
     names = [f"{name}: " for name in found.names] or [""] * len(results)
     failures = [f"{name}{failure}" for name, one in zip(names, results, strict=True) for failure in one.failures]
-    cycles = found.cycles if found.cycles is not None else sum(result.cycles or 0 for result in results)
+    counted = [result.cycles for result in results if result.cycles is not None]
+    cycles = found.cycles if found.cycles is not None else sum(counted) if counted else None
     return Report(
         test=test.name,
-        label=f"model-{found.label}" if modelled else found.label,
+        label=f"model-{found.label}" if predicted else found.label,
         settings=dict(settings.values if found.settings is None else found.settings),
         compared=found.compared + sum(result.compared for result in results),
         mismatches=found.mismatches + sum(result.mismatches for result in results),
@@ -99,6 +105,6 @@ def _report(test: Scenario, settings: Settings) -> Report:
         extra=found.rows,
         failures=(*failures, *found.failures),
         details=found.details,
-        modelled=modelled,
+        modelled=predicted or target.name == "golden",
         judge=found.judge,
     )

@@ -16,7 +16,7 @@ import numpy as np
 from neuroncore_rtl.frontends.nki.dialects.hook import answering
 from neuroncore_rtl.frontends.nki.runtime.run import ORDER, argument_of, recorded
 from neuroncore_rtl.frontends.nki.trace.host import running
-from neuroncore_rtl.run.program_run import ProgramFailed, run
+from neuroncore_rtl.run.program import ProgramFailed, run
 from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
 
 __all__ = ["nki_machine"]
@@ -41,7 +41,7 @@ def nki_machine(preset: str = "full", target: str = "golden", order: str = ORDER
     config = preset_named(preset)
 
     def runner(function: Callable, grid: tuple[int, ...], args: tuple, options: dict) -> object:
-        return _called(config, function, grid, args, options, order, {"target": target, **variables})
+        return _called(config, function, grid, args, options, order, {"on": target, **variables})
 
     with answering(config, Path.cwd()), running(runner):
         yield

@@ -17,8 +17,8 @@ from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.record import Array, Recorded, record
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.program_result import Result
-from neuroncore_rtl.run.program_run import PRESET, run
+from neuroncore_rtl.run.program import PRESET, run
+from neuroncore_rtl.run.result import ProgramResult
 from neuroncore_rtl.run.settings import UsageError, refusals
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import Format
@@ -40,7 +40,7 @@ class NkiResult:
     """
 
     outputs: tuple[np.ndarray, ...]
-    run: Result
+    run: ProgramResult
     inserted: Counter
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ def run_nki(
         grid: programs along each axis, run one after the other.
         preset: the machine, "tiny" to "full".
         order: of the instructions of a queue, "program" or "scheduled".
-        variables: target, and those of :func:`neuroncore_rtl.run.run`.
+        variables: `on`, the target, and those of :func:`neuroncore_rtl.run.run`.
 
     Raises:
         ValueError: if there is no such kernel, arguments do not fit it, or a call is refused: with the kernel's line.

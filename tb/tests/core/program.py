@@ -5,20 +5,22 @@ answers out of order are drawn at random.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.run.batch import run_batch
-from neuroncore_rtl.run.core import ORDER, random_hbm
-from neuroncore_rtl.run.harness.cores import CoreDevice
-from neuroncore_rtl.run.report import Report, progress
-from neuroncore_rtl.run.settings import SEED, SIM, Command, Settings, configuration_options, integer
+from neuroncore_rtl.run.jobs import ALIGNMENT, ImageJob
+from neuroncore_rtl.run.options import ORDER, random_hbm
+from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.settings import SEED, SIM, Settings, configuration_options, integer
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, garbled_image, random_core_program
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices
+from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = ["TEST", "random_images"]
 
@@ -36,9 +38,6 @@ TEMPERS = {
 
 LONGEST = (32, 300)
 """Moving columns of a multiplication at most."""
-
-ALIGNMENT = 4096
-"""Images start at multiples of this."""
 
 
 def random_images(
@@ -59,53 +58,45 @@ def random_images(
     return images
 
 
-def _run(settings: Settings) -> Report:
-    config = settings.config
-    device = CoreDevice(machine=config)
-    totals, compared, engines, kinds = Counter(), Counter(), Counter(), set()
-    mismatches, failures = 0, []
+def _jobs(settings: Settings) -> Jobs:
     for first in range(0, settings.count, BATCH):
         rng = np.random.default_rng((settings.seed, first))
         with progress(f"programs from {first}: making them"):
             count = min(BATCH, settings.count - first)
-            images = random_images(rng, config, count, settings.instructions, settings.order)
+            images = random_images(rng, settings.config, count, settings.instructions, settings.order)
         behaviour = random_hbm(rng, **TEMPERS)
-        batch = run_batch(device, images, sim=settings.sim, behaviour=behaviour)
-        records = [record for image in images for part in image.records for record in part]
-        totals.update(
-            programs=len(images),
-            core_cycles=sum(run.cycles for run in batch.runs),
-            waits_for_semaphores=sum(len(record.waits) for record in records),
-            races=sum(map(len, batch.races)),
-        )
-        compared.update(batch.compared)
-        engines.update(record.instruction.engine.name.lower() for record in records)
-        kinds.update(record.instruction.name for record in records)
-        mismatches += sum(batch.mismatches.values())
-        failures += [f"programs from {first}: {failure}" for failure in batch.failures]
-        if batch.failures:
-            failures.append(f"programs from {first}: HBM was {behaviour}")
-    return Report(
-        test="program",
+        given = {"dump": True, "may_fail": True, "limit": None, "subject": first}
+        yield ImageJob(machine=settings.config, images=images, behaviour=behaviour, **given)
+
+
+def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+    config = settings.config
+    compared, failures = Counter(), []
+    for result in results:
+        compared.update(result.compared_parts)
+        if result.failures or result.mismatches:
+            failures.append(f"programs from {result.job.subject}: HBM was {result.job.behaviour}")
+    parts = [part for result in results for part in result.outcome.parts.values()]
+    images = [image for result in results for image in result.job.images]
+    records = [record for image in images for part in image.records for record in part]
+    return Rows(
         label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
-        settings=dict(settings.values),
-        compared=compared.total(),
-        mismatches=mismatches,
-        extra={
-            "programs": totals["programs"],
-            "core_cycles": totals["core_cycles"],
+        names=[f"programs from {result.job.subject}" for result in results],
+        rows={
+            "programs": len(images),
+            "core_cycles": sum(part.cycles for part in parts),
             "bytes_compared": dict(compared),
-            "instructions": dict(engines),
-            "kinds_of_instruction": len(kinds),
-            "waits_for_semaphores": totals["waits_for_semaphores"],
-            "races": totals["races"],
+            "instructions": dict(Counter(record.instruction.engine.name.lower() for record in records)),
+            "kinds_of_instruction": len({record.instruction.name for record in records}),
+            "waits_for_semaphores": sum(len(record.waits) for record in records),
+            "races": sum(failure.count("race: ") for result in results for failure in result.failures),
             "config": config.named,
         },
-        failures=tuple(failures),
+        failures=failures,
     )
 
 
-TEST = Command(
+TEST = Scenario(
     name="program",
     summary="random programs of all engines on the whole core, every byte of HBM, SBUF and PSUM against golden",
     options=(
@@ -116,5 +107,7 @@ TEST = Command(
         SEED,
         SIM,
     ),
-    run=_run,
+    jobs=_jobs,
+    rows=_rows,
+    timed=False,
 )

@@ -3,27 +3,28 @@
 The program is an ELF file, such as one of the public RISC-V tests, or a random one.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl.run.execution import run_recorded
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES, PATIENCE, CpuDevice, CpuWork, Executable, read_executable
-from neuroncore_rtl.run.report import Report, progress, recordings, shown
+from neuroncore_rtl.run.job import DeviceJob
+from neuroncore_rtl.run.report import progress, recordings, shown
+from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import (
     RECORDED,
     SEED,
-    Command,
     Option,
     Settings,
     UsageError,
     integer,
     switch,
 )
-from neuroncore_rtl.run.view.waves import waveform
 from neuroncore_rtl.tb.check.riscv_lockstep import Comparison, compare
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
+from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = ["EXTERNAL_RATE", "TEST", "followed", "random_executable", "verdict"]
 
@@ -78,17 +79,31 @@ def _write_trace(outcome: Outcome) -> Path:
     return path
 
 
-def _run(settings: Settings) -> Report:
-    random = settings.elf is None
-    if random and not settings.lockstep:
+def _random(settings: Settings) -> int | None:
+    """Return the parts of the random program; None: there is a program of ELF."""
+    return None if settings.elf is not None else settings.count or DEFAULT_COUNT[settings.sim]
+
+
+def _name(settings: Settings) -> str:
+    count = _random(settings)
+    return settings.elf.name if count is None else f"random-{count}-seed{settings.seed}"
+
+
+def _jobs(settings: Settings) -> Jobs:
+    count = _random(settings)
+    if count is not None and not settings.lockstep:
         raise UsageError("LOCKSTEP=0 must be given with ELF: a random program does not say whether it passed")
-    count = settings.count or DEFAULT_COUNT[settings.sim]
+    random = count is not None
     program = random_executable(settings.seed, count) if random else read_executable(settings.elf, MEMORY_BYTES)
-    name = f"random-{count}-seed{settings.seed}" if random else settings.elf.name
     given = {"limit": settings.limit, "stall": settings.stall, "seed": settings.seed}
     noted = {"trace": bool(settings.lockstep or settings.trace), "memory": random}
     work = CpuWork(program=program, external=EXTERNAL_RATE if random else 0, **given, **noted)
-    outcome, recorded = run_recorded(CpuDevice(), work, settings, waveform("riscv"), f"running {name}")
+    yield DeviceJob(on=CpuDevice(), load=work, doing=f"running {_name(settings)}", name="riscv")
+
+
+def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+    (result,), name, random = results, _name(settings), settings.elf is None
+    outcome, program = result.outcome, result.job.load.program
     failures = verdict(outcome, settings.limit)
     if failures and program.compressed:
         failures.append(
@@ -101,15 +116,14 @@ def _run(settings: Settings) -> Report:
         compared, mismatches = comparison.compared, int(comparison.mismatch is not None)
         lockstep = {"traps": comparison.traps, "interrupts": comparison.interrupts}
     instructions = outcome.counters["instructions"]
-    return Report(
-        test="riscv",
+    return Rows(
         label=f"{name}-{settings.sim}",
-        settings=settings.values | {"ELF": None if random else str(settings.elf), "COUNT": count if random else None},
+        settings=settings.values
+        | {"ELF": None if random else str(settings.elf), "COUNT": _random(settings) if random else None},
         compared=compared,
         mismatches=mismatches,
-        cycles=outcome.cycles,
         judge=None if settings.lockstep else "the program",
-        extra={
+        rows={
             "program": name,
             "instructions": instructions,
             "cycles_per_instruction": f"{outcome.cycles / instructions:.3f}" if instructions else None,
@@ -117,9 +131,9 @@ def _run(settings: Settings) -> Report:
             "simulated_cycles_per_second": int(outcome.cycles / outcome.seconds),
             **({"console": outcome.console.rstrip("\n")} if outcome.console else {}),
             **({"trace": shown(_write_trace(outcome))} if settings.trace else {}),
-            **recorded,
+            **result.files,
         },
-        failures=tuple(failures),
+        failures=failures,
     )
 
 
@@ -127,7 +141,7 @@ _COUNTS = ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.
 _COUNT = f"parts of the random program, of one to nine instructions; default {_COUNTS}"
 _ELF = "program with the symbol tohost, to which it writes 1 if it passes; a random program if not given"
 
-TEST = Command(
+TEST = Scenario(
     name="riscv",
     summary="a program on the controller's RISC-V processor, every instruction against the golden hart",
     options=(
@@ -142,5 +156,6 @@ TEST = Command(
         switch("TRACE", 0, "1 keeps what retired, a line each"),
         *RECORDED,
     ),
-    run=_run,
+    jobs=_jobs,
+    rows=_rows,
 )

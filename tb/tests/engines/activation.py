@@ -1,25 +1,26 @@
 """TEST=activation: random activations against golden, every byte, and the functions' errors against mpmath."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from neuroncore_rtl.kernels.program.instructions import activation
 from neuroncore_rtl.kernels.program.tensor import Tensor
-from neuroncore_rtl.run.elementwise import expected_memories
-from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice, ElementwiseWork, EngineRecord
-from neuroncore_rtl.run.harness.run import run
-from neuroncore_rtl.run.report import Report
-from neuroncore_rtl.run.settings import Command, Settings, choice
+from neuroncore_rtl.run.elementwise import ElementwiseJob, ElementwiseProgram
+from neuroncore_rtl.run.harness.engines.elementwise import EngineRecord
+from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.settings import Settings, choice
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS, Function
 from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.tb.check.references import Errors, errors
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices
-from neuroncore_rtl.tb.tests.engines.instructions import instruction_options, run_instructions
+from neuroncore_rtl.tb.tests.engines.instructions import instruction_jobs, instruction_options, instruction_rows
+from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
-__all__ = ["TEST", "measure_errors"]
+__all__ = ["TEST", "error_job", "errors_by_name"]
 
 SAMPLES = 1024
 """Arguments of each function whose results are compared with mpmath."""
@@ -37,20 +38,14 @@ def _arguments(rng: np.random.Generator, lanes: int, elements: int) -> np.ndarra
     )
 
 
-def measure_errors(
-    functions: list[Function], config: Config, *, sim: str = "verilator", seed: int = 1, samples: int = SAMPLES
-) -> tuple[dict[str, Errors], int, int]:
-    """Run each function over the same arguments, FP32 in and out.
+def error_job(functions: list[Function], config: Config, seed: int = 1, samples: int = SAMPLES) -> ElementwiseJob:
+    """Return the job that evaluates each function over the same arguments, FP32 in and out.
 
     Arguments:
-        functions: which.
+        functions: the functions.
         config: the machine's parameters.
-        sim: the simulator.
         seed: of the arguments.
         samples: arguments, over all lanes; fewer where SBUF has no room for their results.
-
-    Returns:
-        The errors by the functions' names, the results compared with golden, and how many of them differed.
     """
     lanes = config.partitions
     elements = min(-(-samples // lanes), config.sbuf_bytes // (4 * (1 + len(functions))))
@@ -64,34 +59,43 @@ def measure_errors(
     ]
     records = [EngineRecord(engine="scalar", word=one.encode(config)) for one in instructions]
     psum = np.zeros((config.columns, config.psum_bytes), np.uint8)
-    work = ElementwiseWork(program=records, sbuf=sbuf, psum=psum)
-    doing = f"running {len(records)} functions over {z.size:,} arguments"
-    outcome = run(ElementwiseDevice(config=config, engines=("scalar",)), work, sim=sim, doing=doing)
-    expected, _ = expected_memories(instructions, sbuf, psum, config)
-    words, wanted = (
-        memory.view("<u4").reshape(lanes, *tensors.shape)[:, 1:] for memory in (outcome.memories["sbuf"], expected)
-    )
-    found = {
-        function.name: errors(function.name, z, np.ascontiguousarray(words[:, n]).view("<f4"), float(np.float32(ALPHA)))
+    program = ElementwiseProgram(instructions=instructions, records=records, sbuf=sbuf, psum=psum)
+    return ElementwiseJob(config=config, program=program, engines=("scalar",), subject=(functions, z))
+
+
+def errors_by_name(result: Result) -> dict[str, Errors]:
+    """Return the errors of the functions of an `error_job`, by their names."""
+    functions, z = result.job.subject
+    words = result.done.memories["sbuf"].view("<u4").reshape(len(z), 1 + len(functions), -1)[:, 1:]
+    alpha = float(np.float32(ALPHA))
+    return {
+        function.name: errors(function.name, z, np.ascontiguousarray(words[:, n]).view("<f4"), alpha)
         for n, function in enumerate(functions)
     }
-    return found, words.size, int((words != wanted).sum())
 
 
-def _run(settings: Settings) -> Report:
-    functions = list(FUNCTIONS.values()) if settings.func == "all" else [FUNCTIONS[settings.func]]
-    codes = tuple(function.code for function in functions)
-    report, *_ = run_instructions("activation", settings.func, settings, [Opcode.ACTIVATE], functions=codes)
+def _functions(settings: Settings) -> list[Function]:
+    return list(FUNCTIONS.values()) if settings.func == "all" else [FUNCTIONS[settings.func]]
+
+
+def _jobs(settings: Settings) -> Jobs:
+    codes = tuple(function.code for function in _functions(settings))
+    yield from instruction_jobs(settings, settings.func, [Opcode.ACTIVATE], functions=codes)
     possible = Choices(functions=codes).on(settings.config).functions
-    functions = [function for function in functions if function.code in possible]
-    found, compared, differ = measure_errors(functions, settings.config, sim=settings.sim, seed=settings.seed)
-    extra = report.extra | {f"error_of_{name}": str(largest) for name, largest in found.items()}
-    return replace(report, compared=report.compared + compared, mismatches=report.mismatches + differ, extra=extra)
+    functions = [function for function in _functions(settings) if function.code in possible]
+    yield error_job(functions, settings.config, settings.seed)
 
 
-TEST = Command(
+def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+    found = instruction_rows(settings, settings.func, results[0])
+    errors = {f"error_of_{name}": str(largest) for name, largest in errors_by_name(results[1]).items()}
+    return replace(found, rows={**found.rows, **errors})
+
+
+TEST = Scenario(
     name="activation",
     summary="random activations of one function or all, every byte against golden; errors against mpmath",
     options=instruction_options(choice("FUNC", "all", "function", ("all", *FUNCTIONS))),
-    run=_run,
+    jobs=_jobs,
+    rows=_rows,
 )

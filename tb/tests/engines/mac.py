@@ -16,14 +16,15 @@ from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.mac import Mac
 from neuroncore_rtl.hdl.arith.operand import SIGNIFICAND_BITS
 from neuroncore_rtl.run.harness.player import Playable
-from neuroncore_rtl.run.report import Report
-from neuroncore_rtl.run.settings import Command, Settings, integer
+from neuroncore_rtl.run.settings import Settings, integer
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, MAC_FORMATS, Format
 from neuroncore_rtl.tb.check import comparison
 from neuroncore_rtl.tb.check.comparison import Cases, Comparison
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.vectors import MAC_LAYOUT, read_mac
+from neuroncore_rtl.tb.tests.engines.played import played_jobs, played_rows
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["FORMATS_PLAYED", "TEST", "WORD", "MacUnit", "compare", "random_cases"]
 
@@ -119,17 +120,19 @@ def compare(cases: Cases, mac_latency: int, file: Path | None = None) -> Compari
     )
 
 
-def _run(settings: Settings) -> Report:
+def _jobs(settings: Settings) -> Jobs:
     draw, played = partial(random_cases, settings.seed), partial(compare, mac_latency=settings.mac_latency)
-    return comparison.run_cases("mac", settings, read_mac, draw, played, FORMATS_PLAYED, "MAC_LATENCY")
+    return played_jobs(settings, read_mac, draw, played, FORMATS_PLAYED)
 
 
 _STAGES, _RANGE = "pipeline stages of the multiply-accumulate", Config.RANGES["mac_latency"]
 _LATENCY = integer("MAC_LATENCY", PRESETS["full"].mac_latency, _STAGES, *_RANGE)
 
-TEST = Command(
+TEST = Scenario(
     name="mac",
     summary="edge decoders and multiply-accumulate against golden, on random cases or a vector file",
     options=comparison.options(FORMATS_PLAYED, MAC_LAYOUT, _LATENCY),
-    run=_run,
+    jobs=_jobs,
+    rows=partial(played_rows, own="MAC_LATENCY"),
+    timed=False,
 )

@@ -9,13 +9,14 @@ import numpy as np
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.run.harness.player import PlayedUnit
-from neuroncore_rtl.run.report import Report
-from neuroncore_rtl.run.settings import Command, Settings, choice, integer
+from neuroncore_rtl.run.settings import Settings, choice, integer
 from neuroncore_rtl.spec.formats import FORMATS, Format
 from neuroncore_rtl.tb.check import comparison
 from neuroncore_rtl.tb.check.comparison import Cases, Comparison
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.vectors import ROUND_LAYOUT, read_round
+from neuroncore_rtl.tb.tests.engines.played import played_jobs, played_rows
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["MODES", "TEST", "compare", "random_cases"]
 
@@ -67,18 +68,20 @@ def compare(cases: Cases, latency: int, file: Path | None = None) -> Comparison:
     )
 
 
-def _run(settings: Settings) -> Report:
+def _jobs(settings: Settings) -> Jobs:
     modes = MODES if settings.round == _BOTH else (settings.round,)
     draw, played = partial(random_cases, settings.seed, modes=modes), partial(compare, latency=settings.latency)
-    return comparison.run_cases("round", settings, read_round, draw, played, FORMATS.values(), "LATENCY", ["ROUND"])
+    return played_jobs(settings, read_round, draw, played, FORMATS.values())
 
 
 _ROUND = choice("ROUND", _BOTH, "rounding of the random cases", (*MODES, _BOTH))
 _LATENCY = integer("LATENCY", 2, "pipeline stages of the rounding unit", min(Fp32Rounder.CUTS), max(Fp32Rounder.CUTS))
 
-TEST = Command(
+TEST = Scenario(
     name="round",
     summary="FP32 to every format, to nearest even and stochastic, against golden, on random cases or a vector file",
     options=comparison.options(FORMATS.values(), ROUND_LAYOUT, _ROUND, _LATENCY),
-    run=_run,
+    jobs=_jobs,
+    rows=partial(played_rows, own="LATENCY", drawn=["ROUND"]),
+    timed=False,
 )

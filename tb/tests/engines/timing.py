@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuroncore_rtl.run.elementwise import expected_memories
-from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice, ElementwiseWork, EngineRecord
-from neuroncore_rtl.run.harness.run import run
-from neuroncore_rtl.run.report import Report
-from neuroncore_rtl.run.settings import SIM, Command, Settings, UsageError, configuration_options
+from neuroncore_rtl.run.elementwise import ElementwiseJob, ElementwiseProgram
+from neuroncore_rtl.run.harness.engines.elementwise import EngineRecord
+from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.settings import SIM, Settings, UsageError, configuration_options
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import dependent_period, latency, period
-from neuroncore_rtl.spec.isa import Context
+from neuroncore_rtl.spec.isa import Context, Elementwise
 from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, Case, formula
+from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
-__all__ = ["TEST", "Measurement", "has_units_for", "measure"]
+__all__ = ["TEST", "Measurement", "has_units_for", "measurements_of", "timing_job"]
 
 SBUF_USED = 0x4000
 """Bytes of a partition that the instructions of `tb.check.costs` use."""
@@ -61,29 +61,32 @@ class Measurement:
 HEADING = f"{'instruction':36} {'N':>4} {'alone':>7} {'dependent':>10} {'overlapped':>10} {'published':>10}"
 
 
-def measure(
-    config: Config, *, cases: Sequence[Case] = CASES, elements: Sequence[int] = ELEMENTS, sim: str = "verilator"
-) -> tuple[list[Measurement], int, int]:
-    """Run every case with every number of elements: alone, overlapped and dependent.
+@dataclass(frozen=True)
+class _Planned:
+    """A case with a number of elements, its instruction, and the number of its first record on its engine."""
+
+    case: Case
+    instruction: Elementwise
+    engine: str
+    first: int
+
+
+def timing_job(config: Config, *, cases: Sequence[Case] = CASES, elements: Sequence[int] = ELEMENTS) -> ElementwiseJob:
+    """Return the job that runs every case with every number of elements: alone, overlapped and dependent.
 
     Arguments:
         config: the machine's parameters.
         cases: the instructions.
         elements: a lane's; each case takes the nearest that it can.
-        sim: the simulator.
-
-    Returns:
-        The measurements, the bytes compared with golden, and how many of those differ.
     """
-    plan = []
-    records, instructions = [], []
+    plan, records, instructions = [], [], []
     counts = {"vector": 0, "scalar": 0}
     for case in cases:
         for wanted in elements:
             instruction = case.build(case.elements(wanted, config), config)
             instruction.check(Context(config))
             engine = instruction.engine.name.lower()
-            first = counts[engine]
+            plan.append(_Planned(case, instruction, engine, counts[engine]))
             kinds = [True] * (1 + REPEATED) + [False] * (1 + REPEATED)
             for number, overlap in enumerate([True, *kinds]):
                 # The first one runs alone: the next of either engine are offered when it has retired.
@@ -92,32 +95,32 @@ def measure(
                 instructions.append(one)
                 records.append(EngineRecord(engine=engine, word=one.encode(config), **waits))
                 counts[engine] += 1
-            plan.append((case, instruction, engine, first))
     rng = np.random.default_rng(1)
     # Values near 1, so that no operation has an easy case everywhere.
     sbuf = rng.normal(0, 1, (config.partitions, SBUF_USED // 4)).astype("<f4").view(np.uint8)
     psum = rng.normal(0, 1, (config.columns, config.psum_bytes // 4)).astype("<f4").view(np.uint8)
-    work = ElementwiseWork(program=records, sbuf=sbuf, psum=psum, events=True)
-    outcome = run(ElementwiseDevice(config=config), work, sim=sim, doing=f"running {len(records):,} instructions")
-    expected = expected_memories(instructions, sbuf, psum, config)
-    differ = sum(int((a != b).sum()) for a, b in zip(outcome.memories.values(), expected, strict=True))
+    program = ElementwiseProgram(instructions=instructions, records=records, sbuf=sbuf, psum=psum)
+    return ElementwiseJob(config=config, program=program, events=True, subject=plan)
 
-    measurements = []
-    for case, instruction, engine, first in plan:
-        taken = [event.issued for event in outcome.parts[engine].events]
-        retired = outcome.parts[engine].retired
+
+def measurements_of(result: Result) -> list[Measurement]:
+    """Return the measurements of a `timing_job`."""
+    config, measurements = result.job.config, []
+    for one in result.job.subject:
+        events, first = result.outcome.parts[one.engine], one.first
+        retired = events.retired
         # The first of a run fills the pipeline: the periods are those after it.
         runs = {
             "overlapped": retired[first + 1 : first + 2 + REPEATED],
             "dependent": retired[first + 1 + REPEATED + 1 : first + 1 + 2 * (1 + REPEATED)],
         }
         formulas = {"alone": latency, "overlapped": period, "dependent": dependent_period}
-        measured = {"alone": [retired[first] - taken[first]]}
+        measured = {"alone": [retired[first] - events.events[first].issued]}
         measured |= {name: np.diff(cycles).tolist() for name, cycles in runs.items()}
-        expected = {name: cycles(instruction, config) for name, cycles in formulas.items()}
-        elements = int(np.prod(instruction.shape))
-        measurements.append(Measurement(case=case, elements=elements, measured=measured, expected=expected))
-    return measurements, sbuf.size + psum.size, differ
+        expected = {name: cycles(one.instruction, config) for name, cycles in formulas.items()}
+        elements = int(np.prod(one.instruction.shape))
+        measurements.append(Measurement(case=one.case, elements=elements, measured=measured, expected=expected))
+    return measurements
 
 
 def has_units_for(case: Case, config: Config) -> bool:
@@ -130,25 +133,28 @@ def has_units_for(case: Case, config: Config) -> bool:
     return True
 
 
-def _run(settings: Settings) -> Report:
-    config = settings.config
-    if config.sbuf_bytes < SBUF_USED:
+def _cases(settings: Settings) -> list[Case]:
+    return [case for case in CASES if has_units_for(case, settings.config)]
+
+
+def _jobs(settings: Settings) -> Jobs:
+    if settings.config.sbuf_bytes < SBUF_USED:
         raise UsageError(
-            f"SBUF_BYTES must be at least {SBUF_USED} for the instructions of timing, not {config.sbuf_bytes}"
+            f"SBUF_BYTES must be at least {SBUF_USED} for the instructions of timing, not {settings.config.sbuf_bytes}"
         )
-    cases = [case for case in CASES if has_units_for(case, config)]
-    measurements, compared, mismatches = measure(config, cases=cases, sim=settings.sim)
+    yield timing_job(settings.config, cases=_cases(settings))
+
+
+def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+    config, cases = settings.config, _cases(settings)
+    measurements = measurements_of(results[0])
     print(HEADING)
     for measurement in measurements:
         print(measurement.line())
     wrong = [f"{m.case.name} of {m.elements}" for m in measurements if not m.as_expected]
-    return Report(
-        test="timing",
+    return Rows(
         label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
-        settings=dict(settings.values),
-        compared=compared,
-        mismatches=mismatches,
-        extra={
+        rows={
             "measurements": len(measurements),
             "left out": len(CASES) - len(cases),
             "formulas": {case.name: formula(case, config) for case in cases},
@@ -157,9 +163,11 @@ def _run(settings: Settings) -> Report:
     )
 
 
-TEST = Command(
+TEST = Scenario(
     name="timing",
     summary="cycles of every instruction of the vector and scalar engines, beside formulas and published costs",
     options=(*configuration_options("tiny"), SIM),
-    run=_run,
+    jobs=_jobs,
+    rows=_rows,
+    timed=False,
 )

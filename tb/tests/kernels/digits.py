@@ -5,31 +5,30 @@ there; the controller decides whether a batch is computed a second time, with FP
 TARGET=engine has every matrix product done by the tensor engine alone, and numpy between them.
 """
 
-from collections import Counter
-from collections.abc import Container, Iterable
-from functools import cache
+from collections.abc import Container, Generator, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
 
 from neuroncore_rtl.golden import tensor as golden
-from neuroncore_rtl.golden.core import Core
+from neuroncore_rtl.golden.core import CoreOutcome
 from neuroncore_rtl.golden.timing import ControlPath
 from neuroncore_rtl.kernels.models import digits
 from neuroncore_rtl.kernels.models.digits import Layer
 from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.core import core_options, hbm_of
-from neuroncore_rtl.run.execution import execute
-from neuroncore_rtl.run.images import ImageTask
-from neuroncore_rtl.run.modelled import modelled_report, predicted
-from neuroncore_rtl.run.profiled import profile_lines
-from neuroncore_rtl.run.report import Report
-from neuroncore_rtl.run.settings import Command, Settings, integer
-from neuroncore_rtl.run.view.waves import waveform
+from neuroncore_rtl.run.job import DeviceJob
+from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.options import core_options, hbm_of
+from neuroncore_rtl.run.result import Result, predicted_rows
+from neuroncore_rtl.run.settings import Settings, integer
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
-from neuroncore_rtl.tb.tests.kernels.matmul import ideal_cycles, multiply_recorded
+from neuroncore_rtl.tb.stimulus.tensor_tiling import TiledProduct
+from neuroncore_rtl.tb.tests.kernels.products import counters_of, ideal_cycles, product_jobs
+from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = [
     "TARGET_ACCURACY",
@@ -37,7 +36,8 @@ __all__ = [
     "TEST",
     "control_path",
     "executed_sections",
-    "results",
+    "held_out",
+    "results_of",
     "sizes_of",
 ]
 
@@ -53,7 +53,7 @@ def sizes_of(layers: list[Layer]) -> tuple[int, ...]:
     return layers[0].weight.shape[0], *(layer.weight.shape[1] for layer in layers)
 
 
-def results(classifier: Classifier, hbm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def results_of(classifier: Classifier, hbm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the digits, int32 [batch], and the probabilities, float32 [batch, digits], that a run left in HBM."""
     found = (tensor.elements(hbm) for tensor in (classifier.digits, classifier.probabilities))
     return tuple(np.ascontiguousarray(codes).view(t) for codes, t in zip(found, (np.int32, np.float32), strict=True))
@@ -74,79 +74,122 @@ def executed_sections(image: Image, addresses: Container[int]) -> list[int]:
     return sorted({block.section for block in image.blocks if block.address in addresses})
 
 
-def _run(settings: Settings) -> Report:
-    config, layers = settings.config, digits.load()
-    images, labels = (part[: settings.images] for part in digits.held_out())
-    label = f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}"
-    if settings.target == "model":
-        return _on_model(settings, layers, images)
-    on_target = {"core": _on_core, "engine": _on_engine}[settings.target]
-    predicted, measured, notes, failures = on_target(settings, layers, images, label)
-    accuracy, reference = (
-        float((found == labels).mean()) for found in (predicted, digits.classify(layers, images).argmax(axis=1))
-    )
-    if accuracy < TARGET_ACCURACY:
-        failures.append(f"accuracy must be at least {TARGET_ACCURACY:.0%}, not {accuracy:.2%}")
-    accuracies = {"accuracy": f"{accuracy:.2%}", "accuracy_of_numpy_FP32": f"{reference:.2%}"}
-    return Report(
-        test="digits",
-        label=f"core-{label}" if settings.target == "core" else label,
-        settings=dict(settings.values),
-        extra={"images": len(images), **accuracies, "config": config.named, **notes},
-        failures=tuple(failures),
-        **measured,
-    )
+@dataclass(frozen=True)
+class _Batch:
+    """Images that the core classifies at once, and the program that does."""
+
+    number: int
+    images: np.ndarray
+    classifier: Classifier
 
 
-Found = tuple[np.ndarray, Counter, dict[str, str], list[str]]
-"""The digits that were found, integer [images]; counted fields of the report; lines for it; what is wrong."""
+def _label(settings: Settings) -> str:
+    config = settings.config
+    label = f"{settings.preset}-{config.rows}x{config.columns}"
+    return label if settings.target == "model" else f"{label}-{settings.sim}"
 
 
-def _on_core(settings: Settings, layers: list[Layer], images: np.ndarray, label: str) -> Found:
-    config, measured = settings.config, Counter()
+def held_out(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+    """Return the images and their labels."""
+    return tuple(part[: settings.images] for part in digits.held_out())
+
+
+def _jobs(settings: Settings) -> Jobs:
+    layers, (images, _) = digits.load(), held_out(settings)
+    if settings.target == "engine":
+        yield from _layer_jobs(settings, layers, images)
+        return
+    config = settings.config
     classifier_of = cache(lambda batch: Classifier(config, batch, sizes_of(layers), settings.order))
-    failures, predicted, notes = [], [], {}
     for number, first in enumerate(range(0, len(images), settings.batch)):
         part = images[first : first + settings.batch]
         classifier = classifier_of(len(part))
         image = classifier.image(layers, part, encode, settings.confidence / 100)
-        profiled = bool(settings.profile)
-        task = ImageTask(machine=config, images=[image], behaviour=hbm_of(settings), profiled=profiled)
-        name = f"digits-{label}-{number}"
-        done = execute(task, settings, f"core-{name}", pictures=name)
-        run, (hbm,) = done.outcome.parts[0], done.outcome.memories["hbm"]
-        executed = {event.address for event in run.events}
-        passes = [PASSES[number] for number in executed_sections(image, executed)]
-        found = results(classifier, hbm)
-        # What is wrong with a run that is not golden's is told by that.
-        wrong = done.failures or tuple(_disagreements(*found, settings, layers, part, passes, run.console))
-        failures += [f"batch {number}: {failure}" for failure in wrong]
+        name = f"digits-{_label(settings)}-{number}"
+        yield ImageJob(
+            machine=config,
+            images=[image],
+            name=f"core-{name}",
+            pictures=name,
+            behaviour=hbm_of(settings),
+            outputs=[classifier.digits, classifier.probabilities],
+            path=partial(_path, image, len(part)),
+            subject=_Batch(number, part, classifier),
+        )
+
+
+def _path(image: Image, batch: int, outcome: CoreOutcome) -> dict[str, object]:
+    """Return the options of :func:`golden.timing.predict`: golden tells whether a batch is computed again."""
+    sections = executed_sections(image, {address for _, address in outcome.records})
+    return {"sections": sections, "path": control_path(batch, image.config.columns)}
+
+
+def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+    config, layers, (images, labels) = settings.config, digits.load(), held_out(settings)
+    if settings.target == "model":
+        return _predicted_rows(settings, layers, results)
+    found = _found_by_engine(layers, results) if settings.target == "engine" else _found(settings, layers, results)
+    accuracy, reference = (
+        float((guessed == labels).mean()) for guessed in (found.digits, digits.classify(layers, images).argmax(axis=1))
+    )
+    failures = list(found.failures)
+    if accuracy < TARGET_ACCURACY:
+        failures.append(f"accuracy must be at least {TARGET_ACCURACY:.0%}, not {accuracy:.2%}")
+    accuracies = {"accuracy": f"{accuracy:.2%}", "accuracy_of_numpy_FP32": f"{reference:.2%}"}
+    label = f"core-{_label(settings)}" if settings.target == "core" else _label(settings)
+    rows = {"images": len(images), **accuracies, "config": config.named, **found.rows}
+    counted = {"compared": found.compared, "mismatches": found.mismatches, "ideal_cycles": found.ideal_cycles}
+    return Rows(label=label, rows=rows, names=found.names, failures=failures, cycles=found.cycles, **counted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """What the results of all jobs say: digits, integer [images], and fields of `Rows`."""
+
+    digits: np.ndarray
+    rows: dict[str, str]
+    ideal_cycles: int
+    names: Sequence[str] = ()
+    failures: Sequence[str] = ()
+    cycles: int | None = None
+    compared: int = 0
+    mismatches: int = 0
+
+
+def _found(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> _Found:
+    """Return what images on the core have found."""
+    failures, predicted, rows, ideal = [], [], {}, 0
+    for result in results:
+        batch, image = result.job.subject, result.job.images[0]
+        found = results_of(batch.classifier, result.memory)
         predicted.append(found[0])
-        ideal = sum(_ideal_cycles(layers, len(part), fmt, config) for fmt in passes)
-        measured.update(compared=done.compared, mismatches=done.mismatches, cycles=done.cycles, ideal_cycles=ideal)
-        notes[f"batch_{number}"] = f"{done.cycles:,} cycles; {'; '.join(run.console.splitlines())}"
-        files = done.files | profile_lines(settings, name, image, run)
-        notes |= {f"batch_{number}_{what}": path for what, path in files.items()}
-    return np.concatenate(predicted), measured, notes, failures
+        run = result.outcome.parts[0]
+        passes = [PASSES[number] for number in executed_sections(image, {event.address for event in run.events})]
+        # What is wrong with a run that is not golden's is said by its failures.
+        wrong = () if result.failures else _disagreements(*found, settings, layers, batch.images, passes, run.console)
+        failures += [f"batch {batch.number}: {failure}" for failure in wrong]
+        ideal += sum(_ideal_cycles(layers, len(batch.images), fmt, settings.config) for fmt in passes)
+        rows[f"batch_{batch.number}"] = f"{result.cycles:,} cycles; {'; '.join(run.console.splitlines())}"
+        files = {**result.files, **result.profile_rows}
+        rows |= {f"batch_{batch.number}_{what}": path for what, path in files.items()}
+    names = [f"batch {result.job.subject.number}" for result in results]
+    return _Found(digits=np.concatenate(predicted), rows=rows, ideal_cycles=ideal, names=names, failures=failures)
 
 
-def _on_model(settings: Settings, layers: list[Layer], images: np.ndarray) -> Report:
-    """Return what the timing model says; golden tells whether a batch is computed again."""
-    config, found, ideal = settings.config, [], 0
-    label, notes = f"{settings.preset}-{config.rows}x{config.columns}", {}
-    for number, first in enumerate(range(0, len(images), settings.batch)):
-        part = images[first : first + settings.batch]
-        classifier = Classifier(config, len(part), sizes_of(layers), settings.order)
-        image = classifier.image(layers, part, encode, settings.confidence / 100)
-        executed = {address for _, address in Core(config, image.memory()).run(image.base).records}
-        sections = executed_sections(image, executed)
-        ideal += sum(_ideal_cycles(layers, len(part), PASSES[section], config) for section in sections)
-        path = control_path(len(part), config.columns)
-        found.append(predicted(image, settings, sections=sections, path=path))
-        lines = profile_lines(settings, f"digits-{label}-{number}", image, found[-1])
-        notes |= {f"batch_{number}_{what}": line for what, line in lines.items()}
-    extra = {"images": len(images), **notes}
-    return modelled_report("digits", label, settings, sum(found[1:], found[0]), ideal, extra)
+def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> Rows:
+    """Return the rows of the timing model."""
+    rows, ideal = {"images": settings.images}, 0
+    for result in results:
+        batch, image = result.job.subject, result.job.images[0]
+        (outcome,) = result.expected.outcomes
+        sections = executed_sections(image, {address for _, address in outcome.records})
+        passes = (PASSES[section] for section in sections)
+        ideal += sum(_ideal_cycles(layers, len(batch.images), fmt, settings.config) for fmt in passes)
+        rows |= {f"batch_{batch.number}_{what}": row for what, row in result.profile_rows.items()}
+    predictions = [result.prediction for result in results]
+    rows |= predicted_rows(sum(predictions[1:], predictions[0]), settings.config)
+    names = [f"batch {result.job.subject.number}" for result in results]
+    return Rows(label=_label(settings), rows=rows, names=names, ideal_cycles=ideal)
 
 
 def _disagreements(
@@ -178,26 +221,62 @@ def _ideal_cycles(layers: list[Layer], images: int, fmt: Format, config: Config)
     return sum(ideal_cycles(images, *layer.weight.shape, fmt, config) for layer in layers)
 
 
-def _on_engine(settings: Settings, layers: list[Layer], images: np.ndarray, label: str) -> Found:
-    config = settings.config
-    values, notes = images, {}
-    measured = Counter(ideal_cycles=_ideal_cycles(layers, len(images), BF16, config))
+def _layer_jobs(settings: Settings, layers: list[Layer], images: np.ndarray) -> Generator[DeviceJob, Result, None]:
+    """Yield the jobs of all layers' products; numpy computes what is between them."""
+    values = images
     for number, layer in enumerate(layers):
         a, b = encode(values, BF16), encode(layer.weight, BF16)
-        waves = None if number else waveform("digits")
-        product, counters, recorded = multiply_recorded(a, b, BF16, settings, waves)
-        wrong = int((product != golden.matrix_product(a, b, BF16, config.rows)).sum())
-        measured.update(compared=product.size, mismatches=wrong, cycles=counters["cycles"])
-        notes |= recorded
-        values = product.view(np.float32) + layer.bias
+        jobs = product_jobs(a, b, BF16, settings.config, name=None if number else "digits", stall=settings.stall)
+        results = []
+        for job in jobs:
+            results.append((yield replace(job, subject=_LayerProduct(number, job.subject, a, b))))
+        values = _product(results).view(np.float32) + layer.bias
         if number + 1 < len(layers):
             values = digits.gelu(values)
-    return values.argmax(axis=1), measured, notes, []
+
+
+@dataclass(frozen=True)
+class _LayerProduct:
+    """A part of the product of a layer: its number, the tensor engine's program, and both operands."""
+
+    layer: int
+    program: TiledProduct
+    a: np.ndarray
+    b: np.ndarray
+
+
+def _product(results: Sequence[Result]) -> np.ndarray:
+    """Return the product of a layer, uint32."""
+    first = results[0].job.subject
+    product = np.zeros((len(first.a), first.b.shape[1]), np.uint32)
+    for result in results:
+        result.job.subject.program.gather(result.outcome.memories["psum"], product)
+    return product
+
+
+def _found_by_engine(layers: list[Layer], results: Sequence[Result]) -> _Found:
+    """Return what the products of all layers have found."""
+    compared = mismatches = 0
+    config = results[0].job.on.config
+    for number in range(len(layers)):
+        own = [result for result in results if result.job.subject.layer == number]
+        first, product = own[0].job.subject, _product(own)
+        compared += product.size
+        mismatches += int((product != golden.matrix_product(first.a, first.b, BF16, config.rows)).sum())
+    values = product.view(np.float32) + layers[-1].bias
+    return _Found(
+        digits=values.argmax(axis=1),
+        rows=dict(results[0].files),
+        ideal_cycles=_ideal_cycles(layers, len(values), BF16, config),
+        cycles=counters_of(results)["cycles"],
+        compared=compared,
+        mismatches=mismatches,
+    )
 
 
 _CONFIDENCE = "the core computes a batch again in FP32 if an image's digit is less probable than so many percent"
 
-TEST = Command(
+TEST = Scenario(
     name="digits",
     summary="held-out handwritten digits classified by a trained network, from HBM to HBM on the core, or with its "
     "products on the tensor engine alone",
@@ -207,5 +286,6 @@ TEST = Command(
         integer("CONFIDENCE", 50, _CONFIDENCE, 0, 100),
         *core_options("core", "the tensor engine", "small"),
     ),
-    run=_run,
+    jobs=_jobs,
+    rows=_rows,
 )

@@ -4,8 +4,6 @@ TARGET=core is the machine as its users have it: an image that loads, computes a
 and the scalar engine alone, with a harness in place of the memories: they are built sooner than a core.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -18,21 +16,13 @@ from neuroncore_rtl.kernels.library.topk import rounded_up, topk
 from neuroncore_rtl.kernels.training.adamw import AdamW, adamw
 from neuroncore_rtl.kernels.training.crossentropy import crossentropy
 from neuroncore_rtl.kernels.training.softmax_backward import softmax_backward
-from neuroncore_rtl.run.core import core_options
-from neuroncore_rtl.run.report import Report
-from neuroncore_rtl.run.settings import Command, Option, Settings, choice, dtype_option, integer, refusals
+from neuroncore_rtl.run.options import core_options
+from neuroncore_rtl.run.settings import Option, Settings, choice, dtype_option, integer
 from neuroncore_rtl.spec.formats import INT32, format_named
 from neuroncore_rtl.tb.tests.kernels import derivatives
-from neuroncore_rtl.tb.tests.kernels.workbench import (
-    CoreWorkbench,
-    Draws,
-    EngineWorkbench,
-    ModelWorkbench,
-    References,
-    Workbench,
-)
+from neuroncore_rtl.tb.tests.kernels.workbench import Build, KernelScenario, References, Workbench
 
-__all__ = ["TESTS", "Build", "KernelBench", "run_kernel"]
+__all__ = ["TESTS"]
 
 EPSILON = 1e-5
 
@@ -133,54 +123,20 @@ def _topk(bench: Workbench, settings: Settings, rng: np.random.Generator) -> Ref
     return {"values": (values, np.take_along_axis(exact, order, 1)), "indices": (indices, order.astype(float))}
 
 
-Build = Callable[[Workbench, Settings, np.random.Generator], References]
-"""Places random numbers, appends a kernel, and returns its references."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class KernelBench(Command):
-    """The TEST of a kernel.
-
-    Arguments:
-        build: what it computes.
-    """
-
-    build: Build
-
-
-WORKBENCHES = {"core": CoreWorkbench, "engine": EngineWorkbench, "model": ModelWorkbench}
-"""By the values of TARGET."""
-
-
-def run_kernel(name: str, build: Build, settings: Settings) -> Report:
-    """Run a TEST.
-
-    Arguments:
-        name: of the TEST.
-        build: what it computes.
-        settings: with its variables.
-    """
-    bench = WORKBENCHES[settings.target](settings.config, settings.order, settings.values.get("TILE"))
-    with refusals():
-        references = build(bench, settings, Draws(settings.seed))
-    return bench.run(name, settings, references)
-
-
-def _bench(name: str, build: Build, what: str, *options: Option, exact: str = "float64") -> KernelBench:
+def _kernel(name: str, build: Build, what: str, *options: Option, exact: str = "float64") -> KernelScenario:
     common = core_options("engine", "the vector and the scalar engine", "tiny")
     options = (ROWS, COLUMNS, dtype_option(FLOATS), *options, *common)
-    summary = f"{what}, bit for bit and against {exact}"
-    return KernelBench(name=name, summary=summary, options=options, run=partial(run_kernel, name, build), build=build)
+    return KernelScenario(name=name, summary=f"{what}, bit for bit and against {exact}", options=options, build=build)
 
 
 TESTS = (
-    _bench("softmax", _softmax, "softmax of the rows of a matrix, any shape, both engines"),
-    _bench("softmax_backward", _softmax_backward, "the gradient of what a softmax is taken of"),
-    _bench("crossentropy", _crossentropy, "the cross entropy of rows of classes, and the gradient of its mean"),
-    _bench("layernorm", _layernorm, "layer normalisation of the rows of a matrix, any shape"),
-    _bench("rmsnorm", _rmsnorm, "root-mean-square normalisation of the rows of a matrix"),
-    _bench("gelu", _gelu, "the Gaussian error linear unit and its gradient, both forms", FORM),
-    _bench("adamw", _adamw, "steps of AdamW with stochastic or nearest rounding of the parameters", *ADAMW),
-    _bench("topk", _topk, "the largest K elements of each row and their places", K, exact="a sort"),
+    _kernel("softmax", _softmax, "softmax of the rows of a matrix, any shape, both engines"),
+    _kernel("softmax_backward", _softmax_backward, "the gradient of what a softmax is taken of"),
+    _kernel("crossentropy", _crossentropy, "the cross entropy of rows of classes, and the gradient of its mean"),
+    _kernel("layernorm", _layernorm, "layer normalisation of the rows of a matrix, any shape"),
+    _kernel("rmsnorm", _rmsnorm, "root-mean-square normalisation of the rows of a matrix"),
+    _kernel("gelu", _gelu, "the Gaussian error linear unit and its gradient, both forms", FORM),
+    _kernel("adamw", _adamw, "steps of AdamW with stochastic or nearest rounding of the parameters", *ADAMW),
+    _kernel("topk", _topk, "the largest K elements of each row and their places", K, exact="a sort"),
 )
 """The TESTs, a row each: name, what it computes, the same in words, and options beside those that all have."""

@@ -1,7 +1,6 @@
 """The layers of networks, a TEST each: from HBM to HBM on the core, and what they would be in float64."""
 
 import math
-from functools import partial
 
 import numpy as np
 
@@ -12,11 +11,10 @@ from neuroncore_rtl.kernels.library.swiglu import swiglu_t
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.program import dma_copy
 from neuroncore_rtl.kernels.tiling.transfer import load, store
-from neuroncore_rtl.run.core import TILE, core_options
+from neuroncore_rtl.run.options import TILE, core_options
 from neuroncore_rtl.run.settings import Option, Settings, choice, integer
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.tb.tests.kernels.kernels import Build, KernelBench, run_kernel
-from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, References
+from neuroncore_rtl.tb.tests.kernels.workbench import Build, CoreWorkbench, KernelScenario, References
 
 __all__ = ["TESTS", "layer_bench"]
 
@@ -28,7 +26,7 @@ FUNCTIONS = {
 """What a linear layer may end with, in float64."""
 
 
-def layer_bench(name: str, build: Build, what: str, *options: Option, preset: str = "small") -> KernelBench:
+def layer_bench(name: str, build: Build, what: str, *options: Option, preset: str = "small") -> KernelScenario:
     """Return the TEST of a layer, which runs on the core.
 
     Arguments:
@@ -41,7 +39,7 @@ def layer_bench(name: str, build: Build, what: str, *options: Option, preset: st
 
     summary = f"{what}, bit for bit and against float64"
     options = (*options, TILE, *core_options("core", None, preset))
-    return KernelBench(name=name, summary=summary, options=options, run=partial(run_kernel, name, build), build=build)
+    return KernelScenario(name=name, summary=summary, options=options, build=build)
 
 
 def _linear(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:

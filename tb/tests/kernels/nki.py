@@ -2,6 +2,8 @@
 
 import inspect
 import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,19 +12,19 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.frontends.nki.costs import published_by_line
 from neuroncore_rtl.frontends.nki.dialects.load import kernels_in, load
 from neuroncore_rtl.frontends.nki.dialects.table import calls
+from neuroncore_rtl.frontends.nki.record import Recorded
 from neuroncore_rtl.frontends.nki.runtime.inputs import arguments_of, errors_of, reference_of
 from neuroncore_rtl.frontends.nki.runtime.raised import told
 from neuroncore_rtl.frontends.nki.runtime.run import ORDER, found_in, recorded
 from neuroncore_rtl.kernels.program.program import ORDERS
-from neuroncore_rtl.run.core import HBM_OPTIONS
-from neuroncore_rtl.run.program_result import Result
-from neuroncore_rtl.run.program_run import ProgramFailed, run
-from neuroncore_rtl.run.report import Report, shown
+from neuroncore_rtl.run.options import HBM_OPTIONS, hbm_of
+from neuroncore_rtl.run.program import program_job
+from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.result import ProgramResult, Result
 from neuroncore_rtl.run.settings import (
     PROFILE,
     RECORDED,
     SEED,
-    Command,
     Settings,
     UsageError,
     choice,
@@ -31,6 +33,7 @@ from neuroncore_rtl.run.settings import (
     switch,
 )
 from neuroncore_rtl.run.view.source_lines import line_table
+from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = ["TEST"]
 
@@ -39,32 +42,42 @@ KERNEL = f"{EXAMPLES}/newer.py:attention"
 INPUTS = "q=16x32:bf16 k=16x32:bf16 v=32x16:bf16 causal=True"
 
 
-def _run(settings: Settings) -> Report:
+@dataclass(frozen=True)
+class _Recorded:
+    """A recorded kernel, its arguments, and the function of numpy that it is compared with."""
+
+    made: Recorded
+    arguments: Mapping[str, object]
+    reference: Callable | None
+
+
+def _jobs(settings: Settings) -> Jobs:
     if settings.list:
-        return _listed(settings)
+        return
     config = settings.config
-    name = settings.kernel.rpartition(":")[2]
-    label = f"{settings.target}-{re.sub(r'[^A-Za-z0-9_]+', '', name)}-{settings.preset}-{config.rows}x{config.columns}"
     with refusals():
         kernel = found_in(settings.kernel, config)
         reference = reference_of(settings.reference, config) if settings.reference else None
         arguments = arguments_of(settings.inputs, np.random.default_rng(settings.seed))
         with told():
             made = recorded(kernel, arguments, config, _grid(settings.grid), settings.order)
-        target = {"core": "rtl"}.get(settings.target, settings.target)
-        passed_on = (*HBM_OPTIONS, *RECORDED, PROFILE, SEED)
-        variables = {option.name.lower(): settings.values[option.name] for option in passed_on}
-        try:
-            done = run(made.program, made.inputs, target=target, **variables)
-        except ProgramFailed as failure:
-            return Report(
-                test="nki", label=label, settings=dict(settings.values), compared=0, mismatches=0,
-                failures=tuple(str(failure).splitlines()),
-            )  # fmt: skip
-        outputs = tuple(done.read(view.allocation.tensor(0)) for view in made.results)
+        label = f"run-program-{config.rows}x{config.columns}"
+        label += f"-{settings.sim}" if settings.target == "core" else ""
+        job = program_job(made.program, made.inputs, label, hbm_of(settings))
+    yield replace(job, subject=_Recorded(made, arguments, reference))
+
+
+def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+    if settings.list:
+        return _listed(settings)
+    (result,), config = results, settings.config
+    found = result.job.subject
+    done = ProgramResult(**vars(result), program=found.made.program)
+    with refusals():
+        outputs = tuple(done.read(view.allocation.tensor(0)) for view in found.made.results)
         against = {}
-        if reference:
-            against = {"against_numpy": errors_of(reference, arguments, outputs)}
+        if found.reference:
+            against = {"against_numpy": errors_of(found.reference, found.arguments, outputs)}
     lines = {}
     if done.cycles is not None:
         lines = {
@@ -74,20 +87,13 @@ def _run(settings: Settings) -> Report:
         }
     if done.profile is not None:
         lines |= {"profile": shown(done.profile), f"cycles_of_{done.busiest}": done.causes}
-    return Report(
-        test="nki",
-        label=label,
-        settings=dict(settings.values),
-        compared=done.compared,
-        mismatches=done.mismatches,
-        cycles=done.cycles,
-        modelled=target != "rtl",
-        extra={
-            "outputs": ", ".join(
-                f"{list(one.shape)} {view.dtype}" for one, view in zip(outputs, made.results, strict=True)
-            ),
-            "records": len(made.program.entries),
-            "inserted": dict(made.inserted) or "nothing",
+    pairs = zip(outputs, found.made.results, strict=True)
+    return Rows(
+        label=_label(settings),
+        rows={
+            "outputs": ", ".join(f"{list(one.shape)} {view.dtype}" for one, view in pairs),
+            "records": len(found.made.program.entries),
+            "inserted": dict(found.made.inserted) or "nothing",
             **against,
             "config": config.named,
             **lines,
@@ -95,7 +101,13 @@ def _run(settings: Settings) -> Report:
     )
 
 
-def _line_table(done: Result) -> dict[str, dict[str, object]]:
+def _label(settings: Settings) -> str:
+    name, config = re.sub(r"[^A-Za-z0-9_]+", "", settings.kernel.rpartition(":")[2]), settings.config
+    target = "" if settings.target == "model" else f"{settings.target}-"
+    return f"{target}{name}-{settings.preset}-{config.rows}x{config.columns}"
+
+
+def _line_table(done: ProgramResult) -> dict[str, dict[str, object]]:
     """Return the costs of the kernel's lines, and what is published of their instructions."""
     rows = line_table(done.lines, done.cycles)
     published = published_by_line(done.program.entries)
@@ -105,7 +117,7 @@ def _line_table(done: Result) -> dict[str, dict[str, object]]:
     return rows
 
 
-def _listed(settings: Settings) -> Report:
+def _listed(settings: Settings) -> Rows:
     """Return what there is: the functions of KERNEL's file and of the files that ship, and every call."""
     named = settings.kernel.rpartition(":")[0] or settings.kernel
     files = [named, *(str(file.relative_to(ROOT)) for file in sorted((ROOT / EXAMPLES).glob("[!_]*.py")))]
@@ -115,13 +127,15 @@ def _listed(settings: Settings) -> Report:
             path = Path(file) if Path(file).exists() else ROOT / file
             for name, function in kernels_in(load(path, settings.config)).items():
                 found[f"{file}:{name}"] = str(inspect.signature(function))
-    return Report(
-        test="nki", label="list", settings={"KERNEL": settings.kernel}, compared=0, mismatches=0, judge="nothing ran",
-        extra={
+    return Rows(
+        label="list",
+        settings={"KERNEL": settings.kernel},
+        judge="nothing ran",
+        rows={
             "kernels": {kernel: {"arguments": arguments} for kernel, arguments in found.items()},
             **{module: {name: {"how": how, "": note} for name, how, note in rows} for module, rows in calls().items()},
         },
-    )  # fmt: skip
+    )
 
 
 def _grid(text: str | None) -> tuple[int, ...]:
@@ -132,7 +146,7 @@ def _grid(text: str | None) -> tuple[int, ...]:
     return tuple(int(n) for n in text.split("x"))
 
 
-TEST = Command(
+TEST = Scenario(
     name="nki",
     summary="a kernel of AWS's Neuron Kernel Interface, its file as it is; cycles of its lines",
     options=(
@@ -149,6 +163,7 @@ TEST = Command(
         *RECORDED,
         PROFILE,
     ),
-    run=_run,
+    jobs=_jobs,
+    rows=_rows,
 )
 """The TEST."""

@@ -5,18 +5,24 @@ of two FP16 numbers is 1; stochastic rounding arrives near 2048. And gradient de
 soon as its steps are less than half a last place, and goes on with stochastic rounding.
 """
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode, round_stochastic
 from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend
-from neuroncore_rtl.run.core import STALL
-from neuroncore_rtl.run.report import Report, recordings, shown
-from neuroncore_rtl.run.settings import RECORDED, SEED, Command, Settings, configuration_options, integer, refusals
+from neuroncore_rtl.kernels.program.rows import Rows
+from neuroncore_rtl.run.options import STALL
+from neuroncore_rtl.run.report import recordings, shown
+from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.settings import RECORDED, SEED, Settings, configuration_options, integer, refusals
 from neuroncore_rtl.spec.formats import BF16, FP16
 from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
+from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
+from neuroncore_rtl.tb.tests.scenario import Rows as ReportRows
 
 __all__ = ["TEST"]
 
@@ -29,10 +35,27 @@ _M = integer("M", 16, "independent runs, a partition each", 1, 1024)
 _STEPS = integer("STEPS", 400, "steps of gradient descent", 1, 2000)
 
 
-def _run(settings: Settings) -> Report:
-    config, runs, steps, seed = settings.config, settings.m, settings.steps, settings.seed
+@dataclass(frozen=True)
+class _Experiment:
+    """Both experiments on a workbench.
+
+    Arguments:
+        bench: with their programs.
+        sums, fitted: sums and weights after each step, by rounding.
+        inputs, targets: of the descent, float64.
+    """
+
+    bench: EngineWorkbench
+    sums: Mapping[str, Rows]
+    fitted: Mapping[str, Rows]
+    inputs: np.ndarray
+    targets: np.ndarray
+
+
+def _jobs(settings: Settings) -> Jobs:
+    runs, steps, seed = settings.m, settings.steps, settings.seed
     rng = np.random.default_rng(seed)
-    bench = EngineWorkbench(config)
+    bench = EngineWorkbench(settings.config)
     inputs, weights = rng.normal(0, 1, (SAMPLES, FEATURES)), rng.uniform(1, 2, FEATURES)
     seeds, sums, fitted = {"rne": None, "sr": seed}, {}, {}
     with refusals():
@@ -47,14 +70,21 @@ def _run(settings: Settings) -> Report:
             accumulate(bench.program, sums[name], 1, ADDEND, rounding)
         for name, rounding in seeds.items():
             descend(bench.program, fitted[name], problem, rounding)
-    report = bench.run("sr", settings, {})
-    sums = {name: decode(rows.read(bench.sbuf), FP16) for name, rows in sums.items()}
-    fitted = {n: decode(rows.read(bench.sbuf), BF16).reshape(-1, steps + 1, FEATURES) for n, rows in fitted.items()}
-    x, y = exact_inputs.reshape(SAMPLES, FEATURES), exact_targets
+    experiment = _Experiment(bench, sums, fitted, exact_inputs.reshape(SAMPLES, FEATURES), exact_targets)
+    yield replace(bench.job("sr", settings), subject=experiment)
+
+
+def _rows(settings: Settings, results: Sequence[Result]) -> ReportRows:
+    (result,), runs, steps = results, settings.m, settings.steps
+    found = result.job.subject
+    codes = partial(found.bench.codes, result=result)
+    sums = {name: decode(codes(rows), FP16) for name, rows in found.sums.items()}
+    fitted = {name: decode(codes(rows), BF16).reshape(-1, steps + 1, FEATURES) for name, rows in found.fitted.items()}
+    x, y = found.inputs, found.targets
     losses = {n: np.mean((w @ x.T - y) ** 2, -1) for n, w in fitted.items()}
     losses["float64"] = _descend(x, y, steps)
     plot = _plot(sums, losses)
-    untiled = (_accumulate(runs, seed) == sums["sr"]).all()
+    untiled = (_accumulate(runs, settings.seed) == sums["sr"]).all()
     ends = sums["sr"][:, -1]
     extra = {
         "1024 + 2048 * 0.5": {
@@ -67,7 +97,8 @@ def _run(settings: Settings) -> Report:
         "plot": shown(plot),
     }
     failures = () if untiled else ("the sums differ from those of one tensor without tiles",)
-    return replace(report, extra={**report.extra, **extra}, failures=(*report.failures, *failures))
+    rows = found.bench.rows(settings, result)
+    return replace(rows, rows={**rows.rows, **extra}, failures=failures)
 
 
 def _accumulate(runs: int, seed: int) -> np.ndarray:
@@ -117,9 +148,10 @@ def _plot(sums: dict[str, np.ndarray], losses: dict[str, np.ndarray]) -> Path:
     return path
 
 
-TEST = Command(
+TEST = Scenario(
     name="sr",
     summary="what stochastic rounding is for: a long FP16 sum and BF16 gradient descent, with a plot",
     options=(_M, _STEPS, *configuration_options("tiny"), SEED, STALL, *RECORDED),
-    run=_run,
+    jobs=_jobs,
+    rows=_rows,
 )

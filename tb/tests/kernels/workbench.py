@@ -7,41 +7,39 @@ golden, and the results themselves with float64.
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.rows import Rows, place_rows, replicate
+from neuroncore_rtl.kernels.program.rows import Rows as MatrixRows
+from neuroncore_rtl.kernels.program.rows import place_rows, replicate
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.kernels.tiling.streamed import streamed
+from neuroncore_rtl.run.activity import hbm_cycles, roofline
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.core import check_room, hbm_cycles, hbm_of, roofline, summary
-from neuroncore_rtl.run.elementwise import ElementwiseProgram, record_of
-from neuroncore_rtl.run.execution import execute
-from neuroncore_rtl.run.harness.engines.elementwise import ENGINES, PROGRAM_DEPTH, ElementwiseDevice
-from neuroncore_rtl.run.images import ImageTask
-from neuroncore_rtl.run.modelled import modelled_report, predicted
-from neuroncore_rtl.run.profiled import profile_lines, refuse_profile
-from neuroncore_rtl.run.report import Report
+from neuroncore_rtl.run.elementwise import ElementwiseJob, ElementwiseProgram, record_of
+from neuroncore_rtl.run.harness.engines.elementwise import ENGINES, PROGRAM_DEPTH
+from neuroncore_rtl.run.job import Job
+from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.options import check_room, hbm_of
+from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, UsageError, refusals
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import Instruction, Storage
-from neuroncore_rtl.tb.tests.engines.instructions import compare_program
+from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = [
-    "SIZES",
-    "CoreWorkbench",
-    "Draws",
-    "EngineWorkbench",
-    "ModelWorkbench",
-    "References",
-    "Workbench",
-]
+    "SIZES", "Build", "CoreWorkbench", "Draws", "EngineWorkbench", "KernelScenario", "References", "Workbench",
+    "kernel_jobs",
+]  # fmt: skip
 
 SIZES = (
     "M", "K", "N", "SEQ", "KEYS", "DIM", "HEADS", "HIDDEN", "VOCAB", "IMAGES", "CHANNELS", "HEIGHT", "WIDTH", "FILTER",
@@ -51,7 +49,7 @@ SIZES = (
 ELSEWHERE = {*SIZES, "PRESET", "ROWS", "COLUMNS", "DTYPE", "SIM", "TARGET", "LANES", "WAVES", "DEPTH", "PROFILE"}
 """Variables that a label names otherwise, or that change no result."""
 
-Matrix = Rows | HbmTensor
+Matrix = MatrixRows | HbmTensor
 Matrices = Sequence[Matrix]
 Kernel = Callable[..., None]
 References = Mapping[str, tuple[Matrix, np.ndarray]]
@@ -74,6 +72,10 @@ class Draws(np.random.Generator):
         return super().normal(loc, scale, size)
 
 
+Build = Callable[["Workbench", Settings, np.random.Generator], References]
+"""Places random numbers, appends a kernel, and returns its references."""
+
+
 class Workbench(ABC):
     """A program under construction, and the memory that it starts from.
 
@@ -84,10 +86,12 @@ class Workbench(ABC):
     Attributes:
         program: what was appended.
         contents: what was placed, with its codes.
+        references: results by a name for people, and what each would be in float64.
         runs: numbers of sections, in the order in which an image runs them; None: every one once.
     """
 
     runs: Sequence[int] | None = None
+    references: References = MappingProxyType({})
 
     def __init__(self, config: Config, order: str = Program.order, tile: int | None = None):
         with refusals():
@@ -107,8 +111,12 @@ class Workbench(ABC):
         """Append a kernel; for its arguments see :func:`kernels.tiling.streamed.streamed`."""
 
     @abstractmethod
-    def _simulate(self, test: str, settings: Settings) -> tuple[np.ndarray, dict[str, object], dict[str, object]]:
-        """Simulate and compare with golden; return the memory, lines for the report, and its other fields by name."""
+    def job(self, test: str, settings: Settings) -> Job:
+        """Return the job of the program; its subject is this workbench."""
+
+    @abstractmethod
+    def codes(self, matrix: Matrix, result: Result) -> np.ndarray:
+        """Return the codes of a matrix after the run."""
 
     def place(self, name: str, values: np.ndarray, fmt: Format = FP32) -> tuple[Matrix, np.ndarray]:
         """Put numbers [rows, columns] into memory; return where they are, and as float64 what they are in `fmt`."""
@@ -137,38 +145,34 @@ class Workbench(ABC):
         for entry in self.program.entries:
             yield entry.instruction, 1 if times is None else times[entry.section]
 
-    def run(self, test: str, settings: Settings, references: References) -> Report:
-        """Simulate the program and compare.
-
-        Arguments:
-            test: name of the TEST.
-            settings: with its variables.
-            references: what the results are compared with besides golden.
-        """
-        memory, extra, measured = self._simulate(test, settings)
+    def rows(self, settings: Settings, result: Result) -> Rows:
+        """Return the rows of a result: cycles beside bounds, activity, and errors against the references."""
+        config = {} if result.prediction else {"config": self.config.named}
         errors = {}
-        for name, (matrix, reference) in references.items():
-            codes = matrix.read(memory) if isinstance(matrix, Rows) else matrix.elements(memory)
-            errors[f"error_of_{name}"] = error_figures(decode(np.ascontiguousarray(codes), matrix.format), reference)
-        return Report(
-            test=test,
-            settings=dict(settings.values),
+        for name, (matrix, reference) in self.references.items() if result.done.memories else ():
+            numbers = decode(np.ascontiguousarray(self.codes(matrix, result)), matrix.format)
+            errors[f"error_of_{name}"] = error_figures(numbers, reference)
+        return Rows(
+            label=label_of(settings),
             ideal_cycles=max(self._ideal_cycles().values()),
-            extra={"config": self.config.named, **extra, **errors},
-            **measured,
+            rows=config | self._activity(settings, result) | errors,
         )
 
-    def _label(self, settings: Settings) -> str:
-        values, config = settings.values, self.config
-        shape = "x".join(str(values[name]) for name in SIZES if values.get(name) is not None)
-        own = (f"{name.lower()}{value}" for name, value in settings.told.items() if name not in ELSEWHERE)
-        machine = settings.preset, f"{config.rows}x{config.columns}"
-        parts = (*machine, values.get("DTYPE"), shape, *own, self._ran(settings))
-        return "-".join(str(part) for part in parts if part)
+    @abstractmethod
+    def _activity(self, settings: Settings, result: Result) -> dict[str, object]:
+        """Return the rows that tell of the engines' activity."""
 
-    def _ran(self, settings: Settings) -> str | None:
-        """Return who simulated."""
-        return settings.sim
+
+def label_of(settings: Settings) -> str:
+    """Return what tells a result from others of the same TEST."""
+    values, config = settings.values, settings.config
+    shape = "x".join(str(values[name]) for name in SIZES if values.get(name) is not None)
+    own = (f"{name.lower()}{value}" for name, value in settings.told.items() if name not in ELSEWHERE)
+    machine = settings.preset, f"{config.rows}x{config.columns}"
+    sim = None if values.get("TARGET") == "model" else settings.sim
+    parts = (*machine, values.get("DTYPE"), shape, *own, sim)
+    label = "-".join(str(part) for part in parts if part)
+    return f"core-{label}" if values.get("TARGET") == "core" else label
 
 
 class CoreWorkbench(Workbench):
@@ -193,21 +197,29 @@ class CoreWorkbench(Workbench):
         """Append a kernel from HBM to HBM."""
         streamed(self.program, kernel, results, operands, shared)
 
-    def _simulate(self, test: str, settings: Settings) -> tuple[np.ndarray, dict[str, object], dict[str, object]]:
-        label = f"core-{self._label(settings)}"
+    def job(self, test: str, settings: Settings) -> ImageJob:
+        """Return the job of the image; for the timing model it has no contents."""
+        modelled = settings.target == "model"
         with refusals():
-            image = build_image(self.program, self.contents, runs=self.runs)
-        profiled = bool(settings.profile)
-        task = ImageTask(machine=self.config, images=[image], behaviour=hbm_of(settings), profiled=profiled)
-        done = execute(task, settings, f"core-{test}-{label}", pictures=f"{test}-{label}")
+            image = build_image(self.program, () if modelled else self.contents, runs=self.runs)
+        label = f"{test}-{label_of(settings)}"
+        names = {"name": f"core-{label}", "pictures": label, "computes": False}
+        return ImageJob(machine=self.config, images=[image], behaviour=hbm_of(settings), subject=self, **names)
+
+    def codes(self, matrix: HbmTensor, result: Result) -> np.ndarray:
+        """Return the codes of a matrix in HBM."""
+        return matrix.elements(result.memory)
+
+    def rows(self, settings: Settings, result: Result) -> Rows:
+        """Return the rows of a result, with the bound of HBM."""
+        bound = hbm_cycles(self._moved(), self.config, settings.bandwidth)
+        return replace(super().rows(settings, result), hbm_cycles=bound)
+
+    def _activity(self, settings: Settings, result: Result) -> dict[str, object]:
         ideal = self._ideal_cycles()
         slowest = max(ideal, key=ideal.get)
-        bound = {"roofline": roofline(slowest, ideal[slowest], self._moved(), self.config, settings.bandwidth)}
-        run = done.outcome.parts[0]
-        profile = profile_lines(settings, f"{test}-{label}", image, run)
-        extra = {**bound, **summary(run, self.config), **done.files, **profile}
-        measured = {"label": label, "hbm_cycles": hbm_cycles(self._moved(), self.config, settings.bandwidth)}
-        return done.outcome.memories["hbm"][0], extra, measured | done.measured
+        bound = roofline(slowest, ideal[slowest], self._moved(), self.config, settings.bandwidth)
+        return {"roofline": bound} | result.rows
 
     def _moved(self) -> int:
         """Return the bytes that the program reads from HBM and writes to it."""
@@ -215,39 +227,14 @@ class CoreWorkbench(Workbench):
         return sum(times * size for times, (_, storage, size) in copied if storage == Storage.HBM)
 
 
-class ModelWorkbench(CoreWorkbench):
-    """The image of the core, whose cycles the timing model tells; nothing is computed."""
-
-    def _ran(self, settings: Settings) -> None:
-        """Nobody simulated."""
-
-    def run(self, test: str, settings: Settings, references: References) -> Report:
-        """Predict the program; arguments as of :meth:`Workbench.run`."""
-        with refusals():
-            image = build_image(self.program, runs=self.runs)
-        ideal = self._ideal_cycles()
-        slowest = max(ideal, key=ideal.get)
-        extra = {"roofline": roofline(slowest, ideal[slowest], self._moved(), self.config, settings.bandwidth)}
-        found = predicted(image, settings)
-        extra |= profile_lines(settings, f"{test}-{self._label(settings)}", image, found)
-        hbm = hbm_cycles(self._moved(), self.config, settings.bandwidth)
-        return modelled_report(test, self._label(settings), settings, found, ideal[slowest], extra, hbm)
-
-
 class EngineWorkbench(Workbench):
-    """Matrices are in SBUF from the start to the end.
+    """Matrices are in SBUF from the start to the end."""
 
-    Attributes:
-        sbuf: uint8 [partitions, bytes], as the run left it.
-    """
-
-    sbuf: np.ndarray
-
-    def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> Rows:
+    def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> MatrixRows:
         """Return a new matrix [rows, columns] in SBUF."""
         return place_rows(self.program.space, name, fmt, *shape, kept=True)
 
-    def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> Rows:
+    def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> MatrixRows:
         """Return new parameters [size] in every partition of SBUF."""
         return replicate(self.program.space.sbuf(name, fmt, (size,), kept=True), rows)
 
@@ -263,8 +250,8 @@ class EngineWorkbench(Workbench):
             rows.write(sbuf, codes)
         return sbuf, np.zeros((self.config.columns, sizes[1]), np.uint8)
 
-    def _simulate(self, test: str, settings: Settings) -> tuple[np.ndarray, dict[str, object], dict[str, object]]:
-        refuse_profile(settings)
+    def job(self, test: str, settings: Settings) -> ElementwiseJob:
+        """Return the job of the program; UsageError if it is too long."""
         config = self.config
         records = [record_of(entry, config) for entry in self.program.entries]
         for engine in ENGINES:
@@ -277,18 +264,49 @@ class EngineWorkbench(Workbench):
         sbuf, psum = self.memories()
         instructions = [entry.instruction for entry in self.program.entries]
         program = ElementwiseProgram(instructions=instructions, records=records, sbuf=sbuf, psum=psum)
-        outcome, differences, recorded = compare_program(program, ElementwiseDevice(config=config), settings, test)
-        self.sbuf = outcome.memories["sbuf"]
-        extra = {
-            name: {engine: outcome.parts[engine].counters[name] for engine in ENGINES}
-            for name in ("instructions", "busy", "elements")
-        }
-        refused = (
-            f"the {engine} engine refused instruction {error.number}, rule {error.cause}"
-            for engine, error in outcome.faults.items()
-        )
-        measured = {"compared": differences.compared, "mismatches": len(differences.places), "cycles": outcome.cycles}
-        return self.sbuf, extra | recorded, {"label": self._label(settings), **measured, "failures": tuple(refused)}
+        return ElementwiseJob(config=config, program=program, name=test, stall=settings.stall, subject=self)
+
+    def codes(self, matrix: MatrixRows, result: Result) -> np.ndarray:
+        """Return the codes of a matrix in SBUF."""
+        return matrix.read(result.done.memories["sbuf"])
+
+    def _activity(self, settings: Settings, result: Result) -> dict[str, object]:
+        parts, names = result.outcome.parts, ("instructions", "busy", "elements")
+        counters = {name: {engine: parts[engine].counters[name] for engine in ENGINES} for name in names}
+        return counters | dict(result.files)
+
+
+def kernel_jobs(name: str, build: Build, settings: Settings) -> Jobs:
+    """Yield the job of a TEST that builds a program on a workbench.
+
+    Arguments:
+        name: of the TEST.
+        build: places random numbers, appends kernels, and returns the references.
+        settings: with the TEST's variables.
+    """
+    bench_of = EngineWorkbench if settings.target == "engine" else CoreWorkbench
+    bench = bench_of(settings.config, settings.order, settings.values.get("TILE"))
+    with refusals():
+        bench.references = build(bench, settings, Draws(settings.seed))
+    yield bench.job(name, settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelScenario(Scenario):
+    """The TEST of a program that is built on a workbench.
+
+    Arguments:
+        build: places random numbers, appends kernels, and returns the references.
+    """
+
+    build: Build
+    jobs: Callable[[Settings], Jobs] = field(init=False)
+    rows: Callable[[Settings, Sequence[Result]], Rows] = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "jobs", partial(kernel_jobs, self.name, self.build))
+        object.__setattr__(self, "rows", lambda settings, results: results[0].job.subject.rows(settings, results[0]))
+        super().__post_init__()
 
 
 def error_figures(values: np.ndarray, reference: np.ndarray) -> dict[str, str]:

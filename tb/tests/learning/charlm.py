@@ -8,7 +8,7 @@ TARGET=model is for long curves: golden computes, and the timing model tells the
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -20,21 +20,24 @@ from neuroncore_rtl.kernels.models.charlm.program import STEP, WRITE, LanguageMo
 from neuroncore_rtl.kernels.program import HbmTensor, Image
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.core import TILE, check_room, core_options
-from neuroncore_rtl.run.modelled import modelled_report
-from neuroncore_rtl.run.report import Report, progress, shown
-from neuroncore_rtl.run.settings import Command, Settings, UsageError, choice, integer, refusals
+from neuroncore_rtl.run.options import TILE, check_room, core_options
+from neuroncore_rtl.run.report import progress, shown
+from neuroncore_rtl.run.result import Result, predicted_rows
+from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, refusals
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.tests.learning import language_model
 from neuroncore_rtl.tb.tests.learning.learning import (
     Curve,
-    Learned,
+    cycles_by_run,
     disagreements,
     draw_losses,
+    ended,
     ends_of,
     ideal_cycles,
-    learn,
+    learning_job,
+    learning_rows,
 )
+from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = ["TEST", "Task", "image_of", "model_of", "task_of"]
 
@@ -128,26 +131,35 @@ def image_of(model: LanguageModel, task: Task) -> Image:
     return model.image(text.numbers, task.starts.ravel(), task.start, text.encode(task.prompt), task.written, encode)
 
 
-def _run(settings: Settings) -> Report:
+def _label(settings: Settings) -> str:
+    machine = f"{settings.preset}-{settings.config.rows}x{settings.config.columns}"
+    machine += f"-tile{settings.tile}" if settings.tile else ""
+    return f"{machine}-{'x'.join(str(settings.values[name]) for name in SIZES)}"
+
+
+def _jobs(settings: Settings) -> Jobs:
     task = task_of(settings)
     with refusals():
         model = model_of(settings, task)
         check_room(model.program.space.used(Storage.HBM))
         image = image_of(model, task)
-    machine = f"{settings.preset}-{settings.config.rows}x{settings.config.columns}"
-    machine += f"-tile{settings.tile}" if settings.tile else ""
-    label = f"{machine}-{'x'.join(str(settings.values[name]) for name in SIZES)}"
-    found = learn(image, settings, f"charlm-{label}", f"{settings.steps:,} steps, {task.read} characters")
+    note = f"{settings.steps:,} steps, {task.read} characters"
+    yield learning_job(image, settings, f"charlm-{_label(settings)}", note, (task, model))
+
+
+def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+    (result,) = results
+    task, model = result.job.subject
     with progress("float64"):
         losses, parameters = language_model.trained(task.start, task.sizes, task.windows, task.options)
         written = language_model.written(parameters, task.sizes, task.text.encode(task.prompt), task.written)
-    lines = _Lines(task, model, image.runs, found)
+    lines, label = _Lines(task, model, result), _label(settings)
     title = f"Shakespeare's sonnets, AdamW, rate {settings.rate / 1e6:g}"
     curves = [
         Curve(lines.losses, "on the core"),
         Curve(losses, "float64", "black", "--", faint=False),
     ]
-    extra = {
+    rows = {
         "text": f"{len(task.text.numbers):,} characters, {len(task.text.characters)} different ones",
         "parameters": sum(value.size for value in task.start.values()),
         "steps": lines.steps(losses),
@@ -156,22 +168,14 @@ def _run(settings: Settings) -> Report:
         "writes": _shown(task.prompt + lines.text),
         "float64 writes": _shown(task.prompt + task.text.decode(written)),
         "plot": shown(draw_losses(f"charlm-{label}", title, curves)),
-        **found.notes,
+        **learning_rows(result),
     }
-    failures = (*found.failures, *disagreements(lines.losses))
-    ideal = ideal_cycles(image)
-    if found.prediction:
-        report = modelled_report("charlm", label, settings, found.prediction, ideal, extra)
-        return replace(report, failures=failures)
-    return Report(
-        test="charlm",
-        label=f"core-{label}-{settings.sim}",
-        settings=dict(settings.values),
-        ideal_cycles=ideal,
-        extra={**extra, "config": settings.config.named},
-        failures=failures,
-        **found.measured,
-    )
+    if result.prediction:
+        rows |= predicted_rows(result.prediction, settings.config)
+    else:
+        label, rows["config"] = f"core-{label}-{settings.sim}", settings.config.named
+    failures = (*ended(result), *disagreements(lines.losses))
+    return Rows(label=label, rows=rows, ideal_cycles=ideal_cycles(result.job.images[0]), failures=failures)
 
 
 def _shown(text: str) -> str:
@@ -184,18 +188,18 @@ class _Lines:
 
     Arguments:
         task, model: what was run.
-        runs: of its sections.
-        found: what became of it.
+        result: of the run.
 
     Attributes:
         losses: float64 [steps], means of all characters.
         text: what was written behind the prompt.
     """
 
-    def __init__(self, task: Task, model: LanguageModel, runs: Sequence[int], found: Learned):
-        self._task, self._found = task, found
+    def __init__(self, task: Task, model: LanguageModel, result: Result):
+        self._task, self._result = task, result
+        runs, cycles = result.job.images[0].runs, cycles_by_run(result)
         self._cycles = {
-            section: [cycles for own, cycles in zip(runs, found.cycles, strict=True) if own == section]
+            section: [count for own, count in zip(runs, cycles, strict=True) if own == section]
             for section in (STEP, WRITE)
         }
         steps = len(task.starts)
@@ -207,7 +211,8 @@ class _Lines:
 
     def _codes(self, tensor: HbmTensor) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes of a tensor as they were found, and golden's."""
-        return tuple(np.array(tensor.elements(memory)) for memory in (self._found.hbm, self._found.golden))
+        memories = self._result.memory, self._result.expected.memories["hbm"][0]
+        return tuple(np.array(tensor.elements(memory)) for memory in memories)
 
     def steps(self, exact: Sequence[float]) -> dict[str, dict[str, object]]:
         """Return the lines of some steps, the first and the last one among them; exact: losses in float64."""
@@ -237,13 +242,13 @@ class _Lines:
 
     def _compared(self, codes: tuple[np.ndarray, np.ndarray], row: int) -> dict[str, str]:
         """Return whether RTL and golden agree on a row, if RTL has run."""
-        if self._found.prediction:
+        if self._result.prediction:
             return {}
         found, golden = codes
         return {"bit-exact": "bit-exact" if np.array_equal(found[row], golden[row]) else "differs from golden"}
 
 
-TEST = Command(
+TEST = Scenario(
     name="charlm",
     summary="a small transformer learns Shakespeare's sonnets on the core, character by character, and writes; a line "
     "for each step",
@@ -261,5 +266,6 @@ TEST = Command(
         TILE,
         *core_options("core", None, "small"),
     ),
-    run=_run,
+    jobs=_jobs,
+    rows=_rows,
 )

@@ -3,101 +3,66 @@ and the losses are drawn."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl.golden.core import Core
-from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program import Image
 from neuroncore_rtl.run.check.runs import cycles_of_runs
-from neuroncore_rtl.run.core import hbm_of, summary
-from neuroncore_rtl.run.execution import execute
-from neuroncore_rtl.run.images import ImageTask
-from neuroncore_rtl.run.modelled import predicted
-from neuroncore_rtl.run.profiled import profile_lines
-from neuroncore_rtl.run.report import progress, recordings
+from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.options import hbm_of
+from neuroncore_rtl.run.report import recordings
+from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.costs import busy_cycles
 
-__all__ = ["Curve", "Learned", "disagreements", "draw_losses", "ends_of", "ideal_cycles", "learn"]
+__all__ = [
+    "Curve", "cycles_by_run", "disagreements", "draw_losses", "ended", "ends_of", "ideal_cycles", "learning_job",
+    "learning_rows",
+]  # fmt: skip
 
 LIMIT = 5_000_000
-"""Cycles that a section may take before a run is given up."""
+"""Cycles that a section may take before a run is stopped."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Learned:
-    """What became of an image.
-
-    Arguments:
-        hbm: what it left there, uint8 from address 0.
-        golden: what golden left; without RTL the same.
-        cycles: of each run of a section.
-        measured: fields of a report that are of the run alone.
-        prediction: the timing model's; None of RTL.
-        notes: what a report says of the run.
-    """
-
-    hbm: np.ndarray
-    golden: np.ndarray
-    cycles: Sequence[int]
-    measured: Mapping[str, int]
-    failures: tuple[str, ...] = ()
-    prediction: Prediction | None = None
-    notes: Mapping[str, object] = field(default_factory=dict)
-
-
-def learn(image: Image, settings: Settings, name: str, doing: str) -> Learned:
-    """Run an image on what TARGET asks for, and compare all of HBM with golden's.
+def learning_job(image: Image, settings: Settings, name: str, note: str, subject: object = None) -> ImageJob:
+    """Return the job of an image that trains a network.
 
     Arguments:
-        image: what learns, with its runs.
+        image: the image, with its runs of sections.
         settings: of the TEST, with the options of the core.
-        name: of what is recorded.
-        doing: what golden does, for whoever waits.
+        name: of the recorded files.
+        note: what golden computes, for the progress display.
+        subject: see `ImageJob`.
     """
-    if settings.target == "model":
-        with progress(f"golden: {doing}"):
-            outcome = Core(image.config, image.memory()).run(image.base)
-        ended = (outcome.exit_code, outcome.error) == (0, None)
-        found = predicted(image, settings)
-        records, end = found.records, found.cycles
-        result = {
-            "hbm": outcome.hbm,
-            "golden": outcome.hbm,
-            "measured": {},
-            "failures": () if ended else (f"golden must end without an error, not with {outcome.error}",),
-            "prediction": found,
-            "notes": profile_lines(settings, name, image, found),
-        }
-    else:
-        profiled = bool(settings.profile)
-        task = ImageTask(
-            machine=settings.config,
-            images=[image],
-            behaviour=hbm_of(settings),
-            limit=LIMIT * len(image.runs),
-            profiled=profiled,
-        )
-        name = f"{name}-{settings.sim}"
-        done = execute(task, settings, f"core-{name}", pictures=name)
-        run = done.outcome.parts[0]
-        records, end = run.events, run.cycles
-        result = {
-            "hbm": done.outcome.memories["hbm"][0],
-            "golden": done.golden[0],
-            "measured": {"compared": done.compared, "mismatches": done.mismatches, "cycles": done.cycles},
-            "failures": done.failures,
-            "notes": {
-                "busy": summary(run, image.config)["busy"],
-                **done.files,
-                **profile_lines(settings, name, image, run),
-            },
-        }
+    simulated = {} if settings.target == "model" else {"limit": LIMIT * len(image.runs)}
+    name = name if settings.target == "model" else f"{name}-{settings.sim}"
+    names = {"name": f"core-{name}", "pictures": name, "note": note, "subject": subject}
+    return ImageJob(machine=settings.config, images=[image], behaviour=hbm_of(settings), **simulated, **names)
+
+
+def learning_rows(result: Result) -> dict[str, object]:
+    """Return the rows of a report that tell of the run of one image."""
+    if result.prediction is not None:
+        return result.profile_rows
+    return {"busy": result.rows["busy"], **result.files, **result.profile_rows}
+
+
+def ended(result: Result) -> Iterator[str]:
+    """Say if golden alone, without RTL, has not run to its end."""
+    if result.prediction is not None:
+        (outcome,) = result.expected.outcomes
+        if (outcome.exit_code, outcome.error) != (0, None):
+            yield f"golden must end without an error, not with {outcome.error}"
+
+
+def cycles_by_run(result: Result) -> list[int]:
+    """Return the cycles of each run of a section."""
+    records = result.prediction.records if result.prediction else result.outcome.parts[0].events
     addresses, issued = [record.address for record in records], [record.issued for record in records]
-    return Learned(cycles=cycles_of_runs(image, addresses, issued, end), **result)
+    end = result.cycles if result.prediction else result.outcome.parts[0].cycles
+    return cycles_of_runs(result.job.images[0], addresses, issued, end)
 
 
 def ideal_cycles(image: Image) -> int:

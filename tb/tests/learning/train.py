@@ -8,9 +8,8 @@ half a last place, and beside that of float64 on the same images.
 TARGET=model is for long curves: golden computes, and the timing model tells the cycles.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,12 +20,22 @@ from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial
 from neuroncore_rtl.kernels.models.digits.trainer import Trainer
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.core import TILE, core_options
-from neuroncore_rtl.run.modelled import modelled_report
-from neuroncore_rtl.run.report import Report, shown
-from neuroncore_rtl.run.settings import Command, Settings, choice, integer, refusals
+from neuroncore_rtl.run.options import TILE, core_options
+from neuroncore_rtl.run.report import shown
+from neuroncore_rtl.run.result import Result, predicted_rows
+from neuroncore_rtl.run.settings import Settings, choice, integer, refusals
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.tb.tests.learning.learning import Curve, disagreements, draw_losses, ends_of, ideal_cycles, learn
+from neuroncore_rtl.tb.tests.learning.learning import (
+    Curve,
+    disagreements,
+    draw_losses,
+    ended,
+    ends_of,
+    ideal_cycles,
+    learning_job,
+    learning_rows,
+)
+from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = ["TEST", "Task", "Trained", "learned", "reference", "task_of", "trainer_of"]
 
@@ -122,36 +131,41 @@ def reference(task: Task, batch: int, steps: int) -> Trained:
     return Trained(np.array(losses), parameters)
 
 
-def _run(settings: Settings) -> Report:
-    task, curves = task_of(settings), {}
+def _label(settings: Settings) -> str:
     label = f"{settings.preset}-{settings.config.rows}x{settings.config.columns}-{settings.round}"
     label += f"-{settings.hidden}-{settings.batch}x{settings.steps}-{settings.rate}"
-    label += f"-tile{settings.tile}" if settings.tile else ""
-    measured, models, notes, failures = Counter(), [], {}, []
+    return f"{label}-tile{settings.tile}" if settings.tile else label
+
+
+def _jobs(settings: Settings) -> Jobs:
+    task = task_of(settings)
     for name in [name for name in ROUNDINGS if settings.round in (name, "both")]:
         with refusals():
             trainer = trainer_of(settings, task, name)
             image = trainer.image(task.images, task.labels, task.start, encode)
-        found = learn(image, settings, f"train-{label}-{name}", f"{settings.steps:,} steps, {ROUNDINGS[name]}")
-        measured.update(found.measured, ideal_cycles=ideal_cycles(image))
-        models += [found.prediction] if found.prediction else []
-        notes |= {f"{name} {what}": note for what, note in found.notes.items()}
-        curves[name] = learned(trainer, found.hbm)
-        failures += [f"{name}: {failure}" for failure in (*found.failures, *disagreements(curves[name].losses))]
+        note = f"{settings.steps:,} steps, {ROUNDINGS[name]}"
+        yield learning_job(image, settings, f"train-{_label(settings)}-{name}", note, (name, trainer))
+
+
+def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+    task, curves, notes, failures = task_of(settings), {}, {}, []
+    for result in results:
+        name, trainer = result.job.subject
+        notes |= {f"{name} {what}": note for what, note in learning_rows(result).items()}
+        curves[name] = learned(trainer, result.memory)
+        found = (*ended(result), *disagreements(curves[name].losses))
+        failures += [f"{name}: {failure}" for failure in found]
+    names = list(curves)
     curves["float64"] = reference(task, settings.batch, settings.steps)
+    label = _label(settings)
     extra = _found(curves, task) | {"plot": shown(_plot(curves, settings, label))} | notes
-    if models:
-        found = sum(models[1:], models[0])
-        report = modelled_report("train", label, settings, found, measured["ideal_cycles"], extra)
-        return replace(report, failures=tuple(failures))
-    return Report(
-        test="train",
-        label=f"core-{label}-{settings.sim}",
-        settings=dict(settings.values),
-        extra={"config": settings.config.named, **extra},
-        failures=tuple(failures),
-        **measured,
-    )
+    predictions = [result.prediction for result in results if result.prediction]
+    if predictions:
+        extra |= predicted_rows(sum(predictions[1:], predictions[0]), settings.config)
+    else:
+        label, extra = f"core-{label}-{settings.sim}", {"config": settings.config.named} | extra
+    ideal = sum(ideal_cycles(result.job.images[0]) for result in results)
+    return Rows(label=label, names=names, rows=extra, ideal_cycles=ideal, failures=failures)
 
 
 def _found(curves: Mapping[str, Trained], task: Task) -> dict[str, object]:
@@ -175,7 +189,7 @@ def _plot(curves: Mapping[str, Trained], settings: Settings, label: str) -> Path
     return draw_losses(f"train-{label}", f"Handwritten digits, AdamW, rate {settings.rate / 1e6:g}", drawn)
 
 
-TEST = Command(
+TEST = Scenario(
     name="train",
     summary="a network learns to read digits on the core, BF16 weights rounded stochastically or to nearest even, "
     "with a plot",
@@ -188,5 +202,6 @@ TEST = Command(
         TILE,
         *core_options("core", None, "small"),
     ),
-    run=_run,
+    jobs=_jobs,
+    rows=_rows,
 )
