@@ -18,7 +18,7 @@ from neuroncore_rtl.run.images import ImageTask
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, INT8
-from neuroncore_rtl.tb.tests.kernels.matmul import ideal_cycles, product_image, random_matrix
+from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles, product_image, random_matrix
 
 __all__ = ["measure", "tables"]
 

@@ -19,7 +19,7 @@ from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import collective_queue
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Group, best_chunk
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from neuroncore_rtl.tb.tests.kernels.matmul import ideal_cycles, random_matrix
+from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles, random_matrix
 from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
 from neuroncore_rtl.tb.tests.links.options import instance_of
 

@@ -21,7 +21,7 @@ UPWARD = {
     "spec/up.py": "def late():\n    from neuroncore_rtl.golden import arith",
     "run/up.py": "import neuroncore_rtl.tb.cli.registry",
     "hdl/up.py": "import numpy",
-    "frontends/nki/trace/up.py": "from neuroncore_rtl.run.program_run import run",
+    "frontends/nki/trace/up.py": "from neuroncore_rtl.run.program import run",
 }
 """Imports that a contract forbids, by the file that has them."""
 

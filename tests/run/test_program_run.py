@@ -12,8 +12,7 @@ import neuroncore_rtl
 from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy, dma_gather
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy, tensor_scalar
 from neuroncore_rtl.run import run
-from neuroncore_rtl.run.images import ImageTask
-from neuroncore_rtl.run.program_run import ProgramFailed
+from neuroncore_rtl.run.program import ProgramFailed, ProgramJob
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP8E4M3, FP32, INT8, INT32
@@ -60,54 +59,54 @@ def test_a_kernel_on_the_rtl(tmp_path):
 
 
 def test_a_bit_that_differs_is_told(tmp_path, monkeypatch):
-    golden = ImageTask.golden
+    golden = ProgramJob.golden
 
-    def wrong(task):
-        memories, outcomes = golden(task)
-        memories[0, -1] ^= 1
-        return memories, outcomes
+    def wrong(job):
+        expected = golden(job)
+        expected.memories["hbm"][0, -1] ^= 1
+        return expected
 
-    monkeypatch.setattr(ImageTask, "golden", wrong)
+    monkeypatch.setattr(ProgramJob, "golden", wrong)
     with recording_in(tmp_path):
         result = run(double, {"x": VALUES}, preset="tiny")
     assert (result.bit_exact, result.mismatches) == (False, 1) and "bit-exact         no" in str(result)
 
 
 def test_golden_knows_the_arrays_alone():
-    result = run(double, {"x": VALUES}, preset="tiny", target="golden")
+    result = run(double, {"x": VALUES}, preset="tiny", on="golden")
     assert np.array_equal(result.arrays["y"], 2 * VALUES) and result.arrays["y"].dtype == np.float32
     assert (result.bit_exact, result.cycles, result.timeline, dict(result.stalls)) == (None, None, None, {})
     assert "cycles" not in str(result)
 
 
 def test_the_timing_model_adds_cycles_that_no_rtl_has_run(tmp_path):
-    model = run(double, {"x": VALUES}, preset="tiny", target="model", latency=100)
+    model = run(double, {"x": VALUES}, preset="tiny", on="model", latency=100)
     with recording_in(tmp_path):
         rtl = run(double, {"x": VALUES}, preset="tiny", latency=100)
     assert np.array_equal(model.arrays["y"], rtl.arrays["y"]) and model.bit_exact is None
     assert abs(model.cycles - rtl.cycles) <= 0.05 * rtl.cycles and set(model.utilisation) == set(rtl.utilisation)
     assert "no RTL has run" in str(model) and "bit-exact" not in str(model)
     with pytest.raises(ValueError, match="STALL must be 0 for TARGET=model, not 10"):
-        run(double, {"x": VALUES}, preset="tiny", target="model", stall=10)
+        run(double, {"x": VALUES}, preset="tiny", on="model", stall=10)
 
 
 @pytest.mark.parametrize("fmt", FORMATS.values())
 def test_numbers_and_codes_of_every_format(rng, fmt):
     codes = rng.integers(0, 1 << fmt.bits, (4, 8)).astype(f"uint{fmt.bits}")
-    result = run(copied(fmt), {"x": codes}, preset="tiny", target="golden")
+    result = run(copied(fmt), {"x": codes}, preset="tiny", on="golden")
     assert np.array_equal(result.codes["y"], codes) and result.codes["y"].dtype == codes.dtype
     array = result.arrays["y"]
     assert array.dtype == (np.float32 if fmt.is_float else fmt.name)
-    again = run(copied(fmt), {"x": array}, preset="tiny", target="golden").arrays["y"]
+    again = run(copied(fmt), {"x": array}, preset="tiny", on="golden").arrays["y"]
     assert np.array_equal(again, array, equal_nan=fmt.is_float)
 
 
 def test_numbers_are_rounded_to_nearest_even():
     values = np.zeros((4, 8))
     values[0, :5] = 1 + 2**-8, 1 + 3 * 2**-8, 300, 1e39, -0.0
-    narrow = run(copied(FP8E4M3), {"x": values}, preset="tiny", target="golden").arrays["y"]
+    narrow = run(copied(FP8E4M3), {"x": values}, preset="tiny", on="golden").arrays["y"]
     assert narrow[0, :4].tolist() == [1, 1, np.inf, np.inf]
-    result = run(copied(BF16), {"x": values}, preset="tiny", target="golden")
+    result = run(copied(BF16), {"x": values}, preset="tiny", on="golden")
     assert result.codes["y"][0, :5].tolist() == [0x3F80, 0x3F82, 0x4396, 0x7F80, 0x8000]
 
 
@@ -115,7 +114,7 @@ def test_a_program_of_ones_own_and_tensors_as_inputs():
     program = Program(TINY, base=0x400)
     double(program)
     x, y, _ = program.space.hbm_tensors
-    result = run(program, {x[:, :4]: VALUES[:, :4], "untouched": np.ones((4, 8), int)}, preset="tiny", target="golden")
+    result = run(program, {x[:, :4]: VALUES[:, :4], "untouched": np.ones((4, 8), int)}, preset="tiny", on="golden")
     assert np.array_equal(result.arrays["y"][:, :4], 2 * VALUES[:, :4]) and (result.arrays["y"][:, 4:] == 0).all()
     assert np.array_equal(result.read(y[1:, ::2]), result.arrays["y"][1:, ::2])
     assert np.array_equal(result.read_codes(y.permute(1, 0)), result.codes["y"].T)
@@ -150,7 +149,7 @@ def test_integers_that_do_not_fit_are_refused(fmt, value):
     values[2, 3] = value
     message = f"x: elements must be integers from {fmt.min} to {fmt.max}, not {value}"
     with pytest.raises(ValueError, match=message):
-        run(copied(fmt), {"x": values}, preset="tiny", target="golden")
+        run(copied(fmt), {"x": values}, preset="tiny", on="golden")
 
 
 def test_programs_that_do_not_fit_are_refused():
@@ -182,7 +181,7 @@ def test_programs_that_do_not_fit_are_refused():
         (large, {}, {"preset": "tiny"}, "tensors in HBM must have at most 536,870,912 bytes to be simulated, not 537,"),
     ):
         with pytest.raises(ValueError, match=message):
-            run(kernel, inputs, target="golden", **options)
+            run(kernel, inputs, on="golden", **options)
 
 
 @pytest.mark.parametrize("target", ("golden", "rtl"))
@@ -195,7 +194,7 @@ def test_a_program_that_reports_an_error_fails(target, tmp_path):
         program.append(tensor_copy(tile, tile))
 
     with pytest.raises(ProgramFailed, match=r"INDEX.* \(row 4\)"), recording_in(tmp_path):
-        run(gather, {"rows": [[1], [4], [0], [0]]}, preset="tiny", target=target)
+        run(gather, {"rows": [[1], [4], [0], [0]]}, preset="tiny", on=target)
 
 
 @pytest.mark.parametrize("target", ("golden", "rtl"))
@@ -210,7 +209,7 @@ def test_a_program_that_reads_what_it_has_not_written_fails(target, tmp_path):
         pytest.raises(ProgramFailed, match=f"src must be written before it is read, but {place}"),
         recording_in(tmp_path),
     ):
-        run(forgetful, preset="tiny", target=target)
+        run(forgetful, preset="tiny", on=target)
 
 
 def test_importing_the_package_is_cheap():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from neuroncore_rtl.run.core import hbm_of
+from neuroncore_rtl.run.options import hbm_of
 from neuroncore_rtl.run.execution import execute
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.report import Report

@@ -9,7 +9,7 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.core import hbm_of
+from neuroncore_rtl.run.options import hbm_of
 from neuroncore_rtl.run.execution import Executed, execute
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.settings import Settings, UsageError

@@ -17,7 +17,7 @@ from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.library.tensor_parallel import Shard, tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.run.core import HBM_OPTIONS, ORDER, check_room, hbm_of, hbm_width
+from neuroncore_rtl.run.options import HBM_OPTIONS, ORDER, check_room, hbm_of, hbm_width
 from neuroncore_rtl.run.execution import Executed, execute
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.images import ImageTask

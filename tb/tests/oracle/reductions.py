@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from neuroncore_rtl.run.core import hbm_of
+from neuroncore_rtl.run.options import hbm_of
 from neuroncore_rtl.run.execution import execute
 from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.settings import Settings

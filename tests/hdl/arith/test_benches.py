@@ -11,6 +11,8 @@ from amaranth import Module, Value
 from neuroncore_rtl.hdl.arith import round as rounding
 from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
 from neuroncore_rtl.run.harness import player
+from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, TF32
 from neuroncore_rtl.tb.tests.engines import mac
@@ -68,7 +70,10 @@ def round_comparison(count=FEW):
 
 
 def report_of(comparison, mutate=None, sim="icarus"):
-    return comparison.run("test", "test", {}, sim, mutate)
+    job = comparison.job(mutate)
+    found = comparison.verdict(run(job.device(), job.work(1), sim=sim))
+    counted = {"compared": found.compared, "mismatches": found.mismatches, "failures": found.failures}
+    return Report(test="test", label="test", settings={}, extra=found.rows, **counted)
 
 
 @pytest.mark.parametrize("comparison", (mac_comparison, round_comparison))

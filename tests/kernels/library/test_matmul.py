@@ -16,7 +16,7 @@ from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP8E5M2, FP16, FP32, INT8, INT32, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import DmaCopy, LoadStationary, MultiplyMoving, Storage
-from neuroncore_rtl.tb.tests.kernels.matmul import random_matrix
+from neuroncore_rtl.tb.tests.kernels.products import random_matrix
 from tests.kernels.running import finished
 
 SEED = 1729

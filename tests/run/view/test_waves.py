@@ -23,7 +23,7 @@ from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa import Cause, queue_count, queue_name
 from neuroncore_rtl.tb.cli.registry import command_named
-from neuroncore_rtl.tb.tests.kernels.matmul import ideal_cycles
+from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles
 from tests.run.view.recordings import SaveFile, Waveform
 from tests.tb.reports import passed
 

@@ -3,6 +3,7 @@
 import pytest
 
 from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.targets import board
 from neuroncore_rtl.spec.isa import HEADER_BITS
 from neuroncore_rtl.tb.cli import host
 from neuroncore_rtl.tb.cli.registry import COMMANDS
@@ -11,19 +12,19 @@ from neuroncore_rtl.tb.cli.registry import COMMANDS
 
 
 def test_memory(capsys):
-    assert host.main(TEST.settings(["TEST=memory"])) == 0
+    assert host.run_session(TEST.settings(["TEST=memory"])) == 0
     assert "PASSED" in capsys.readouterr().out
 
 
 def test_no_such_port():
     with pytest.raises(UsageError, match="could not open port /dev/none"):
-        host.main(TEST.settings(["TEST=memory", "PORT=/dev/none"]))
+        host.run_session(TEST.settings(["TEST=memory", "PORT=/dev/none"]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("test", ["matmul", "digits"])
 def test_on_the_core(capsys, test):
-    assert host.main(TEST.settings([f"TEST={test}", "IMAGES=4"])) == 0
+    assert host.run_session(TEST.settings([f"TEST={test}", "IMAGES=4"])) == 0
     out = capsys.readouterr().out
     assert "PASSED" in out and "bit-exact" in out
 
@@ -31,7 +32,7 @@ def test_on_the_core(capsys, test):
 @pytest.mark.slow
 def test_a_program_that_computes_something_else_is_noticed(capsys, monkeypatch):
     """One weight on the board is another than golden's."""
-    loaded = host.run_image
+    loaded = board.run_image
 
     def run_image(port, image):
         data = bytearray(image.data)
@@ -39,6 +40,6 @@ def test_a_program_that_computes_something_else_is_noticed(capsys, monkeypatch):
         data[operand + 1] ^= 0x40
         return loaded(port, image.__class__(**{**vars(image), "data": bytes(data)}))
 
-    monkeypatch.setattr(host, "run_image", run_image)
-    assert host.main(TEST.settings(["TEST=matmul"])) == 1
+    monkeypatch.setattr(board, "run_image", run_image)
+    assert host.run_session(TEST.settings(["TEST=matmul"])) == 1
     assert "results differ from the golden model" in capsys.readouterr().out

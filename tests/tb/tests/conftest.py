@@ -2,8 +2,7 @@
 
 import pytest
 
-from neuroncore_rtl.run import images
-from neuroncore_rtl.tb.tests.engines import activation, instructions
+from neuroncore_rtl.run import elementwise, jobs
 from tests.tb.tests.broken_engines import broken_cores
 from tests.tb.tests.instructions import BOTH
 
@@ -11,11 +10,10 @@ from tests.tb.tests.instructions import BOTH
 @pytest.fixture
 def shared_cores(monkeypatch):
     """Let TESTs of whole cores run on `broken_cores`."""
-    monkeypatch.setattr(images, "CoreDevice", lambda **options: broken_cores())
+    monkeypatch.setattr(jobs, "CoreDevice", lambda **options: broken_cores())
 
 
 @pytest.fixture
 def shared_engines(monkeypatch):
     """Let TESTs of the vector and the scalar engine run on `BOTH`."""
-    for module in (activation, instructions):
-        monkeypatch.setattr(module, "ElementwiseDevice", lambda config, engines: BOTH)
+    monkeypatch.setattr(elementwise, "ElementwiseDevice", lambda config, engines: BOTH)

@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from neuroncore_rtl.run.elementwise import expected_memories, work_of
+from neuroncore_rtl.run.elementwise import Differences, expected_memories, work_of
 from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
 from neuroncore_rtl.run.harness.run import run
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
-from neuroncore_rtl.tb.tests.engines.instructions import Differences
 from tests.hdl.tensor.engines import faulty
 
 __all__ = ["BOTH", "IMAGE", "SHARED", "SMALLEST", "broken", "check", "smallest"]
@@ -33,7 +32,7 @@ def broken(engine: str, shell: dict, choices: Choices, count: int) -> Difference
     expected = expected_memories(program.instructions, program.sbuf, program.psum, SMALLEST)
     device = faulty(smallest(engine), f"{engine}_engine", **shell)
     outcome = run(device, work_of(program, stall=100, seed=3), sim="icarus")
-    differences = Differences(program, outcome, expected, SMALLEST)
+    differences = Differences(program, outcome.memories, expected)
     print(f"{len(differences.places)} of {differences.compared} bytes differ", *differences.lines()[:1])
     return differences
 
@@ -46,7 +45,7 @@ def check(device: ElementwiseDevice, count: int, choices: Choices, *, stall, see
     program = random_program(np.random.default_rng(seed), config, count, choices, bytes_per_partition=size)
     expected = expected_memories(program.instructions, program.sbuf, program.psum, config)
     outcome = run(device, work_of(program, stall=stall, seed=seed), sim=sim)
-    differences = Differences(program, outcome, expected, config)
+    differences = Differences(program, outcome.memories, expected)
     assert not outcome.faults
     assert not differences.places, "\n".join(differences.lines())
     assert sum(part.counters["instructions"] for part in outcome.parts.values()) == count

@@ -1,26 +1,18 @@
 """Images of TESTs on the core, and how many cycles they take on RTL and by the timing model."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
-from neuroncore_rtl.golden.timing import Prediction, predict
-from neuroncore_rtl.kernels.models import digits as network
-from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.core import hbm_of
+from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.run import run
-from neuroncore_rtl.run.images import ImageTask
-from neuroncore_rtl.run.modelled import memory_timing
+from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.run.settings import Settings
-from neuroncore_rtl.spec.formats import format_named
+from neuroncore_rtl.run.targets.model import Model
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.core import program
-from neuroncore_rtl.tb.tests.kernels import digits, matmul
-from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
-from neuroncore_rtl.tb.tests.learning import charlm, train
 
 __all__ = ["Case", "Measured", "measured", "table"]
 
@@ -42,31 +34,14 @@ class Case:
         latency = next((int(word[8:]) for word in self.words.split() if word.startswith("LATENCY")), 64)
         return Settings({**chosen.values, "LATENCY": latency, "BANDWIDTH": 0, "STALL": 0})
 
-    def image(self) -> Image:
-        """Return what the core runs."""
-        settings, rng = self.settings, np.random.default_rng(self.settings.seed)
-        config = settings.config
-        if self.test == "program":
-            return program.random_images(rng, config, 1, settings.instructions)[0]
-        if self.test == "matmul":
-            fmt = format_named(settings.dtype)
-            shapes = (settings.m, settings.k), (settings.k, settings.n)
-            operands = (matmul.random_matrix(rng, fmt, *shape) for shape in shapes)
-            return matmul.product_image(*operands, fmt, config)[0]
-        if self.test == "digits":
-            layers, (images, _) = network.load(), network.held_out()
-            classifier = digits.Classifier(config, settings.batch, digits.sizes_of(layers))
-            return classifier.image(layers, images[: settings.batch], encode, settings.confidence / 100)
-        if self.test == "train":
-            task = train.task_of(settings)
-            trainer = train.trainer_of(settings, task, settings.round)
-            return trainer.image(task.images, task.labels, task.start, encode)
-        if self.test == "charlm":
-            task = charlm.task_of(settings)
-            return charlm.image_of(charlm.model_of(settings, task), task)
-        bench = CoreWorkbench(config)
-        command_named(self.test).build(bench, settings, rng)
-        return build_image(bench.program, bench.contents, runs=bench.runs)
+    def job(self) -> ImageJob:
+        """Return the first job of the TEST on the core, which has one program if it has several."""
+        settings = self.settings
+        if self.test != "program":
+            return next(iter(command_named(self.test).jobs(Settings({**settings.values, "TARGET": "core"}))))
+        rng = np.random.default_rng(settings.seed)
+        images = program.random_images(rng, settings.config, 1, settings.instructions)
+        return ImageJob(machine=settings.config, images=images, behaviour=Hbm(latency=settings.latency))
 
 
 @dataclass(frozen=True)
@@ -91,24 +66,20 @@ class Measured:
 
 
 @cache
-def _on_rtl(case: Case) -> tuple[Image, int, frozenset[int]]:
-    """Return the image, the cycles that it takes, and the addresses of the records that were executed."""
-    settings, image = case.settings, case.image()
-    behaviour = Hbm(latency=settings.latency) if case.test == "program" else hbm_of(settings)
-    task = ImageTask(machine=settings.config, images=[image], behaviour=behaviour)
-    outcome = run(task.device(), task.work(1), doing=f"{case.test} {case.words}").parts[0]
+def _on_rtl(case: Case) -> tuple[ImageJob, int]:
+    """Return the job, and the cycles that it takes."""
+    job = case.job()
+    outcome = run(job.device(), job.work(1), doing=f"{case.test} {case.words}").parts[0]
     assert outcome.exit_code is not None and not outcome.errors
-    return image, outcome.cycles, frozenset(event.address for event in outcome.events)
+    return job, outcome.cycles
 
 
 def measured(case: Case) -> Measured:
     """Run a case on RTL, once for all, and on the model."""
-    image, cycles, executed = _on_rtl(case)
-    options = {}
-    if case.test == "digits":
-        sections = digits.executed_sections(image, executed)
-        options = {"sections": sections, "path": digits.control_path(case.settings.batch, image.config.columns)}
-    return Measured(case, cycles, predict(image, memory_timing(case.settings), **options))
+    job, cycles = _on_rtl(case)
+    values = {name: case.settings.values.get(name.upper(), 0) for name in ("latency", "bandwidth", "stall")}
+    job = replace(job, computes=job.path is not None)
+    return Measured(case, cycles, Model(**values).execute(job).prediction)
 
 
 def table(rows: list[Measured]) -> str:

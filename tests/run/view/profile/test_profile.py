@@ -10,7 +10,7 @@ from matplotlib import image as pictures
 from neuroncore_rtl.golden.timing import predict
 from neuroncore_rtl.run.harness.activity import STARTED
 from neuroncore_rtl.run.harness.run import run
-from neuroncore_rtl.run.images import ImageTask
+from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.view.profile.files import write_profile
@@ -19,7 +19,7 @@ from neuroncore_rtl.run.view.profile.stalls import Cause
 from neuroncore_rtl.run.view.profile.tensors import Names, occupancy
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa import MultiplyMoving, Storage
-from neuroncore_rtl.tb.tests.kernels.matmul import product_program
+from neuroncore_rtl.tb.tests.kernels.products import product_program
 from tests.run.view.profile.hand import TINY
 from tests.run.view.recordings import Timeline
 from tests.tb.reports import passed, report_of
@@ -39,8 +39,8 @@ def product():
 @pytest.fixture(scope="module")
 def outcome(product):
     """What became of it on the RTL."""
-    task = ImageTask(machine=TINY, images=[product], profiled=True)
-    return run(task.device(), task.work(1)).parts[0]
+    job = ImageJob(machine=TINY, images=[product])
+    return run(job.device(), job.work(1, profiled=True)).parts[0]
 
 
 @pytest.fixture(scope="module", params=["rtl", "model"])

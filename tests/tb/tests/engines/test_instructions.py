@@ -6,12 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from neuroncore_rtl.run import elementwise
 from neuroncore_rtl.run.elementwise import work_of
+from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
 from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.options import target_of
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.run.targets.engine import Engine
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.functions import FUNCTIONS
@@ -20,6 +24,7 @@ from neuroncore_rtl.tb.check.references import errors
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
 from neuroncore_rtl.tb.tests.engines import activation, instructions
+from neuroncore_rtl.tb.tests.scenario import run_jobs
 from tests.run.view.recordings import SaveFile
 from tests.tb.reports import passed, report_of
 from tests.tb.tests.instructions import BOTH, IMAGE, SHARED, broken, check, smallest
@@ -186,8 +191,9 @@ EXACT_TO_4_ULP = ("exp", "ln", "sqrt", "rsqrt", "reciprocal")
 
 def test_errors_of_the_functions_are_within_their_bounds(shared_engines):
     """A first look at RTL alone; the equations are measured more closely elsewhere."""
-    found, compared, differ = activation.measure_errors(list(FUNCTIONS.values()), SHARED, samples=400)
-    assert (compared, differ) == (400 * len(FUNCTIONS), 0)
+    result = execute(activation.error_job(list(FUNCTIONS.values()), SHARED, samples=400), Engine())
+    assert result.bit_exact and result.compared > 4 * 400 * len(FUNCTIONS)
+    found = activation.errors_by_name(result)
     for name, largest in found.items():
         print(f"{name}: {largest}")
         assert largest.compared > 100
@@ -218,8 +224,9 @@ def test_wrong_results_have_large_errors():
 def test_waveform_shows_opcodes_and_phases_as_words(test, engine, opcode, tmp_path):
     settings = command_named(test).settings("WAVES=1 COUNT=2 N=4 SIM=icarus ROWS=2 COLUMNS=2".split())
     with recording_in(tmp_path):
-        report, *_ = instructions.run_instructions(test, "all", settings, [opcode])
-    assert report.problems == []
+        jobs = instructions.instruction_jobs(settings, "all", [opcode])
+        (result,) = run_jobs(jobs, target_of(settings))
+    assert result.bit_exact and not result.failures
     save = SaveFile(tmp_path / "waves" / f"{test}.gtkw")
     assert {f"{engine}: {group}" for group in ("commands", "steps", "results", "counters")} < set(save.groups)
     assert "LOAD_S0" in save.words["elementwise.step.Phase"]
@@ -235,14 +242,14 @@ def test_vector_reports_what_it_compared(shared_engines, capsys):
 
 
 def test_vector_prints_what_differs_and_fails(shared_engines, monkeypatch, capsys):
-    right = instructions.expected_memories
+    right = elementwise.expected_memories
 
     def wrong(*arguments):
         memories = right(*arguments)
         memories[0][2, 3] ^= 1
         return memories
 
-    monkeypatch.setattr(instructions, "expected_memories", wrong)
+    monkeypatch.setattr(elementwise, "expected_memories", wrong)
     report = report_of("vector", "COUNT=3 OP=iota")
     assert (report.exit_status, report.mismatches) == (1, 1)
     assert "SBUF partition 2 byte 3: word " in capsys.readouterr().out
@@ -256,11 +263,11 @@ def test_activation_reports_results_and_errors(shared_engines):
 
 
 def test_activation_fails_if_a_result_differs(shared_engines, monkeypatch):
-    right = activation.expected_memories
+    right = elementwise.expected_memories
 
     def wrong(program, *memories):
         return right([replace(instruction, function=0) for instruction in program], *memories)
 
-    monkeypatch.setattr(activation, "expected_memories", wrong)
+    monkeypatch.setattr(elementwise, "expected_memories", wrong)
     report = report_of("activation", "FUNC=tanh COUNT=2")
     assert report.exit_status == 1 and report.mismatches > 0

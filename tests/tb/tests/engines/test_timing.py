@@ -6,13 +6,15 @@ import pytest
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.hdl.elementwise.checker import Checker
+from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.settings import UsageError
+from neuroncore_rtl.run.targets.engine import Engine
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.costs import latency, period, step_cycles
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES
 from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, formula, table
 from neuroncore_rtl.tb.tests.engines import timing as bench
-from neuroncore_rtl.tb.tests.engines.timing import has_units_for, measure
+from neuroncore_rtl.tb.tests.engines.timing import has_units_for, measurements_of, timing_job
 from tests.tb.reports import passed, report_of
 from tests.tb.tests.instructions import SHARED
 
@@ -25,9 +27,9 @@ MANUAL = ROOT / "docs" / "vector_engine.md"
 @pytest.fixture(scope="module")
 def measurements():
     """Every instruction, measured once for all tests."""
-    found, compared, differ = measure(SHARED)
-    assert compared > 0 and differ == 0
-    return found
+    result = execute(timing_job(SHARED), Engine())
+    assert result.bit_exact
+    return measurements_of(result)
 
 
 def test_every_instruction_of_any_length_takes_the_cycles_of_the_formulas(measurements):
@@ -51,7 +53,7 @@ def test_independent_instructions_leave_no_bubble(measurements):
 
 def test_a_wrong_formula_is_noticed(monkeypatch):
     monkeypatch.setattr(bench, "period", lambda instruction, config: period(instruction, config) + 1)
-    found, *_ = measure(SHARED, cases=CASES[:2], elements=(8,))
+    found = measurements_of(execute(timing_job(SHARED, cases=CASES[:2], elements=(8,)), Engine()))
     assert [m.as_expected for m in found] == [False, False]
     assert "by the formulas" in found[0].line()
 
@@ -86,7 +88,7 @@ def test_manual_has_the_table():
 
 def test_bench_reports_the_formulas(monkeypatch, capsys):
     monkeypatch.setattr(bench, "CASES", CASES[:1])
-    monkeypatch.setattr(bench, "measure", partial(measure, elements=(8,)))
+    monkeypatch.setattr(bench, "timing_job", partial(timing_job, elements=(8,)))
     report = passed("timing")
     assert report.extra["formulas"] == {"tensor_copy": "max(4, N)"}
     assert "tensor_copy" in capsys.readouterr().out

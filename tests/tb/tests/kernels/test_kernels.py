@@ -5,16 +5,17 @@ import pytest
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.stochastic import accumulate
-from neuroncore_rtl.run.core import hbm_of
+from neuroncore_rtl.run import elementwise
 from neuroncore_rtl.run.elementwise import expected_memories
-from neuroncore_rtl.run.execution import execute
+from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
-from neuroncore_rtl.run.images import ImageTask
+from neuroncore_rtl.run.harness.hbm import Hbm
+from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
+from neuroncore_rtl.run.targets.rtl import Rtl
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import FP16, FP32
-from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.kernels import workbench
 from tests.hdl.tensor.engines import faulty
 from tests.kernels.library.attention import attention
@@ -76,12 +77,10 @@ def test_a_program_that_is_too_long_is_refused(monkeypatch):
 def test_attention_is_one_program_of_the_core():
     """Two products with a softmax between them: nothing leaves the machine before the result is in HBM."""
     image, out, expected = attention(np.random.default_rng(13), PRESETS["tiny"], queries=9, keys=13, width=6)
-    settings = command_named("softmax").settings(["STALL=40"])
-    task = ImageTask(machine=PRESETS["tiny"], images=[image], behaviour=hbm_of(settings))
-    done = execute(task, settings, "attention")
-    (hbm,) = done.outcome.memories["hbm"]
-    assert (done.mismatches, done.failures) == (0, ())
-    np.testing.assert_allclose(decode(out.elements(hbm), FP32), expected, atol=2 * PLACE["bf16"])
+    job = ImageJob(machine=PRESETS["tiny"], images=[image], behaviour=Hbm(latency=64, stall=40))
+    done = execute(job, Rtl())
+    assert done.bit_exact and done.failures == ()
+    np.testing.assert_allclose(decode(out.elements(done.memory), FP32), expected, atol=2 * PLACE["bf16"])
 
 
 @pytest.mark.slow
@@ -92,10 +91,10 @@ def test_softmax_on_icarus(sim):
 def broken_softmax(monkeypatch, **shell):
     """Run TEST=softmax on the smallest machine, its scalar engine in a shell that breaks it, and return its report."""
 
-    def device(config):
+    def device(config, engines):
         return faulty(ElementwiseDevice(config=config), "scalar_engine", **shell)
 
-    monkeypatch.setattr(workbench, "ElementwiseDevice", device)
+    monkeypatch.setattr(elementwise, "ElementwiseDevice", device)
     return report_of("softmax", "ROWS=2 COLUMNS=2 M=2 N=3 SIM=icarus")
 
 

@@ -9,11 +9,12 @@ import pytest
 from neuroncore_rtl.golden.tensor import array_operand, matrix_product
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.run.sim.simulation import SIMULATORS
+from neuroncore_rtl.run.targets.engine import Engine
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.stimulus.tensor_tiling import tiled_products
-from neuroncore_rtl.tb.tests.kernels import matmul as bench
+from neuroncore_rtl.tb.tests.kernels import matmul, products
 from tests.tb.reports import passed, report_of
 
 SEED = 21
@@ -33,13 +34,14 @@ def operands(fmt, shape, seed=SEED):
     m, k, n = shape
     print(f"seed {seed}, {m} x {k} x {n} {fmt.name}")
     rng = np.random.default_rng(seed)
-    return bench.random_matrix(rng, fmt, m, k), bench.random_matrix(rng, fmt, k, n)
+    return products.random_matrix(rng, fmt, m, k), products.random_matrix(rng, fmt, k, n)
 
 
 def check(fmt, shape, config, **options):
     """Multiply, compare with golden bit for bit, and return the counters."""
     a, b = operands(fmt, shape)
-    result, counters = bench.multiply(a, b, fmt, config, **options)
+    on = Engine(sim=options.pop("sim", "verilator"))
+    result, counters = products.multiply(a, b, fmt, config, on, **options)
     expected = matrix_product(a, b, fmt, config.rows)
     assert result.shape == (shape[0], shape[2])
     differs = np.argwhere(result != expected)
@@ -68,7 +70,8 @@ def test_products_are_golden(fmt, shape, config, options):
 @pytest.mark.parametrize("fmt", (BF16, FP32))
 def test_stalls_change_the_cycles_and_no_bit(fmt):
     a, b = operands(fmt, RAGGED)
-    runs = [bench.multiply(a, b, fmt, TINY, stall=stall, seed=n) for stall, n in ((0, 1), (60, 1), (200, 1), (200, 2))]
+    stalls = ((0, 1), (60, 1), (200, 1), (200, 2))
+    runs = [products.multiply(a, b, fmt, TINY, stall=stall, seed=n) for stall, n in stalls]
     cycles = [counters["cycles"] for _, counters in runs]
     assert len({result.tobytes() for result, _ in runs}) == 1
     assert cycles[0] < cycles[1] < cycles[2] and cycles[2] != cycles[3]
@@ -78,7 +81,7 @@ def test_stalls_change_the_cycles_and_no_bit(fmt):
 def test_result_does_not_depend_on_the_array_where_k_fits_its_rows(fmt, k):
     """A larger K is cut into tiles, whose sums are rounded, so then it does (but for INT8, which is exact)."""
     a, b = operands(fmt, (9, k, 11))
-    tiny, small = (bench.multiply(a, b, fmt, config)[0] for config in (TINY, SMALL))
+    tiny, small = (products.multiply(a, b, fmt, config)[0] for config in (TINY, SMALL))
     np.testing.assert_array_equal(tiny, small)
     if fmt == INT8:
         exact = a.astype(np.uint8).view(np.int8).astype(np.int64) @ b.astype(np.uint8).view(np.int8)
@@ -141,7 +144,7 @@ def test_latency_follows_from_the_pipelines_depths():
 def test_bench_reports_what_it_compared(capsys):
     report = passed("matmul", "M=5 K=6 N=7 PRESET=tiny DTYPE=fp16 SEED=3 TARGET=engine")
     assert report.compared == 35
-    assert report.ideal_cycles == bench.ideal_cycles(5, 6, 7, FP16, TINY) == 14
+    assert report.ideal_cycles == products.ideal_cycles(5, 6, 7, FP16, TINY) == 14
     assert report.cycles > report.ideal_cycles
 
 
@@ -152,7 +155,7 @@ def test_bench_prints_elements_that_differ_and_fails(target, monkeypatch, capsys
         words[2, 3] ^= 1
         return words
 
-    monkeypatch.setattr(bench.golden, "matrix_product", wrong)
+    monkeypatch.setattr(matmul.golden, "matrix_product", wrong)
     report = report_of("matmul", f"M=5 K=6 N=7 PRESET=tiny TARGET={target}")
     assert (report.exit_status, report.mismatches) == (1, 1)
     assert target == "core" or report.compared == 35
@@ -207,7 +210,7 @@ def test_products_on_the_core_are_close_to_the_roofline(words, most):
 def test_random_matrices_show_a_lower_half_that_meets_an_infinity(seed, monkeypatch):
     """Of FP32 a lower half that is zero is absent: an infinity times it makes no NaN."""
     rng = np.random.default_rng(seed)
-    a, b = (bench.random_matrix(rng, FP32, 64, 64) for _ in range(2))
+    a, b = (products.random_matrix(rng, FP32, 64, 64) for _ in range(2))
     expected = matrix_product(a, b, FP32, 16)
     product = import_module("neuroncore_rtl.golden.tensor.product")
     monkeypatch.setattr(product, "array_operand", lambda *given, **options: (array_operand(*given, **options)[0], None))
