@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from neuroncore_rtl.run.options import hbm_of
 from neuroncore_rtl.run.execution import execute
 from neuroncore_rtl.run.harness.outcome import Outcome
+from neuroncore_rtl.run.options import hbm_of
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.settings import Command, Settings, UsageError, choice, integer, switch
 from neuroncore_rtl.spec.instance import Instance

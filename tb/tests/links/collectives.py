@@ -10,8 +10,8 @@ from collections import Counter
 import numpy as np
 
 from neuroncore_rtl.run.check.link_table import link_summary, link_table
-from neuroncore_rtl.run.options import random_hbm
 from neuroncore_rtl.run.execution import execute
+from neuroncore_rtl.run.options import random_hbm
 from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.settings import RECORDED, SEED, Command, Settings, integer
 from neuroncore_rtl.spec.isa.collective import CollectiveKind

@@ -9,9 +9,9 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.options import hbm_of
 from neuroncore_rtl.run.execution import Executed, execute
 from neuroncore_rtl.run.harness.hbm import Hbm
+from neuroncore_rtl.run.options import hbm_of
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa.collective import MAX_RANKS, CollectiveKind, CollectiveType, Group, element_bytes

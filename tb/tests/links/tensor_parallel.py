@@ -17,10 +17,10 @@ from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.library.tensor_parallel import Shard, tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.run.options import HBM_OPTIONS, ORDER, check_room, hbm_of, hbm_width
 from neuroncore_rtl.run.execution import Executed, execute
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.images import ImageTask
+from neuroncore_rtl.run.options import HBM_OPTIONS, ORDER, check_room, hbm_of, hbm_width
 from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.settings import RECORDED, SEED, Command, Settings, UsageError, choice, dtype_option, integer
 from neuroncore_rtl.spec.config import PRESETS, preset_named

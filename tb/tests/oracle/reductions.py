@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from neuroncore_rtl.run.options import hbm_of
 from neuroncore_rtl.run.execution import execute
+from neuroncore_rtl.run.options import hbm_of
 from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.isa.collective import (
