@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from neuroncore_rtl.golden.arith import decode, round_fp32, storage_dtype
 from neuroncore_rtl.kernels.program import HbmTensor
-from neuroncore_rtl.spec.formats import Format
+from neuroncore_rtl.spec.formats import Format, IntFormat
 
 __all__ = ["Inputs", "codes_of", "contents", "encode", "numbers_of"]
 
@@ -43,7 +43,7 @@ def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[Hbm
 
 def _span(tensor: HbmTensor) -> int:
     """Return the bytes from the start of a tensor, or of a view, to its end."""
-    steps = zip(tensor.shape, tensor.steps, strict=True)
+    steps = zip(tensor.shape, tensor.steps or (), strict=True)
     return (1 + sum((count - 1) * max(step, 0) for count, step in steps)) * tensor.format.bits // 8
 
 
@@ -76,7 +76,7 @@ def codes_of(tensor: HbmTensor, given: ArrayLike) -> np.ndarray:
     if given.dtype.kind not in "bif":
         rule = f"must be numbers, or codes of {fmt.name} as {storage_dtype(fmt)}"
         raise ValueError(f"{tensor.name}: elements {rule}, not {given.dtype}")
-    if not fmt.is_float:
+    if isinstance(fmt, IntFormat):
         legal = (given == np.trunc(given)) & (given >= fmt.min) & (given <= fmt.max)
         if not legal.all():
             wrong = given[~legal].flat[0]

@@ -53,7 +53,7 @@ def record_of(entry: Entry, config: Config) -> EngineRecord:
     return EngineRecord(engine=queue_name(entry.queue, config), word=entry.instruction.encode(config), **waits)
 
 
-def work_of(program: ElementwiseProgram, **disturbed: int | bool) -> ElementwiseWork:
+def work_of(program: ElementwiseProgram, **disturbed: Any) -> ElementwiseWork:
     """Return a program as work of the engines; disturbed: what else is said of that."""
     return ElementwiseWork(program=program.records, sbuf=program.sbuf, psum=program.psum, **disturbed)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from neuroncore_rtl.run.activity import hbm_width
 from neuroncore_rtl.run.check.link_table import link_summary, link_table
+from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import DeviceJob, Expected, Job
 from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.run.report import progress, recordings, shown
@@ -46,10 +47,11 @@ def execute(job: Job, on: Target, *, bandwidth: int = 0) -> Result:
         if done.outcome is not None:
             failures += job.failures(done.outcome, expected)
     links, summary = {}, {}
-    if job.instance is not None and done.outcome is not None:
-        links = link_table(job.instance, done.outcome.links.counters, done.cycles, done.outcome.links.dead)
-        summary = link_summary(job.instance, links, sum(done.outcome.links.disturbed))
-    files = _pictures(job, done, links) if job.pictures and done.outcome and not done.outcome.host else {}
+    if job.instance is not None and done.outcome is not None and done.outcome.links is not None:
+        activity = done.outcome.links
+        links = link_table(job.instance, activity.counters, done.cycles or 0, activity.dead)
+        summary = link_summary(job.instance, links, sum(activity.disturbed))
+    files = _pictures(job, done.outcome, links) if done.outcome and not done.outcome.host else {}
     profile, folder = _profile(job, done, bandwidth) if on.profile and isinstance(job, ImageJob) else (None, None)
     return Result(
         job=job,
@@ -84,15 +86,15 @@ def _parts(job: Job, memories: Mapping[str, np.ndarray]) -> Mapping[str, np.ndar
     return job.parts(memories) if isinstance(job, ImageJob) else memories
 
 
-def _pictures(job: Job, done: Executed, links: Mapping) -> dict[str, str]:
+def _pictures(job: Job, outcome: Outcome, links: Mapping) -> dict[str, str]:
     """Write the timeline of a run, and a picture of its links if there are any; return both for a report."""
-    tracks = [*job.tracks(done.outcome)]
+    tracks = [*job.tracks(outcome)] if job.pictures else []
     if not tracks:
         return {}
     files = {"timeline": shown(write_timeline(recordings() / "timelines" / f"{job.pictures}.json", tracks))}
     if job.instance is not None:
         path = recordings() / "plots" / f"{job.pictures}.png"
-        files["picture"] = shown(draw_links(path, job.instance, links, job.title, f"{done.cycles:,} cycles"))
+        files["picture"] = shown(draw_links(path, job.instance, links, job.title, f"{job.cycles(outcome):,} cycles"))
     return files
 
 
@@ -107,7 +109,8 @@ def _profile(job: ImageJob, done: Executed, bandwidth: int) -> tuple[Figures, Pa
     if done.prediction is not None:
         run = modelled_run(f"{job.pictures}-model", image, done.prediction)
     else:
-        run = simulated_run(job.pictures, image, done.outcome.parts[0])
+        assert done.outcome is not None
+        run = simulated_run(str(job.pictures), image, done.outcome.parts[0])
     with progress("writing the profile"):
         folder = (profiles() / run.name).absolute()
         return write_profile(folder, run, hbm_width(job.config, bandwidth)), folder

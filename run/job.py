@@ -58,6 +58,7 @@ class Job(Protocol):
 
     def device(self, *, waves: bool = False) -> Device:
         """Return the device that executes it; waves: with the signals that a waveform needs."""
+        ...
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> object:
         """Return the work of the device.
@@ -67,21 +68,27 @@ class Job(Protocol):
             sampled: whether the links are sampled.
             profiled: whether the outcome has the engines' activity.
         """
+        ...
 
     def golden(self) -> Expected | None:
         """Return what golden makes of it; None if only the caller can judge the outcome."""
+        ...
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterable[str]:
         """Yield what is wrong with the outcome besides the contents of memories, a sentence each."""
+        ...
 
     def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterable[str]:
         """Yield the first differences between memories, a line each."""
+        ...
 
     def cycles(self, outcome: Outcome) -> int:
         """Return the cycles of the run."""
+        ...
 
     def tracks(self, outcome: Outcome) -> Iterable[TrackGroup]:
         """Return the tracks of the timeline."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)

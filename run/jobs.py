@@ -176,7 +176,7 @@ class ImageJob:
         """Return HBM of each core, and the outcome of each image."""
         memories = self.memories.copy()
         if self.instance:
-            outcomes = run_instance(self.config, memories, bases=self.boots)
+            outcomes = run_instance(self.config, list(memories), bases=self.boots)
         else:
             outcomes = execute_on_golden(self.config, memories[0], self.everything)
         return Expected(memories={"hbm": memories}, outcomes=outcomes)
@@ -223,7 +223,7 @@ class ImageJob:
         if outcome.host:
             yield from _host_failures(outcome, expected.outcomes[0])
             return
-        if self.instance is not None:
+        if self.instance is not None and outcome.links is not None:
             yield from (f"{link_name(self.instance, wire)} is dead" for wire in outcome.links.dead)
         for number, (run, golden) in enumerate(zip(outcome.parts.values(), expected.outcomes, strict=False)):
             memory = self.memories[number if self.instance else 0]
@@ -245,7 +245,7 @@ class ImageJob:
             yield core_tracks(
                 name, outcome.parts[core], self.config, lambda address, image=image: image.locate(address)[1]
             )
-        if self.instance:
+        if self.instance is not None and outcome.links is not None:
             yield from link_tracks(self.instance, outcome.links.samples)
 
 

@@ -1,6 +1,7 @@
 """Variables of runs on the core: the target, HBM, the order of instructions; and the targets that they describe."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -95,7 +96,7 @@ def hbm_of(settings: Settings) -> Hbm:
 
 def random_hbm(rng: np.random.Generator, **choices: Sequence[int]) -> Hbm:
     """Return an HBM of some temper; choices: of its parameters, in the order in which they are drawn."""
-    drawn = {name: int(rng.choice(values)) for name, values in choices.items()}
+    drawn: dict[str, Any] = {name: int(rng.choice(values)) for name, values in choices.items()}
     return Hbm(**drawn, seed=int(rng.integers(1, 1 << 31)))
 
 

@@ -82,9 +82,10 @@ def run(
         if inputs or preset or settings.order:
             raise UsageError("an image must be run as it is: inputs, preset and order are those it was made with")
         label = _label(name, program.config, target, settings)
-        names = {"name": label, "pictures": label}
         return _done(
-            ProgramJob(machine=program.config, images=[program], behaviour=hbm_of(settings), **names),
+            ProgramJob(
+                machine=program.config, images=[program], behaviour=hbm_of(settings), name=label, pictures=label
+            ),
             None,
             target,
             settings,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from neuroncore_rtl.kernels.program.source import Line
 from neuroncore_rtl.run.activity import busy_cycles, queue_cycles, summary
 from neuroncore_rtl.run.arrays import numbers_of
 from neuroncore_rtl.run.harness.outcome import Outcome
-from neuroncore_rtl.run.job import Expected, Job
+from neuroncore_rtl.run.job import Expected
 from neuroncore_rtl.run.report import shown
 from neuroncore_rtl.run.targets.target import Executed
 from neuroncore_rtl.run.view.profile.figures import Figures
@@ -31,7 +32,7 @@ class Result:
     """A job that a target executed.
 
     Arguments:
-        job: the job.
+        job: the job, a `run.job.Job`.
         target: name of the target.
         done: what the target returned.
         expected: what golden made of the job, if golden ran.
@@ -42,7 +43,7 @@ class Result:
         profiled, profile_folder: numbers and folder of the profile, if one was written.
     """
 
-    job: Job
+    job: Any
     target: str
     done: Executed
     expected: Expected | None = None
@@ -108,7 +109,7 @@ class Result:
     @property
     def profile_rows(self) -> dict[str, object]:
         """The rows of a report that tell of the profile: its folder, and the cycles of the busiest engine by cause."""
-        if self.profiled is None:
+        if self.profiled is None or self.profile_folder is None:
             return {}
         run = self.profiled.run
         counts = self.profiled.stalls[run.queue_name(run.busiest)]
@@ -162,7 +163,7 @@ class ProgramResult(Result):
             busy = engines | {"dma": max(count for name, count in busy.items() if name.startswith("dma"))}
         else:
             busy = busy_cycles(self.outcome.parts[0]) if self.outcome else {}
-        return {name: count / self.cycles for name, count in busy.items()}
+        return {name: count / (self.cycles or 1) for name, count in busy.items()}
 
     @cached_property
     def stalls(self) -> dict[str, dict[str, int]]:
@@ -175,11 +176,14 @@ class ProgramResult(Result):
     @cached_property
     def lines(self) -> dict[Line, LineCycles]:
         """Cycles in which an engine worked, by line of the kernel; see `run.view.source_lines`."""
-        if self.cycles is None:
+        if self.prediction is not None:
+            records = self.prediction.records
+        elif self.outcome is not None and self.outcome.parts:
+            records = self.outcome.parts[0].events
+        else:
             return {}
-        records = self.prediction.records if self.prediction else self.outcome.parts[0].events
         ran = ((one.address, one.issued, one.retired) for one in records)
-        return cycles_by_line(self.image, ran, self.cycles)
+        return cycles_by_line(self.image, ran, self.cycles or 0)
 
     @property
     def timeline(self) -> Path | None:
@@ -207,7 +211,7 @@ class ProgramResult(Result):
     @property
     def causes(self) -> dict[str, int]:
         """All cycles of the busiest engine by cause, if there is a profile; see `run.view.profile.stalls`."""
-        counts = self.profiled.stalls[self.busiest] if self.profiled else {}
+        counts = self.profiled.stalls[str(self.busiest)] if self.profiled else {}
         return {cause.name.lower(): count for cause, count in counts.items()}
 
     @cached_property

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.sim.simulation import SIMULATORS
@@ -102,17 +103,17 @@ class Settings:
         defaults: what they are unless told, of some of them.
     """
 
-    values: Mapping[str, int | str | Path | None]
-    defaults: Mapping[str, int | str | Path | None] = field(default_factory=dict)
+    values: Mapping[str, Any]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         try:
             return self.values[name.upper()]
         except KeyError:
             raise AttributeError(f"this bench has no option {name.upper()}") from None
 
     @property
-    def told(self) -> dict[str, int | str | Path | None]:
+    def told(self) -> dict[str, Any]:
         """The values that are other than their defaults."""
         return {name: value for name, value in self.values.items() if value != self.defaults.get(name, value)}
 
@@ -170,7 +171,7 @@ class Command:
             UsageError: for a text that is no assignment, a name that is not an option, or a value that is not valid.
         """
         options = {option.name: option for option in self.options}
-        chosen = {name: option.default for name, option in options.items()} | values
+        chosen: dict[str, Any] = {name: option.default for name, option in options.items()} | values
         for assignment in assignments:
             name, equals, text = assignment.partition("=")
             if not equals:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -119,8 +120,8 @@ class Outcome:
     cycles: int
     exit_code: int | None = None
     console: str = ""
-    errors: Sequence[object] = ()
-    counters: Mapping = field(default_factory=dict)
+    errors: Sequence[Any] = ()
+    counters: dict[str, Any] = field(default_factory=dict)
     events: Sequence = ()
     activity: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
     parts: Mapping[int | str, "Outcome"] = field(default_factory=dict)
@@ -130,12 +131,12 @@ class Outcome:
     host: bool = False
 
     @property
-    def error(self) -> object | None:
+    def error(self) -> Any:
         """The first error; None if there is none."""
         return self.errors[0] if self.errors else None
 
     @property
-    def faults(self) -> dict[int | str, object]:
+    def faults(self) -> dict[int | str, Any]:
         """The first error of each part that has one."""
         return {name: part.error for name, part in self.parts.items() if part.errors}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.harness.outcome import Outcome
@@ -27,14 +27,16 @@ class Device(Protocol):
         ports: of the harness, read at the end.
     """
 
-    label: str
-    ports: Sequence[str]
+    @property
+    def label(self) -> str: ...
+    @property
+    def ports(self) -> Sequence[str]: ...
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the device in its harness, with `done` and the ports public; waves: with what a waveform needs;
         vectors: with blocks of lanes as vectors, where it has any (`run.sim.vectors`)."""
 
-    def load(self, work: object, directory: Path) -> tuple[list[str], int]:
+    def load(self, work: Any, directory: Path) -> tuple[list[str], int]:
         """Write what the harness reads; return its plusargs, and the cycles until it is given up, above its own limit.
 
         Arguments:
@@ -45,7 +47,7 @@ class Device(Protocol):
             ValueError: if the work does not fit the device.
         """
 
-    def read(self, work: object, directory: Path, state: dict[str, int | float]) -> Outcome:
+    def read(self, work: Any, directory: Path, state: dict[str, int | float]) -> Outcome:
         """Return what the harness wrote.
 
         Arguments:

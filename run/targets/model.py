@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from neuroncore_rtl.golden import timing
-from neuroncore_rtl.run.job import Job
+from neuroncore_rtl.run.job import Expected, Job
 from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.settings import UsageError
@@ -39,7 +39,8 @@ class Model(Target):
             raise UsageError(f"TARGET=model must be given one image on one core, not {job.doing}")
         if job.config.cores > 1:
             raise UsageError(f"CORES must be 1 for TARGET=model, not {job.config.cores}")
-        (image,), expected = job.images, None
+        (image,) = job.images
+        expected: Expected | None = None
         if job.computes or image.flow is not None:
             with progress(f"golden: {job.note}" if job.note else "golden"):
                 expected = job.golden()
