@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuroncore_rtl.run import images
+from neuroncore_rtl.run import jobs
 from neuroncore_rtl.tb.tests.engines import activation, instructions
 from tests.tb.tests.broken_engines import broken_cores
 from tests.tb.tests.instructions import BOTH
@@ -11,7 +11,7 @@ from tests.tb.tests.instructions import BOTH
 @pytest.fixture
 def shared_cores(monkeypatch):
     """Let TESTs of whole cores run on `broken_cores`."""
-    monkeypatch.setattr(images, "CoreDevice", lambda **options: broken_cores())
+    monkeypatch.setattr(jobs, "CoreDevice", lambda **options: broken_cores())
 
 
 @pytest.fixture
