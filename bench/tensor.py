@@ -18,7 +18,7 @@ from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.tb.stimulus.tensor_tiling import tiled_products
-from neuroncore_rtl.tb.tests.kernels.matmul import ideal_cycles, random_matrix
+from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles, random_matrix
 
 __all__ = ["measure", "tables"]
 
