@@ -12,7 +12,8 @@ from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.run.harness.cores import CoreDevice
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.harness.run import run
-from neuroncore_rtl.run.images import ImageTask
+from neuroncore_rtl.run.job import Expected
+from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.instance import Instance
@@ -43,10 +44,10 @@ def _instance(chips: int, preset: str) -> Instance:
     return instance_of(ALLREDUCE.settings([f"CHIPS={chips}", "TARGET=core", f"PRESET={preset}"]))
 
 
-def _run(task: ImageTask, expected: np.ndarray) -> tuple[Outcome, bool]:
+def _run(job: ImageJob, expected: Expected) -> tuple[Outcome, bool]:
     """Run an image on every core; return what became of them, and whether all HBM is golden's."""
-    outcome = run(task.device(), task.work(1))
-    exact = bool((outcome.memories["hbm"] == expected).all())
+    outcome = run(job.device(), job.work(1))
+    exact = bool((outcome.memories["hbm"] == expected.memories["hbm"]).all())
     return outcome, exact and all((part.exit_code, part.error) == (0, None) for part in outcome.parts.values())
 
 
@@ -90,8 +91,8 @@ def measure_beside() -> list[dict[str, object]]:
     queue = collective_queue(instance.core)
     rows, alone = [], None
     for ranks in (0, *RANKS):
-        task = ImageTask(machine=instance, images=_beside(instance, ranks))
-        outcome, exact = _run(task, task.golden()[0])
+        job = ImageJob(machine=instance, images=_beside(instance, ranks))
+        outcome, exact = _run(job, job.golden())
         events = outcome.parts[0].events
         cycles = max(event.retired for event in events if event.queue != queue)
         alone = cycles if alone is None else alone
@@ -121,12 +122,12 @@ def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
         for rows, columns in ((64, 16 * instance.cores), (16 * instance.cores, 64))
     )
     shards = tensor_parallel_programs(instance, Group(0, 1, instance.cores), x, w, strips=4)
-    task = ImageTask(machine=instance, images=[shard.image for shard in shards])
-    expected, _ = task.golden()
+    job = ImageJob(machine=instance, images=[shard.image for shard in shards])
+    expected = job.golden()
 
     def one_way():
         build = cold_build(lambda vectors: device.verilog(cached=False, vectors=vectors), device.design)
-        outcome, exact = _run(task, expected)
+        outcome, exact = _run(job, expected)
         cycles = outcome.counters["simulated"]
         return {"cycles": cycles, "bit_exact": exact}, build | {"cycles_per_s": cycles / outcome.seconds}
 

@@ -39,11 +39,12 @@ def execute(job: Job, on: Target, *, bandwidth: int = 0) -> Result:
         with progress("golden"):
             expected = job.golden()
     done = on.execute(job)
-    compared, mismatches, failures = {}, {}, list(done.failures)
+    compared, mismatches, differences, failures = {}, {}, (), list(done.failures)
     if expected is not None:
         compared, mismatches = _compared(job, done, expected)
-        for line in job.differences(done.memories, expected) if any(mismatches.values()) else ():
-            print(line)
+        if any(mismatches.values()):
+            differences = tuple(job.differences(done.memories, expected))
+            print(*differences, sep="\n")
         if done.outcome is not None:
             failures += job.failures(done.outcome, expected)
     links, summary = {}, {}
@@ -60,6 +61,7 @@ def execute(job: Job, on: Target, *, bandwidth: int = 0) -> Result:
         expected=expected or done.expected,
         compared_parts=compared,
         mismatched_parts=mismatches,
+        differences=differences,
         failures=tuple(failures),
         files=files | ({"waveform": done.waveform} if done.waveform else {}),
         links=links,

@@ -29,7 +29,7 @@ from neuroncore_rtl.spec.host_link import CONSOLE_BYTES
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import Storage
 
-__all__ = ["ALIGNMENT", "PAGE", "ImageJob", "dump_image", "execute_on_golden", "put_together"]
+__all__ = ["ALIGNMENT", "PAGE", "ImageJob", "dump_image", "execute_on_golden", "first_differences", "put_together"]
 
 ALIGNMENT = PAGE = 4096
 """Images that follow each other start at multiples of it, so that no AXI burst crosses from one into the next; HBM of
@@ -205,10 +205,7 @@ class ImageJob:
 
     def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterator[str]:
         """Yield the first bytes of HBM that differ."""
-        hbm, golden = found["hbm"], expected.memories["hbm"]
-        for core, address in np.argwhere(hbm != golden)[:LISTED]:
-            where = f"core {core}, {self._name(address)}" if len(hbm) > 1 else self._name(address)
-            yield f"{where}: RTL {hbm[core, address]:02x}, golden {golden[core, address]:02x}"
+        return first_differences(found["hbm"], expected.memories["hbm"], self._name)
 
     def _name(self, address: int) -> str:
         """Return the name of a byte: its place before it was copied to HBM."""
@@ -233,6 +230,14 @@ class ImageJob:
                 yield f"golden must report no error, but does: {explained(golden.error, memory, self.config)}"
         if len(outcome.parts) < len(self.everything):
             yield f"all {len(self.everything)} images must be run, not {len(outcome.parts)}"
+        if self.dump and (count := self._beyond(outcome.memories, expected.memories)):
+            yield f"HBM beyond the images must be golden's, but {count} bytes differ"
+
+    def _beyond(self, found: Mapping[str, np.ndarray], golden: Mapping[str, np.ndarray]) -> int:
+        """Return the number of bytes of HBM that differ outside of the compared parts."""
+        pairs = zip(self.parts(found).values(), self.parts(golden).values(), strict=True)
+        compared = sum(np.count_nonzero(one != other) for one, other in pairs)
+        return np.count_nonzero(found["hbm"] != golden["hbm"]) - compared
 
     def cycles(self, outcome: Outcome) -> int:
         """Return the cycles until the last program ended."""
@@ -247,6 +252,15 @@ class ImageJob:
             )
         if self.instance is not None and outcome.links is not None:
             yield from link_tracks(self.instance, outcome.links.samples)
+
+
+def first_differences(
+    found: np.ndarray, golden: np.ndarray, name: Callable[[int], str] = "HBM {:#x}".format
+) -> Iterator[str]:
+    """Yield the first bytes of HBM, uint8 [cores, bytes], that differ, a line each; name: of an address."""
+    for core, address in np.argwhere(found != golden)[:LISTED]:
+        where = f"core {core}, {name(address)}" if len(found) > 1 else name(address)
+        yield f"{where}: RTL {found[core, address]:02x}, golden {golden[core, address]:02x}"
 
 
 def _host_failures(outcome: Outcome, expected: CoreOutcome) -> Iterator[str]:

@@ -37,6 +37,7 @@ class Result:
         done: what the target returned.
         expected: what golden made of the job, if golden ran.
         compared_parts, mismatched_parts: bytes that were compared with golden's, and those that differ, by memory.
+        differences: the first differences from golden's memories, a line each.
         failures: further reasons why the run has failed, a sentence each.
         files: recorded files by kind, for a report.
         links: activity of each link; see `run.check.link_table.link_table`. link_summary: the same in a few lines.
@@ -49,6 +50,7 @@ class Result:
     expected: Expected | None = None
     compared_parts: Mapping[str, int] = field(default_factory=dict)
     mismatched_parts: Mapping[str, int] = field(default_factory=dict)
+    differences: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, Mapping[str, object]] = field(default_factory=dict)

@@ -1,5 +1,6 @@
 """A TEST as data: its variables, its jobs, and the rows that judge and report their results."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -56,11 +57,13 @@ class Scenario(Command):
         jobs: makes the jobs of settings.
         rows: judges the results of all jobs.
         timed: whether the report has cycles.
+        streamed: whether `rows` consumes the results one by one, while the jobs are executed; each frees its memories.
     """
 
     jobs: Callable[[Settings], Jobs]
     rows: Callable[[Settings, Sequence[Result]], Rows]
     timed: bool = True
+    streamed: bool = False
     run: Callable[[Settings], Report] = field(init=False)
 
     def __post_init__(self):
@@ -82,28 +85,34 @@ def run_jobs(jobs: Jobs, on: Target, bandwidth: int = 0) -> Iterator[Result]:
 
 def _report(test: Scenario, settings: Settings) -> Report:
     """Run a TEST and return its report."""
-    target, results = target_of(settings), []
+    target, sums, failures = target_of(settings), Counter(), []
+
+    def summed() -> Iterator[Result]:
+        for one in run_jobs(test.jobs(settings), target, settings.values.get("BANDWIDTH") or 0):
+            sums.update(compared=one.compared, mismatches=one.mismatches, cycles=one.cycles or 0)
+            sums.update(predicted=one.prediction is not None, timed=one.cycles is not None)
+            failures.append(one.failures)
+            yield one
+
     try:
-        results += run_jobs(test.jobs(settings), target, settings.values.get("BANDWIDTH") or 0)
-        found = test.rows(settings, results)
+        found = test.rows(settings, summed() if test.streamed else [*summed()])
     except ProgramFailed as failure:
         found = Rows(label=target.name, failures=str(failure).splitlines())
-    predicted = any(result.prediction is not None for result in results)
-    names = [f"{name}: " for name in found.names] or [""] * len(results)
-    failures = [f"{name}{failure}" for name, one in zip(names, results, strict=True) for failure in one.failures]
-    counted = [result.cycles for result in results if result.cycles is not None]
-    cycles = found.cycles if found.cycles is not None else sum(counted) if counted else None
+    names = [f"{name}: " for name in found.names] or [""] * len(failures)
+    said = [f"{name}{failure}" for name, several in zip(names, failures, strict=True) for failure in several]
+    cycles = found.cycles if found.cycles is not None else sums["cycles"] if sums["timed"] else None
+    predicted = sums["predicted"] > 0
     return Report(
         test=test.name,
         label=f"model-{found.label}" if predicted else found.label,
         settings=dict(settings.values if found.settings is None else found.settings),
-        compared=found.compared + sum(result.compared for result in results),
-        mismatches=found.mismatches + sum(result.mismatches for result in results),
+        compared=found.compared + sums["compared"],
+        mismatches=found.mismatches + sums["mismatches"],
         cycles=cycles if test.timed else None,
         ideal_cycles=found.ideal_cycles,
         hbm_cycles=found.hbm_cycles,
         extra=found.rows,
-        failures=(*failures, *found.failures),
+        failures=(*said, *found.failures),
         details=found.details,
         modelled=predicted or target.name == "golden",
         judge=found.judge,

@@ -5,7 +5,7 @@ answers out of order are drawn at random.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -69,27 +69,35 @@ def _jobs(settings: Settings) -> Jobs:
         yield ImageJob(machine=settings.config, images=images, behaviour=behaviour, **given)
 
 
-def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+def _rows(settings: Settings, results: Iterable[Result]) -> Rows:
     config = settings.config
-    compared, failures = Counter(), []
+    totals, compared, engines, kinds, names, failures = Counter(), Counter(), Counter(), set(), [], []
     for result in results:
+        images = result.job.images
+        records = [record for image in images for part in image.records for record in part]
+        totals.update(
+            programs=len(images),
+            core_cycles=sum(part.cycles for part in result.outcome.parts.values()),
+            waits=sum(len(record.waits) for record in records),
+            races=sum(failure.count("race: ") for failure in result.failures),
+        )
         compared.update(result.compared_parts)
+        engines.update(record.instruction.engine.name.lower() for record in records)
+        kinds.update(record.instruction.name for record in records)
+        names.append(f"programs from {result.job.subject}")
         if result.failures or result.mismatches:
-            failures.append(f"programs from {result.job.subject}: HBM was {result.job.behaviour}")
-    parts = [part for result in results for part in result.outcome.parts.values()]
-    images = [image for result in results for image in result.job.images]
-    records = [record for image in images for part in image.records for record in part]
+            failures.append(f"{names[-1]}: HBM was {result.job.behaviour}")
     return Rows(
         label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
-        names=[f"programs from {result.job.subject}" for result in results],
+        names=names,
         rows={
-            "programs": len(images),
-            "core_cycles": sum(part.cycles for part in parts),
+            "programs": totals["programs"],
+            "core_cycles": totals["core_cycles"],
             "bytes_compared": dict(compared),
-            "instructions": dict(Counter(record.instruction.engine.name.lower() for record in records)),
-            "kinds_of_instruction": len({record.instruction.name for record in records}),
-            "waits_for_semaphores": sum(len(record.waits) for record in records),
-            "races": sum(failure.count("race: ") for result in results for failure in result.failures),
+            "instructions": dict(engines),
+            "kinds_of_instruction": len(kinds),
+            "waits_for_semaphores": totals["waits"],
+            "races": totals["races"],
             "config": config.named,
         },
         failures=failures,
@@ -110,4 +118,5 @@ TEST = Scenario(
     jobs=_jobs,
     rows=_rows,
     timed=False,
+    streamed=True,
 )

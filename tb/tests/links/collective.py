@@ -1,23 +1,26 @@
-"""What the TESTs of collectives share: their variables, the run on the RTL and on golden, and the report.
+"""The TESTs of collectives: their variables, their job, and the judge of its result.
 
 Every byte of every core's HBM is compared, those that no collective may write among them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from neuroncore_rtl.run.execution import execute
 from neuroncore_rtl.run.harness.outcome import Outcome
+from neuroncore_rtl.run.job import Job
 from neuroncore_rtl.run.options import hbm_of
-from neuroncore_rtl.run.report import Report
-from neuroncore_rtl.run.settings import Command, Settings, UsageError, choice, integer, switch
+from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, switch
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, Group, ReduceOp, element_bytes
 from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.stimulus.collective_programs import blocks_of, side_by_side
 from neuroncore_rtl.tb.tests.links.options import collective_options, groups_of, instance_of, share_of
-from neuroncore_rtl.tb.tests.links.workloads import span_of, target_label, workload_task
+from neuroncore_rtl.tb.tests.links.workloads import span_of, target_label, workload_job
+from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
 
 __all__ = ["ALLREDUCE", "TESTS", "ring_bound"]
 
@@ -57,51 +60,82 @@ BUS_SHARES = {
 """What of a rank's bytes crosses the bus at least, as NCCL's benchmarks count it."""
 
 
-def _run(name: str, kind: CollectiveKind, settings: Settings) -> Report:
+@dataclass(frozen=True, kw_only=True)
+class _Measured:
+    """The collectives of a job, for its judge.
+
+    Arguments:
+        kind, groups: the collective, and the groups that execute it side by side.
+        count: elements of a block.
+        size: bytes of the longer of src and dst.
+        reduced: bytes of as many elements, as their partial results travel.
+    """
+
+    kind: CollectiveKind
+    groups: Sequence[Group]
+    count: int
+    size: int
+    reduced: int
+
+
+def _label(settings: Settings, instance: Instance) -> str:
+    label = f"{target_label(settings)}{instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}"
+    return label + (f"-{settings.dtype}-{settings.bytes}" if "DTYPE" in settings.values else "")
+
+
+def _jobs(name: str, kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
     instance, errors = instance_of(settings), share_of(settings)
     groups = groups_of(instance, settings.cores, settings.groups, settings.stride)
-    ranks = groups[0].ranks
     values = settings.values
     dtype = _DTYPES[values.get("DTYPE", "fp32")]
     rounding = {"narrow": bool(values.get("NARROW", 0)), "stochastic": values.get("ROUND", "rne") == "sr"}
     if dtype != CollectiveType.BF16 and any(rounding.values()):
         raise UsageError("NARROW=1 and ROUND=sr must be given with DTYPE=bf16")
-    blocks = max(blocks_of(kind, ranks))
+    blocks = max(blocks_of(kind, groups[0].ranks))
     count = values.get("BYTES", 0) // max(blocks, 1) // element_bytes(dtype)
     if kind != CollectiveKind.BARRIER and count == 0:
         raise UsageError(f"BYTES must hold an element of each of {blocks} blocks, not {settings.bytes}")
     rng, op = np.random.default_rng(settings.seed), _OPS[values.get("OP", "sum")]
     workload = side_by_side(rng, instance, kind, groups, count, dtype, op=op, **rounding)
-    label = f"{target_label(settings)}{instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}"
-    if kind != CollectiveKind.BARRIER:
-        label += f"-{dtype.name.lower()}-{settings.bytes}"
-    task = workload_task(instance, workload, settings, behaviour=hbm_of(settings), errors=errors, check_axi=False)
-    done = execute(task, settings, name, pictures=f"{name}-{label}")
-    _, end = span_of(instance, done.outcome)
     size = blocks * count * element_bytes(dtype)
     reduced = 2 * size if dtype == CollectiveType.BF16 and not rounding["narrow"] else size
-    bound = ring_bound(instance, kind, groups[0], size, reduced)
+    yield workload_job(
+        instance,
+        workload,
+        settings,
+        behaviour=hbm_of(settings),
+        errors=errors,
+        check_axi=False,
+        name=name,
+        pictures=f"{name}-{_label(settings, instance)}",
+        subject=_Measured(kind=kind, groups=groups, count=count, size=size, reduced=reduced),
+    )
+
+
+def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+    (done,) = results
+    instance, one, outcome = done.job.instance, done.job.subject, done.outcome
+    ranks = one.groups[0].ranks
+    _, end = span_of(instance, outcome)
+    bound = ring_bound(instance, one.kind, one.groups[0], one.size, one.reduced)
     cycles = max(done.cycles, 1)
     measures = {}
     if bound is not None:
         measures |= {"ring_bound_cycles": bound, "efficiency": f"{bound / cycles:.1%}"}
-    if kind in BUS_SHARES:
-        measures["bus_bandwidth"] = f"{BUS_SHARES[kind](ranks) * size / cycles:.2f} bytes a cycle and rank"
-    return Report(
-        test=name,
-        label=label,
-        settings=dict(values),
-        **done.measured,
+    if one.kind in BUS_SHARES:
+        measures["bus_bandwidth"] = f"{BUS_SHARES[one.kind](ranks) * one.size / cycles:.2f} bytes a cycle and rank"
+    return Rows(
+        label=_label(settings, instance),
         ideal_cycles=bound,
-        extra={
+        rows={
             "ranks": ranks,
-            "groups": len(groups),
-            "block_elements": count,
+            "groups": len(one.groups),
+            "block_elements": one.count,
             **measures,
             "bytes_compared": done.compared,
-            "waits": waits_of(done.outcome, sorted(workload.lists), cycles),
+            "waits": waits_of(outcome, sorted(done.job.workload.lists), cycles),
             **done.link_summary,
-            "simulated": f"{end / done.outcome.seconds:,.0f} cycles a second",
+            "simulated": f"{end / outcome.seconds:,.0f} cycles a second",
             **done.files,
         },
         details={"links": done.links},
@@ -130,19 +164,19 @@ _REDUCTION = (
 )
 
 
-def _bench(name: str, kind: CollectiveKind, summary: str) -> Command:
-    """Return the bench of a kind of collective, which every group does."""
+def _test(name: str, kind: CollectiveKind, summary: str) -> Scenario:
+    """Return the TEST of a kind of collective, which every group executes."""
     options = collective_options(
         integer("GROUPS", 1, "groups side by side", 1, 64),
         integer("STRIDE", 1, "cores that take part from a rank to the next; so many groups are woven together", 1, 63),
         *(() if kind == CollectiveKind.BARRIER else _DATA),
         *(_REDUCTION if kind in (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER) else ()),
     )
-    return Command(name=name, summary=summary, options=options, run=lambda settings: _run(name, kind, settings))
+    return Scenario(name=name, summary=summary, options=options, jobs=partial(_jobs, name, kind), rows=_rows)
 
 
 TESTS = tuple(
-    _bench(name, kind, f"{what} over the links, against golden")
+    _test(name, kind, f"{what} over the links, against golden")
     for name, kind, what in (
         ("allreduce", CollectiveKind.ALL_REDUCE, "all-reduce"),
         ("reducescatter", CollectiveKind.REDUCE_SCATTER, "reduce-scatter"),

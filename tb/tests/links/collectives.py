@@ -6,18 +6,21 @@ are of the first batch.
 """
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from neuroncore_rtl.run.check.link_table import link_summary, link_table
-from neuroncore_rtl.run.execution import execute
+from neuroncore_rtl.run.job import Job
 from neuroncore_rtl.run.options import random_hbm
-from neuroncore_rtl.run.report import Report, progress
-from neuroncore_rtl.run.settings import RECORDED, SEED, Command, Settings, integer
+from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.settings import RECORDED, SEED, Settings, integer
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
 from neuroncore_rtl.tb.tests.links.options import ERRORS, INSTANCE_OPTIONS, TARGET_OPTIONS, instance_of, share_of
-from neuroncore_rtl.tb.tests.links.workloads import span_of, target_label, workload_task
+from neuroncore_rtl.tb.tests.links.workloads import span_of, target_label, workload_job
+from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
 
 __all__ = ["TEST"]
 
@@ -29,29 +32,36 @@ TEMPERS = {"latency": (1, 8, 64, 150), "gap": (0, 0, 5), "port_rate": (0, 0, 4 *
 """What the behaviour of HBM is drawn from."""
 
 
-def _run(settings: Settings) -> Report:
+def _label(settings: Settings) -> str:
+    instance = instance_of(settings)
+    label = f"{target_label(settings)}{instance.chips}-{settings.topology}"
+    return f"{label}-{instance.link_bytes}x{settings.link_latency}-{settings.sim}"
+
+
+def _jobs(settings: Settings) -> Iterator[Job]:
     instance, errors = instance_of(settings), share_of(settings)
-    label = target_label(settings)
-    label += f"{instance.chips}-{settings.topology}-{instance.link_bytes}x{settings.link_latency}-{settings.sim}"
-    sums, kinds, sizes, ranks, dead = Counter(), Counter(), Counter(), set(), set()
-    carried = [Counter() for _ in range(instance.chips * instance.directions)]
-    together, files, failures = 0, {}, []
+    pictures = f"collectives-{_label(settings)}"
     for first in range(0, settings.count, BATCH):
         rng = np.random.default_rng((settings.seed, first))
         with progress(f"collectives from {first}: making them"):
             workload = random_workload(rng, instance, min(BATCH, settings.count - first), settings.bytes)
-        behaviour = random_hbm(rng, **TEMPERS)
-        pictures = f"collectives-{label}" if first == 0 else None
-        task = workload_task(instance, workload, settings, behaviour=behaviour, errors=errors)
-        done = execute(task, settings, "collectives", pictures=pictures)
-        outcome = done.outcome
+        given = {"behaviour": random_hbm(rng, **TEMPERS), "errors": errors, "name": "collectives", "pictures": pictures}
+        yield workload_job(instance, workload, settings, **given, subject=f"collectives from {first}")
+        pictures = None
+
+
+def _rows(settings: Settings, results: Iterable[Result]) -> Rows:
+    instance = instance_of(settings)
+    sums, kinds, sizes, ranks, dead = Counter(), Counter(), Counter(), set(), set()
+    carried = [Counter() for _ in range(instance.chips * instance.directions)]
+    together, names, files, failures = 0, [], {}, []
+    for done in results:
+        outcome, workload, name = done.outcome, done.job.workload, done.job.subject
         _, cycles = span_of(instance, outcome)
         sums.update(
             instructions=sum(map(len, workload.lists.values())),
             cycles=cycles,
             seconds=outcome.seconds,
-            compared=done.compared,
-            mismatches=done.mismatches,
             disturbed=sum(outcome.links.disturbed),
         )
         kinds.update(issue.kind.name.lower() for issue in workload.issues)
@@ -64,17 +74,14 @@ def _run(settings: Settings) -> Report:
         busy = sum(part.counters["collective"]["busy"] for part in outcome.parts.values())
         together = max(together, round(busy / max(cycles, 1)))
         files = {**done.files, **files}
-        failures += [f"collectives from {first}: {failure}" for failure in done.failures]
+        names.append(name)
         if done.failures or done.mismatches:
-            failures.append(f"collectives from {first}: {done.mismatches} bytes differ; HBM was {behaviour}")
+            failures.append(f"{name}: {done.mismatches} bytes differ; HBM was {done.job.behaviour}")
     links = link_table(instance, carried, sums["cycles"], dead)
-    return Report(
-        test="collectives",
-        label=label,
-        settings=dict(settings.values),
-        compared=sums["compared"],
-        mismatches=sums["mismatches"],
-        extra={
+    return Rows(
+        label=_label(settings),
+        names=names,
+        rows={
             "collectives": dict(sorted(kinds.items())),
             "ranks": f"{min(ranks)} to {max(ranks)}",
             "elements_from": {f"{size:,}": sizes[size] for size in sorted(sizes)},
@@ -85,12 +92,12 @@ def _run(settings: Settings) -> Report:
             "simulated": f"{sums['cycles'] / max(sums['seconds'], 1e-9):,.0f} cycles a second",
             **files,
         },
-        failures=tuple(failures),
+        failures=failures,
         details={"links": links},
     )
 
 
-TEST = Command(
+TEST = Scenario(
     name="collectives",
     summary="random collectives of random groups one after the other, every byte of every core's HBM against golden",
     options=(
@@ -102,5 +109,8 @@ TEST = Command(
         SEED,
         *RECORDED,
     ),
-    run=_run,
+    jobs=_jobs,
+    rows=_rows,
+    timed=False,
+    streamed=True,
 )

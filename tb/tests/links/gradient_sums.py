@@ -1,17 +1,19 @@
 """Gradients of all ranks, added by the hardware in one format: the conditions, which must change no bit of their sum,
-what was executed, the sums, and how exact they are."""
+the jobs, the sums, and how exact they are."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.execution import Executed, execute
 from neuroncore_rtl.run.harness.hbm import Hbm
+from neuroncore_rtl.run.job import Job
 from neuroncore_rtl.run.options import hbm_of
+from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa.collective import MAX_RANKS, CollectiveKind, CollectiveType, Group, element_bytes
@@ -20,9 +22,9 @@ from neuroncore_rtl.tb.check.gradient_errors import Errors, errors_of
 from neuroncore_rtl.tb.stimulus.collective_programs import FORMATS, Workload, side_by_side
 from neuroncore_rtl.tb.tests.links.collective import ring_bound
 from neuroncore_rtl.tb.tests.links.options import groups_of, instance_of, share_of
-from neuroncore_rtl.tb.tests.links.workloads import workload_task
+from neuroncore_rtl.tb.tests.links.workloads import workload_job
 
-__all__ = ["DTYPES", "GIVEN", "Added", "Condition", "Sums", "add", "conditions_of", "workload_of"]
+__all__ = ["DTYPES", "GIVEN", "Added", "Condition", "Vectors", "added", "conditions_of", "sum_jobs", "workload_of"]
 
 DTYPES = (CollectiveType.FP32, CollectiveType.BF16)
 """Formats in which the gradients are added; BF16 stochastically."""
@@ -115,18 +117,56 @@ def workload_of(condition: Condition, codes: np.ndarray, dtype: CollectiveType, 
 
 
 @dataclass(frozen=True)
-class Sums:
-    """An all-reduce that was run.
+class Vectors:
+    """The vectors of an all-reduce.
 
     Arguments:
-        workload: what was executed.
-        done: what became of it.
-        codes: [ranks, elements], what every rank has in the end.
+        dtype: their format.
+        name, condition: of the all-reduce, its condition.
+        gradients: float32 [ranks, elements].
+        codes: [ranks, elements], the gradients, rounded to the format to nearest.
     """
 
-    workload: Workload
-    done: Executed
+    dtype: CollectiveType
+    name: str
+    condition: Condition
+    gradients: np.ndarray
     codes: np.ndarray
+
+    @property
+    def label(self) -> str:
+        """Format and condition."""
+        return f"{self.dtype.name}, {self.name}"
+
+
+def sum_jobs(
+    dtype: CollectiveType, gradients: np.ndarray, conditions: Mapping[str, Condition], settings: Settings
+) -> Iterator[Job]:
+    """Yield the jobs that add gradients in a format, one under each condition; their subjects are `Vectors`.
+
+    Arguments:
+        dtype, gradients: see `Vectors`.
+        conditions: by name, `GIVEN` among them.
+        settings: with the option TARGET.
+    """
+    codes = encode(gradients, FORMATS[dtype])
+    for name, condition in conditions.items():
+        first = dtype == DTYPES[0] and name == GIVEN
+        yield workload_job(
+            condition.instance,
+            workload_of(condition, codes, dtype, settings.seed),
+            settings,
+            check_axi=False,
+            behaviour=condition.behaviour,
+            errors=condition.errors,
+            name="gradients" if first else f"gradients-{dtype.name.lower()}-{name.replace(' ', '-')}",
+            subject=Vectors(dtype, name, condition, gradients, codes),
+        )
+
+
+def added(dtype: CollectiveType, results: Sequence[Result]) -> "Added":
+    """Return the sums of a format, from the results of all jobs."""
+    return Added(dtype, {one.job.subject.name: one for one in results if one.job.subject.dtype == dtype})
 
 
 @dataclass(frozen=True)
@@ -135,13 +175,21 @@ class Added:
 
     Arguments:
         dtype: the format.
-        codes: [ranks, elements], the gradients in it.
-        sums: by condition.
+        results: by condition.
     """
 
     dtype: CollectiveType
-    codes: np.ndarray
-    sums: Mapping[str, Sums]
+    results: Mapping[str, Result]
+
+    @property
+    def given(self) -> Result:
+        """The result under the first condition."""
+        return self.results[GIVEN]
+
+    @cached_property
+    def sums(self) -> dict[str, np.ndarray]:
+        """The sums of each rank by condition, [ranks, elements]."""
+        return {name: np.stack([*_sums(result)]) for name, result in self.results.items()}
 
     @property
     def stochastic(self) -> bool:
@@ -149,51 +197,30 @@ class Added:
         return self.dtype == CollectiveType.BF16
 
     @property
-    def given(self) -> Sums:
-        """The sums under the first condition."""
-        return self.sums[GIVEN]
-
-    def bound(self, condition: Condition) -> int:
-        """Return the cycles that a ring's links need at least."""
-        size = self.codes.shape[1] * element_bytes(self.dtype)
-        reduced = self.codes.shape[1] * element_bytes(CollectiveType.FP32)
+    def bound(self) -> int:
+        """The cycles that a ring's links need at least under the first condition."""
+        vectors = self.given.job.subject
+        elements, condition = vectors.codes.shape[1], vectors.condition
+        size, reduced = (elements * element_bytes(dtype) for dtype in (self.dtype, CollectiveType.FP32))
         return ring_bound(condition.instance, CollectiveKind.ALL_REDUCE, condition.group, size, reduced)
 
-    def errors(self, gradients: np.ndarray) -> dict[str, Errors]:
+    def errors(self) -> dict[str, Errors]:
         """Return how far the sums are from the exact ones; of stochastic ones golden's to nearest even, too."""
-        name, fmt = self.dtype.name, FORMATS[self.dtype]
-        summed = self.given.codes[0]
+        name, fmt, job = self.dtype.name, FORMATS[self.dtype], self.given.job
+        summed, gradients = self.sums[GIVEN][0], job.subject.gradients
         if not self.stochastic:
             return {name: errors_of(decode(summed, fmt), gradients, fmt)}
-        instructions = [replace(one, stochastic=False) for (one,) in self.given.workload.lists.values()]
-        nearest = reduce_blocks(self.codes, instructions)
+        instructions = [replace(one, stochastic=False) for (one,) in job.workload.lists.values()]
+        nearest = reduce_blocks(job.subject.codes, instructions)
         return {
             f"{name} stochastically": errors_of(decode(summed, fmt), gradients, fmt, stochastic=True),
             f"{name} to nearest even by golden": errors_of(decode(nearest, fmt), gradients, fmt),
         }
 
 
-def add(dtype: CollectiveType, gradients: np.ndarray, conditions: Mapping[str, Condition], settings: Settings) -> Added:
-    """Add gradients in a format under each condition, and compare all memories with golden's.
-
-    Arguments:
-        dtype: the format; gradients are rounded to it to nearest.
-        gradients: float32 [ranks, elements].
-        conditions: by name, `GIVEN` among them.
-        settings: with the options SIM, WAVES, DEPTH and SEED.
-    """
-    codes = encode(gradients, FORMATS[dtype])
-    sums = {}
-    for name, condition in conditions.items():
-        workload = workload_of(condition, codes, dtype, settings.seed)
-        first = dtype == DTYPES[0] and name == GIVEN
-        options = {"behaviour": condition.behaviour, "errors": condition.errors, "check_axi": False}
-        task = workload_task(condition.instance, workload, settings, **options)
-        label = "gradients" if first else f"gradients-{dtype.name.lower()}-{name.replace(' ', '-')}"
-        done = execute(task, settings, label)
-        places = [(core, workload.lists[core][0].dst) for core in condition.group.cores]
-        found = [
-            done.outcome.memories["hbm"][core, dst : dst + codes[0].nbytes].view(codes.dtype) for core, dst in places
-        ]
-        sums[name] = Sums(workload, done, np.stack(found))
-    return Added(dtype, codes, sums)
+def _sums(result: Result) -> Iterator[np.ndarray]:
+    """Yield the sums of each rank."""
+    codes = result.job.subject.codes
+    for core in result.job.subject.condition.group.cores:
+        dst = result.job.workload.lists[core][0].dst
+        yield result.hbm[core, dst : dst + codes[0].nbytes].view(codes.dtype)

@@ -9,17 +9,20 @@ from what rounding allows. The division by the number of ranks, to an average, i
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from neuroncore_rtl.kernels.models.digits.gradients import shard_gradients
-from neuroncore_rtl.run.report import Report, progress
-from neuroncore_rtl.run.settings import Command, Settings, switch
+from neuroncore_rtl.run.job import Job
+from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.settings import Settings, switch
 from neuroncore_rtl.tb.check.gradient_errors import Errors
-from neuroncore_rtl.tb.tests.links.gradient_sums import DTYPES, GIVEN, Added, add, conditions_of
+from neuroncore_rtl.tb.tests.links.gradient_sums import DTYPES, GIVEN, Added, added, conditions_of, sum_jobs
 from neuroncore_rtl.tb.tests.links.options import collective_options
 from neuroncore_rtl.tb.tests.links.workloads import target_label
+from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
 
 __all__ = ["TEST", "disagreements"]
 
@@ -39,24 +42,21 @@ def disagreements(sums: Mapping[str, np.ndarray]) -> Iterator[str]:
             yield f"{name}: the sums must be the same as {first}, but {count} are not"
 
 
-def _failures(added: Added, errors: Mapping[str, Errors]) -> Iterator[str]:
-    for name, one in added.sums.items():
-        yield from (f"{added.dtype.name}, {name}: {failure}" for failure in one.done.failures)
-        if one.done.mismatches:
-            yield f"{added.dtype.name}, {name}: {one.done.mismatches} bytes of HBM are not golden's"
-    different = disagreements({name: one.codes for name, one in added.sums.items()})
-    yield from (f"{added.dtype.name}, {difference}" for difference in different)
+def _failures(one: Added, errors: Mapping[str, Errors]) -> Iterator[str]:
+    for result in one.results.values():
+        if result.mismatches:
+            yield f"{result.job.subject.label}: {result.mismatches} bytes of HBM are not golden's"
+    yield from (f"{one.dtype.name}, {difference}" for difference in disagreements(one.sums))
     for name, found in errors.items():
         if found.of_bound > 1:
             yield f"{name}: a sum is {found.of_bound:.3g} times as far from float64's as rounding allows"
 
 
-def _rows(added: Added, errors: Mapping[str, Errors], bound: int) -> Iterator[tuple[str, object]]:
+def _rows_of(one: Added, errors: Mapping[str, Errors]) -> Iterator[tuple[str, object]]:
     """Yield the rows of the report that are of one format."""
-    name, sums = added.dtype.name, [one.codes for one in added.sums.values()]
-    cycles = added.given.done.cycles
-    yield f"{name} cycles", {what: one.done.cycles for what, one in added.sums.items()}
-    yield f"{name} ring bound", {"cycles": bound, "efficiency": f"{bound / max(cycles, 1):.1%}"}
+    name, sums, bound = one.dtype.name, [*one.sums.values()], one.bound
+    yield f"{name} cycles", {what: result.cycles for what, result in one.results.items()}
+    yield f"{name} ring bound", {"cycles": bound, "efficiency": f"{bound / max(one.given.cycles, 1):.1%}"}
     same = all((codes == codes[0]).all() for codes in sums), all((codes[0] == sums[0][0]).all() for codes in sums)
     words = ["yes" if answer else "no" for answer in same]
     yield f"{name} same bits", {"on every rank": words[0], "under all conditions": words[1]}
@@ -65,49 +65,45 @@ def _rows(added: Added, errors: Mapping[str, Errors], bound: int) -> Iterator[tu
         yield f"error of {what}", found.shown()
 
 
-def _run(settings: Settings) -> Report:
+def _jobs(settings: Settings) -> Iterator[Job]:
     conditions = conditions_of(settings)
-    given = conditions[GIVEN]
-    ranks = given.group.ranks
+    ranks = conditions[GIVEN].group.ranks
     with progress(f"gradients of {ranks} shards"):
         gradients = shard_gradients(ranks, settings.seed)
-    failures, rows, every, cycles, bound = [], {}, [], 0, 0
     for dtype in DTYPES:
-        added = add(dtype, gradients, conditions, settings)
-        errors = added.errors(gradients)
-        bound += added.bound(given)
-        failures += _failures(added, errors)
-        rows |= _rows(added, errors, added.bound(given))
-        every += [(f"{dtype.name}, {name}", one.done) for name, one in added.sums.items()]
-        cycles += added.given.done.cycles
-    activities = [done.outcome.links for _, done in every]
-    return Report(
-        test="gradients",
-        label=f"{target_label(settings)}{given.instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}",
-        settings=dict(settings.values),
-        compared=sum(done.compared for _, done in every),
-        mismatches=sum(done.mismatches for _, done in every),
-        cycles=cycles,
-        ideal_cycles=bound,
-        extra={
+        yield from sum_jobs(dtype, gradients, conditions, settings)
+
+
+def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+    both = [added(dtype, results) for dtype in DTYPES]
+    errors = [one.errors() for one in both]
+    ranks, parameters = results[0].job.subject.gradients.shape
+    activities, chips = [one.outcome.links for one in results], results[0].job.instance.chips
+    return Rows(
+        label=f"{target_label(settings)}{chips}x{settings.cores}-{settings.topology}-{settings.sim}",
+        names=[one.job.subject.label for one in results],
+        cycles=sum(one.given.cycles for one in both),
+        ideal_cycles=sum(one.bound for one in both),
+        rows={
             "ranks": ranks,
-            "parameters": f"{gradients.shape[1]:,}, as training begins with them (He's, drawn from SEED)",
+            "parameters": f"{parameters:,}, as training begins with them (He's, drawn from SEED)",
             "average": "sum / ranks, divided by the host in float64; errors are relative to the average in float64",
-            **rows,
+            **{name: row for one in zip(both, errors, strict=True) for name, row in _rows_of(*one)},
             "disturbed_frames": sum(sum(links.disturbed) for links in activities),
             "retries": sum(link["replays"] for links in activities for link in links.counters),
-            **{f"{what} of {name}": path for name, done in every for what, path in done.files.items()},
+            **{f"{what} of {one.job.subject.label}": path for one in results for what, path in one.files.items()},
         },
-        failures=tuple(failures),
+        failures=[failure for one in zip(both, errors, strict=True) for failure in _failures(*one)],
     )
 
 
-TEST = Command(
+TEST = Scenario(
     name="gradients",
     summary="gradients of a network that learns to read handwritten digits, of a shard on each core, added by the "
     "hardware: the same bits on every rank, wherever it sits and whatever delays it",
     options=collective_options(
         switch("BOTH", 0, "1 adds the gradients on the other topology, too, which takes a build of its own")
     ),
-    run=_run,
+    jobs=_jobs,
+    rows=_rows,
 )

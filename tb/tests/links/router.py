@@ -5,23 +5,23 @@ against what was sent, and what each link has carried against golden's routes.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from neuroncore_rtl.golden.link import route
 from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.run.check.link_table import dead_links, link_of, link_summary, link_table, opposite
-from neuroncore_rtl.run.execution import draw, run_recorded
 from neuroncore_rtl.run.harness.collective_faults import link_name
 from neuroncore_rtl.run.harness.link_view import Cut
 from neuroncore_rtl.run.harness.links.fabric import FabricDevice, Traffic, Way
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
-from neuroncore_rtl.run.report import Report
-from neuroncore_rtl.run.settings import RECORDED, SEED, Command, Settings, UsageError, choice, integer
+from neuroncore_rtl.run.job import DeviceJob
+from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.settings import RECORDED, SEED, Settings, UsageError, choice, integer
 from neuroncore_rtl.run.view.tracks import link_tracks
-from neuroncore_rtl.run.view.waves import waveform
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
 from neuroncore_rtl.tb.tests.links.options import ERRORS, INSTANCE_OPTIONS, instance_of, share_of
+from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
 
 __all__ = [
     "NOTICE",
@@ -158,21 +158,17 @@ def _carried(instance: Instance, sent: Mapping[Way, int]) -> Counter[int]:
     return found
 
 
-def links_of(instance: Instance, outcome: Outcome) -> dict[str, dict[str, object]]:
-    """Return what each link did; see `run.check.link_table.link_table`."""
-    return link_table(instance, outcome.links.counters, outcome.cycles, outcome.links.dead)
-
-
 def measures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> dict[str, object]:
     """Return what a report says of a run."""
     cycles, flits = max(outcome.cycles, 1), outcome.counters["received"].total()
     ports = CHANNELS * instance.cores
+    links = link_table(instance, outcome.links.counters, outcome.cycles, outcome.links.dead)
     measures = {
         "flits": flits,
         "latency": {"mean": f"{outcome.counters['latency']:.1f}", "longest": outcome.counters["longest"]},
         "accepted_load": f"{flits / cycles / ports:.1%} of a flit a cycle and port",
         "flits_a_cycle": f"{flits / cycles:.2f}",
-        **link_summary(instance, links_of(instance, outcome), sum(outcome.links.disturbed)),
+        **link_summary(instance, links, sum(outcome.links.disturbed)),
         "discarded": sum(counters["discarded"] for counters in outcome.links.counters),
     }
     if traffic.cut is not None:
@@ -182,39 +178,45 @@ def measures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> dict[
     return measures
 
 
-def _run(settings: Settings) -> Report:
+def _label(settings: Settings, instance: Instance) -> str:
+    return f"{settings.pattern}-{instance.chips}-{settings.topology}-{settings.sim}"
+
+
+def _jobs(settings: Settings) -> Iterator[DeviceJob]:
     instance = instance_of(settings)
     traffic = traffic_of(instance, settings)
-    flits = traffic.flits * CHANNELS * instance.cores
-    device = FabricDevice(instance=instance)
-    outcome, recorded = run_recorded(device, traffic, settings, waveform("router"), f"{flits:,} flits")
-    arrived = outcome.counters["received"].total()
-    carried = _carried(instance, outcome.counters["sent"])
-    links = links_of(instance, outcome)
-    label = f"{settings.pattern}-{instance.chips}-{settings.topology}-{settings.sim}"
-    tracks = link_tracks(instance, outcome.links.samples, credits=False)
-    what, said = f"{settings.pattern.replace('_', '-')} traffic", f"{arrived:,} flits in {outcome.cycles:,} cycles"
-    pictures = draw(f"router-{label}", tracks, instance, links, what, said)
-    return Report(
-        test="router",
-        label=label,
-        settings=dict(settings.values) | {"FLITS": flits},
-        compared=arrived,
-        mismatches=outcome.counters["wrong"],
-        cycles=outcome.cycles,
-        ideal_cycles=max([*carried.values(), traffic.flits]),
-        extra={
-            **measures_of(instance, traffic, outcome),
-            "simulated": f"{outcome.cycles / outcome.seconds:,.0f} cycles a second",
-            **pictures,
-            **recorded,
-        },
-        failures=tuple(failures_of(instance, traffic, outcome)),
-        details={"links": links},
+    yield DeviceJob(
+        on=FabricDevice(instance=instance),
+        load=traffic,
+        doing=f"{traffic.flits * CHANNELS * instance.cores:,} flits",
+        name="router",
+        pictures=f"router-{_label(settings, instance)}",
+        instance=instance,
+        title=f"{settings.pattern.replace('_', '-')} traffic",
+        recorded=lambda outcome: link_tracks(instance, outcome.links.samples, credits=False),
     )
 
 
-TEST = Command(
+def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+    (done,) = results
+    instance, traffic, outcome = done.job.instance, done.job.load, done.outcome
+    return Rows(
+        label=_label(settings, instance),
+        settings=dict(settings.values) | {"FLITS": traffic.flits * CHANNELS * instance.cores},
+        compared=outcome.counters["received"].total(),
+        mismatches=outcome.counters["wrong"],
+        ideal_cycles=max([*_carried(instance, outcome.counters["sent"]).values(), traffic.flits]),
+        rows={
+            **measures_of(instance, traffic, outcome),
+            "simulated": f"{outcome.cycles / outcome.seconds:,.0f} cycles a second",
+            **done.files,
+        },
+        failures=failures_of(instance, traffic, outcome),
+        details={"links": done.links},
+    )
+
+
+TEST = Scenario(
     name="router",
     summary="traffic over routers and links alone: every flit arrives once, in order and unchanged",
     options=(
@@ -228,5 +230,6 @@ TEST = Command(
         SEED,
         *RECORDED,
     ),
-    run=_run,
+    jobs=_jobs,
+    rows=_rows,
 )

@@ -6,8 +6,8 @@ costs. Every byte of every core's HBM is golden's; the result is also that of th
 which know nothing of tiles, copies and strips; and its error is measured against float64.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,21 +17,22 @@ from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.library.tensor_parallel import Shard, tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.run.execution import Executed, execute
-from neuroncore_rtl.run.harness.outcome import Outcome
-from neuroncore_rtl.run.images import ImageTask
-from neuroncore_rtl.run.options import HBM_OPTIONS, ORDER, check_room, hbm_of, hbm_width
-from neuroncore_rtl.run.report import Report, progress
-from neuroncore_rtl.run.settings import RECORDED, SEED, Command, Settings, UsageError, choice, dtype_option, integer
+from neuroncore_rtl.run.activity import hbm_width
+from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.options import HBM_OPTIONS, ORDER, check_room, hbm_of
+from neuroncore_rtl.run.report import progress
+from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.settings import RECORDED, SEED, Settings, UsageError, choice, dtype_option, integer
 from neuroncore_rtl.spec.config import PRESETS, preset_named
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format, format_named
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import collective_queue
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, Group
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from neuroncore_rtl.tb.tests.kernels.matmul import ideal_cycles
+from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles
 from neuroncore_rtl.tb.tests.links import options as variables
 from neuroncore_rtl.tb.tests.links.collective import ring_bound
+from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
 
 __all__ = ["TEST", "error_shares", "expected_result"]
 
@@ -94,7 +95,22 @@ def _images(
     return [images.get(core, idle) for core in range(instance.cores)], shards
 
 
-def _run(settings: Settings) -> Report:
+@dataclass(frozen=True)
+class _Layer:
+    """The layer of a job: its group, X [M, K] and W [K, N] as codes, and the shards of all ranks, in order."""
+
+    group: Group
+    x: np.ndarray
+    w: np.ndarray
+    shards: Sequence[Shard]
+
+
+def _label(settings: Settings) -> str:
+    label = f"{settings.preset}-{settings.chips}x{settings.cores}-{settings.topology}-{settings.dtype}"
+    return f"{label}-{settings.m}x{settings.k}x{settings.n}-{settings.strips}-{settings.sim}"
+
+
+def _jobs(settings: Settings) -> Iterator[ImageJob]:
     core = preset_named(settings.preset)
     instance = variables.instance_of(Settings({**settings.values, "TARGET": "core"}))
     errors = variables.share_of(settings)
@@ -106,68 +122,66 @@ def _run(settings: Settings) -> Report:
     x, w = (
         stimulus.ordinary_codes(rng, fmt, rows * columns).reshape(rows, columns) for rows, columns in ((m, k), (k, n))
     )
-    label = f"{settings.preset}-{settings.chips}x{settings.cores}-{settings.topology}-{fmt.name}-{m}x{k}x{n}"
-    label += f"-{settings.strips}-{settings.sim}"
     behaviour = replace(hbm_of(settings), rate=0, port_rate=256 * settings.bandwidth // core.hbm_ports)
-    done: dict[bool, Executed] = {}
-    for reduce in (True, False):
+    names = {"name": "tensor_parallel", "pictures": f"tensor_parallel-{_label(settings)}"}
+    for reduce, own in ((True, names), (False, {"name": "tensor_parallel-alone"})):
         with progress("making the programs"):
             images, shards = _images(instance, group, x, w, fmt, settings, reduce=reduce)
-        task = ImageTask(machine=instance, images=images, behaviour=behaviour, errors=errors, core=settings.core)
-        name, pictures = ("tensor_parallel", f"tensor_parallel-{label}") if reduce else ("tensor_parallel-alone", None)
-        done[reduce] = execute(task, settings, name, pictures=pictures)
-        if reduce:
-            with progress("golden product"):
-                expected = expected_result(x, w, fmt, core.rows, shards)
-            places = [shard.y for shard in shards]
-    outcome = done[True].outcome
-    results = [
-        np.ascontiguousarray(y.elements(outcome.memories["hbm"][c])).view(np.uint32)
-        for c, y in zip(group.cores, places, strict=True)
+        given = {
+            "behaviour": behaviour,
+            "errors": errors,
+            "core": settings.core,
+            "subject": _Layer(group, x, w, shards),
+        }
+        yield ImageJob(machine=instance, images=images, **given, **own)
+
+
+def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
+    whole, without = results
+    instance, layer, outcome = whole.job.instance, whole.job.subject, whole.outcome
+    group, fmt, (m, k, n) = layer.group, format_named(settings.dtype), (settings.m, settings.k, settings.n)
+    with progress("golden product"):
+        expected = expected_result(layer.x, layer.w, fmt, instance.core.rows, layer.shards)
+    found = [
+        np.ascontiguousarray(shard.y.elements(whole.hbm[core])).view(np.uint32)
+        for core, shard in zip(group.cores, layer.shards, strict=True)
     ]
-    wrong = sum(int((result != expected).sum()) for result in results)
-    relative, allowed = error_shares(results[0], x, w, fmt, group.ranks)
-    cycles, alone = (done[reduce].cycles for reduce in (True, False))
-    stored = {reduce: _stored(instance, one.outcome) for reduce, one in done.items()}
-    tail = ((cycles - stored[True]) - (alone - stored[False])) / alone
-    ideal = -(-ideal_cycles(m, k, n, fmt, core) // group.ranks)
-    failures = [f"{what}: {failure}" for what, reduce in _RUNS for failure in done[reduce].failures]
-    if not allowed <= 1:
-        failures.append(f"the result is {allowed:.3g} times as far from float64's as rounding allows")
+    relative, allowed = error_shares(found[0], layer.x, layer.w, fmt, group.ranks)
+    cycles, alone = whole.cycles, without.cycles
+    stored, stored_alone = _stored(whole), _stored(without)
+    tail = ((cycles - stored) - (alone - stored_alone)) / alone
+    far = f"the result is {allowed:.3g} times as far from float64's as rounding allows"
     columns = [outcome.parts[c].counters["tensor"]["columns"] for c in group.cores]
-    return Report(
-        test="tensor_parallel",
-        label=label,
-        settings=dict(settings.values),
-        compared=sum(one.compared for one in done.values()) + sum(result.size for result in results),
-        mismatches=sum(one.mismatches for one in done.values()) + wrong,
+    return Rows(
+        label=_label(settings),
+        names=("with the all-reduces", "without"),
+        compared=sum(result.size for result in found),
+        mismatches=sum(int((result != expected).sum()) for result in found),
         cycles=cycles,
-        ideal_cycles=ideal,
-        extra={
+        ideal_cycles=-(-ideal_cycles(m, k, n, fmt, instance.core) // group.ranks),
+        rows={
             "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name}, K on {group.ranks} cores, {settings.strips} strips",
             "cycles_without_all_reduce": alone,
             "cost_of_all_reduce": f"{cycles / alone - 1:+.2%}",
-            "of_which": f"products stored later {stored[True] / stored[False] - 1:+.2%}, last sums {tail:+.2%}",
+            "of_which": f"products stored later {stored / stored_alone - 1:+.2%}, last sums {tail:+.2%}",
             "roofline": _roofline(instance, group, m, k, n, fmt, settings.bandwidth),
             "array_busy": f"{np.mean(columns) / cycles:.1%}",
             "error": f"{relative:.2e} of the largest result, {allowed:.1%} of what rounding allows",
             "core": instance.core.named,
-            **done[True].link_summary,
+            **whole.link_summary,
             "simulated": f"{outcome.counters['simulated'] / outcome.seconds:,.0f} cycles a second",
-            **done[True].files,
+            **whole.files,
         },
-        failures=tuple(failures),
-        details={"links": done[True].links},
+        failures=() if allowed <= 1 else [far],
+        details={"links": whole.links},
     )
 
 
-_RUNS = (("with the all-reduces", True), ("without", False))
-
-
-def _stored(instance: Instance, outcome: Outcome) -> int:
+def _stored(done: Result) -> int:
     """Return the cycle in which the last record of any core has finished that is not a collective."""
-    queue = collective_queue(instance.core)
-    return max(event.retired or 0 for run in outcome.parts.values() for event in run.events if event.queue != queue)
+    queue = collective_queue(done.job.config)
+    events = (event for run in done.outcome.parts.values() for event in run.events)
+    return max(event.retired or 0 for event in events if event.queue != queue)
 
 
 def _roofline(instance: Instance, group: Group, m: int, k: int, n: int, fmt: Format, bandwidth: int) -> str:
@@ -184,7 +198,7 @@ def _roofline(instance: Instance, group: Group, m: int, k: int, n: int, fmt: For
     return f"{bound}: " + ", ".join(f"{name} {cycles:,}" for name, cycles in needed.items()) + " cycles"
 
 
-TEST = Command(
+TEST = Scenario(
     name="tensor_parallel",
     summary="a linear layer whose weights are divided among whole cores, the sum of their products on the links while "
     "the arrays work, against golden",
@@ -206,5 +220,6 @@ TEST = Command(
         variables.CORE,
         RECORDED[-1],
     ),
-    run=_run,
+    jobs=_jobs,
+    rows=_rows,
 )

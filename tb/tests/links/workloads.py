@@ -1,9 +1,10 @@
-"""Workloads of collectives as tasks: on the collective engines of an instance and its links, which is fast, or on all
-of its cores, which get them as images."""
+"""Workloads of collectives as jobs: for the collective engines of an instance and its links, which is fast, or for all
+of its cores, which boot them as images."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,13 +12,13 @@ from neuroncore_rtl.golden.collective import run as golden_run
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.run.check.image_failures import LISTED
-from neuroncore_rtl.run.execution import Task
 from neuroncore_rtl.run.harness.collective_faults import CollectiveFault, link_name
 from neuroncore_rtl.run.harness.cores import room_of
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.links.collective import CollectiveDevice, CollectiveWork
 from neuroncore_rtl.run.harness.outcome import Ending, Event, Outcome
-from neuroncore_rtl.run.images import PAGE, ImageTask
+from neuroncore_rtl.run.job import Expected, Job
+from neuroncore_rtl.run.jobs import PAGE, ImageJob, first_differences
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.run.view.timeline import TrackGroup
 from neuroncore_rtl.run.view.tracks import engine_tracks, link_tracks
@@ -27,7 +28,10 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.stimulus.collective_programs import Workload
 
-__all__ = ["collective_events", "collective_images", "span_of", "target_label", "workload_failures", "workload_task"]
+__all__ = [
+    "CollectiveJob", "collective_events", "collective_images", "span_of", "target_label", "workload_failures",
+    "workload_job",
+]  # fmt: skip
 
 
 def target_label(settings: Settings) -> str:
@@ -35,32 +39,26 @@ def target_label(settings: Settings) -> str:
     return f"{settings.preset}-" if settings.target == "core" else ""
 
 
-def workload_task(
-    instance: Instance,
-    workload: Workload,
-    settings: Settings,
-    *,
-    behaviour: Hbm,
-    errors: float = 0.0,
-    check_axi: bool = True,
-) -> Task:
-    """Return a workload as a task for the TARGET.
+def workload_job(
+    instance: Instance, workload: Workload, settings: Settings, *, check_axi: bool = True, **given: object
+) -> Job:
+    """Return a workload as a job for the TARGET.
 
     Arguments:
         instance: the instance.
         workload: what the cores execute. A whole core starts after the delay before its first collective; the other
             delays are as long as a record takes.
         settings: with the option TARGET, and for whole cores `CORE`.
-        behaviour: of HBM.
-        errors: share of the frames that are disturbed.
         check_axi: whether the AXI ports are watched, of engines.
+        given: behaviour, errors, name, pictures and subject of :class:`CollectiveJob`.
     """
-    common = {"workload": workload, "behaviour": behaviour, "errors": errors}
     if settings.target == "engine":
-        return EngineTask(instance=instance, check_axi=check_axi, **common)
+        return CollectiveJob(instance=instance, workload=workload, check_axi=check_axi, **given)
     delays = [workload.delays[core][0] if workload.delays.get(core) else 0 for core in range(instance.cores)]
     contents = {"images": collective_images(instance, workload), "data": workload.memories}
-    return CollectiveImageTask(machine=instance, **contents, delays=delays, core=settings.core, **common)
+    return _CollectiveImageJob(
+        machine=instance, workload=workload, **contents, delays=delays, core=settings.core, **given
+    )
 
 
 def collective_images(instance: Instance, workload: Workload) -> list[Image]:
@@ -128,54 +126,78 @@ def _hasty(workload: Workload, events: Sequence[Sequence[Event]]) -> Iterator[st
                 yield f"core {core} must wait in barrier {place} until cycle {last}, not {event[0].retired}"
 
 
+def _duration(instance: Instance, outcome: Outcome) -> int:
+    """Return the cycles from the first collective that was taken to the last that was retired."""
+    begin, end = span_of(instance, outcome)
+    return end - begin
+
+
 @dataclass(frozen=True, kw_only=True)
-class EngineTask:
-    """A workload on the collective engines alone; arguments as of `workload_task`."""
+class CollectiveJob:
+    """A workload on the collective engines alone.
+
+    Arguments:
+        instance: the instance.
+        workload: the lists of the engines, and the contents of HBM.
+        behaviour: of HBM.
+        errors: share of the frames that are disturbed.
+        check_axi: whether the AXI ports are watched.
+        limit: cycles after which the run is stopped.
+        name, pictures, subject: see `run.job.Job`.
+    """
 
     instance: Instance
     workload: Workload
     behaviour: Hbm
     errors: float = 0.0
     check_axi: bool = True
+    limit: int = 20_000_000
+    name: str | None = None
+    pictures: str | None = None
+    subject: Any = None
 
     core = None
     levels = 0
 
     @property
     def doing(self) -> str:
-        """What the device does."""
+        """The activity, for the progress display."""
         return f"running {len(self.workload.issues):,} collectives on {self.instance.cores} cores"
 
     @property
     def title(self) -> str:
-        """What the picture of the links is of."""
+        """The title of the picture of the links."""
         kinds = {issue.kind.name.lower().replace("_", "-") for issue in self.workload.issues}
         return f"{len(self.workload.issues):,} collectives" if len(kinds) > 1 else kinds.pop()
 
     def device(self, *, waves: bool = False) -> CollectiveDevice:
-        """Return the engines, with as much room as is needed."""
+        """Return the engines, with as much HBM as they need."""
         room = room_of(self.workload.memories)
         return CollectiveDevice(instance=self.instance, room=room, check_axi=self.check_axi)
 
-    def work(self, seed: int, *, sampled: bool = False) -> CollectiveWork:
-        """Return the lists, and what befalls those who execute them."""
+    def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> CollectiveWork:
+        """Return the lists, and the disturbances."""
         own = {name: getattr(self.workload, name) for name in ("lists", "memories", "delays")}
-        return CollectiveWork(**own, behaviour=self.behaviour, errors=self.errors, seed=seed, sampled=sampled)
+        own |= {name: getattr(self, name) for name in ("behaviour", "errors", "limit")}
+        return CollectiveWork(**own, seed=seed, sampled=sampled)
 
-    def golden(self) -> tuple[Sequence[np.ndarray], None]:
-        """Return the HBM of each core after golden has executed the lists."""
+    def golden(self) -> Expected:
+        """Return HBM of each core after golden has executed the lists."""
         memories = self.workload.memories.copy()
         golden_run(self.workload.lists, {core: memories[core] for core in self.workload.lists}, self.instance.cores)
-        return memories, None
+        return Expected(memories={"hbm": memories})
 
-    def failures(self, outcome: Outcome, expected: object) -> Iterator[str]:
+    def failures(self, outcome: Outcome, expected: Expected) -> Iterator[str]:
         """Yield what is wrong with the collectives."""
         return workload_failures(self.instance, self.workload, outcome)
 
+    def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterator[str]:
+        """Yield the first bytes of HBM that differ."""
+        return first_differences(found["hbm"], expected.memories["hbm"])
+
     def cycles(self, outcome: Outcome) -> int:
         """Return the cycles from the first collective that was taken to the last that was retired."""
-        begin, end = span_of(self.instance, outcome)
-        return end - begin
+        return _duration(self.instance, outcome)
 
     def tracks(self, outcome: Outcome) -> list[TrackGroup]:
         """Return the tracks of all engines and of the links."""
@@ -184,22 +206,16 @@ class EngineTask:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectiveImageTask(ImageTask):
-    """A workload on whole cores, each with its list as the image that it boots.
-
-    Arguments:
-        workload: what the images are made of.
-    """
+class _CollectiveImageJob(ImageJob):
+    """A workload on whole cores, each with its list as the image that it boots."""
 
     workload: Workload
 
-    def failures(self, outcome: Outcome, expected: object) -> Iterable[str]:
+    def failures(self, outcome: Outcome, expected: Expected) -> Iterable[str]:
         """Return what is wrong with the images or with their collectives."""
-        return dict.fromkeys(
-            [*super().failures(outcome, expected), *workload_failures(self.machine, self.workload, outcome)]
-        )
+        own = workload_failures(self.machine, self.workload, outcome)
+        return dict.fromkeys([*super().failures(outcome, expected), *own])
 
     def cycles(self, outcome: Outcome) -> int:
         """Return the cycles from the first collective that was taken to the last that was retired."""
-        begin, end = span_of(self.machine, outcome)
-        return end - begin
+        return _duration(self.machine, outcome)

@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from neuroncore_rtl.run.execution import execute
-from neuroncore_rtl.run.options import hbm_of
+from neuroncore_rtl.run.execute import execute
+from neuroncore_rtl.run.options import hbm_of, target_of
 from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.isa.collective import (
@@ -24,7 +24,7 @@ from neuroncore_rtl.tb.stimulus.collective_programs import LINE, PAGE, Issue, Wo
 from neuroncore_rtl.tb.stimulus.verifiable import expected, inputs
 from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
 from neuroncore_rtl.tb.tests.links.options import instance_of
-from neuroncore_rtl.tb.tests.links.workloads import EngineTask
+from neuroncore_rtl.tb.tests.links.workloads import CollectiveJob
 
 __all__ = ["AllReduce", "all_reduces", "run_all_reduces", "workload_of", "wrong_results"]
 
@@ -120,14 +120,13 @@ def run_all_reduces(settings: Settings) -> Report:
     listed = list(all_reduces(instance.cores, settings.bytes))
     with progress(f"inputs of {len(listed):,} all-reduces"):
         workload = workload_of(instance.cores, listed, settings.seed)
-    done = execute(
-        EngineTask(instance=instance, workload=workload, behaviour=hbm_of(engines), check_axi=False), engines, "oracle"
-    )
+    job = CollectiveJob(instance=instance, workload=workload, behaviour=hbm_of(engines), check_axi=False)
+    done = execute(job, target_of(engines))
     table, failures = defaultdict(Counter), list(done.failures)
     for one in listed:
         row = table[one.name]
         row.update(all_reduces=1, results=one.ranks * one.count)
-        for who, memories in (("hardware", done.outcome.memories["hbm"]), ("golden", done.golden)):
+        for who, memories in (("hardware", done.hbm), ("golden", done.expected.memories["hbm"])):
             wrong = wrong_results(one, settings.seed, memories)
             row[f"{who}_wrong"] += wrong
             if wrong:
@@ -137,7 +136,10 @@ def run_all_reduces(settings: Settings) -> Report:
         test="oracle",
         label=f"nccl-tests-{settings.sim}",
         settings=dict(settings.values),
-        **done.measured | {"failures": tuple(failures)},
+        compared=done.compared,
+        mismatches=done.mismatches,
+        cycles=done.cycles,
+        failures=tuple(failures),
         extra={
             "ranks": sorted({one.ranks for one in listed}),
             "all_reduces": {name: dict(row) for name, row in table.items()},

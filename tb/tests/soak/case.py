@@ -14,13 +14,14 @@ from typing import ClassVar, Self
 import numpy as np
 
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.harness.outcome import Ending, Outcome
+from neuroncore_rtl.run.harness.outcome import Ending
+from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance, Topology
 
 __all__ = [
-    "Case", "Kind", "ListedCase", "Verdict", "array_from", "array_json", "config_from", "hbm_from", "hbm_verdict",
-    "instance_from", "instance_json", "kind_of", "usual", "without",
+    "Case", "Kind", "ListedCase", "Verdict", "array_from", "array_json", "config_from", "hbm_from",
+    "instance_from", "instance_json", "kind_of", "usual", "verdict_of", "without",
 ]  # fmt: skip
 
 
@@ -75,18 +76,11 @@ def kind_of(ending: Ending, failures: Collection[str], compared: int, mismatches
     return Kind.NONE if compared else Kind.NOTHING
 
 
-def hbm_verdict(outcome: Outcome, expected: np.ndarray, failures: Collection[str]) -> Verdict:
-    """Return what came of cores that each have HBM of their own.
-
-    Arguments:
-        outcome: of the run, with the memory "hbm", uint8 [cores, bytes]. expected: the same by golden.
-        failures: what is wrong besides.
-    """
-    found = outcome.memories["hbm"]
-    wrong = np.argwhere(found != expected)
-    said = [f"core {c}, HBM {at:#x}: {found[c, at]:02x}, golden {expected[c, at]:02x}" for c, at in wrong[:5]]
-    kind = kind_of(outcome.ending, failures, found.size, len(wrong))
-    return Verdict(kind=kind, compared=found.size, cycles=outcome.cycles, failures=(*failures, *said))
+def verdict_of(result: Result, ending: Ending, cycles: int) -> Verdict:
+    """Return the verdict on cores or engines that have HBM; ending, cycles: of the run."""
+    kind = kind_of(ending, result.failures, result.compared, result.mismatches)
+    said = (*result.failures, *result.differences)
+    return Verdict(kind=kind, compared=result.compared, cycles=cycles, failures=said)
 
 
 class Case(ABC):

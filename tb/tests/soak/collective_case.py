@@ -8,24 +8,24 @@ from typing import Self
 
 import numpy as np
 
-from neuroncore_rtl.golden.collective import run as golden_run
+from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.harness.run import run
+from neuroncore_rtl.run.targets.engine import Engine
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa import Context
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind
 from neuroncore_rtl.tb.stimulus.collective_programs import Issue, Workload, random_workload
-from neuroncore_rtl.tb.tests.links.workloads import EngineTask
+from neuroncore_rtl.tb.tests.links.workloads import CollectiveJob
 from neuroncore_rtl.tb.tests.soak.case import (
     ListedCase,
     Verdict,
     array_from,
     array_json,
     hbm_from,
-    hbm_verdict,
     instance_from,
     instance_json,
+    verdict_of,
 )  # fmt: skip
 from neuroncore_rtl.tb.tests.soak.core_case import hbm_labels
 from neuroncore_rtl.tb.tests.soak.machines import drawn_hbm, drawn_instance
@@ -100,14 +100,10 @@ class CollectiveCase(ListedCase):
         return Workload(lists, delays, self.memories, issues)
 
     def run(self) -> Verdict:
-        workload = self._workload()
-        task = EngineTask(
-            instance=self.machine, workload=workload, behaviour=self.behaviour, errors=self.errors, check_axi=True
-        )
-        expected = self.memories.copy()
-        golden_run(workload.lists, {core: expected[core] for core in workload.lists}, self.machine.cores)
-        outcome = run(task.device(), replace(task.work(self.seed), limit=LIMIT), doing=task.doing)
-        return hbm_verdict(outcome, expected, list(task.failures(outcome, None)))
+        given = {"behaviour": self.behaviour, "errors": self.errors, "limit": LIMIT}
+        job = CollectiveJob(instance=self.machine, workload=self._workload(), **given)
+        result = execute(job, Engine(seed=self.seed))
+        return verdict_of(result, result.outcome.ending, result.outcome.cycles)
 
     def smaller(self, number: int) -> Iterator[Self]:
         item = self.items[number]

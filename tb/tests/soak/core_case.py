@@ -9,15 +9,16 @@ from typing import Self
 import numpy as np
 
 from neuroncore_rtl.kernels.program.program import ORDERS
-from neuroncore_rtl.run.batch import ALIGNMENT, run_batch
-from neuroncore_rtl.run.harness.cores import CoreDevice
+from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.outcome import Ending
+from neuroncore_rtl.run.jobs import ALIGNMENT, ImageJob
+from neuroncore_rtl.run.targets.rtl import Rtl
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, CoreProgram, random_core_program
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices
-from neuroncore_rtl.tb.tests.soak.case import Case, Verdict, config_from, hbm_from, kind_of, usual
+from neuroncore_rtl.tb.tests.soak.case import Case, Verdict, config_from, hbm_from, usual, verdict_of
 from neuroncore_rtl.tb.tests.soak.machines import drawn_config, drawn_hbm
 from neuroncore_rtl.tb.tests.soak.parts import Part, part_of
 
@@ -67,12 +68,11 @@ class CoreCase(Case):
 
     def run(self) -> Verdict:
         images = [part.image(self.machine) for part in self.parts]
-        found = run_batch(CoreDevice(machine=self.machine), images, behaviour=self.behaviour)
-        ending = max((run.ending for run in found.runs if run.ending != Ending.ERROR), default=Ending.FINISHED)
-        compared, mismatches = sum(found.compared.values()), sum(found.mismatches.values())
-        cycles = sum(run.cycles for run in found.runs)
-        kind = kind_of(ending, [one for one in found.failures if "RTL" not in one], compared, mismatches)
-        return Verdict(kind=kind, compared=compared, cycles=cycles, failures=found.failures)
+        given = {"behaviour": self.behaviour, "limit": None, "dump": True, "may_fail": True}
+        result = execute(ImageJob(machine=self.machine, images=images, **given), Rtl())
+        runs = result.outcome.parts.values()
+        ending = max((run.ending for run in runs if run.ending != Ending.ERROR), default=Ending.FINISHED)
+        return verdict_of(result, ending, sum(run.cycles for run in runs))
 
     def without(self, numbers: Collection[int]) -> Self:
         parts, first = [], 0

@@ -10,14 +10,15 @@ from typing import Self
 import numpy as np
 
 from neuroncore_rtl.kernels.program.program import ORDERS
+from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.harness.run import run
-from neuroncore_rtl.run.images import ImageTask
+from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.targets.rtl import Rtl
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
 from neuroncore_rtl.tb.stimulus.core_programs import CoreWriter
-from neuroncore_rtl.tb.tests.soak.case import Case, Verdict, hbm_from, hbm_verdict, instance_from, instance_json
+from neuroncore_rtl.tb.tests.soak.case import Case, Verdict, hbm_from, instance_from, instance_json, verdict_of
 from neuroncore_rtl.tb.tests.soak.collective_case import (
     ERRORS,
     collective_labels,
@@ -127,10 +128,8 @@ class InstanceCase(Case):
         config = self.machine.core
         images = [part.image(config, core) for core, part in enumerate(self.parts)]
         shared = {"delays": list(self.delays), "behaviour": self.behaviour, "errors": self.errors}
-        task = ImageTask(machine=self.machine, images=images, **shared, limit=LIMIT)
-        expected, outcomes = task.golden()
-        outcome = run(task.device(), task.work(self.seed), doing=task.doing)
-        return hbm_verdict(outcome, np.stack(expected), list(task.failures(outcome, outcomes)))
+        result = execute(ImageJob(machine=self.machine, images=images, **shared, limit=LIMIT), Rtl(seed=self.seed))
+        return verdict_of(result, result.outcome.ending, result.outcome.cycles)
 
     def without(self, numbers: Collection[int]) -> Self:
         gone = [place for number in numbers for place in self._items[number]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki import run_nki
-from neuroncore_rtl.run.program_run import ProgramFailed
+from neuroncore_rtl.run.program import ProgramFailed
 from tests.frontends.nki.kernels import FIRST, result, written
 
 X = np.arange(128, dtype=np.float32).reshape(16, 8)

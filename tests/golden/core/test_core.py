@@ -10,7 +10,7 @@ from neuroncore_rtl.golden.core import Core, CoreError, Machine
 from neuroncore_rtl.golden.core.engines import Engines
 from neuroncore_rtl.golden.scalar import activate
 from neuroncore_rtl.golden.tensor import matrix_product
-from neuroncore_rtl.run.batch import put_together
+from neuroncore_rtl.run.jobs import put_together
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16

@@ -10,11 +10,10 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.primitives.clock_gate import gated
 from neuroncore_rtl.hdl.verilog.conversion import to_verilog
-from neuroncore_rtl.run import images
+from neuroncore_rtl.run import jobs
 from neuroncore_rtl.run.harness.run import run_harness
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
-from neuroncore_rtl.tb.tests.core import program
 from tests.run.harness.broken_core import WORDS as CORE
 from tests.run.harness.broken_core import broken_core
 from tests.tb.reports import passed
@@ -24,16 +23,16 @@ from tests.tb.tests.broken_engines import broken_cores
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("module", "device", "test", "words"),
+    ("device", "test", "words"),
     [
-        pytest.param(program, broken_core, "program", f"{CORE} COUNT=6 INSTRUCTIONS=50 SEED=3", id="core"),
-        pytest.param(images, broken_cores, "allreduce", CORES, id="collective engines"),
+        pytest.param(broken_core, "program", f"{CORE} COUNT=6 INSTRUCTIONS=50 SEED=3", id="core"),
+        pytest.param(broken_cores, "allreduce", CORES, id="collective engines"),
     ],
 )
-def test_no_unit_loses_anything(module, device, test, words, monkeypatch):
+def test_no_unit_loses_anything(device, test, words, monkeypatch):
     """On machines that other tests break, with twins; none of their faults is chosen."""
     assert device(True).watches_gates
-    monkeypatch.setattr(module, "CoreDevice", lambda **options: device(True))
+    monkeypatch.setattr(jobs, "CoreDevice", lambda **options: device(True))
     passed(test, words)
 
 

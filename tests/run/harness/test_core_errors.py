@@ -8,11 +8,13 @@ in the end, so nothing was executed behind an error.
 
 from dataclasses import replace
 
-from neuroncore_rtl.run.batch import put_together, run_batch
 from neuroncore_rtl.run.check.image_failures import explained
+from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.cores import CoreDevice, CoreFault, CoreWork
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.run import run as run_device
+from neuroncore_rtl.run.jobs import ImageJob, put_together
+from neuroncore_rtl.run.targets.rtl import Rtl
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa import Cause, Record
 from tests.oracles.copies import word_copy
@@ -24,6 +26,12 @@ BEHAVIOUR = Hbm(size=HBM_END, slverr=(ZONE, HBM_END), latency=12, stall=20, reor
 LIMIT = 150_000  # cycles of an image at most; the copy of what is on chip needs most of them
 
 
+def run_images(images, **options):
+    """Run images one after another; return the result, and what became of each."""
+    result = execute(ImageJob(machine=CONFIG, images=images, may_fail=True, **options), Rtl())
+    return result, [*result.outcome.parts.values()]
+
+
 def test_every_error_names_its_record_and_the_core_recovers():
     """After each error, and none less, the next image runs right."""
     print(f"seed {SEED}")
@@ -33,10 +41,10 @@ def test_every_error_names_its_record_and_the_core_recovers():
         run.append(case.image(next(slots)))
         faults[name] = case.fault(run[-1])
         run.append(next(slots).finished())
-    batch = run_batch(DEVICE, run, behaviour=BEHAVIOUR, limit=LIMIT)
+    result, runs = run_images(run, behaviour=BEHAVIOUR, limit=LIMIT, dump=True)
     memory = put_together(run)
-    wrong = list(batch.failures)
-    for (name, case), failed, recovered in zip(CASES.items(), batch.runs[::2], batch.runs[1::2], strict=False):
+    wrong = [*result.failures, *result.differences]
+    for (name, case), failed, recovered in zip(CASES.items(), runs[::2], runs[1::2], strict=False):
         message = "no error" if failed.error is None else explained(failed.error, memory, CONFIG)
         print(f"{name}: {message}")
         if failed.error != faults[name]:
@@ -49,7 +57,8 @@ def test_every_error_names_its_record_and_the_core_recovers():
         if (recovered.error, recovered.exit_code, len(recovered.events)) != (None, 0, 11):
             wrong.append(f"{name}: the next image must run, but: {recovered.error}, {recovered.exit_code}")
     assert not wrong, "\n".join(wrong)
-    assert set(batch.mismatches.values()) == {0} and min(batch.compared.values()) > 0
+    assert result.mismatches == 0 and min(result.compared_parts.values()) > 0
+    assert set(result.compared_parts) == {"HBM", "SBUF", "PSUM"}
 
 
 def test_images_with_a_wrong_header_are_not_booted():
@@ -58,23 +67,23 @@ def test_images_with_a_wrong_header_are_not_booted():
         data = bytearray(run[2 * number].data)
         data[4 * word : 4 * word + 4] = value.to_bytes(4, "little")
         run[2 * number] = replace(run[2 * number], data=bytes(data))
-    batch = run_batch(DEVICE, run, behaviour=BEHAVIOUR, limit=LIMIT, dump=False)
-    assert not batch.failures, "\n".join(batch.failures)
-    for failed, recovered, (word, value) in zip(batch.runs[::2], batch.runs[1::2], HEADERS, strict=True):
+    result, runs = run_images(run, behaviour=BEHAVIOUR, limit=LIMIT)
+    assert (result.failures, result.mismatches) == ((), 0)
+    for failed, recovered, (word, value) in zip(runs[::2], runs[1::2], HEADERS, strict=True):
         detail = 0 if value == HBM_END else word  # where HBM ends before the program does
         assert failed.error == CoreFault(0, Cause.BOOT, 0, detail)
         assert failed.exit_code is None and not failed.events
-        message = explained(failed.error, batch.hbm, CONFIG)
+        message = explained(failed.error, result.memory, CONFIG)
         assert message == f"BOOT (word {detail} of the image's header is wrong, or it cannot be read)"
         assert (recovered.error, recovered.exit_code) == (None, 0)
 
 
 def test_traps_of_the_controller_are_golden_s():
     """Each access that must trap prints its cause and address."""
-    batch = run_batch(DEVICE, [images.hand_image(CONFIG, 0, [], case=images.TRAPS)], dump=False)
-    assert not batch.failures, "\n".join(batch.failures)
-    assert batch.runs[0].exit_code == 0
-    assert batch.runs[0].console.count("\n") == 31
+    result, (run,) = run_images([images.hand_image(CONFIG, 0, [], case=images.TRAPS)])
+    assert (result.failures, result.mismatches) == ((), 0)
+    assert run.exit_code == 0
+    assert run.console.count("\n") == 31
 
 
 def test_the_host_interrupts():

@@ -9,7 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from neuroncore_rtl.run.batch import run_batch
+from neuroncore_rtl.run.execute import execute
+from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.targets.rtl import Rtl
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause
 from tests.run.harness.broken_core import CONFIG, Fault, broken_core
 from tests.run.harness.core_images import VECTOR, random_image
@@ -31,23 +33,32 @@ def images():
     return found[:2], replace(found[-1], data=bytes(data))
 
 
+class BrokenJob(ImageJob):
+    """Images on the core with all faults."""
+
+    def device(self, *, waves=False):
+        return broken_core()
+
+
 def run(fault, chosen, *, dump=False):
-    """Run images on the core with a fault; return what differs, a sentence each."""
+    """Run images on the core with a fault; return the result, and what differs, a sentence each."""
     print(f"seed {SEED}")
     behaviour = FaultyHbm(latency=16, stall=20, seed=SEED, fault=fault)
-    batch = run_batch(broken_core(), chosen, behaviour=behaviour, limit=200_000, dump=dump)
-    print("\n".join(batch.failures))
-    return batch
+    job = BrokenJob(machine=CONFIG, images=chosen, behaviour=behaviour, limit=200_000, dump=dump, may_fail=True)
+    result = execute(job, Rtl())
+    failures = [*result.failures, *result.differences]
+    print("\n".join(failures))
+    return result, failures
 
 
 def test_a_core_of_another_shape_without_faults_passes():
     """Else the faults below would prove nothing."""
     sound, broken = images()
-    batch = run(Fault.NONE, sound, dump=True)
-    assert not batch.failures and set(batch.mismatches.values()) == {0}
-    batch = run(Fault.NONE, [broken])
-    assert batch.runs[0].error.cause == Cause.ENGINE
-    assert not any("error must be" in failure for failure in batch.failures)
+    result, failures = run(Fault.NONE, sound, dump=True)
+    assert not failures and set(result.mismatched_parts.values()) == {0}
+    result, failures = run(Fault.NONE, [broken])
+    assert result.outcome.parts[0].error.cause == Cause.ENGINE
+    assert not any("error must be" in failure for failure in failures)
 
 
 FAULTS = {
@@ -65,10 +76,11 @@ FAULTS = {
 @pytest.mark.parametrize(("fault", "said"), FAULTS.values(), ids=FAULTS)
 def test_faults_are_noticed(fault, said):
     sound, broken = images()
-    batch = run(fault, [broken] if fault == Fault.MISPLACED else sound)
-    assert any(re.search(said, failure) for failure in batch.failures)
+    _, failures = run(fault, [broken] if fault == Fault.MISPLACED else sound)
+    assert any(re.search(said, failure) for failure in failures)
 
 
 def test_a_write_beside_what_programs_use_is_noticed():
     """The copy of all that is on chip shows where it went."""
-    assert run(Fault.BEYOND, images()[0], dump=True).mismatches["SBUF"] > 0
+    result, _ = run(Fault.BEYOND, images()[0], dump=True)
+    assert result.mismatched_parts["SBUF"] > 0

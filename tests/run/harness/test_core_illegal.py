@@ -5,12 +5,12 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.run.batch import dump_image, put_together
 from neuroncore_rtl.run.check.image_failures import explained
 from neuroncore_rtl.run.harness.cores import CoreDevice, CoreWork
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.outcome import Ending
 from neuroncore_rtl.run.harness.run import run as run_device
+from neuroncore_rtl.run.jobs import dump_image, put_together
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.stimulus.core_illegal import Writable, flipped_image
@@ -35,8 +35,8 @@ def test_whatever_records_say_the_core_ends_and_writes_only_what_they_name(count
     print(f"seed {SEED}")
     rng = np.random.default_rng(SEED + count)
     programs = list(flipped(rng, count))
-    dump = dump_image(CONFIG, count * PLACE)
-    images = [*(program.image for program in programs), dump.image]
+    dump, places = dump_image(CONFIG, count * PLACE)
+    images = [*(program.image for program in programs), dump]
     memory = put_together(images)
     work = CoreWork(
         memories=memory[None],
@@ -58,14 +58,14 @@ def test_whatever_records_say_the_core_ends_and_writes_only_what_they_name(count
     assert len(runs) == count + 1 and runs[-1].exit_code == 0
     assert sum(program.fault is not None for program in programs) > count / 6
 
-    writable = Writable(CONFIG, dump.image.base)
+    writable = Writable(CONFIG, dump.base)
     for program in programs:
         for instruction in program.instructions:
             writable.add(instruction)
-    kept = hbm[: dump.image.base] == memory[: dump.image.base]
+    kept = hbm[: dump.base] == memory[: dump.base]
     assert (kept | writable.masks[Storage.HBM][0]).all()
     for storage in (Storage.SBUF, Storage.PSUM):
-        words = np.ascontiguousarray(dump.places[storage.name].elements(hbm)).view(np.uint8)
+        words = np.ascontiguousarray(places[storage.name].elements(hbm)).view(np.uint8)
         mask = writable.masks[storage]
         outside = np.argwhere((words != 0) & ~mask)
         assert not len(outside), f"{len(outside)} bytes of {storage.name} are written, the first at {outside[0]}"

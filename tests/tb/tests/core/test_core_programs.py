@@ -6,11 +6,12 @@ import pytest
 from neuroncore_rtl.golden.timing import predict
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.instructions import tensor_tensor
-from neuroncore_rtl.run import batch as core_batch
-from neuroncore_rtl.run.harness.cores import CoreDevice
+from neuroncore_rtl.run import jobs
+from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.doctor import require
+from neuroncore_rtl.run.targets.rtl import Rtl
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
@@ -19,6 +20,14 @@ from tests.run.harness.core_images import Work
 from tests.tb.reports import passed, report_of
 
 TINY = PRESETS["tiny"]
+
+
+def run_sound(image, sim="verilator", **options):
+    """Run an image; nothing may be wrong, and every byte must be golden's. Return the result, and what became of it."""
+    job = jobs.ImageJob(machine=image.config, images=[image], **options)
+    result = execute(job, Rtl(sim=sim))
+    assert (result.failures, result.mismatches) == ((), 0)
+    return result, result.outcome.parts[0]
 
 
 def test_random_programs_are_golden():
@@ -48,12 +57,12 @@ def test_a_byte_that_differs_fails_the_bench(monkeypatch):
     """A byte of SBUF that golden has otherwise is found in the copy of what is on chip."""
 
     def disturbed(config, hbm, images):
-        expected = execute(config, hbm, images)
+        expected = sound(config, hbm, images)
         hbm[-0x9000] ^= 1
         return expected
 
-    execute = core_batch.execute_on_golden
-    monkeypatch.setattr(core_batch, "execute_on_golden", disturbed)
+    sound = jobs.execute_on_golden
+    monkeypatch.setattr(jobs, "execute_on_golden", disturbed)
     report = report_of("program", "COUNT=1 INSTRUCTIONS=2")
     assert report.mismatches == 1 and report.exit_status == 1
     assert any("PSUM partition" in failure for failure in report.failures)
@@ -63,15 +72,10 @@ def test_a_byte_that_differs_fails_the_bench(monkeypatch):
 def test_icarus_runs_an_image_alike():
     """All engines, in the other simulator, which would see what is undefined, and in which no clock is gated."""
     require("iverilog")
-    images = [Work(TINY, 0, np.random.default_rng(1)).finished()]
-    options = {"behaviour": Hbm(latency=100, size=1 << 20), "limit": 20_000, "dump": False}
-    runs = []
-    for sim in simulation.SIMULATORS:
-        batch = core_batch.run_batch(CoreDevice(machine=TINY), images, sim=sim, **options)
-        assert not batch.failures, "\n".join(batch.failures)
-        assert batch.mismatches == {"HBM": 0} and batch.runs[0].exit_code == 0
-        runs += batch.runs
-    assert runs[0] == runs[1] and runs[0].cycles > 1000
+    image = Work(TINY, 0, np.random.default_rng(1)).finished()
+    options = {"behaviour": Hbm(latency=100, size=1 << 20), "limit": 20_000}
+    runs = [run_sound(image, sim, **options)[1] for sim in simulation.SIMULATORS]
+    assert runs[0] == runs[1] and runs[0].cycles > 1000 and runs[0].exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -88,11 +92,10 @@ def test_icarus_runs_an_image_alike():
 def test_an_instruction_waits_for_every_other_lane(config):
     """Both lanes of the tensor queue, the scalar queue and all DMA queues, by NOPs in the vector queue."""
     image, results = join_image(config)
-    batch = core_batch.run_batch(CoreDevice(machine=config), [image], behaviour=Hbm(latency=64))
-    assert not batch.failures and not any(batch.mismatches.values())
-    assert all((tensor.elements(batch.hbm) == code).all() for tensor, code in results)
+    result, done = run_sound(image, behaviour=Hbm(latency=64), limit=None, dump=True)
+    assert all((tensor.elements(result.memory) == code).all() for tensor, code in results)
     predicted = {timed.address: timed for timed in predict(image).records}
-    events = [event for event in batch.runs[0].events if image.locate(event.address)[1].instruction.name == "NOP"]
+    events = [event for event in done.events if image.locate(event.address)[1].instruction.name == "NOP"]
     assert len(events) == (2 + config.dma_engines) // 2 and all(event.issued == event.retired for event in events)
     # As near as the timing model is of the end of a program.
     assert all(abs(event.issued - predicted[event.address].issued) <= 16 + event.issued // 20 for event in events)
@@ -114,8 +117,6 @@ def test_sections_run_again_on_the_core():
     ones = np.full((4, 8), 0x3F800000)
     for runs, sum_of_all in (([0, 1, 1, 1, 1], 13), ([0, 1, 0, 1], 4)):
         image = build_image(program, [(x, ones)], runs=runs)
-        options = {"behaviour": Hbm(size=1 << 20), "limit": 20_000, "dump": False}
-        batch = core_batch.run_batch(CoreDevice(machine=TINY), [image], **options)
-        assert not batch.failures and batch.mismatches == {"HBM": 0} and batch.runs[0].exit_code == 0
-        assert len(batch.runs[0].events) == 7 * runs.count(1) + runs.count(0)
-        assert (y.elements(batch.hbm).view(np.float32) == sum_of_all).all()
+        result, done = run_sound(image, behaviour=Hbm(size=1 << 20), limit=20_000)
+        assert done.exit_code == 0 and len(done.events) == 7 * runs.count(1) + runs.count(0)
+        assert (y.elements(result.memory).view(np.float32) == sum_of_all).all()

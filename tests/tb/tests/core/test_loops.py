@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.core import Core
-from neuroncore_rtl.golden.timing import MemoryTiming, predict
 from neuroncore_rtl.kernels.control import ROUNDS_CODE
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_scalar, tensor_tensor
-from neuroncore_rtl.run import batch as core_batch
 from neuroncore_rtl.run import run
-from neuroncore_rtl.run.harness.cores import CoreDevice
+from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.modelled import flow_options
-from neuroncore_rtl.run.program_run import ProgramFailed
+from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.program import ProgramFailed
+from neuroncore_rtl.run.targets.model import Model
+from neuroncore_rtl.run.targets.rtl import Rtl
 from neuroncore_rtl.spec.formats import FP32, INT32
 from neuroncore_rtl.spec.isa import AluOp
 from tests.kernels.program.loops import TINY, triangle
@@ -46,11 +45,15 @@ def converging():
 
 def on_rtl(image, latency=64):
     """Run an image on RTL and on golden, which must leave the same; return HBM, and what became of the RTL's."""
-    options = {"behaviour": Hbm(latency=latency, size=1 << 20), "limit": 200_000, "dump": False}
-    batch = core_batch.run_batch(CoreDevice(machine=TINY), [image], **options)
-    assert not batch.failures, "\n".join(batch.failures)
-    assert batch.mismatches == {"HBM": 0}
-    return batch.hbm, batch.runs[0]
+    job = ImageJob(machine=TINY, images=[image], behaviour=Hbm(latency=latency, size=1 << 20), limit=200_000)
+    result = execute(job, Rtl())
+    assert (result.failures, result.mismatches) == ((), 0)
+    return result.memory, result.outcome.parts[0]
+
+
+def predicted(image):
+    """Return what the timing model says of an image."""
+    return execute(ImageJob(machine=TINY, images=[image]), Model()).prediction
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])
@@ -60,10 +63,8 @@ def test_loops_of_a_count_that_is_in_memory(count):
     hbm, done = on_rtl(image)
     pairs = [10 * outer + inner for outer in range(count) for inner in range(outer)]
     assert done.exit_code == 0 and list(log.elements(hbm)[: len(pairs) + 1, 0]) == [*pairs, 0]
-    outcome = Core(TINY, image.memory()).run()
-    predicted = predict(image, MemoryTiming(latency=64), **flow_options(image, outcome.loaded))
-    assert done.cycles == predicted.cycles
-    assert len(predicted.records) == len(done.events)
+    assert done.cycles == predicted(image).cycles
+    assert len(predicted(image).records) == len(done.events)
 
 
 @pytest.mark.parametrize("largest, rounds", [(0.5, 1), (5.0, 3), (1000.0, 10)])
@@ -73,8 +74,7 @@ def test_a_loop_until_the_device_has_converged(largest, rounds):
     image = build_image(program, [(x, values.view(np.uint32))])
     hbm, done = on_rtl(image)
     assert counted.elements(hbm) == rounds and (x.elements(hbm).view(np.float32) == values / 2**rounds).all()
-    outcome = Core(TINY, image.memory()).run()
-    assert done.cycles == predict(image, MemoryTiming(latency=64), **flow_options(image, outcome.loaded)).cycles
+    assert done.cycles == predicted(image).cycles
 
 
 def test_a_loop_that_does_not_end_is_ended_and_named():

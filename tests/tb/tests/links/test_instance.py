@@ -14,12 +14,12 @@ from neuroncore_rtl.run.harness.cores import CoreDevice, CoreWork
 from neuroncore_rtl.run.harness.link_view import Cut
 from neuroncore_rtl.run.harness.outcome import Ending
 from neuroncore_rtl.run.harness.run import run as run_device
-from neuroncore_rtl.run.images import ImageTask
+from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.spec.isa import Cause, collective_queue
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload, side_by_side
 from neuroncore_rtl.tb.tests.links import collective
-from neuroncore_rtl.tb.tests.links.workloads import collective_events, workload_task
+from neuroncore_rtl.tb.tests.links.workloads import collective_events, workload_job
 from tests.run.harness.core_images import watched
 from tests.run.harness.faulty_hbm import FaultyHbm
 from tests.run.view.recordings import Timeline
@@ -33,24 +33,24 @@ ALL = Group(0, 1, 4)
 WATCHDOG = 3000  # cycles, more than a link takes to be found dead
 
 
-def run_task(task, **options):
-    """Run a task; return what became of it, golden's outcomes, what is wrong, and how many bytes are not golden's."""
-    memories, expected = task.golden()
-    outcome = run_device(broken_cores(), replace(task.work(1), limit=100_000, **options))
-    mismatches = int((outcome.memories["hbm"] != memories).sum())
-    return outcome, expected, list(task.failures(outcome, expected)), mismatches
+def run_job(job, **options):
+    """Run a job; return its outcome, golden's outcomes, what is wrong, and how many bytes are not golden's."""
+    expected = job.golden()
+    outcome = run_device(broken_cores(), replace(job.work(1), limit=100_000, **options))
+    mismatches = int((outcome.memories["hbm"] != expected.memories["hbm"]).sum())
+    return outcome, expected.outcomes, list(job.failures(outcome, expected)), mismatches
 
 
 def run(images, *, data=None, fault=Fault.NONE, **options):
-    """Run an image on every core; return as `run_task`."""
+    """Run an image on every core; return as `run_job`."""
     behaviour = FaultyHbm(latency=8, fault=fault)
-    return run_task(ImageTask(machine=INSTANCE, images=images, data=data, behaviour=behaviour), **options)
+    return run_job(ImageJob(machine=INSTANCE, images=images, data=data, behaviour=behaviour), **options)
 
 
 def check(workload, *, behaviour=None, **options):
     """Run a workload, whose cores start after the delay before its first collective; return what became of it."""
-    task = workload_task(INSTANCE, workload, SETTINGS, behaviour=behaviour or FaultyHbm(latency=8))
-    outcome, _, failures, mismatches = run_task(task, **options)
+    job = workload_job(INSTANCE, workload, SETTINGS, behaviour=behaviour or FaultyHbm(latency=8))
+    outcome, _, failures, mismatches = run_job(job, **options)
     assert (failures, mismatches, outcome.ending) == ([], 0, Ending.FINISHED)
     assert any(one.events for one in outcome.parts.values())
     return outcome
