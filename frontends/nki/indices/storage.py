@@ -76,6 +76,12 @@ class Allocation:
         """Elements of a partition of a block, on chip; else of the whole tensor."""
         return int(np.prod(self.shape[0 if self.lanes is None else self.lanes + 1 :], dtype=np.int64))
 
+    @property
+    def partitions(self) -> int:
+        """Partitions of a block, on chip."""
+        assert self.lanes is not None
+        return self.shape[self.lanes]
+
     def tensor(self, block: int) -> Tensor | HbmTensor:
         """Return the machine's tensor of a block."""
         if block not in self._tensors:
@@ -93,4 +99,4 @@ class Allocation:
 
     def written(self, block: int) -> np.ndarray:
         """Return for each element, bool [partitions, elements], whether anything has been written to it."""
-        return self._written.setdefault(block, np.zeros((self.shape[self.lanes], self.width), bool))
+        return self._written.setdefault(block, np.zeros((self.partitions, self.width), bool))
