@@ -149,8 +149,7 @@ def negative(x, dtype=None, mask=None):
 
 @_language
 def invert(x, dtype=None, mask=None):
-    fmt = x.dtype.known
-    return _tensor_scalar(x, "bitwise_xor", -1 if fmt.is_float or fmt.signed else fmt.max, dtype=dtype, mask=mask)
+    return _tensor_scalar(x, "bitwise_xor", -1 if x.dtype.signed else x.dtype.known.max, dtype=dtype, mask=mask)
 
 
 @_language
@@ -352,7 +351,7 @@ def _store(dst, value, mask=None, mode=None):
     if not isinstance(value, View):
         raise ValueError(f"value must be a tile or a number, not {value!r}")
     dst, value = dst.masked(mask), value.fitted(shape).masked(mask, shape)
-    if dst is not None:
+    if dst is not None and value is not None:
         dma(recording(), dst, value, skip=skips(mode))
         written(dst)
 
@@ -437,9 +436,9 @@ def assign(target: View, value) -> None:
             check_first_product(current, target.allocation, None, is_new=True)
             current.inserted["zeros of a sum over a loop"] += 1
             target.allocation.zeros.add(block)
-        target, term = target.masked(value.mask, value.term.shape), value.term.masked(value.mask)
-        if term is not None:
-            accumulate(target, term)
+        part, term = target.masked(value.mask, value.term.shape), value.term.masked(value.mask)
+        if part is not None and term is not None:
+            accumulate(part, term)
         return
     if isinstance(value, View):
         same = target.allocation is value.allocation and target.shape == value.shape

@@ -171,8 +171,8 @@ def _module(name: str, contents: Mapping[str, object], missing: Mapping[str, str
         rest = f"; there is {', '.join(near)}" if near else ""
         rule = "is not a name of the interface that this machine has"
         unknown_name = AttributeError(f"{short}.{key} {rule}{rest} ({kernel_line()})")
-        unknown_name.source = kernel_line()
+        vars(unknown_name)["source"] = kernel_line()
         raise unknown_name
 
-    module.__getattr__ = unknown
+    vars(module)["__getattr__"] = unknown
     return module
