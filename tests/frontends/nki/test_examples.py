@@ -9,8 +9,7 @@ import pytest
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.dialects.isa_generate import OLDER
-from neuroncore_rtl.frontends.nki.dialects.language_math import FUNCTIONS
-from neuroncore_rtl.frontends.nki.dialects.modules import CALLS
+from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, FUNCTIONS
 from neuroncore_rtl.tb.check.oracles.functions import reference
 
 EXAMPLES = sorted((ROOT / "frontends" / "nki" / "examples").glob("*.py"))
