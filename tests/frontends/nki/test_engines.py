@@ -74,21 +74,17 @@ def test_both_engines_leave_the_same_bits(source, result, tmp_path):
 
 def test_the_engine_with_less_to_do_takes_a_copy(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 tiles = [nl.ndarray(x.shape, dtype=x.dtype) for _ in range(9)]
 nisa.dma_copy(dst=tiles[0], src=x)
 for before, tile in zip(tiles, tiles[1:]):
     nisa.tensor_copy(dst=tile, src=before)
-nisa.dma_copy(dst=out, src=tiles[8])
-return out
-""")  # fmt: skip
+""", out="x.shape, x.dtype", stores="tiles[8]")  # fmt: skip
     names, done = opcodes(kernel, X)
     assert names == {"TENSOR_COPY": 4, "ACTIVATE": 4} and (done.outputs[0] == X).all()
 
 
 def test_no_copy_comes_between_running_sums(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 1), dtype=x.dtype, buffer=nl.shared_hbm)
 a, b = nl.ndarray(x.shape, dtype=x.dtype), nl.ndarray(x.shape, dtype=x.dtype)
 sums = nl.ndarray((4, 1), dtype=x.dtype)
 nisa.dma_copy(dst=a, src=x)
@@ -97,9 +93,7 @@ nisa.tensor_scalar(dst=a, data=a, op0=nl.subtract, operand0=1.0)
 nisa.activation(dst=b, op=nl.copy, data=a, reduce_op=nl.add, reduce_cmd=nisa.reduce_cmd.reset_reduce)
 nisa.tensor_copy(dst=b, src=a)
 nisa.activation(dst=b, op=nl.copy, data=a, reduce_op=nl.add, reduce_res=sums, reduce_cmd=nisa.reduce_cmd.reduce)
-nisa.dma_copy(dst=out, src=sums)
-return out
-""")  # fmt: skip
+""", out="(4, 1), x.dtype", stores="sums")  # fmt: skip
     names, done = opcodes(kernel, X)
     assert names == {"TENSOR_SCALAR": 2, "ACTIVATE": 2, "TENSOR_COPY": 1}
     assert np.allclose(done.outputs[0], 2 * ((X + 1) - 1).sum(1, keepdims=True), rtol=1e-4)

@@ -10,13 +10,11 @@ from tests.frontends.nki.kernels import result, written
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32"])
 def test_random_integers_have_every_bit(tmp_path, dtype):
     kernel = written(tmp_path, f"""
-out = nl.ndarray((2, 4, 1000), dtype=nl.{dtype}, buffer=nl.shared_hbm)
 for n in range(2):
     a = nl.ndarray((4, 1000), dtype=nl.{dtype}, buffer=nl.sbuf)
     nisa.rng(dst=a)
     nisa.dma_copy(dst=out[n], src=a)
-return out
-""", parameters="")  # fmt: skip
+""", parameters="", out=f"(2, 4, 1000), nl.{dtype}")  # fmt: skip
     found = result(kernel)
     bits = np.unpackbits(found.view(np.uint8), bitorder="little").reshape(found.size, -1)
     assert bits.shape[1] == np.iinfo(dtype).bits
@@ -30,13 +28,10 @@ return out
 
 def test_random_integers_in_psum_are_those_of_their_type(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 100), dtype=nl.int32, buffer=nl.shared_hbm)
 a, b = nl.ndarray((4, 100), dtype=nl.uint8, buffer=nl.psum), nl.ndarray((4, 100), dtype=nl.int32, buffer=nl.sbuf)
 nisa.rng(dst=a)
 nisa.tensor_copy(dst=b, src=a)
-nisa.dma_copy(dst=out, src=b)
-return out
-""", parameters="")  # fmt: skip
+""", parameters="", out="(4, 100), nl.int32", stores="b")  # fmt: skip
     found = result(kernel)
     assert found.min() >= 0 and 128 < found.max() < 256
 
@@ -44,13 +39,10 @@ return out
 @pytest.mark.parametrize("least, most", [("-1.0", "3.0"), ("column", "3.0"), ("-1.0", "column"), ("column", "column")])
 def test_uniform_numbers_are_between_their_bounds(tmp_path, least, most):
     kernel = written(tmp_path, f"""
-out = nl.ndarray((4, 1000), dtype=nl.float32, buffer=nl.shared_hbm)
 a, column = (nl.ndarray((4, n), dtype=nl.float32, buffer=nl.sbuf) for n in (1000, 1))
 nisa.memset(dst=column, value=1.0)
 nisa.rand2(dst=a, min={least}, max={most})
-nisa.dma_copy(dst=out, src=a)
-return out
-""", parameters="")  # fmt: skip
+""", parameters="", out="(4, 1000), nl.float32", stores="a")  # fmt: skip
     low, high = (1.0 if given == "column" else float(given) for given in (least, most))
     found = result(kernel)
     assert low <= found.min() and found.max() <= high

@@ -21,15 +21,12 @@ def bounds(ids):
 @pytest.mark.parametrize("n, where", [(1, "sbuf"), (2, "sbuf"), (9, "sbuf"), (64, "sbuf"), (9, "psum")])
 def test_bounds_of_sequences(tmp_path, dtype, n, where):
     kernel = written(tmp_path, f"""
-out = nl.ndarray((1, 2, x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
 held, b = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.sbuf) for shape in (x.shape, out.shape))
 a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.{where})
 nisa.dma_copy(dst=held, src=x)
 nisa.tensor_copy(dst=a, src=held)
 nisa.sequence_bounds(dst=b, segment_ids=a)
-nisa.dma_copy(dst=out, src=b)
-return out
-""")  # fmt: skip
+""", out="(1, 2, x.shape[1]), x.dtype", stores="b")  # fmt: skip
     for ids in (RNG.integers(0, 4, n), np.sort(RNG.integers(0, n, n)), np.zeros(n, int), np.ones(n, int)):
         assert np.array_equal(result(kernel, ids[None].astype(dtype))[0], bounds(ids))
 
