@@ -240,10 +240,8 @@ def range_select(s: Sketch) -> None:
     low, high = (s.column(shape[0], "float32", *limits) for limits in ((0, 20), (10, 60)))
     ops = s.any("greater", "greater_equal"), s.any("less", "less_equal")
     at = (first + np.arange(a.flat.shape[1])).reshape(1, *shape[1:])
-    holds = OPERATIONS[ops[0]](at, widened(low.values, a.values)) & OPERATIONS[ops[1]](
-        at, widened(high.values, a.values)
-    )
-    found = np.where(holds, a.values, -9.0)
+    above, below = (OPERATIONS[op](at, widened(b.values, a.values)) for op, b in zip(ops, (low, high), strict=True))
+    found = np.where(above & below, a.values, -9.0)
     text = largest(s, shape[0], found, False)
     s.call(f"nisa.range_select(dst={y.name}, on_true_tile={a.name}, comp_op0=nl.{ops[0]}, comp_op1=nl.{ops[1]}, "
            f"bound0={low.name}, bound1={high.name}, range_start={first}, on_false_value=-9.0{text})")  # fmt: skip

@@ -10,18 +10,16 @@ RNG = np.random.default_rng(77)
 X = RNG.integers(-8, 9, (4, 24)).astype(np.float32)
 
 LOADED = """
-out = nl.ndarray(shape, dtype=nl.{dtype}, buffer=nl.shared_hbm)
-a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.{memory})
+a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x)
 {body}
 nisa.dma_copy(dst=out, src=y)
-return out
 """
 
 
-def computed(tmp_path, body, x, shape, dtype="float32", memory="sbuf", older=False):
-    lines = LOADED.format(body=body, memory=memory, dtype=dtype)
-    return result(written(tmp_path, lines, older, parameters="x, shape"), x, shape)
+def computed(tmp_path, body, x, shape, dtype="float32", older=False):
+    """Return what a body makes of the tile `a` in a tile `y`."""
+    return result(written(tmp_path, LOADED.format(body=body), older, out=f"{shape}, nl.{dtype}"), x)
 
 
 def test_sums_of_products_may_lie_apart(tmp_path):

@@ -22,31 +22,30 @@ def opcodes(kernel, *args):
     return names, done
 
 
-COPY = """
-out = nl.ndarray(x.shape, dtype={dtype}, buffer=nl.shared_hbm)
+def copying(folder, engine, dtype="x.dtype"):
+    """Write a kernel that copies its argument on chip, by an engine and to a type."""
+    return written(folder, f"""
 a, b = nl.ndarray(x.shape, dtype=x.dtype), nl.ndarray(x.shape, dtype={dtype})
 nisa.dma_copy(dst=a, src=x)
 nisa.tensor_copy(dst=b, src=a, engine=nisa.engine.{engine})
-nisa.dma_copy(dst=out, src=b)
-return out
-"""
+""", out=f"x.shape, {dtype}", stores="b")  # fmt: skip
 
 
 @pytest.mark.parametrize("engine, name", [("vector", "TENSOR_COPY"), ("scalar", "ACTIVATE"), ("gpsimd", "TENSOR_COPY")])
 def test_a_kernel_names_the_engine(engine, name, tmp_path):
-    names, done = opcodes(written(tmp_path, COPY.format(engine=engine, dtype="x.dtype")), X)
+    names, done = opcodes(copying(tmp_path, engine), X)
     assert names == {name: 1} and (done.outputs[0] == X).all()
 
 
 @pytest.mark.parametrize("engine, pieces", [("unknown", 3), ("vector", 1)])
 def test_long_copies_go_in_pieces_if_no_engine_is_named(engine, pieces, tmp_path):
     x = np.random.default_rng(9).normal(size=(4, 300)).astype(np.float32)
-    names, done = opcodes(written(tmp_path, COPY.format(engine=engine, dtype="x.dtype")), x)
+    names, done = opcodes(copying(tmp_path, engine), x)
     assert sum(names.values()) == pieces and (done.outputs[0] == x).all()
 
 
 def test_integers_stay_on_the_vector_engine(tmp_path):
-    names, _ = opcodes(written(tmp_path, COPY.format(engine="scalar", dtype="nl.int32")), X.astype(np.int32))
+    names, _ = opcodes(copying(tmp_path, "scalar", "nl.int32"), X.astype(np.int32))
     assert names == {"TENSOR_COPY": 1}
 
 
@@ -66,8 +65,9 @@ FORMATS = ("float32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2")
 def test_both_engines_leave_the_same_bits(source, result, tmp_path):
     left = []
     for engine in ("vector", "scalar"):
-        kernel = written(tmp_path, COPY.format(engine=engine, dtype=f"nl.{result}"))
-        done = run_nki(kernel, (drawn(source), source), preset="tiny", target="golden")
+        done = run_nki(
+            copying(tmp_path, engine, f"nl.{result}"), (drawn(source), source), preset="tiny", target="golden"
+        )
         left.append(next(iter(done.run.codes.values())))
     assert left[0].size and np.array_equal(*left)
 

@@ -341,9 +341,8 @@ def test_what_is_there_stays_from_round_to_round(tmp_path):
         inside = (numbers >= 0) & (numbers < 9)
         held[inside] = TABLE[numbers[inside], 0]
         expected[:, place] = held
-    assert np.array_equal(
-        result(written(tmp_path, LOOP.format(first=first), parameters="x, rows"), TABLE, rows), expected
-    )
+    kernel = written(tmp_path, LOOP.format(first=first), parameters="x, rows")
+    assert np.array_equal(result(kernel, TABLE, rows), expected)
     with pytest.raises(ValueError, match=r"must be written before the loop, such as by nisa.memset"):
         result(written(tmp_path, LOOP.format(first=""), parameters="x, rows"), TABLE, rows)
 

@@ -14,13 +14,7 @@ WORDS = WORDS.astype(np.uint32)
 
 def computed(tmp_path, x, expression, dtype):
     """Return what an expression of the tile `a` gives, stored as a type."""
-    body = f"""
-out = nl.ndarray(x.shape, dtype=nl.{dtype}, buffer=nl.shared_hbm)
-a = nl.load(x)
-nl.store(out, value={expression})
-return out
-"""
-    return result(written(tmp_path, body, older=True), x)
+    return result(written(tmp_path, "a = nl.load(x)", True, out=f"x.shape, nl.{dtype}", stores=expression), x)
 
 
 @pytest.mark.parametrize(

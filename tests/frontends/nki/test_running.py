@@ -37,9 +37,7 @@ def outputs(tmp_path, body, *args):
     return run_nki(kernel, *args, preset="tiny", target="golden").outputs
 
 
-REDUCTIONS = {
-    "add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
-}  # fmt: skip
+REDUCTIONS = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
@@ -155,9 +153,8 @@ nisa.tensor_scalar_cumulative(dst=y, src=a, op0=nl.add, op1=nl.maximum, imm0=0.0
 nisa.memset(dst=total, value=0)
 """
     start = np.float32([[0.5], [-3], [9], [0]])
-    assert np.array_equal(
-        outputs(tmp_path, body, X, start)[0], np.maximum.accumulate(np.concatenate([start, X], 1), 1)[:, 1:]
-    )
+    y, _ = outputs(tmp_path, body, X, start)
+    assert np.array_equal(y, np.maximum.accumulate(np.concatenate([start, X], 1), 1)[:, 1:])
 
 
 COMPARISONS = {
