@@ -7,6 +7,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.dialects.load import load
+from neuroncore_rtl.frontends.nki.runtime.run import NkiResult
 from neuroncore_rtl.spec.config import PRESETS
 
 HEADER = """import numpy as np
@@ -53,6 +54,11 @@ def loaded(file: Path, text: str) -> ModuleType:
     return load(file, PRESETS["tiny"])
 
 
-def result(kernel: str, *args: object, preset: str = "tiny", **options) -> np.ndarray:
+def ran(kernel: str, *args: object, preset: str = "tiny", **options) -> NkiResult:
+    """Return what a kernel leaves on golden, and its run."""
+    return run_nki(kernel, *args, preset=preset, target="golden", **options)
+
+
+def result(kernel: str, *args: object, **options) -> np.ndarray:
     """Return the first output of a kernel on golden."""
-    return run_nki(kernel, *args, preset=preset, target="golden", **options).outputs[0]
+    return ran(kernel, *args, **options).outputs[0]

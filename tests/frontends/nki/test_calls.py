@@ -5,11 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.dialects.modules import CALLS
 from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS, OPERATIONS
 from neuroncore_rtl.spec.functions import FUNCTIONS
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, written
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(4, 24)).astype(np.float32)
@@ -17,7 +16,7 @@ X = RNG.normal(size=(4, 24)).astype(np.float32)
 
 def instructions(kernel, *args):
     """Return how often a kernel has which instruction."""
-    run = run_nki(kernel, *args, preset="tiny", target="golden")
+    run = ran(kernel, *args)
     return Counter(entry.instruction.name for entry in run.run.program.entries), run
 
 
@@ -118,7 +117,7 @@ return turned, loaded, moved
 """, older=True)  # fmt: skip
     x = np.trunc(RNG.normal(size=(4, 4)) * 50).astype(np.float32)
     x[1, 2] = np.inf if "float" in dtype else 7
-    for output in run_nki(kernel, (x, dtype), preset="tiny", target="golden").outputs:
+    for output in ran(kernel, (x, dtype)).outputs:
         assert np.array_equal(output, x.T)
 
 
@@ -168,7 +167,7 @@ for part in range(2):  # the second time they are added to
 found = nl.ndarray((16, 8), dtype=nl.float32, buffer=nl.sbuf)
 nisa.tensor_copy(dst=found, src=sums)
 """, out="(16, 8), nl.float32", stores="found")  # fmt: skip
-    run = run_nki(kernel, (TILED, "bfloat16"), preset="small", target="golden")
+    run = ran(kernel, (TILED, "bfloat16"), preset="small")
     parts = [TILED[4 * n : 4 * n + 4] for n in (3, 2, 1, 0)]
     expected = np.concatenate([part[:, :4].T @ (part[:, 4:12] + part[:, 12:20]) for part in parts])
     assert np.abs(run.outputs[0] - expected).max() < 0.2 and not run.inserted
@@ -184,7 +183,7 @@ for n in nl.affine_range(4):
     product = nisa.nc_matmul(g, h, tile_position=(n // 2 * 8, n % 2 * 8), tile_size=(8, 8))
     nl.store(out[n], value=product)
 """, older=True, out="(4, 8, 8), nl.float32")  # fmt: skip
-    run = run_nki(kernel, TILED, preset="small", target="golden")
+    run = ran(kernel, TILED, preset="small")
     expected = [TILED[4 * n : 4 * n + 4, :8].T @ TILED[4 * n : 4 * n + 4, 8:16] for n in range(4)]
     assert np.abs(run.outputs[0] - expected).max() < 1e-5 and "operand of the tensor engine" not in run.inserted
 
@@ -195,7 +194,7 @@ def test_a_moving_operand_goes_to_the_partitions_of_the_stationary_one(tmp_path,
 tile, rows = nl.load(x), nl.ds(8, 4)
 nl.store(out, value=nisa.nc_matmul(tile[rows, 0:4], tile[{place}]))
 """, older=True, out="(4, 8), nl.float32")  # fmt: skip
-    run = run_nki(kernel, TILED, preset="small", target="golden")
+    run = ran(kernel, TILED, preset="small")
     moving = TILED[8:12, 8:16] if not copies else TILED[:4, 8:16]
     assert np.abs(run.outputs[0] - TILED[8:12, :4].T @ moving).max() < 1e-5
     assert run.inserted["operand of the tensor engine"] == copies
@@ -210,7 +209,7 @@ for n in range(4):
     turned[:, nl.ds(4 * n, 4)] = nisa.nc_transpose(tile[nl.ds(4 * n, 4), 4:8])
 """, older=True, out="(4, 16), x.dtype", stores="turned")  # fmt: skip
     x = np.trunc(TILED * 40).astype(np.float32)
-    run = run_nki(kernel, (x, dtype), preset="small", target="golden")
+    run = ran(kernel, (x, dtype), preset="small")
     assert np.array_equal(run.outputs[0], x[:, 4:8].T) and "operand of the tensor engine" not in run.inserted
 
 
@@ -266,7 +265,7 @@ nisa.dma_copy(dst=out[:, 3], src=tile.view(nl.uint8).ap([[96, 4], [1, 8]], offse
     assert (result(kernel, X).astype(np.uint8) == expected).all()
     refused = written(tmp_path, "return x.ap([[3, 4], [1, 3]], offset=1, dtype=nl.float32)", parameters="x")
     with pytest.raises(ValueError, match="ap of another type must be .* whole elements of uint8, not of float32"):
-        run_nki(refused, np.zeros((4, 18), np.uint8), preset="tiny", target="golden")
+        ran(refused, np.zeros((4, 18), np.uint8))
 
 
 def test_an_argument_is_compared_with_none(tmp_path):

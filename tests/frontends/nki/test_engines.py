@@ -9,14 +9,14 @@ from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.tb.stimulus.operands import random_codes
-from tests.frontends.nki.kernels import written
+from tests.frontends.nki.kernels import ran, written
 
 X = np.random.default_rng(8).normal(size=(4, 24)).astype(np.float32)
 
 
 def opcodes(kernel, *args):
     """Return how often a kernel has which instruction on chip, and the run."""
-    done = run_nki(kernel, *args, preset="tiny", target="golden")
+    done = ran(kernel, *args)
     names = Counter(step.instruction.name for step in done.run.program.steps)
     del names["DMA_COPY"]
     return names, done

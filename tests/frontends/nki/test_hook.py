@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.dialects.hook import answering
 from neuroncore_rtl.frontends.nki.dialects.load import kernels_in, load
 from neuroncore_rtl.spec.config import PRESETS
-from tests.frontends.nki.kernels import loaded
+from tests.frontends.nki.kernels import loaded, ran
 
 TINY = PRESETS["tiny"]
 
@@ -134,7 +133,7 @@ def test_a_kernel_imports_while_it_is_recorded(tmp_path):
         "    project()\n"
     )
     with pytest.raises(ValueError, match="_private_kernels.qkv.project must be replaced.*the vendor's own"):
-        run_nki(f"{file}:main", preset="tiny", target="golden")
+        ran(f"{file}:main")
     assert "neuronxcc" not in sys.modules
 
 
@@ -148,10 +147,10 @@ def test_kernels_import_where_they_begin(tmp_path):
     file = tmp_path / "kernel.py"
     file.write_text("def kernel(x):\n" + "".join(f"    {line}\n" for line in lines))
     x = np.ones((4, 3), np.float32)
-    assert (run_nki(f"{file}:kernel", x, preset="tiny", target="golden").outputs[0] == 1).all()
+    assert (ran(f"{file}:kernel", x).outputs[0] == 1).all()
     assert not {"neuronxcc", "beside"} & {*sys.modules}
     with pytest.raises(ValueError, match=r"must fit kernel\(x\): missing"):
-        run_nki(f"{file}:kernel", preset="tiny", target="golden")
+        ran(f"{file}:kernel")
 
 
 def test_what_a_kernel_imports_again_is_the_same(tmp_path):
@@ -165,5 +164,5 @@ def test_what_a_kernel_imports_again_is_the_same(tmp_path):
         "    nisa.dma_copy(dst=out, src=x)\n    return out\n"
     )
     x = np.ones((4, 3), np.float32)
-    assert (run_nki(f"{file}:kernel", x, preset="tiny", target="golden").outputs[0] == 1).all()
+    assert (ran(f"{file}:kernel", x).outputs[0] == 1).all()
     assert not {"kinds", "nki", "nki.language", "neuronxcc"} & {*sys.modules}

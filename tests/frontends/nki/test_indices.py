@@ -5,10 +5,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.indices.affine import mgrid
 from neuroncore_rtl.spec.isa import DmaCopy
-from tests.frontends.nki.kernels import result, stored, written
+from tests.frontends.nki.kernels import ran, result, stored, written
 
 RNG = np.random.default_rng(8)
 TABLE = RNG.normal(size=(9, 30)).astype(np.float32)
@@ -18,7 +17,7 @@ SOME = np.array([[2], [-1], [9], [5]], np.int32)
 
 def copies(kernel, *args, **options):
     """Return what a kernel leaves, its gathers and scatters, and what was inserted."""
-    done = run_nki(kernel, *args, preset="tiny", target="golden", **options)
+    done = ran(kernel, *args, **options)
     moved = [entry.instruction for entry in done.run.program.entries if isinstance(entry.instruction, DmaCopy)]
     return done.outputs, [one for one in moved if one.gather or one.scatter], done.inserted
 
@@ -146,7 +145,7 @@ return out, back
 """, older=True, parameters="x, rows")  # fmt: skip
     x, rows = RNG.normal(size=(90, 700)).astype(np.float32), RNG.integers(0, 90, (128, 1)).astype(np.int32)
     rows[:3, 0] = 90, rows[4, 0], -1
-    done = run_nki(kernel, x, rows, preset="full", target="golden")
+    done = ran(kernel, x, rows, preset="full")
     expected = np.zeros_like(x)
     for row, chosen in zip(rows[:64, 0], rows[64:, 0], strict=True):
         if 0 <= row < 90:

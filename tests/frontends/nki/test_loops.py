@@ -7,7 +7,7 @@ import pytest
 
 from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.run.program_run import ProgramFailed
-from tests.frontends.nki.kernels import FIRST, result, written
+from tests.frontends.nki.kernels import FIRST, ran, result, written
 
 X = np.arange(128, dtype=np.float32).reshape(16, 8)
 
@@ -116,7 +116,7 @@ for i in nl.dynamic_range(4):
     nisa.dma_copy(dst=tile, src=x.ap([[8, 4], [1, 8]], scalar_offset=4 * i))
     nisa.dma_copy(dst=out[4 * i : 4 * i + 4], src=tile)
 """, out="x.shape, x.dtype")  # fmt: skip
-    done = run_nki(kernel, X, preset="tiny", target="golden")
+    done = ran(kernel, X)
     assert (done.outputs[0] == X).all() and done.run.program.flow.is_plain
 
 
@@ -228,7 +228,7 @@ def test_refused_with_the_line(tmp_path, lines, message):
     kernel = written(tmp_path, f"{ALLOCATED}{lines}\nreturn x")
     x = X if "nl.load" not in lines else X[:4]
     with pytest.raises(ValueError, match=message) as refused:
-        run_nki(kernel, x, preset="tiny", target="golden")
+        ran(kernel, x)
     assert str(refused.value).endswith(f"(kernel.py:{FIRST + 1})")
 
 
@@ -244,7 +244,7 @@ def test_refused_with_the_line(tmp_path, lines, message):
 def test_a_loop_is_left_at_its_end(tmp_path, lines):
     kernel = written(tmp_path, f"{ALLOCATED}{lines}\nreturn x")
     with pytest.raises(ValueError, match=rf"a loop on a register must end with its body.*\(kernel.py:{FIRST + 1}\)"):
-        run_nki(kernel, X, preset="tiny", target="golden")
+        ran(kernel, X)
 
 
 def test_sums_that_go_on_start_before_the_loop(tmp_path):
@@ -257,7 +257,7 @@ for i in nl.dynamic_range(r):
 return x
 """)  # fmt: skip
     with pytest.raises(ValueError, match="sums that go on from round to round must be written before the loop"):
-        run_nki(kernel, X, preset="tiny", target="golden")
+        ran(kernel, X)
 
 
 def test_the_sum_of_a_loop_starts_from_zero_in_a_new_tile(tmp_path):
@@ -287,7 +287,7 @@ for i in nl.dynamic_range(r):
 return x
 """)  # fmt: skip
     with pytest.raises(ValueError, match="sums that go on from round to round must be written before the loop"):
-        run_nki(kernel, X, preset="tiny", target="golden")
+        ran(kernel, X)
 
 
 @pytest.mark.slow
@@ -299,7 +299,7 @@ while r:
 return x
 """)  # fmt: skip
     with pytest.raises(ProgramFailed, match=rf"all loops must end within 10,000 rounds .*\(kernel.py:{FIRST + 2}\)"):
-        run_nki(kernel, X, preset="tiny", target="golden")
+        ran(kernel, X)
 
 
 def test_lines_of_a_body_are_the_kernels_own(tmp_path):

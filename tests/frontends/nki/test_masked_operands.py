@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, written
 
 RNG = np.random.default_rng(77)
 
@@ -151,7 +150,7 @@ return near, far, part
 """, older=True)  # fmt: skip
     x = RNG.integers(-1000, 1000, shape).astype(given)
     theirs = x.view(seen).reshape(wide)
-    near, far, part = run_nki(kernel, x, preset="tiny", target="golden").outputs
+    near, far, part = ran(kernel, x).outputs
     assert np.array_equal(near, theirs) and np.array_equal(far, theirs) and np.array_equal(part[1], theirs[1])
     with pytest.raises(ValueError, match="view must be of 2 bytes an element, or of fewer where they are side by side"):
         result(written(tmp_path, "return x.view(nl.float32)"), x.astype(np.int16))

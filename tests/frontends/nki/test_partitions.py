@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, written
 
 RNG = np.random.default_rng(31)
 
@@ -75,7 +74,7 @@ return out
     integer = "int" in dtype
     theirs = OPERATIONS[op].reduce(x.astype(np.int64 if integer else np.float64), axis=0, keepdims=True)
     theirs = theirs / shape[0] if op == "average" else theirs
-    found = run_nki(kernel, (x, dtype), preset="tiny", target="golden").outputs[0]
+    found = ran(kernel, (x, dtype)).outputs[0]
     near = {"bfloat16": 0.5, "float32": 1e-6}.get(dtype, 0.5 if op == "average" else 0)
     assert np.abs(found - theirs).max() <= near
 

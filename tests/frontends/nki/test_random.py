@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, written
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32"])
@@ -60,7 +59,7 @@ nl.store(out, value=a)
 nl.store(kept, value=nl.dropout(a, rate=0.25))
 return out, kept
 """, older=True, parameters="")  # fmt: skip
-    numbers, kept = run_nki(kernel, preset="tiny", target="golden").outputs
+    numbers, kept = ran(kernel).outputs
     assert 0 <= numbers.min() and numbers.max() < 1 and np.abs(numbers.mean() - 0.5) < 5 * np.sqrt(1 / 12 / 4000)
     assert np.array_equal(numbers * 2**24, np.round(numbers * 2**24)) and len(np.unique(numbers)) > 3990
     assert np.abs((kept == 0).mean() - 0.25) < 0.05 and np.array_equal(kept[kept != 0], numbers[kept != 0])

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, written
 
 RNG = np.random.default_rng(21)
 X = RNG.normal(size=(4, 24)).astype(np.float32)
@@ -34,7 +33,7 @@ def outputs(tmp_path, body, *args):
     more = range(1, len(args))
     lines = TILES + "".join(MORE.format(n=n) for n in more) + body + END
     kernel = written(tmp_path, lines, parameters="x" + "".join(f", x{n}" for n in more))
-    return run_nki(kernel, *args, preset="tiny", target="golden").outputs
+    return ran(kernel, *args).outputs
 
 
 REDUCTIONS = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}

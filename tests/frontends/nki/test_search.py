@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, written
 
 RNG = np.random.default_rng(41)
 
@@ -46,7 +45,7 @@ return out
 """)  # fmt: skip
     x = RNG.integers(-2, 3, (33, n)).astype(dtype)
     x[16], x[32] = 0, 3
-    found = run_nki(kernel, x, preset="full", target="golden").outputs[0]
+    found = ran(kernel, x, preset="full").outputs[0]
     for p in range(33):
         places = np.flatnonzero(x[p]) + 16
         theirs = [*places, *[-5] * (n - len(places)), len(places)] if p % 16 == 0 else [77] * (n + 1)
@@ -66,5 +65,5 @@ nisa.dma_copy(dst=at, src=places)
 return out, at
 """, parameters="x, vals")  # fmt: skip
     x = np.float32([[1, 2, 3, 4, 8, 8, 8, 8, 8, 8, 8]])
-    found, at = run_nki(kernel, x, np.float32([[3] + [8] * 7]), preset="tiny", target="golden").outputs
+    found, at = ran(kernel, x, np.float32([[3] + [8] * 7])).outputs
     assert at.tolist() == [[2, 10, 9, 8, 7, 6, 5, 4]] and found.tolist() == [[1, 2, 0, 4] + [0] * 7]

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import result, stored, written
+from tests.frontends.nki.kernels import ran, result, stored, written
 
 RNG = np.random.default_rng(51)
 
@@ -119,7 +118,7 @@ nisa.tensor_tensor(dst=y, data1=y, data2=wide[:, 1:3, 1:4, 1:3, 1:4, 1:3], op=nl
 nisa.tensor_tensor(dst=y, data1=y, data2=squares, op=nl.add)
 """, out="(4, 2, 3, 2, 3, 2), x.dtype", stores="y")  # fmt: skip
     x = RNG.normal(size=(4, 3, 4, 3, 4, 3)).astype(np.float32)
-    run = run_nki(kernel, x, preset="tiny", target="golden")
+    run = ran(kernel, x)
     theirs = x[:, 0:2, 0:3, 0:2, 0:3, 0:2] * np.float32(2) + x[:, 0, 0, 0, 0, 0].reshape(4, 1, 1, 1, 1, 1)
     squares = np.square(2 * x[:, 0:2, 0:3, 0:2, 0:3, 0:2])
     assert np.array_equal(run.outputs[0], theirs + x[:, 1:3, 1:4, 1:3, 1:4, 1:3] + squares)
@@ -129,7 +128,7 @@ nisa.tensor_tensor(dst=y, data1=y, data2=squares, op=nl.add)
 def test_copies_of_many_dimensions(tmp_path):
     kernel = written(tmp_path, "", out="(2, 2, 2, 2, 2, 2, 2), x.dtype", stores=f"x[{', '.join(['1:3'] * 7)}]")
     x = RNG.normal(size=(3,) * 7).astype(np.float32)
-    run = run_nki(kernel, x, preset="tiny", target="golden")
+    run = ran(kernel, x)
     assert np.array_equal(run.outputs[0], x[(slice(1, 3),) * 7])
     assert run.inserted == {"copies of fewer dimensions": 3}
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import written
+from tests.frontends.nki.kernels import ran, written
 
 X = np.random.default_rng(3).normal(size=(3, 20)).astype(np.float32)
 
@@ -16,7 +15,7 @@ tile = nl.ndarray((4, 40), dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=tile[{part}], src=x)
 nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=1.0)
 """, out="(4, 40), x.dtype", stores="tile")  # fmt: skip
-    run = run_nki(kernel, X, preset="tiny", target="golden")
+    run = ran(kernel, X)
     expected = np.ones((4, 40), np.float32)
     expected[eval(f"np.s_[{part}]")] += X
     assert np.array_equal(run.outputs[0], expected)
@@ -30,7 +29,7 @@ nisa.dma_copy(dst=tile[0:3, 0:10], src=x[:, 0:10])
 nisa.dma_copy(dst=tile[0:3, 10:20], src=x[:, 10:20])
 nisa.tensor_scalar(dst=tile[0:3, 20:40], data=tile[0:3, 0:20], op0=nl.add, operand0=1.0)
 """, out="(3, 20), x.dtype", stores="tile[0:3, 20:40]")  # fmt: skip
-    run = run_nki(kernel, X, preset="tiny", target="golden")
+    run = ran(kernel, X)
     assert np.array_equal(run.outputs[0], X + 1) and not run.inserted
 
 
@@ -44,7 +43,7 @@ for _ in range(2):
 result = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
 nisa.tensor_copy(dst=result, src=sums)
 """, out="(4, 8), x.dtype", stores="result")  # fmt: skip
-    run = run_nki(kernel, X, preset="tiny", target="golden")
+    run = ran(kernel, X)
     product = 2 * X[:, :4].T.astype(np.float64) @ X[:, 4:8]
     assert np.allclose(run.outputs[0], np.pad(product, ((0, 0), (0, 4))), atol=1e-5)
     assert run.inserted["zeros where nothing was written"] == 1
@@ -60,7 +59,7 @@ nisa.tensor_scalar(dst=mask, data=tile, op0=nl.greater, operand0=0.0)
 nisa.tensor_copy(dst=kept[:, 0:10], src=tile[:, 0:10])
 nisa.tensor_copy_predicated(dst=kept, src=tile, predicate=mask)
 """, out="(3, 20), x.dtype", stores="kept")  # fmt: skip
-    run = run_nki(kernel, X, preset="tiny", target="golden")
+    run = ran(kernel, X)
     assert np.array_equal(run.outputs[0], np.where((X > 0) | (np.arange(20) < 10), X, 0))
 
 
@@ -70,4 +69,4 @@ tile = nl.ndarray((4, 40), dtype=x.dtype, buffer=nl.sbuf)
 nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=1.0)
 """, out="(4, 40), x.dtype", stores="tile")  # fmt: skip
     with pytest.raises(ValueError, match="must be written before TENSOR_SCALAR reads it .*kernel.py:10"):
-        run_nki(kernel, X, preset="tiny", target="golden")
+        ran(kernel, X)
