@@ -224,9 +224,9 @@ def tensor_scalar_cumulative(s: Sketch) -> None:
     s.expect(y, OPERATIONS[op].accumulate(terms, axis=1).reshape(shape))
 
 
-def largest(s: Sketch, lanes: int, values: np.ndarray, always: bool) -> str:
+def largest(s: Sketch, lanes: int, values: np.ndarray) -> str:
     """Return arguments that ask for the maximum of a selection, if it is asked for."""
-    if not always and s.chance():
+    if s.chance():
         return ""
     total = s.target((lanes, 1), s.any(*FLOATS))
     s.expect(total, values.reshape(lanes, -1).max(1, keepdims=True))
@@ -242,7 +242,7 @@ def range_select(s: Sketch) -> None:
     at = (first + np.arange(a.flat.shape[1])).reshape(1, *shape[1:])
     above, below = (OPERATIONS[op](at, widened(b.values, a.values)) for op, b in zip(ops, (low, high), strict=True))
     found = np.where(above & below, a.values, -9.0)
-    text = largest(s, shape[0], found, False)
+    text = largest(s, shape[0], found)
     s.call(f"nisa.range_select(dst={y.name}, on_true_tile={a.name}, comp_op0=nl.{ops[0]}, comp_op1=nl.{ops[1]}, "
            f"bound0={low.name}, bound1={high.name}, range_start={first}, on_false_value=-9.0{text})")  # fmt: skip
     s.expect(y, found)
@@ -254,7 +254,7 @@ def select_reduce(s: Sketch) -> None:
     a, y = s.source(shape, s.any(*FLOATS)), s.target(shape, s.any(*TYPES))
     keys, (other, values) = s.source(shape, s.any(*TYPES), low=-1, high=1), s.scalar(shape[0], False)
     found = np.where((keys.values != 0) != reverse, a.values, widened(values, a.values))
-    text = largest(s, shape[0], found, False)
+    text = largest(s, shape[0], found)
     s.call(f"nisa.select_reduce(dst={y.name}, predicate={keys.name}, on_true={a.name}, on_false={other}, "
            f"reverse_pred={reverse}{text})")  # fmt: skip
     s.expect(y, found)
