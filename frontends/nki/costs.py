@@ -5,15 +5,15 @@ elements of a partition, S of stationary columns. They count the cycles of the e
 copies from and to HBM.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.source import Line
 from neuroncore_rtl.spec.formats import BF16
-from neuroncore_rtl.spec.isa import AluOp, Instruction, Storage
+from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Instruction, MultiplyMoving, Storage
 
 __all__ = ["PublishedCost", "published_by_line", "published_cost"]
 
@@ -34,60 +34,64 @@ class PublishedCost:
     cycles: float
 
 
-def _elements(instruction: Instruction) -> int:
+def _elements(instruction: Elementwise) -> int:
     return prod(instruction.shape)
 
 
-def _each(instruction: Instruction) -> PublishedCost:
+def _sources(instruction: Elementwise) -> list[Access]:
+    return [source for source in (instruction.a, instruction.b) if source is not None]
+
+
+def _each(instruction: Elementwise) -> PublishedCost:
     return PublishedCost("max(64, N)", max(LEAST, _elements(instruction)))
 
 
-def _twice(instruction: Instruction) -> PublishedCost:
+def _twice(instruction: Elementwise) -> PublishedCost:
     return PublishedCost("max(64, 2N)", max(LEAST, 2 * _elements(instruction)))
 
 
-def _and_a_read(instruction: Instruction) -> PublishedCost:
+def _and_a_read(instruction: Elementwise) -> PublishedCost:
     return PublishedCost("max(64, N) + 64", max(LEAST, _elements(instruction)) + LEAST)
 
 
-def _two_operands(instruction: Instruction) -> PublishedCost:
-    operands = instruction.a, instruction.b
+def _two_operands(instruction: Elementwise) -> PublishedCost:
+    operands = _sources(instruction)
     simple = {instruction.op0} <= {AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY}
     halves = simple and {operand.format for operand in (*operands, instruction.dst)} == {BF16}
     one_in_psum = [operand.storage for operand in operands].count(Storage.PSUM) == 1
     return _each(instruction) if one_in_psum or halves else _twice(instruction)
 
 
-def _fused(instruction: Instruction) -> PublishedCost:
-    halves = {operand.format for operand in (instruction.a, instruction.b, instruction.dst)} == {BF16}
+def _fused(instruction: Elementwise) -> PublishedCost:
+    halves = {operand.format for operand in (*_sources(instruction), instruction.dst)} == {BF16}
     quick = (instruction.op0, instruction.op1) == (AluOp.SUBTRACT, AluOp.MULTIPLY) and _elements(instruction) % 2 == 0
     if halves and quick:
         return PublishedCost("N", _elements(instruction))
     return PublishedCost("2N", 2 * _elements(instruction))
 
 
-def _select(instruction: Instruction) -> PublishedCost:
-    split = instruction.a.storage != instruction.b.storage
+def _select(instruction: Elementwise) -> PublishedCost:
+    split = len({source.storage for source in _sources(instruction)}) > 1
     return _each(instruction) if split else _twice(instruction)
 
 
-def _reduce(instruction: Instruction) -> PublishedCost:
-    halved = instruction.a.format is BF16 and instruction.op0 in (AluOp.ADD, AluOp.MAX)
+def _reduce(instruction: Elementwise) -> PublishedCost:
+    halved = _sources(instruction)[0].format is BF16 and instruction.op0 in (AluOp.ADD, AluOp.MAX)
     return PublishedCost("N / 2" if halved else "N", _elements(instruction) / (2 if halved else 1))
 
 
-def _memset(instruction: Instruction) -> PublishedCost:
+def _memset(instruction: Elementwise) -> PublishedCost:
     halved = instruction.dst.format.bits == 16 and instruction.s0 == 0
     count = _elements(instruction) / (2 if halved else 1)
     return PublishedCost("max(64, N / 2)" if halved else "max(64, N)", max(LEAST, count))
 
 
-def _product(instruction: Instruction) -> PublishedCost:
+def _product(instruction: MultiplyMoving) -> PublishedCost:
     columns = max(min(LEAST, instruction.m), instruction.n)
     return PublishedCost("max(min(64, S), N)", columns)
 
 
-_COSTS: dict[str, Callable[[Instruction], PublishedCost]] = {
+_COSTS: dict[str, Callable[[Any], PublishedCost]] = {
     "MULTIPLY_MOVING": _product,
     "ACTIVATE": lambda one: _and_a_read(one) if one.sum_store else _each(one),
     "TENSOR_SCALAR_REDUCE": _and_a_read,
@@ -115,11 +119,11 @@ def published_cost(instruction: Instruction) -> PublishedCost | None:
 def published_by_line(entries: Iterable[Entry]) -> dict[Line, PublishedCost]:
     """Return what the instructions of each line of a kernel are said to cost together, with all formulas that count."""
     formulas: dict[Line, dict[str, None]] = {}
-    cycles: Counter[Line] = Counter()
+    cycles: dict[Line, float] = {}
     for entry in entries:
         cost = published_cost(entry.instruction)
         if cost is not None:
             line = entry.source.user
             formulas.setdefault(line, {})[cost.formula] = None
-            cycles[line] += cost.cycles
+            cycles[line] = cycles.get(line, 0) + cost.cycles
     return {line: PublishedCost("; ".join(found), cycles[line]) for line, found in formulas.items()}

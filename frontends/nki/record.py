@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ class Recorded:
     """
 
     program: Program
-    inputs: Mapping[HbmTensor, np.ndarray]
+    inputs: Mapping[str | HbmTensor, np.ndarray]
     results: tuple[View, ...]
     written: Mapping[str, View]
     inserted: Counter
@@ -86,7 +87,7 @@ def record(
     except TypeError as wrong:
         plain = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
         raise ValueError(f"arguments must fit {name}{inspect.Signature(plain)}: {wrong}") from None
-    inputs: dict[HbmTensor, np.ndarray] = {}
+    inputs: dict[str | HbmTensor, np.ndarray] = {}
     given = {}
     for key, value in arguments.items():
         if isinstance(value, Array):
@@ -109,7 +110,7 @@ def record(
     if found is None:
         # The first dialect has kernels that write to their arguments.
         found = tuple(written.values())
-    results = tuple(found) if isinstance(found, tuple | list) else (found,)
+    results: tuple[Any, ...] = tuple(found) if isinstance(found, tuple | list) else (found,)
     if not results or any(not isinstance(result, View) or result.allocation.memory.on_chip for result in results):
         shown = ", ".join(type(result).__name__ if not isinstance(result, View) else result.name for result in results)
         shown = shown or "nothing"

@@ -77,7 +77,7 @@ class _KernelFile(importlib.machinery.SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Run it."""
-        module.__builtins__ = BUILTINS
+        vars(module)["__builtins__"] = BUILTINS
         super().exec_module(module)
 
 
@@ -106,7 +106,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         found = next((spec for finder in later if (spec := finder.find_spec(name, path, target)) is not None), None)
         if found is None or type(found.loader) is not importlib.machinery.SourceFileLoader:
             return None
-        if not _within(found.origin, self._folder):
+        if found.origin is None or not _within(found.origin, self._folder):
             return None
         found.loader = _KernelFile(name, found.origin)
         return found
@@ -123,10 +123,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if spec.name in self._own:
             return self._own[spec.name]
         module = ModuleType(spec.name)
-        module.absent, module.__path__ = True, []
+        vars(module).update(absent=True, __path__=[])
         module.__getattr__ = Absent(spec.name).__getattr__
         if spec.name.partition(".")[0] == "torch_neuronx":
-            module.nki_jit = jit
+            vars(module)["nki_jit"] = jit
         return module
 
     def exec_module(self, module: ModuleType) -> None:
@@ -174,7 +174,7 @@ def answering(
     for name in [name for name in sys.modules if name.partition(".")[0] in INTERFACE]:
         del sys.modules[name]
     sys.modules.update(known)
-    logging.OFF = LOGGING_OFF
+    logging.__dict__["OFF"] = LOGGING_OFF
     sys.meta_path.insert(0, finder)
     sys.path.insert(0, str(folder))
     try:
@@ -201,7 +201,7 @@ def answering(
         os.environ.update(environment)
         logging.disable(disabled)
         if off is None:
-            del logging.OFF
+            del logging.__dict__["OFF"]
 
 
 def _uses(module: ModuleType, own: dict[str, ModuleType]) -> bool:

@@ -3,7 +3,7 @@
 A name that it does not have can be imported, and is refused where it is called, with the reason.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 
 import numpy as np
@@ -69,7 +69,7 @@ def refusal(name: str, why: str) -> Callable:
     return refused
 
 
-def part(name: str, contents: dict[str, object], why: str = "") -> ModuleType:
+def part(name: str, contents: Mapping[str, object], why: str = "") -> ModuleType:
     """Return a module of some names; others are refused where they are called, if there is a reason."""
     module = ModuleType(name, f"{name} as this machine answers it.")
     module.__path__ = []
@@ -80,7 +80,7 @@ def part(name: str, contents: dict[str, object], why: str = "") -> ModuleType:
             raise AttributeError(f"{name}.{key} is not a name of the interface that this machine has")
         return refusal(f"{name}.{key}", why)
 
-    module.__getattr__ = unknown
+    vars(module)["__getattr__"] = unknown
     return module
 
 

@@ -35,7 +35,7 @@ def tensor_copy(r: Recording, dst: View, src: View, engine: Engine | None = None
     if dst.is_indirect() or src.is_indirect():
         copy(r, dst, src)
         return
-    append_copy(r, *common(r, dst.shape, dst, src), engine)
+    append_copy(r, *common(r, dst.shape, dst, src), engine=engine)
 
 
 @instruction(CALLS, result=None, each=True)
@@ -75,6 +75,11 @@ def _whole_numbers(r: Recording, ops: tuple, target: Tensor, *sources: Tensor | 
     return r.program.space.sbuf(target.name, fmt, target.shape, target.partitions)
 
 
+def _reversal(reverse0: object, reverse1: object) -> isa.Options:
+    """Return which of two operations takes its operands the other way round."""
+    return {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
+
+
 def _copied(r: Recording, target: Tensor, kept: Tensor) -> None:
     """Append the copy that brings a result to dst, unless it is there."""
     if kept is not target:
@@ -83,8 +88,7 @@ def _copied(r: Recording, target: Tensor, kept: Tensor) -> None:
 
 def _drops_bits(dst: View, op) -> bool:
     """Return whether a result may have bits beyond its type, where a cast would saturate."""
-    fmt = dst.dtype.known
-    return operation(op) is AluOp.LOGICAL_SHIFT_LEFT and not fmt.is_float and not fmt.signed and fmt.bits < 32
+    return operation(op) is AluOp.LOGICAL_SHIFT_LEFT and not dst.dtype.signed and dst.dtype.known.bits < 32
 
 
 @instruction(CALLS, result=like("data1", "data2"), like="data1", each=True)
@@ -117,7 +121,7 @@ def tensor_scalar(
     a = for_floats(r, (op0, op1), target, a, s0, s1)
     if op1 is AluOp.BYPASS and _drops_bits(dst, op0):
         op1, s1 = AluOp.BITWISE_AND, dst.dtype.known.max
-    options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
+    options = _reversal(reverse0, reverse1)
     kept = _whole_numbers(r, (op0, op1), target, a, s0, s1)
     r.program.append(isa.tensor_scalar(kept, a, s0, op0, s1, op1, **options))
     _copied(r, target, kept)
@@ -131,7 +135,7 @@ def scalar_tensor_tensor(
     op0, operand0 = with_operand(op0, operand0)
     target, a, b = common(r, dst.shape, dst, data, operand1)
     a, b = one_source_in_psum(r, a, b)
-    options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
+    options = _reversal(reverse0, reverse1)
     s0 = scalar(r, operand0, target.partitions)
     a = for_floats(r, (op0, op1), target, a, b, s0)
     kept = _whole_numbers(r, (op0, op1), target, a, b, s0)
@@ -146,7 +150,7 @@ def tensor_tensor_scan(
     """dst[i] = op1(op0(data0[i], dst[i - 1]), data1[i]), dst[-1] = initial, each may be reversed."""
     target, a, b = common(r, dst.shape, dst, data0, data1)
     a, b = one_source_in_psum(r, a, b)
-    options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
+    options = _reversal(reverse0, reverse1)
     start = scalar(r, initial, target.partitions)
     r.program.append(isa.tensor_tensor_scan(target, a, b, start, operation(op0), operation(op1), **options))
 
@@ -286,7 +290,7 @@ def activate2(
     elif (first, second) != (AluOp.BYPASS, AluOp.BYPASS):
         scaled = r.program.space.sbuf(dst.name, FP32, target.shape, lanes)
         r.inserted["operations before an activation"] += 1
-        options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
+        options = _reversal(reverse0, reverse1)
         r.program.append(isa.tensor_scalar(scaled, a, by0, first, by1, second, **options))
         a = scaled
     options = {"alpha": float(relu_param)}

@@ -141,9 +141,9 @@ def copy(r: Recording, dst: View, src: View, turned: bool = False, skip: bool = 
         _by_way_of_hbm(r, dst, src, skip)
     elif skip and src.is_indirect() and dst.allocation.memory.on_chip:
         _skipping(r, dst, src)
-    elif len(on_chip) == 1 and _is_turned(*on_chip, dst if on_chip[0] is src else src):
+    elif len(on_chip) == 1 and _is_turned(on_chip[0], dst if on_chip[0] is src else src):
         _through_tensor_engine(r, dst, src)
-    elif len(on_chip) == 1 and _is_slow(r, *on_chip, dst if on_chip[0] is src else src):
+    elif len(on_chip) == 1 and _is_slow(r, on_chip[0], dst if on_chip[0] is src else src):
         _through_vector_engine(r, dst, src, skip)
     else:
         strided(r, dst, src, skip)

@@ -41,7 +41,7 @@ def rng(r: Recording, dst: View) -> None:
         joined = isa.scalar_tensor_tensor(word, high, MOST, AluOp.LOGICAL_SHIFT_LEFT, low, AluOp.BITWISE_OR)
         r.program.append(joined)
         return
-    if not dst.dtype.known.signed:
+    if not dst.dtype.signed:
         r.program.append(isa.tensor_copy(target, low))
         return
     sign = 1 << bits - 1

@@ -2,6 +2,7 @@
 
 from math import prod
 from numbers import Integral
+from typing import Any
 
 from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
@@ -44,7 +45,8 @@ def kept_shape(view: View, axis, keepdims: bool = False) -> tuple[int, ...]:
 
 
 def _several(axis) -> tuple[int, ...]:
-    return (axis,) if isinstance(axis, Integral) else tuple(axis)
+    axes: tuple[Any, ...] = (axis,) if isinstance(axis, Integral) else tuple(axis)
+    return axes
 
 
 def _reduced(given: dict) -> tuple:

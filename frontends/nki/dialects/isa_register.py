@@ -1,7 +1,7 @@
 """Calls on registers: numbers that the run knows, in words of SBUF that the controller reads and writes."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
 from neuroncore_rtl.frontends.nki.indices.registers import VirtualRegister, register_of
@@ -30,7 +30,7 @@ def register_alloc(x: int | None = None) -> VirtualRegister:
 
 
 @from_kernel
-def register_move(dst: VirtualRegister, src: "int | VirtualRegister | None" = None, imm: int | None = None) -> None:
+def register_move(dst: VirtualRegister, src: "int | VirtualRegister | None" = None, imm: Any = None) -> None:
     """dst = src, a number or another register; imm: a number, as it was called before."""
     current = recording()
     current.flush()

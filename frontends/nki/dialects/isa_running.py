@@ -50,16 +50,15 @@ def tensor_scalar_reduce(
     words = UINT32 if UINT32 in (a.format, getattr(s0, "format", None)) else INT32
 
     def append(into: Tensor) -> None:
-        reversal = {"reverse0": bool(reverse0)}
         if integers and into.format.is_float:
             # Integers are computed with as such; what is reduced is FP32, as the registers are.
             r.inserted["reduction of integers"] += 1
             whole = r.program.space.sbuf(dst.name, words, target.shape, lanes)
-            r.program.append(isa.tensor_scalar(whole, a, s0, op0, **reversal))
+            r.program.append(isa.tensor_scalar(whole, a, s0, op0, reverse0=bool(reverse0)))
             r.program.append(isa.tensor_copy(target, whole))
             _reduce(r, into, whole, op)
         else:
-            r.program.append(isa.tensor_scalar_reduce(target, a, s0, op0, into, op, **reversal))
+            r.program.append(isa.tensor_scalar_reduce(target, a, s0, op0, into, op, reverse0=bool(reverse0)))
 
     command = ReduceCommand(reduce_cmd)
     reduced(

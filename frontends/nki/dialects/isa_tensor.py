@@ -16,6 +16,7 @@ from neuroncore_rtl.frontends.nki.lowering.operands import (
     lanes_tensor,
     places,
     spread,
+    step_of,
     written,
 )
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
@@ -218,7 +219,7 @@ def _moving(r: Recording, view: View, row: int) -> Tensor:
     """Return a moving operand: elements in equal steps, in SBUF from the stationary one's first partition on."""
     tensor, fmt = lanes_tensor(r, spread(r, view)), view.dtype.known
     flat = as_row(tensor)
-    if tensor.storage == Storage.SBUF and tensor.partition == row and flat is not None and flat.steps[0] >= 0:
+    if tensor.storage == Storage.SBUF and tensor.partition == row and flat is not None and step_of(flat) >= 0:
         return flat
     return in_sbuf(r, tensor, OPERAND, fmt, row).reshape(tensor.size)
 

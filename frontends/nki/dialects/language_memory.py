@@ -4,6 +4,7 @@ from contextlib import contextmanager
 from math import prod
 from numbers import Integral
 from os import PathLike
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -65,7 +66,7 @@ def _memory(buffer) -> Memory:
 
 
 @from_kernel
-def ndarray(shape, dtype, buffer=Memory.sbuf, name="", **options) -> View:
+def ndarray(shape: Any, dtype, buffer=Memory.sbuf, name="", **options) -> View:
     """Return a new tensor; on chip its partitions are the dimension that par_dim marks, else the first one."""
     current = recording()
     current.flush()
@@ -179,7 +180,7 @@ def program_id(axis: int = 0) -> int:
     return place[axis] if place else 0
 
 
-def num_programs(axes=0) -> int:
+def num_programs(axes: Any = 0) -> int:
     """Return the programs of the grid along axes."""
     grid = recording().grid or (1,)
     axes = range(len(grid)) if axes is None else (axes,) if isinstance(axes, Integral) else axes

@@ -52,8 +52,8 @@ def load(file: Path, config: Config) -> ModuleType:
 def _loaded(file: Path, config: Config, absent: set[str]) -> ModuleType:
     """Return the module of a file; libraries of these names need not be installed."""
     module = ModuleType(file.stem)
-    module.__file__, module.__builtins__ = str(file), BUILTINS
-    module.__dict__.update(KEYWORDS)
+    module.__file__ = str(file)
+    module.__dict__.update(KEYWORDS, __builtins__=BUILTINS)
     module.__package__ = ".".join(file.parts[-1 - _folders_up(file) : -1])
     with answering(config, folder_of(file), absent):
         # Dataclasses look their module up while the file runs.

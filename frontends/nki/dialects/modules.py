@@ -10,7 +10,7 @@ from types import ModuleType
 
 import numpy as np
 
-from neuroncore_rtl.frontends.nki.dialects import language_memory, unsupported
+from neuroncore_rtl.frontends.nki.dialects import language_math, language_memory, language_moves, unsupported
 from neuroncore_rtl.frontends.nki.dialects.inner_modules import NKIObject, inner, refusal, starfish
 from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.dialects.isa_gather import CALLS as GATHER
@@ -24,7 +24,6 @@ from neuroncore_rtl.frontends.nki.dialects.isa_register import REGISTERS
 from neuroncore_rtl.frontends.nki.dialects.isa_running import CALLS as RUNNING
 from neuroncore_rtl.frontends.nki.dialects.isa_search import CALLS as SEARCH
 from neuroncore_rtl.frontends.nki.dialects.isa_tensor import CALLS as TENSOR
-from neuroncore_rtl.frontends.nki.dialects.language_math import FUNCTIONS, accumulate, assign
 from neuroncore_rtl.frontends.nki.indices.dtypes import DType
 from neuroncore_rtl.frontends.nki.indices.lines import kernel_line
 from neuroncore_rtl.frontends.nki.indices.registers import VirtualRegister
@@ -37,14 +36,19 @@ from neuroncore_rtl.frontends.nki.trace import host
 from neuroncore_rtl.frontends.nki.trace.kernel import jit, simulate_kernel
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["CALLS", "OPERATION_NAMES", "OPERATORS", "modules"]
+__all__ = ["CALLS", "FUNCTIONS", "OPERATION_NAMES", "OPERATORS", "modules"]
 
 CALLS: dict[str, Call] = (
     TENSOR | ELEMENTWISE | REDUCE | RUNNING | PARTITIONS | SEARCH | MOVE | GATHER | GENERATE | RANDOM
 )  # fmt: skip
 """The calls of `nki.isa` in the second dialect."""
 
-OPERATORS: Mapping[str, Callable] = {**FUNCTIONS, "assign": assign, "accumulate": accumulate}
+FUNCTIONS: dict[str, Callable] = language_math.FUNCTIONS | language_moves.FUNCTIONS
+"""The functions of `nki.language` on tiles."""
+
+OPERATORS: Mapping[str, Callable] = {
+    **FUNCTIONS, "assign": language_moves.assign, "accumulate": language_moves.accumulate,
+}  # fmt: skip
 """The functions behind the operators of tensors."""
 
 
@@ -171,8 +175,8 @@ def _module(name: str, contents: Mapping[str, object], missing: Mapping[str, str
         rest = f"; there is {', '.join(near)}" if near else ""
         rule = "is not a name of the interface that this machine has"
         unknown_name = AttributeError(f"{short}.{key} {rule}{rest} ({kernel_line()})")
-        unknown_name.source = kernel_line()
+        vars(unknown_name)["source"] = kernel_line()
         raise unknown_name
 
-    module.__getattr__ = unknown
+    vars(module)["__getattr__"] = unknown
     return module

@@ -4,12 +4,11 @@
 """
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.frontends.nki.dialects import unsupported
+from neuroncore_rtl.frontends.nki.dialects import language_math, language_moves, unsupported
 from neuroncore_rtl.frontends.nki.dialects.isa_generate import OLDER
 from neuroncore_rtl.frontends.nki.dialects.isa_register import REGISTERS
-from neuroncore_rtl.frontends.nki.dialects.language_math import EXPANDED, FUNCTIONS
 from neuroncore_rtl.frontends.nki.dialects.language_memory import names
-from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, OPERATION_NAMES
+from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, FUNCTIONS, OPERATION_NAMES
 from neuroncore_rtl.frontends.nki.indices.dtypes import DType
 from neuroncore_rtl.frontends.nki.lowering.loops import LOOPS
 from neuroncore_rtl.spec.config import PRESETS
@@ -30,10 +29,11 @@ def calls() -> dict[str, list[tuple[str, str, str]]]:
     isa += [(name, call.how, call.note) for name, call in REGISTERS.items()]
     isa += [("memset of a shape", "exact", "in the first dialect")]
     isa += [(name, "unsupported", why) for name, why in unsupported.ISA.items()]
+    expanded = language_math.EXPANDED | language_moves.EXPANDED
     known = names(PRESETS["tiny"])
     lacking = [name for name, value in known.items() if isinstance(value, DType) and value.format is None]
     others = (*known, *OPERATION_NAMES, "NKIObject")
-    language = [(name, "expanded" if name in EXPANDED else "exact", EXPANDED.get(name, ONE)) for name in FUNCTIONS]
+    language = [(name, "expanded" if name in expanded else "exact", expanded.get(name, ONE)) for name in FUNCTIONS]
     language += [(name, "exact", NONE) for name in others if name not in (*FUNCTIONS, *LOOPS, *lacking)]
     language += [(name, "exact", note) for name, note in LOOPS.items()]
     language += [(name, "unsupported", "the machine has no such format") for name in lacking]

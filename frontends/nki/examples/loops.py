@@ -1,5 +1,7 @@
 """Kernels whose loops only the run can count: as many rows as there are, and as many steps as it takes."""
 
+# The front end answers these imports while it loads the file: no type checker finds them.
+# pyright: reportMissingImports=false
 import nki
 import nki.isa as nisa
 import nki.language as nl

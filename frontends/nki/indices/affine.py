@@ -116,8 +116,6 @@ class Affine:
     def __ne__(self, other) -> "Mask":
         return Mask((Condition(self - other, "ne"),))
 
-    __hash__ = None
-
     @staticmethod
     def _like(other) -> "Affine | None":
         if isinstance(other, Affine):

@@ -1,6 +1,7 @@
 """Number formats by the names that kernels give them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -21,6 +22,7 @@ from neuroncore_rtl.spec.formats import (
     UINT16,
     UINT32,
     Format,
+    IntFormat,
 )
 
 __all__ = ["DTYPES", "DType", "dtype_of", "promoted"]
@@ -73,6 +75,11 @@ class DType:
         """Whether it is a floating-point format."""
         return self.known.is_float
 
+    @property
+    def signed(self) -> bool:
+        """Whether it has numbers below 0."""
+        return not isinstance(self.known, IntFormat) or self.known.signed
+
 
 DTYPES = {
     dtype.name: dtype
@@ -120,7 +127,7 @@ def promoted(*dtypes: DType) -> DType:
     if floats:
         return DTYPES["float32"]
     signed, unsigned = (
-        max((dtype.known.bits for dtype in dtypes if dtype.known.signed is sign), default=0) for sign in (True, False)
+        max((dtype.known.bits for dtype in dtypes if dtype.signed is sign), default=0) for sign in (True, False)
     )
     if not signed:
         return DTYPES[f"uint{unsigned}"]
@@ -128,7 +135,7 @@ def promoted(*dtypes: DType) -> DType:
     return DTYPES[f"int{min(32, max(signed, 2 * unsigned))}"]
 
 
-def _numpy_name(given: object) -> str:
+def _numpy_name(given: Any) -> str:
     if given is None:
         raise ValueError("dtype must be a type, not None")
     try:

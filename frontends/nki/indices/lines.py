@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from neuroncore_rtl.kernels.program.source import Line, Source, located, stand_in, standing_in
 
@@ -22,7 +22,7 @@ def kernel_line() -> Source:
     if source is not None:
         return source
     frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_OWN) or frame.f_code.co_filename.startswith("<"):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((*_OWN, "<")):
         frame = frame.f_back
     line = Line(frame.f_code.co_filename, frame.f_lineno)
     return Source(line, line)
@@ -37,4 +37,4 @@ def from_kernel(function: _Function) -> _Function:
         with standing_in(kernel_line()):
             return checked(*args, **options)
 
-    return called
+    return cast(_Function, called)

@@ -1,8 +1,9 @@
 """Indices in memory: numbers in SBUF by which an access finds its place when the program runs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Protocol, Self
+from typing import Generic, Protocol, Self, TypeVar
 
 from neuroncore_rtl.frontends.nki.indices.affine import Affine
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
@@ -11,27 +12,36 @@ __all__ = ["Moved", "Numbers"]
 
 
 class Tile(Protocol):
-    """What numbers are in: a view (:class:`frontends.nki.indices.views.View`) of a tensor on chip."""
+    """What numbers are in: a view (:class:`frontends.nki.indices.pattern.Pattern`) of a tensor on chip."""
 
-    shape: tuple[int, ...]
-    element: Affine
-    partition: Affine
+    @property
+    def shape(self) -> tuple[int, ...]: ...
 
-    def indexed(self, shape: tuple[int, ...], indices: list[Affine]) -> Self:
+    @property
+    def element(self) -> Affine: ...
+
+    @property
+    def partition(self) -> Affine: ...
+
+    def indexed(self, shape: tuple[int, ...], indices: Sequence[Affine]) -> Self:
         """Return the view whose element of an index is its own of `indices`."""
+        ...
 
-    def picked(self, order: list[int | None]) -> Self:
+    def picked(self, order: Sequence[int | None]) -> Self:
         """Return it with dimensions picked from its own; None: a new one of one element."""
+        ...
 
     def repeated(self, shape: tuple[int, ...]) -> Self:
         """Return it broadcast to a shape."""
+        ...
 
-    def reshape(self, *shape: int) -> Self:
-        """Return a view of another shape."""
+
+InTile = TypeVar("InTile", bound=Tile)
+"""The class of the views that numbers are in."""
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class Numbers(Generic[InTile]):
     """Numbers of which each element of a view has one, and lies so many steps behind where it would lie without.
 
     Arguments:
@@ -40,25 +50,21 @@ class Numbers:
         limit: numbers are not negative and below this.
     """
 
-    view: Tile
+    view: InTile
     step: int
     limit: int
 
-    def indexed(self, shape: tuple[int, ...], indices: list[Affine]) -> Self:
+    def indexed(self, shape: tuple[int, ...], indices: Sequence[Affine]) -> Self:
         """Return them for a part of the view."""
         return replace(self, view=self.view.indexed(shape, indices))
 
-    def picked(self, order: list[int | None]) -> Self:
+    def picked(self, order: Sequence[int | None]) -> Self:
         """Return them with dimensions picked as those of the view."""
         return replace(self, view=self.view.picked(order))
 
     def repeated(self, shape: tuple[int, ...]) -> Self:
         """Return them for a view that is broadcast."""
         return replace(self, view=self.view.repeated(shape))
-
-    def reshaped(self, shape: tuple[int, ...]) -> Self:
-        """Return them for another shape of the view, which keeps the dimension that has one number each."""
-        return replace(self, view=self.view.reshape(*shape))
 
     @property
     def along(self) -> int | None:
@@ -74,7 +80,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, eq=False)
-class Moved:
+class Moved(Generic[InTile]):
     """An index expression and a number in SBUF, which are added.
 
     Arguments:
@@ -83,17 +89,17 @@ class Moved:
     """
 
     affine: Affine
-    number: Tile
+    number: InTile
 
     @from_kernel
-    def __add__(self, other) -> "Moved":
-        return Moved(self.affine + _known(other), self.number)
+    def __add__(self, other) -> Self:
+        return replace(self, affine=self.affine + _known(other))
 
     __radd__ = __add__
 
     @from_kernel
-    def __sub__(self, other) -> "Moved":
-        return Moved(self.affine - _known(other), self.number)
+    def __sub__(self, other) -> Self:
+        return replace(self, affine=self.affine - _known(other))
 
 
 def _known(index: object) -> Affine | Integral:

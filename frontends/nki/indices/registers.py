@@ -2,6 +2,7 @@
 
 import ast
 import linecache
+from typing import Any
 
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
 from neuroncore_rtl.kernels.program.flow import Register
@@ -22,7 +23,7 @@ class VirtualRegister:
         word: its tensor as kernels see it, [1, 1].
     """
 
-    def __init__(self, register: Register, word: object):
+    def __init__(self, register: Register, word: Any):
         self.register, self._word = register, word
 
     @property
@@ -60,7 +61,7 @@ def tests_while(line: Line) -> bool:
     return any(
         isinstance(node, ast.While)
         and isinstance(node.test, ast.Name | ast.Attribute | ast.Subscript)
-        and node.test.lineno <= line.number <= node.test.end_lineno
+        and node.test.lineno <= line.number <= (node.test.end_lineno or node.test.lineno)
         for node in nodes
     )
 

@@ -4,7 +4,7 @@ A tensor on chip may have *block dimensions* before that of its partitions: a ti
 allocated one by one, so that each has a place only while it is in use. PSUM holds words of 32 bits whatever the type.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -76,16 +76,35 @@ class Allocation:
         """Elements of a partition of a block, on chip; else of the whole tensor."""
         return int(np.prod(self.shape[0 if self.lanes is None else self.lanes + 1 :], dtype=np.int64))
 
+    @property
+    def partitions(self) -> int:
+        """Partitions of a block, on chip."""
+        assert self.lanes is not None
+        return self.shape[self.lanes]
+
     def tensor(self, block: int) -> Tensor | HbmTensor:
         """Return the machine's tensor of a block."""
         if block not in self._tensors:
             self._tensors[block] = self.make(block)
         return self._tensors[block]
 
+    def tile(self, block: int) -> Tensor:
+        """Return the machine's tensor of a block on chip."""
+        tensor = self.tensor(block)
+        assert isinstance(tensor, Tensor)
+        return tensor
+
     @property
-    def tensors(self) -> Iterable[Tensor | HbmTensor]:
-        """The machine's tensors of the blocks that have been touched."""
-        return self._tensors.values()
+    def in_hbm(self) -> HbmTensor:
+        """The machine's tensor in HBM."""
+        tensor = self.tensor(0)
+        assert isinstance(tensor, HbmTensor)
+        return tensor
+
+    @property
+    def tiles(self) -> list[Tensor]:
+        """The machine's tensors of the blocks that have been touched, on chip."""
+        return [self.tile(block) for block in self._tensors]
 
     def is_new(self, block: int) -> bool:
         """Return whether nothing has touched a block."""
@@ -93,4 +112,4 @@ class Allocation:
 
     def written(self, block: int) -> np.ndarray:
         """Return for each element, bool [partitions, elements], whether anything has been written to it."""
-        return self._written.setdefault(block, np.zeros((self.shape[self.lanes], self.width), bool))
+        return self._written.setdefault(block, np.zeros((self.partitions, self.width), bool))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce, wraps
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -132,7 +133,7 @@ class Call:
     def _where(self, dst: View, arguments: dict, mask: Mask | None, shape: tuple[int, ...] | None) -> View | None:
         """Return the part of dst where a mask over the shape of `like` holds; None if that is nothing."""
         order = None if self.along is None or mask is None or shape is None else self.along(arguments, dst)
-        if order is None:
+        if order is None or mask is None or shape is None:
             return dst.masked(mask, shape)
         parts = mask.rectangle(shape)
         if any(part.stop <= part.start for part in parts):
@@ -205,7 +206,7 @@ def returned(function: Callable) -> Callable:
     return from_kernel(called)
 
 
-def _decided(mask: object) -> object:
+def _decided(mask: object) -> Any:
     """Return a mask; one that Python has decided holds everywhere, None, or nowhere."""
     if isinstance(mask, bool | np.bool_):
         return None if mask else NOWHERE

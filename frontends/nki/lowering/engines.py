@@ -30,7 +30,7 @@ class Engine(Enum):
     sync = 6
 
 
-def append_copy(r: Recording, dst: Tensor, src: Tensor, engine: Engine | None = None) -> None:
+def append_copy(r: Recording, dst: Tensor, src: Tensor, *, engine: Engine | None = None) -> None:
     """Append dst = src, cast, the same bits by either engine.
 
     The scalar engine takes copies of floating-point numbers, as it calculates with those, and none while its lanes hold

@@ -4,10 +4,11 @@ So whatever is recorded in a body must hold in every round: what was made once f
 within, is made again there, and what the body makes is not there behind it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 from neuroncore_rtl.frontends.nki.indices.affine import Affine
 from neuroncore_rtl.frontends.nki.indices.dtypes import DTYPES
@@ -61,7 +62,7 @@ def _enter(current: Recording, manager: AbstractContextManager, register: Virtua
     current.flush()
     for allocation in current.on_chip:
         for block in sorted(allocation.zeros):
-            current.program.append(memset(allocation.tensor(block), 0.0))
+            current.program.append(memset(allocation.tile(block), 0.0))
             allocation.written(block)[:] = True
         allocation.zeros.clear()
     # In a later round these tensors may hold what this one has written there.
@@ -108,7 +109,7 @@ def _bound(given: object) -> int | Register:
     return int(given)
 
 
-def _count(current: Recording, lower: object, upper: object, step: object) -> AbstractContextManager:
+def _count(current: Recording, lower: object, upper: object, step: Any) -> AbstractContextManager:
     current.flush()
     return current.program.flow.loop(_bound(lower), _bound(upper), step)
 
@@ -116,7 +117,7 @@ def _count(current: Recording, lower: object, upper: object, step: object) -> Ab
 class _Rounds:
     """The one time that Python goes through the body of `for i in nl.dynamic_range(...)`."""
 
-    def __init__(self, *bounds: object):
+    def __init__(self, *bounds: Any):
         self._bounds, self._entered = bounds, False
 
     def __iter__(self) -> Iterator[VirtualRegister]:
@@ -133,7 +134,7 @@ class _Rounds:
 
 
 @from_kernel
-def dynamic_range(start, stop=None, step=1, **options) -> Iterator:
+def dynamic_range(start, stop=None, step=1, **options) -> Iterable:
     """Return the numbers of a loop: of bounds that are known, as `range`; if one is a register, that which counts."""
     bounds = (0, start, step) if stop is None else (start, stop, step)
     if all(isinstance(number, Integral) for number in bounds):

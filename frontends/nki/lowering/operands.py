@@ -7,6 +7,7 @@ every operand in the partitions of its own lanes. Where a view is not so, a copy
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from neuroncore_rtl.spec.isa import AluOp, Index, Storage
 
 __all__ = [
     "as_row", "common", "identity", "in_sbuf", "is_written", "lanes_tensor", "one_source_in_psum", "ones", "places",
-    "scalar", "spread", "written",
+    "scalar", "spread", "step_of", "written",
 ]  # fmt: skip
 
 
@@ -40,7 +41,7 @@ def lanes_tensor(recording: Recording, view: View) -> Tensor:
         )
     view.check_bounds()
     _fill_zeros(recording, view)
-    base = view.allocation.tensor(view.one_block())
+    base = view.allocation.tile(view.one_block())
     fmt = base.format if base.storage == Storage.PSUM else view.dtype.known
     moving = [d for d, n in enumerate(view.shape) if n > 1 and d != view.lanes]
     if any(view.partition.steps[d] for d in moving):
@@ -74,7 +75,7 @@ def common(recording: Recording, shape: tuple[int, ...], *views: View) -> list[T
 def _joined(tensors: list[Tensor]) -> list[Tensor]:
     """Return tensors of one shape with dimensions that go on from each other in all of them as one."""
     counts = list(tensors[0].shape)
-    steps = [list(tensor.steps) for tensor in tensors]
+    steps = [list(tensor.steps or ()) for tensor in tensors]
     d = 0
     while d + 1 < len(counts):
         if all(own[d] == own[d + 1] * counts[d + 1] for own in steps):
@@ -141,7 +142,7 @@ def _fill_zeros(recording: Recording, view: View) -> None:
     if block in allocation.zeros:
         allocation.zeros.remove(block)
         allocation.written(block)[:] = True
-        recording.program.append(memset(allocation.tensor(block), 0.0))
+        recording.program.append(memset(allocation.tile(block), 0.0))
 
 
 def in_sbuf(recording: Recording, tensor: Tensor, reason: str, fmt: Format | None = None, partition: int = 0) -> Tensor:
@@ -161,6 +162,12 @@ def as_row(tensor: Tensor) -> Tensor | None:
         return None
 
 
+def step_of(row: Tensor) -> int:
+    """Return the elements from one to the next of a tensor of one dimension."""
+    assert row.steps is not None
+    return row.steps[0]
+
+
 def one_source_in_psum(recording: Recording, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     """Return two sources, the second one in SBUF if both were in PSUM, which has one read port."""
     if first.storage == second.storage == Storage.PSUM:
@@ -168,7 +175,7 @@ def one_source_in_psum(recording: Recording, first: Tensor, second: Tensor) -> t
     return first, second
 
 
-def scalar(recording: Recording, given: object, lanes: int) -> float | int | Tensor:
+def scalar(recording: Recording, given: Any, lanes: int) -> float | int | Tensor:
     """Return a scalar operand: a number, or a tensor of one element in each of so many partitions, in SBUF."""
     if not isinstance(given, View):
         return given.item() if hasattr(given, "item") else given
@@ -230,7 +237,7 @@ def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
     if src.format not in program.config.matmul_formats or src.format is INT8 or dst.partitions > program.config.columns:
         program.append(dma_copy(dst, src), next(program.loads))
         return
-    if src.storage != Storage.SBUF or src.partition or len(src.shape) > 1 or src.steps[0] < 0:
+    if src.storage != Storage.SBUF or src.partition or len(src.shape) > 1 or step_of(src) < 0:
         if src.partition:
             copy = program.space.sbuf(src.name, src.format, src.shape, 1)
             program.append(dma_copy(copy, src), next(program.loads))

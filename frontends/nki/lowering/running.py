@@ -86,10 +86,10 @@ def started(r: Recording, engine: str, op: AluOp, command: ReduceCommand, initia
     if command is not ReduceCommand.reduce:
         return IDENTITIES[op]
     now = running(r, engine)
-    if now.column is None and now.number is None:
-        rule = "reduce must go on from reset, reset_reduce or load_reduce"
-        raise ValueError(f"{rule}, with a reduce_res, if any, of float32 in SBUF")
     if now.column is None:
+        if now.number is None:
+            rule = "reduce must go on from reset, reset_reduce or load_reduce"
+            raise ValueError(f"{rule}, with a reduce_res, if any, of float32 in SBUF")
         return now.number
     if now.column.partitions != lanes:
         raise ValueError(f"reduce must go on in the {now.column.partitions} partitions that it began in, not {lanes}")
@@ -130,9 +130,10 @@ def reduced(
         return
     if command is ReduceCommand.reset:
         append(column(r, "left out", lanes))
-        r.running[engine] = Running(number=before)
+        left = IDENTITIES[op]
+        r.running[engine] = Running(number=left)
         if result is not None:
-            r.program.append(isa.memset(scalar_place(r, result, lanes), -before if negate else before))
+            r.program.append(isa.memset(scalar_place(r, result, lanes), -left if negate else left))
         return
     append(now := column(r, "running", lanes))
     if not fresh:

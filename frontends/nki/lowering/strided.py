@@ -41,8 +41,8 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
     index = numbers and _row_numbers(r, numbers, skip)
     ends = [_end(r, view) for view in (dst, src)]
     # The dimension that numbers go along comes first, one of one row if there is a single number.
-    moving = [d for d, n in enumerate(shape) if n > 1 and (index is None or d != numbers.along)]
-    moving = moving if index is None else [numbers.along, *moving]
+    moving: list[int | None] = [d for d, n in enumerate(shape) if n > 1 and (numbers is None or d != numbers.along)]
+    moving = moving if numbers is None else [numbers.along, *moving]
     counts = [1 if d is None else shape[d] for d in moving] or [1]
     steps = [[0 if d is None else end[1][d] for d in moving] or [1] for end in ends]
     axes = [None if end[2] is None or end[2] not in moving else moving.index(end[2]) for end in ends]
@@ -62,9 +62,9 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
         few, starts = tuple(length(one) for one in part), [one.start for one in part]
         by, moved = {}, []
         for view, end, own, axis, size in zip((dst, src), ends, steps, axes, sizes, strict=True):
-            if view.is_indirect():
+            if index is not None and view.numbers is not None:
                 by["scatter" if view is dst else "gather"] = replace(index, partition=index.partition + starts[0])
-                moved.append(_from(end[0], [0, *starts[1:]], [numbers.step, *own[1:]], axis, size))
+                moved.append(_from(end[0], [0, *starts[1:]], [view.numbers.step, *own[1:]], axis, size))
             else:
                 moved.append(_from(end[0], starts, own, axis, size))
         r.program.append(DmaCopy(shape=few, dst=moved[0], src=moved[1], **by), next(queues))

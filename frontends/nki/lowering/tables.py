@@ -14,7 +14,7 @@ __all__ = ["in_table", "table_of", "whole_block"]
 def whole_block(r: Recording, view: View) -> View:
     """Return all partitions and elements of the block that a view on chip is in."""
     allocation, block = view.allocation, view.one_block()
-    shape = allocation.shape[allocation.lanes], allocation.width
+    shape = allocation.partitions, allocation.width
     flat = (0, 0)
     return r.tensor(
         allocation=allocation, dtype=allocation.dtype, shape=shape, element=Affine(shape, (0, 1)),

@@ -86,7 +86,7 @@ def _argument(word: str, text: str, rng: np.random.Generator) -> object:
         shape = tuple(int(n) for n in shaped[1].split("x"))
         try:
             dtype = dtype_of(shaped[2])
-            least = 0 if dtype.is_float or not dtype.known.signed else -100
+            least = 0 if dtype.is_float or not dtype.signed else -100
             values = rng.normal(size=shape) if dtype.is_float else rng.integers(least, 101, size=shape)
         except ValueError as refusal:
             raise UsageError(f"INPUTS: {word}: {refusal}") from None

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def run_nki(
     grid: tuple[int, ...] | int = (),
     preset: str = PRESET,
     order: str = ORDER,
-    **variables: int | str,
+    **variables: Any,
 ) -> NkiResult:
     """Run a kernel of the Neuron Kernel Interface, and return what it returns.
 
@@ -84,7 +85,7 @@ def run_nki(
     made = recorded(function, arguments, config, grid, order)
     done = run(made.program, made.inputs, **variables)
     return NkiResult(
-        outputs=tuple(done.read(view.allocation.tensor(0)) for view in made.results), run=done, inserted=made.inserted
+        outputs=tuple(done.read(view.allocation.in_hbm) for view in made.results), run=done, inserted=made.inserted
     )
 
 

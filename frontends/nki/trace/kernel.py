@@ -36,7 +36,7 @@ class Kernel:
 @from_kernel
 def _checked(grid: tuple) -> tuple[int, ...]:
     """Return a grid; ValueError if it is none."""
-    if not all(isinstance(n, Integral) and n >= 1 for n in grid):
+    if not all(isinstance(n, Integral) and int(n) >= 1 for n in grid):
         raise ValueError(f"a grid must be of integers from 1 on, not {grid!r}")
     return tuple(int(n) for n in grid)
 

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from math import prod
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,12 +20,14 @@ from neuroncore_rtl.frontends.nki.indices.dtypes import DType
 from neuroncore_rtl.frontends.nki.indices.lines import kernel_line
 from neuroncore_rtl.frontends.nki.indices.storage import Allocation, Memory, format_in
 from neuroncore_rtl.frontends.nki.indices.views import View
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
+from neuroncore_rtl.kernels.program import HbmTensor, Program
 from neuroncore_rtl.kernels.program.source import Source, located, standing_in
 from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.spec.isa import Engine
 
 __all__ = ["Pending", "Recording", "is_recording", "recording"]
+
+_Made = TypeVar("_Made")
 
 _CURRENT: ContextVar["Recording | None"] = ContextVar("recording", default=None)
 
@@ -74,7 +77,7 @@ class Recording:
     place: tuple[int, ...] = ()
     pending: Pending | None = None
     streams: Iterator[int] = field(default_factory=lambda: count(1))
-    running: dict[str, object] = field(default_factory=dict)
+    running: dict[str, Any] = field(default_factory=dict)
     """Running results of an engine that a kernel may go on with (:mod:`frontends.nki.lowering.running`)."""
     lanes_summing: int = 0
     """Partitions whose running sums the lanes of the scalar engine still hold."""
@@ -84,7 +87,7 @@ class Recording:
     """What was allocated there."""
     aliases: dict[Allocation, tuple[View, int]] = field(default_factory=dict)
     """Where results are that were assigned to parts of other tensors, and those tensors' versions then."""
-    made: dict[object, Tensor] = field(default_factory=dict)
+    made: dict[tuple, Any] = field(default_factory=dict)
     """What was made once for all."""
 
     def __post_init__(self):
@@ -96,9 +99,7 @@ class Recording:
 
     # -- tensors ---------------------------------------------------------------------------------------------------
 
-    def allocate(
-        self, shape: tuple[int, ...], dtype: DType, memory: Memory, name: str = "", lanes: int | None = 0
-    ) -> View:
+    def allocate(self, shape: tuple[int, ...], dtype: DType, memory: Memory, name: str = "", lanes: int = 0) -> View:
         """Return a new tensor.
 
         Arguments:
@@ -148,7 +149,7 @@ class Recording:
             allocation=allocation,
             dtype=dtype,
             shape=shape,
-            element=Affine(shape, tensor.steps),
+            element=Affine(shape, tensor.steps or ()),
             partition=Affine(shape, flat),
             block=Affine(shape, flat),
         )
@@ -174,7 +175,7 @@ class Recording:
         self.constants.append((tensor, values))
         return self.of_hbm(tensor, dtype)
 
-    def once(self, key: object, make: Callable[[], Tensor]) -> Tensor:
+    def once(self, key: tuple, make: Callable[[], _Made]) -> _Made:
         """Return what `make` returned when the key was new."""
         if key not in self.made:
             self.made[key] = make()

@@ -25,8 +25,6 @@ def _operator(name: str, swapped: bool = False):
 class NkiTensor(View):
     """A tensor of HBM, SBUF or PSUM, or a view of one."""
 
-    __hash__ = None
-
     def __setitem__(self, key, value) -> None:
         """Write to a part: the result of a call goes there at once, anything else is copied."""
         recording().calls["assign"](self[key], value)

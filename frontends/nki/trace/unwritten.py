@@ -29,7 +29,7 @@ def fill(r: Recording) -> None:
         return
     tiles = {}
     for allocation in r.on_chip:
-        for tensor in allocation.tensors:
+        for tensor in allocation.tiles:
             tiles[buffer_of(tensor.address)] = _Tile(tensor)
     for number, step in enumerate(r.program.steps):
         writes = len(step.instruction.writes)

@@ -14,7 +14,7 @@ from neuroncore_rtl.run.harness.run import run
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program, random_records
-from neuroncore_rtl.tb.tests.engines.instructions import Differences
+from neuroncore_rtl.run.elementwise import Differences
 from neuroncore_rtl.tb.tests.soak.case import ListedCase, Verdict, array_from, array_json, config_from, kind_of
 from neuroncore_rtl.tb.tests.soak.case import usual as usual_configs
 from neuroncore_rtl.tb.tests.soak.core_case import OPCODES, machine_labels
@@ -83,7 +83,7 @@ class ElementwiseCase(ListedCase):
         expected = expected_memories(program.instructions, self.sbuf, self.psum, self.machine)
         work = work_of(program, stall=self.stall, seed=self.seed)
         outcome = run(ElementwiseDevice(config=self.machine), work, doing=f"running {self.size} instructions")
-        found = Differences(program, outcome, expected, self.machine)
+        found = Differences(program, outcome.memories, expected)
         refused = [f"the {name} engine reports an error: {one}" for name, one in outcome.faults.items()]
         kind = kind_of(outcome.ending, refused, found.compared, len(found.places))
         said = (*refused, *found.lines())

@@ -17,7 +17,7 @@ import numpy as np
 from neuroncore_rtl.frontends.nki import run_nki
 from tests.frontends.nki.kernels import written
 
-__all__ = ["FLOATS", "INTEGERS", "NARROW", "TYPES", "Operand", "Sketch", "cast", "rounded"]
+__all__ = ["FLOATS", "INTEGERS", "NARROW", "TYPES", "Operand", "Sketch", "cases", "cast", "rounded"]
 
 FLOATS = ("float32", "tfloat32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2", "float8_e3m4")
 INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
@@ -183,6 +183,11 @@ class Sketch:
             self.lines.append(f"{name} = {name}.broadcast_to({shape})")
         return Operand(name, np.broadcast_to(values, shape), dtype)
 
+    def pair(self, most: int, sources: tuple, targets: tuple, **options) -> tuple[Operand, Operand]:
+        """Return a source and a target of one shape, each of one of some types; options: as of a source."""
+        shape = self.shape(most)
+        return self.source(shape, self.any(*sources), **options), self.target(shape, self.any(*targets))
+
     def column(self, lanes: int, dtype: str | None = None, low: float = -4, high: float = 4) -> Operand:
         """Return a source of one element in each partition."""
         return self.source((lanes, 1), dtype or self.any(*FLOATS), repeats=False, low=low, high=high)
@@ -274,6 +279,11 @@ class Sketch:
         """Append a line, or several."""
         self.lines += line.strip("\n").splitlines()
 
+    def gives(self, line: str, target: Operand, values: np.ndarray, error: np.ndarray | float = 0.0) -> None:
+        """Append a call, and say what its result must be."""
+        self.call(line)
+        self.expect(target, values, error)
+
     def expect(self, target: Operand, values: np.ndarray, error: np.ndarray | float = 0.0, *, through: str = "",
                call: str = "") -> None:  # fmt: skip
         """Say what a result must be, float64 or integers that are rounded to its type, and how far off before that.
@@ -340,3 +350,13 @@ def _wrong(lines: list[str], result: _Result, values, least, most, right) -> str
 
 Case = Callable[[Sketch], None]
 """Draws a call's operands, appends it, and says what it must give."""
+
+
+def cases() -> tuple[dict[str, Case], Callable[[Case], Case]]:
+    """Return a table of cases by the names of their calls, and what enters one."""
+    table: dict[str, Case] = {}
+
+    def case(draw: Case) -> Case:
+        return table.setdefault(draw.__name__, draw)
+
+    return table, case

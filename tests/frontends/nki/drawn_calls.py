@@ -5,16 +5,10 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.tb.check.oracles.functions import reference
-from tests.frontends.nki.drawn import FLOATS, INTEGERS, TYPES, Case, Operand, Sketch, rounded
+from tests.frontends.nki.drawn import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, rounded
 from tests.frontends.nki.drawn_operations import BITS, OPERATIONS, PLAIN, ROUNDINGS, computed, sign_of
 
-CALLS: dict[str, Case] = {}
-"""By the names of the calls."""
-
-
-def case(draw: Case) -> Case:
-    CALLS[draw.__name__] = draw
-    return draw
+CALLS, case = cases()
 
 
 def kind(s: Sketch) -> tuple[str, ...]:
@@ -62,8 +56,7 @@ def nc_transpose(s: Sketch) -> None:
     rows, columns, dtype = s.count(1, 16), s.count(1, 16), s.any(*TYPES)
     (_, *free), (_, *rest) = divided(s, columns), divided(s, rows)
     a, y = s.source((rows, *free), dtype), s.target((columns, *rest), dtype)
-    s.call(f"nisa.nc_transpose(dst={y.name}, data={a.name})")
-    s.expect(y, a.flat.T.reshape(y.shape))
+    s.gives(f"nisa.nc_transpose(dst={y.name}, data={a.name})", y, a.flat.T.reshape(y.shape))
 
 
 # -- element by element --------------------------------------------------------------------------------------------
@@ -71,19 +64,16 @@ def nc_transpose(s: Sketch) -> None:
 
 @case
 def tensor_copy(s: Sketch) -> None:
-    shape = s.shape(6)
-    a, y = s.source(shape, s.any(*TYPES), low=-9, high=9), s.target(shape, s.any(*TYPES))
+    a, y = s.pair(6, TYPES, TYPES, low=-9, high=9)
     engine = s.any("", ", engine=nisa.engine.vector", ", engine=nisa.engine.scalar", ", engine=nisa.engine.gpsimd")
-    s.call(f"nisa.tensor_copy(dst={y.name}, src={a.name}{engine})")
-    s.expect(y, a.values)
+    s.gives(f"nisa.tensor_copy(dst={y.name}, src={a.name}{engine})", y, a.values)
 
 
 @case
 def memset(s: Sketch) -> None:
     y = s.target(s.shape(6), s.any(*TYPES))
     value = s.any(0, 1, 0.0, 7.0, *((-3, 2.5) if y.is_float else () if y.dtype == "uint32" else (-3,)))
-    s.call(f"nisa.memset(dst={y.name}, value={value})")
-    s.expect(y, np.array(value))
+    s.gives(f"nisa.memset(dst={y.name}, value={value})", y, np.array(value))
 
 
 def operation(s: Sketch, operands: tuple[Operand, ...], target: str, *, first: bool = False) -> str:
@@ -153,8 +143,7 @@ def tensor_scalar(s: Sketch) -> None:
         first = f"{first}, {second}"
     elif "left_shift" in first:
         found = shifted_off("left_shift", found, y.dtype)
-    s.call(f"nisa.tensor_scalar(dst={y.name}, data={a.name}, {first})")
-    s.expect(y, found)
+    s.gives(f"nisa.tensor_scalar(dst={y.name}, data={a.name}, {first})", y, found)
 
 
 @case
@@ -196,10 +185,8 @@ def tensor_tensor_scan(s: Sketch) -> None:
 
 @case
 def reciprocal(s: Sketch) -> None:
-    shape = s.shape(6)
-    a, y = s.source(shape, s.any(*TYPES), low=1), s.target(shape, s.any(*TYPES))
-    s.call(f"nisa.reciprocal(dst={y.name}, data={a.name})")
-    s.expect(y, rounded(1 / a.values))
+    a, y = s.pair(6, TYPES, TYPES, low=1)
+    s.gives(f"nisa.reciprocal(dst={y.name}, data={a.name})", y, rounded(1 / a.values))
 
 
 @case
@@ -257,8 +244,7 @@ def activation(s: Sketch) -> None:
         total = s.target((shape[0], 1), s.any(*FLOATS))
         text += f", reduce_op=nl.add, reduce_res={total.name}, reduce_cmd=nisa.reduce_cmd.reset_reduce"
         summed(s, total, found, near)
-    s.call(f"nisa.activation(dst={y.name}, op=nl.{op}, data={a.name}{text})")
-    s.expect(y, found, near)
+    s.gives(f"nisa.activation(dst={y.name}, op=nl.{op}, data={a.name}{text})", y, found, near)
 
 
 def summed(s: Sketch, total: Operand, values: np.ndarray, near: np.ndarray) -> None:
@@ -346,8 +332,7 @@ def searched(s: Sketch) -> Operand:
 def max8(s: Sketch) -> None:
     a = searched(s)
     y = s.target((len(a.flat), 8), s.any(*(FLOATS if a.is_float else TYPES)))
-    s.call(f"nisa.max8(dst={y.name}, src={a.name})")
-    s.expect(y, -np.sort(-a.flat, 1)[:, :8])
+    s.gives(f"nisa.max8(dst={y.name}, src={a.name})", y, -np.sort(-a.flat, 1)[:, :8])
 
 
 def places(row: np.ndarray, values: np.ndarray) -> list[int]:
@@ -416,8 +401,7 @@ def pattern(s: Sketch, shape: tuple[int, ...]) -> tuple[str, np.ndarray]:
 def iota(s: Sketch) -> None:
     shape = s.shape(4)
     y, (text, found) = s.target(shape, s.any(*TYPES)), pattern(s, shape)
-    s.call(f"nisa.iota(dst={y.name}, {text})")
-    s.expect(y, found % 2**32 if y.dtype == "uint32" else found)
+    s.gives(f"nisa.iota(dst={y.name}, {text})", y, found % 2**32 if y.dtype == "uint32" else found)
 
 
 COMPARISONS = "equal", "not_equal", "greater", "greater_equal", "less", "less_equal"

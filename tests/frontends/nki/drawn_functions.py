@@ -4,18 +4,12 @@ from functools import partial
 
 import numpy as np
 
-from tests.frontends.nki.drawn import FLOATS, INTEGERS, TYPES, Case, Operand, Sketch, cast, rounded
+from tests.frontends.nki.drawn import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, cast, rounded
 from tests.frontends.nki.drawn_calls import clear, shifted_off, widened, within
 from tests.frontends.nki.drawn_moves import PLACES, numbers
 from tests.frontends.nki.drawn_operations import BITS, FLOAT_RESULTS, PLAIN, ROUNDINGS, computed, sign_of
 
-CALLS: dict[str, Case] = {}
-"""By the names of the functions."""
-
-
-def case(draw: Case) -> Case:
-    CALLS[draw.__name__.rstrip("_")] = draw
-    return draw
+CALLS, case = cases()
 
 
 def given(
@@ -42,8 +36,7 @@ def given(
         holds[:left, :few] = True
         s.expect(y, np.where(holds, values, y.values), np.where(holds, error, 0))
         return
-    s.call(f"{y.name}[...] = {expression}")
-    s.expect(y, values, error)
+    s.gives(f"{y.name}[...] = {expression}", y, values, error)
 
 
 # -- element by element --------------------------------------------------------------------------------------------
@@ -68,8 +61,7 @@ def binary(name: str, s: Sketch) -> None:
     found = computed(name, a.values, values, unsigned=unsigned)
     expression = f"nl.{name}({a.name}, {other})"
     if name in BITS:
-        s.call(f"{y.name}[...] = {expression}")
-        s.expect(y, shifted_off(name, found, y.dtype))
+        s.gives(f"{y.name}[...] = {expression}", y, shifted_off(name, found, y.dtype))
     else:
         given(s, y, expression, np.broadcast_to(found, shape))
 
@@ -96,9 +88,7 @@ UNARY = {
 
 
 def unary(name: str, s: Sketch) -> None:
-    shape = s.shape(4)
-    a = s.source(shape, s.any(*TYPES), low=1 if name in ("log", "rsqrt", "sqrt") else -4)
-    y = s.target(shape, s.any(*TYPES))
+    a, y = s.pair(4, TYPES, TYPES, low=1 if name in ("log", "rsqrt", "sqrt") else -4)
     found, near = within(UNARY[name], a.values)
     given(s, y, f"nl.{name}({a.name})", found, near if near.any() else 0.0)
 
@@ -114,8 +104,7 @@ def simple(name: str, s: Sketch) -> None:
         "reciprocal": (lambda a: rounded(1 / a), TYPES, 1), "logical_not": (np.logical_not, TYPES, -1),
         "invert": (np.invert, ("int8", "int16", "int32"), -4),
     }[name]  # fmt: skip
-    shape = s.shape(4)
-    a, y = s.source(shape, s.any(*types), low=low), s.target(shape, s.any(*types))
+    a, y = s.pair(4, types, types, low=low)
     given(s, y, f"nl.{name}({a.name})", function(a.values))
 
 
@@ -134,8 +123,7 @@ def static_cast(s: Sketch) -> None:
 
 @case
 def tan(s: Sketch) -> None:
-    shape = s.shape(4)
-    a, y = s.source(shape, s.any(*FLOATS), low=-1, high=1), s.target(shape, s.any(*FLOATS))
+    a, y = s.pair(4, FLOATS, FLOATS, low=-1, high=1)
     found = np.tan(a.values)
     given(s, y, f"nl.tan({a.name})", found, np.abs(found) * 2.0**-20)
 
@@ -160,17 +148,15 @@ def where(s: Sketch) -> None:
 
 @case
 def dropout(s: Sketch) -> None:
-    shape = s.shape(4)
-    a, y = s.source(shape, s.any(*FLOATS)), s.target(shape, s.any(*FLOATS))
+    a, y = s.pair(4, FLOATS, FLOATS)
     s.call(f"{y.name}[...] = nl.dropout({a.name}, rate={s.any(0.0, 0.5, 1.0)})")
-    s.expect_either(y, a.values, np.zeros(shape))
+    s.expect_either(y, a.values, np.zeros(a.shape))
 
 
 @case
 def rand(s: Sketch) -> None:
     y, dtype = s.target(s.shape(3), s.any(*FLOATS)), s.any("float32", "bfloat16")
-    s.call(f"{y.name}[...] = nl.rand({y.shape}, dtype=nl.{dtype})")
-    s.expect(y, np.full(y.shape, 0.5), 0.5)
+    s.gives(f"{y.name}[...] = nl.rand({y.shape}, dtype=nl.{dtype})", y, np.full(y.shape, 0.5), 0.5)
 
 
 # -- of several elements -----------------------------------------------------------------------------------------------
@@ -216,29 +202,19 @@ def softmax(s: Sketch) -> None:
 
 @case
 def rms_norm(s: Sketch) -> None:
-    rows, n = s.count(1, 16), s.count(1, 40)
-    a, w, y = (
-        s.source((rows, n), s.any(*FLOATS)),
-        s.source((rows, n), s.any(*FLOATS)),
-        s.target((rows, n), s.any(*FLOATS)),
-    )
+    shape = s.count(1, 16), s.count(1, 40)
+    a, w = (s.source(shape, s.any(*FLOATS)) for _ in range(2))
+    y = s.target(shape, s.any(*FLOATS))
     found = a.values / np.sqrt((a.values**2).mean(1, keepdims=True) + 1e-2) * w.values
-    given(
-        s,
-        y,
-        f"nl.rms_norm({a.name}, {w.name}, axis=1, n={n}, epsilon=1e-2)",
-        found,
-        np.abs(found) * 2.0**-18,
-        together=True,
-    )
+    call = f"nl.rms_norm({a.name}, {w.name}, axis=1, n={shape[1]}, epsilon=1e-2)"
+    given(s, y, call, found, np.abs(found) * 2.0**-18, together=True)
 
 
 @case
 def transpose(s: Sketch) -> None:
     rows, columns = s.count(1, 16), s.count(1, 16)
     a, y = s.source((rows, columns), s.any(*TYPES)), s.target((columns, rows), s.any(*TYPES))
-    s.call(f"{y.name}[...] = nl.transpose({a.name})")
-    s.expect(y, a.values.T)
+    s.gives(f"{y.name}[...] = nl.transpose({a.name})", y, a.values.T)
 
 
 @case
@@ -246,10 +222,8 @@ def matmul(s: Sketch) -> None:
     inner, rows, columns, turned = s.count(1, 16), s.count(1, 16), s.count(1, 40), s.chance()
     dtype = s.any(*FLOATS, "int8")
     a = s.source((inner, rows) if turned else (rows, inner), dtype)
-    b, y = (
-        s.source((inner, columns), dtype),
-        s.target((rows, columns), s.any(*(TYPES if dtype != "int8" else clear(INTEGERS)))),
-    )
+    b = s.source((inner, columns), dtype)
+    y = s.target((rows, columns), s.any(*(TYPES if dtype != "int8" else clear(INTEGERS))))
     adds = s.chance(0.3)
     s.call(f"{y.name}[...] {'+' if adds else ''}= nl.matmul({a.name}, {b.name}, transpose_x={turned})")
     s.expect(y, (a.values.T if turned else a.values) @ b.values + (y.values if adds else 0))
@@ -264,8 +238,7 @@ def broadcast_to(s: Sketch) -> None:
     few = tuple(1 if d and s.chance() else n for d, n in enumerate(shape))
     few = (1, *few[1:]) if s.chance(0.3) else few
     a, y = s.source(few, s.any(*TYPES)), s.target(shape, s.any(*TYPES))
-    s.call(f"{y.name}[...] = nl.broadcast_to({a.name}, {shape})")
-    s.expect(y, np.broadcast_to(a.values, shape))
+    s.gives(f"{y.name}[...] = nl.broadcast_to({a.name}, {shape})", y, np.broadcast_to(a.values, shape))
 
 
 @case
@@ -280,8 +253,7 @@ def expand_dims(s: Sketch) -> None:
 
 @case
 def load(s: Sketch) -> None:
-    shape = s.shape(4)
-    a, y = s.source(shape, s.any(*TYPES), memory="hbm"), s.target(shape, s.any(*TYPES))
+    a, y = s.pair(4, TYPES, TYPES, memory="hbm")
     given(s, y, f"nl.load({a.name})", a.values)
 
 
@@ -289,8 +261,7 @@ def load(s: Sketch) -> None:
 def load_transpose2d(s: Sketch) -> None:
     rows, columns = s.count(1, 40), s.count(1, 16)
     a, y = s.source((rows, columns), s.any(*TYPES), memory="hbm"), s.target((columns, rows), s.any(*TYPES))
-    s.call(f"{y.name}[...] = nl.load_transpose2d({a.name})")
-    s.expect(y, a.values.T)
+    s.gives(f"{y.name}[...] = nl.load_transpose2d({a.name})", y, a.values.T)
 
 
 @case
@@ -298,19 +269,15 @@ def store(s: Sketch) -> None:
     shape = s.shape(4)
     y = s.target(shape, s.any(*TYPES), memory="hbm")
     if s.chance(0.2):
-        s.call(f"nl.store({y.name}, value=3)")
-        s.expect(y, np.array(3))
+        s.gives(f"nl.store({y.name}, value=3)", y, np.array(3))
         return
     a, rest, rows = s.source(shape, s.any(*TYPES)), "", shape[0]
     found = cast(a.values, y.dtype)
     if len(shape) == 2 and s.chance():
         left = s.count(0, rows)
-        rest, found = (
-            f", mask=nl.arange({rows})[:, None] < {left}",
-            np.where(np.arange(rows)[:, None] < left, found, y.values),
-        )
-    s.call(f"nl.store({y.name}, value={a.name}{rest})")
-    s.expect(y, found)
+        rest = f", mask=nl.arange({rows})[:, None] < {left}"
+        found = np.where(np.arange(rows)[:, None] < left, found, y.values)
+    s.gives(f"nl.store({y.name}, value={a.name}{rest})", y, found)
 
 
 @case
@@ -318,8 +285,7 @@ def atomic_rmw(s: Sketch) -> None:
     shape, types = s.shape(3), s.any(FLOATS, clear(INTEGERS))
     y, a = s.target(shape, s.any(*types), memory="hbm"), s.source(shape, s.any(*types))
     op = s.any("add", "maximum", "minimum")
-    s.call(f"nl.atomic_rmw({y.name}, {a.name}, op=nl.{op})")
-    s.expect(y, PLAIN[op](y.values, a.values))
+    s.gives(f"nl.atomic_rmw({y.name}, {a.name}, op=nl.{op})", y, PLAIN[op](y.values, a.values))
 
 
 @case
@@ -340,8 +306,7 @@ def loop_reduce(s: Sketch) -> None:
     s.call(f"{total} = nl.zeros({shape}, dtype=nl.float32, buffer=nl.sbuf)")
     s.call(f"for i in nl.affine_range({rounds}):")
     s.call(f"    {total}[...] = nl.loop_reduce({terms.name}[:, i], op=nl.add, loop_indices=[i])")
-    s.call(f"nisa.tensor_copy(dst={y.name}, src={total})")
-    s.expect(y, terms.values.sum(1))
+    s.gives(f"nisa.tensor_copy(dst={y.name}, src={total})", y, terms.values.sum(1))
 
 
 # -- tensors of numbers ------------------------------------------------------------------------------------------------
@@ -357,8 +322,7 @@ def filled(name: str, s: Sketch) -> None:
         s.call(f"{own} = nl.zeros_like({a.name})")
     else:
         s.call(f"{own} = nl.{name}({shape}{more}, dtype=nl.{dtype}, buffer=nl.{memory})")
-    s.call(f"nisa.tensor_copy(dst={y.name}, src={own})")
-    s.expect(y, np.array(value))
+    s.gives(f"nisa.tensor_copy(dst={y.name}, src={own})", y, np.array(value))
 
 
 for _name in ("zeros", "ones", "full", "zeros_like"):

@@ -2,27 +2,16 @@
 
 import numpy as np
 
-from tests.frontends.nki.drawn import FLOATS, INTEGERS, TYPES, Case, Operand, Sketch, cast
+from tests.frontends.nki.drawn import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, cast
 from tests.frontends.nki.drawn_calls import chained, clear, summed, widened, within
 from tests.frontends.nki.drawn_operations import OPERATIONS, computed
 
-CALLS: dict[str, Case] = {}
-"""By the names of the calls."""
+CALLS, case = cases()
 
-OLDER: dict[str, Case] = {}
+OLDER, older = cases()
 """Those that have other arguments in the first dialect."""
 
 PLACES = "hbm", "sbuf", "psum"
-
-
-def case(draw: Case) -> Case:
-    CALLS[draw.__name__] = draw
-    return draw
-
-
-def older(draw: Case) -> Case:
-    OLDER[draw.__name__] = draw
-    return draw
 
 
 # -- copies --------------------------------------------------------------------------------------------------------
@@ -62,8 +51,7 @@ def dma_copy(s: Sketch) -> None:
     if s.chance(0.25):
         op = s.any("add", "maximum")
         found, more = OPERATIONS[op](y.values, a.values), f", dst_rmw_op=nl.{op}"
-    s.call(f"nisa.dma_copy(dst={y.name}, src={a.name}{more})")
-    s.expect(y, found)
+    s.gives(f"nisa.dma_copy(dst={y.name}, src={a.name}{more})", y, found)
 
 
 @case
@@ -84,8 +72,7 @@ def dma_transpose(s: Sketch) -> None:
     order = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}[len(shape)]
     a = s.source(shape, dtype, memory=s.any(*PLACES))
     y = s.target(tuple(shape[d] for d in order), dtype, memory=s.any(*PLACES))
-    s.call(f"nisa.dma_transpose(dst={y.name}, src={a.name}, axes={s.any(None, order)})")
-    s.expect(y, a.values.transpose(order))
+    s.gives(f"nisa.dma_transpose(dst={y.name}, src={a.name}, axes={s.any(None, order)})", y, a.values.transpose(order))
 
 
 # -- from partition to partition -----------------------------------------------------------------------------------
@@ -186,8 +173,7 @@ def tensor_copy_dynamic_src(s: Sketch) -> None:
     rows, n, *free = s.shape(3, least=2)
     a, at = s.source((rows, n, *free), s.any(*TYPES), repeats=False, backwards=False), numbers(s, (1, 1), n)
     y = s.target((rows, *free), s.any(*TYPES))
-    s.call(f"nisa.tensor_copy_dynamic_src(dst={y.name}, src={moved(s, a, at)})")
-    s.expect(y, a.values[:, at.values[0, 0]])
+    s.gives(f"nisa.tensor_copy_dynamic_src(dst={y.name}, src={moved(s, a, at)})", y, a.values[:, at.values[0, 0]])
 
 
 @case
@@ -238,9 +224,9 @@ def tensor_scalar_cumulative(s: Sketch) -> None:
     s.expect(y, OPERATIONS[op].accumulate(terms, axis=1).reshape(shape))
 
 
-def largest(s: Sketch, lanes: int, values: np.ndarray, always: bool) -> str:
+def largest(s: Sketch, lanes: int, values: np.ndarray) -> str:
     """Return arguments that ask for the maximum of a selection, if it is asked for."""
-    if not always and s.chance():
+    if s.chance():
         return ""
     total = s.target((lanes, 1), s.any(*FLOATS))
     s.expect(total, values.reshape(lanes, -1).max(1, keepdims=True))
@@ -254,11 +240,9 @@ def range_select(s: Sketch) -> None:
     low, high = (s.column(shape[0], "float32", *limits) for limits in ((0, 20), (10, 60)))
     ops = s.any("greater", "greater_equal"), s.any("less", "less_equal")
     at = (first + np.arange(a.flat.shape[1])).reshape(1, *shape[1:])
-    holds = OPERATIONS[ops[0]](at, widened(low.values, a.values)) & OPERATIONS[ops[1]](
-        at, widened(high.values, a.values)
-    )
-    found = np.where(holds, a.values, -9.0)
-    text = largest(s, shape[0], found, False)
+    above, below = (OPERATIONS[op](at, widened(b.values, a.values)) for op, b in zip(ops, (low, high), strict=True))
+    found = np.where(above & below, a.values, -9.0)
+    text = largest(s, shape[0], found)
     s.call(f"nisa.range_select(dst={y.name}, on_true_tile={a.name}, comp_op0=nl.{ops[0]}, comp_op1=nl.{ops[1]}, "
            f"bound0={low.name}, bound1={high.name}, range_start={first}, on_false_value=-9.0{text})")  # fmt: skip
     s.expect(y, found)
@@ -270,7 +254,7 @@ def select_reduce(s: Sketch) -> None:
     a, y = s.source(shape, s.any(*FLOATS)), s.target(shape, s.any(*TYPES))
     keys, (other, values) = s.source(shape, s.any(*TYPES), low=-1, high=1), s.scalar(shape[0], False)
     found = np.where((keys.values != 0) != reverse, a.values, widened(values, a.values))
-    text = largest(s, shape[0], found, False)
+    text = largest(s, shape[0], found)
     s.call(f"nisa.select_reduce(dst={y.name}, predicate={keys.name}, on_true={a.name}, on_false={other}, "
            f"reverse_pred={reverse}{text})")  # fmt: skip
     s.expect(y, found)
@@ -278,17 +262,15 @@ def select_reduce(s: Sketch) -> None:
 
 @case
 def exponential(s: Sketch) -> None:
-    shape = s.shape(3)
-    a, y = s.source(shape, s.any(*TYPES)), s.target(shape, s.any(*TYPES))
-    text, most = s.scalar(shape[0], False)
+    a, y = s.pair(3, TYPES, TYPES)
+    text, most = s.scalar(a.shape[0], False)
     found, near = within("exp", a.values - widened(most, a.values))
     more = ""
     if s.chance():
-        total = s.target((shape[0], 1), s.any(*FLOATS))
+        total = s.target((a.shape[0], 1), s.any(*FLOATS))
         more = f", reduce_res={total.name}, reduce_cmd=nisa.reduce_cmd.reset_reduce"
         summed(s, total, found, near)
-    s.call(f"nisa.exponential(dst={y.name}, src={a.name}, max_value={text}{more})")
-    s.expect(y, found, near)
+    s.gives(f"nisa.exponential(dst={y.name}, src={a.name}, max_value={text}{more})", y, found, near)
 
 
 @case
@@ -311,8 +293,7 @@ def activate2(s: Sketch) -> None:
         total = s.target((shape[0], 1), s.any(*FLOATS))
         text += f", reduce_op=nl.add, reduce_res={total.name}, reduce_cmd=nisa.reduce_cmd.reset_reduce"
         summed(s, total, found, near)
-    s.call(f"nisa.activate2(dst={y.name}, op=nl.{op}, data={a.name}{text}, relu_param=0.25)")
-    s.expect(y, found, near)
+    s.gives(f"nisa.activate2(dst={y.name}, op=nl.{op}, data={a.name}{text}, relu_param=0.25)", y, found, near)
 
 
 # -- random numbers --------------------------------------------------------------------------------------------------
@@ -320,9 +301,8 @@ def activate2(s: Sketch) -> None:
 
 @case
 def dropout(s: Sketch) -> None:
-    shape = s.shape(6)
-    a, y = s.source(shape, s.any(*FLOATS)), s.target(shape, s.any(*FLOATS))
-    text, share = s.scalar(shape[0], False, low=0, high=1)
+    a, y = s.pair(6, FLOATS, FLOATS)
+    text, share = s.scalar(a.shape[0], False, low=0, high=1)
     s.call(f"nisa.dropout(dst={y.name}, data={a.name}, prob={text})")
     column = widened(share, a.values)
     one, other = np.where(column >= 1, 0, a.values), np.where(column <= 0, a.values, 0)

@@ -2,19 +2,12 @@
 
 import numpy as np
 
-from tests.frontends.nki.published import RNG, Published, attention, normal
+from tests.frontends.nki.published import RNG, Published, attention, bf16, normal, turned_pairs
 
 __all__ = ["LIBRARY"]
 
 CORE = "src/nkilib_src/nkilib/core/"
 EXPERIMENTAL = "src/nkilib_src/nkilib/experimental/"
-
-
-def turned(x, cos, sin) -> np.ndarray:
-    """Return a rotary embedding of (size, batch, heads, length), whose halves are the pairs."""
-    upper, lower = np.split(x, 2)
-    cos, sin = cos[:, :, None], sin[:, :, None]
-    return np.concatenate([upper * cos - lower * sin, lower * cos + upper * sin])
 
 
 def projected(x, weights, bias=0) -> np.ndarray:
@@ -47,17 +40,13 @@ def added(a, b, tiles) -> np.ndarray:
     return np.where(np.arange(len(a))[:, None] < 128 * tiles, a + b, 0)
 
 
-def bf16(*shape: int, scale: float = 1.0) -> tuple[np.ndarray, str]:
-    """Return random numbers as BF16."""
-    return normal(*shape, dtype="bf16", scale=scale)
-
-
 HEADS = tuple(bf16(2, *shape, scale=0.5) for shape in ((512, 64), (64, 512), (512, 64)))
 SPARSE = (RNG.random((1, 256)) < 0.3).astype(np.float32)
 
 LIBRARY = (
     Published(CORE + "cumsum/cumsum.py", "cumsum", (bf16(200, 3000),), lambda x: np.cumsum(x, 1)),
-    Published(CORE + "embeddings/rope.py", "RoPE", (bf16(128, 2, 4, 64), bf16(64, 2, 64), bf16(64, 2, 64)), turned),
+    Published(CORE + "embeddings/rope.py", "RoPE", (bf16(128, 2, 4, 64), bf16(64, 2, 64), bf16(64, 2, 64)),
+              lambda x, cos, sin: turned_pairs(x, cos[:, :, None], sin[:, :, None])),
     Published(CORE + "max/cascaded_max.py", "cascaded_max", (normal(4, 3000),), lambda x: (x.max(1), x.argmax(1))),
     Published(CORE + "attention/attention_cte.py", "attention_cte", (*HEADS, 0.125, True),
               lambda q, k, v, *how: attention(q, k.swapaxes(1, 2), v, *how)),

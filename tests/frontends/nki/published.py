@@ -63,6 +63,21 @@ def normal(*shape: int, dtype: str = "fp32", scale: float = 1.0) -> tuple[np.nda
     return RNG.normal(size=shape) * scale, dtype
 
 
+def bf16(*shape: int, scale: float = 1.0) -> tuple[np.ndarray, str]:
+    """Return random numbers as BF16."""
+    return normal(*shape, dtype="bf16", scale=scale)
+
+
+def zeros(*shape: int, dtype: str = "bf16") -> tuple[np.ndarray, str]:
+    """Return what a kernel writes its result to."""
+    return np.zeros(shape), dtype
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the product of what is stationary and of what moves."""
+    return a.T @ b
+
+
 def softmax(x: np.ndarray) -> np.ndarray:
     """Return the softmax of rows."""
     powers = np.exp(x - x.max(-1, keepdims=True))
@@ -171,7 +186,7 @@ def attention_gradients(q, k, v, dy, causal: bool = True) -> tuple[np.ndarray, .
 
 def backward_arguments() -> tuple:
     """Return arguments of a causal attention's backward pass, its own results among them."""
-    q, k, v, dy = (normal(1, 1, 64, 2048, dtype="bf16") for _ in range(4))
+    q, k, v, dy = (bf16(1, 1, 64, 2048) for _ in range(4))
     turned = [np.swapaxes(rounded(x[0], dtype_of("bf16").known).astype(np.float64), -1, -2) for x in (q, k, v)]
     scores = turned[0] @ np.swapaxes(turned[1], -1, -2) / 8
     scores[..., ~np.tri(2048, dtype=bool)] = -9984
@@ -189,7 +204,7 @@ def expert_arguments(width: int, block: int = 128) -> tuple:
     tokens[:90], tokens[block : block + 110] = order[:90], order[70:180]
     tokens[2 * block : 2 * block + 20] = order[180:]
     affinities = RNG.random((402, 1)), "bf16"
-    weights = normal(2, 4096, 2, width, dtype="bf16", scale=1 / 64), normal(2, width, 4096, dtype="bf16", scale=1 / 8)
+    weights = bf16(2, 4096, 2, width, scale=1 / 64), bf16(2, width, 4096, scale=1 / 8)
     return (hidden, "bf16"), affinities, *weights, block, tokens, np.array([[0], [1], [0]], np.int32)
 
 
@@ -226,8 +241,8 @@ def quantized_product(a, b, scale, *blocks) -> np.ndarray:
     return (a / own).astype(ml_dtypes.float8_e4m3).astype(np.float64) @ wide * own * scale
 
 
-def turned_pairs(x, cos, sin, out) -> np.ndarray:
-    """Return a rotary embedding of (size, length), whose halves are the pairs."""
+def turned_pairs(x, cos, sin, *out) -> np.ndarray:
+    """Return a rotary embedding of (size, ...), whose halves are the pairs."""
     upper, lower = np.split(x, 2)
     return np.concatenate([upper * cos - lower * sin, lower * cos + upper * sin])
 
@@ -261,23 +276,20 @@ def _rows() -> Iterator[Published]:
 
     tutorial, reference = "src/nki_samples/tutorials/", "src/nki_samples/reference/"
     pair = normal(256, 1024, dtype="fp16"), normal(256, 1024, dtype="fp16")
+    addition = tutorial + "tensor_addition/"
     add(both("tensor_addition/tensor_addition_nki_kernels.py"), "nki_tensor_add", pair, np.add)
-    add(tutorial + "tensor_addition/spmd_tensor_addition_nki_kernels.py", "nki_tensor_add", pair, np.add)
-    add(
-        tutorial + "tensor_addition/spmd_multiple_nc_tensor_addition_nki_kernels.py", "nki_tensor_add_nc2", pair, np.add
-    )
+    add(addition + "spmd_tensor_addition_nki_kernels.py", "nki_tensor_add", pair, np.add)
+    add(addition + "spmd_multiple_nc_tensor_addition_nki_kernels.py", "nki_tensor_add_nc2", pair, np.add)
     numbers = RNG.integers(-100, 101, size=(5, 12)), "int8"
     add(both("transpose2d/transpose2d_nki_kernels.py"), "tensor_transpose2D_kernel_", (numbers, (3, 4)),
         lambda x, shape: x.reshape(5, *shape).swapaxes(1, 2).reshape(5, 12), error=0)  # fmt: skip
     add(both("average_pool2d/average_pool2d_nki_kernels.py"), "tensor_avgpool_kernel",
         (normal(2, 6, 6, dtype="fp16"), 2), lambda x, n: x.reshape(2, 3, n, 3, n).mean((2, 4)))  # fmt: skip
     matmul = both("matrix_multiplication/matrix_multiplication_nki_kernels.py")
-    add(matmul, "nki_matmul_basic_", (normal(128, 64, dtype="bf16"), normal(128, 512, dtype="bf16")),
-        lambda a, b: a.T @ b)  # fmt: skip
+    add(matmul, "nki_matmul_basic_", (bf16(128, 64), bf16(128, 512)), product)
     add(matmul, "nki_matmul_tiled_ nki_matmul_hoist_load_ nki_matmul_block_free_dimension_",
-        (normal(512, 256, dtype="bf16"), normal(512, 1024, dtype="bf16")), lambda a, b: a.T @ b)  # fmt: skip
-    add(matmul, "nki_matmul_fully_optimized_", (normal(1024, 2048, dtype="bf16"), normal(1024, 1024, dtype="bf16")),
-        lambda a, b: a.T @ b)  # fmt: skip
+        (bf16(512, 256), bf16(512, 1024)), product)  # fmt: skip
+    add(matmul, "nki_matmul_fully_optimized_", (bf16(1024, 2048), bf16(1024, 1024)), product)
     scan = (normal(1, 256, 128)[0] ** 2, "fp32"), normal(1, 256, 128), (-(normal(256, 4)[0] ** 2), "fp32")
     scan += normal(1, 4, 128), normal(1, 4, 128)
     add(both("fused_mamba/mamba_nki_kernels.py"), "mamba_v1 mamba_v2", scan, mamba)
@@ -294,24 +306,23 @@ def _rows() -> Iterator[Published]:
     for causal in (False, True):
         add(tutorial + "sd_attention/sd_attention_nki_kernels.py", "fused_self_attn_for_SD_small_head_size",
             (*image, causal), lambda q, k, v, causal: attention(q, k, v, 0.125, causal))  # fmt: skip
+
+    def columns(q, k, v) -> np.ndarray:
+        return attention(q.T, k.T, v.T)
+
     forward = tutorial + "attention_fwd_performance/attention_kernels.py"
     tokens = tuple(normal(128, 128, scale=0.5) for _ in range(3))
-    add(forward, "attn_fwd_v1 attn_fwd_v2", tokens, lambda q, k, v: attention(q.T, k.T, v.T))
+    add(forward, "attn_fwd_v1 attn_fwd_v2", tokens, columns)
     tokens = tuple(normal(128, 512, scale=0.5) for _ in range(3))
-    add(
-        forward,
-        " ".join(f"attn_fwd_v{n}" for n in (3, 4, 5, 6, 7, 8)),
-        tokens,
-        lambda q, k, v: attention(q.T, k.T, v.T),
-    )
+    add(forward, " ".join(f"attn_fwd_v{n}" for n in (3, 4, 5, 6, 7, 8)), tokens, columns)
     tokens = tuple(normal(128, 1024, scale=0.5) for _ in range(3))
-    add(forward, "attn_fwd_v8a attn_fwd_v9 attn_fwd_v10 attn_fwd_v11", tokens, lambda q, k, v: attention(q.T, k.T, v.T))
+    add(forward, "attn_fwd_v8a attn_fwd_v9 attn_fwd_v10 attn_fwd_v11", tokens, columns)
 
     add("nki/examples/index-case-1.py", "tensor_split_kernel_", (normal(128, 301, dtype="fp16"),),
         lambda x: (x[:, ::2], x[:, 1::2]), error=0)  # fmt: skip
     add("nki/examples/index-case-3.py", "tensor_maxpool_kernel_", (normal(64, 12, 12, dtype="fp16"), 3),
         lambda x, n: x.reshape(64, 4, n, 4, n).max((2, 4)), error=0)  # fmt: skip
-    add("nki/examples/layout-pass.py", "tensor_exp_kernel_", (normal(128, 512, dtype="bf16"),), np.exp)
+    add("nki/examples/layout-pass.py", "tensor_exp_kernel_", (bf16(128, 512),), np.exp)
     add("nki/examples/simulate/nki_simulate_example.py", "add_kernel", (normal(128, 512), normal(128, 512)), np.add)
     add("nki/examples/getting_started_baremetal.py", "nki_tensor_add_kernel", (normal(4, 3, dtype="fp16"),) * 2, np.add)
 
@@ -333,20 +344,20 @@ def _rows() -> Iterator[Published]:
     for width in (128, 64):
         tokens = expert_arguments(width)
         add(team + "blockwise_mm.py", "blockwise_mm_baseline_allocated", tokens, experts)
-        add(team + "blockwise_mm.py", "blockwise_mm", (*tokens, (np.zeros((201, 4096)), "bf16")), experts)
+        add(team + "blockwise_mm.py", "blockwise_mm", (*tokens, zeros(201, 4096)), experts)
     for block, function in ((128, "blockwise_mm_tuned_schedule_0"), (512, "blockwise_mm_prefetch_3_tiles")):
-        tokens = (*expert_arguments(128, block), (np.zeros((201, 4096)), "bf16"))
+        tokens = (*expert_arguments(128, block), zeros(201, 4096))
         add(team + "blockwise_mm.py", function, tokens, experts)
     again, kept = np.array([1, 1, 1, 0], np.uint8), SimpleNamespace(skip_token=False, skip_weight=False)
     add(team + "blockwise_mm.py", "blockwise_mm_baseline_while",
-        (again, *expert_arguments(128), (np.zeros((201, 4096)), "bf16"), None, None, kept),
+        (again, *expert_arguments(128), zeros(201, 4096), None, None, kept),
         lambda again, *rest: experts(*rest))  # fmt: skip
     add(team + "blockwise_mm_bwd.py", "blockwise_mm_bwd", gradient_arguments(200), gradients)
     add(team + "rmsnorm_quant.py", "rmsnorm_quant",
-        (rows_of_240(2, 160, 512), normal(512), 0.0, (np.zeros((2, 160, 516)), "float8_e4m3"), "Quant"), quantized_rows,
+        (rows_of_240(2, 160, 512), normal(512), 0.0, zeros(2, 160, 516, dtype="float8_e4m3"), "Quant"), quantized_rows,
         error=0)  # fmt: skip
     rows = rows_of_240(2, 256, 512), normal(512), 0.0
-    add(team + "rmsnorm_quant.py", "shard_rmsnorm_quant", (*rows, (np.zeros((2, 256, 516)), "float8_e4m3"), "Quant"),
+    add(team + "rmsnorm_quant.py", "shard_rmsnorm_quant", (*rows, zeros(2, 256, 516, dtype="float8_e4m3"), "Quant"),
         quantized_rows, grid=(2,), error=0)  # fmt: skip
     add(team + "rmsnorm_quant.py", "compatible_rmsnorm_quant", (*rows, "QuantOnly"), quantized_rows, error=0)
     for tokens in (next_tokens_arguments(1, 512, True), next_tokens_arguments(4, 640, False)):
@@ -354,8 +365,8 @@ def _rows() -> Iterator[Published]:
     for tokens in (paged_arguments(2, 4), paged_arguments(1, 32)):
         add(team + "flash_paged_attn_varlen/varlen_attention_kernel.py", "flash_paged_attention_varlen", tokens, paged,
             grid=(1, 1))  # fmt: skip
-    gradients_of = tuple(normal(1, 2, 64, 384, dtype="bf16") for _ in range(4))
-    gradients_of += ((np.zeros((1, 2, 64, 384)), "bf16"),) * 3
+    gradients_of = tuple(bf16(1, 2, 64, 384) for _ in range(4))
+    gradients_of += (zeros(1, 2, 64, 384),) * 3
     for causal in (False, True):
         add(team + "attention.py", "fused_self_attn_bwd", (*gradients_of, causal, True),
             lambda q, k, v, dy, dq, dk, dv, causal, mixed: attention_gradients(q, k, v, dy, causal),
@@ -369,18 +380,17 @@ def _rows() -> Iterator[Published]:
         (rows_of_240(2, 256, 512), normal(512), options), quantized_rows, grid=(2,), error=0)  # fmt: skip
     weights = normal(128, 1024, dtype="float8_e4m3"), (RNG.uniform(0.5, 1.5, (1, 512)).repeat(128, 0), "bf16")
     add(reference + "double_row_matmul.py", "quantized_double_row_matmul",
-        (normal(128, 256, dtype="bf16"), *weights, 1, 1, 2), quantized_product)  # fmt: skip
-    add(team + "RoPE.py", "RoPE", (normal(64, 256), normal(32, 256), normal(32, 256), (np.zeros((64, 256)), "fp32")),
+        (bf16(128, 256), *weights, 1, 1, 2), quantized_product)  # fmt: skip
+    add(team + "RoPE.py", "RoPE", (normal(64, 256), normal(32, 256), normal(32, 256), zeros(64, 256, dtype="fp32")),
         turned_pairs)  # fmt: skip
     add(team + "transpose.py", "tiled_dve_transpose_210", (normal(128, 6, 5, 7),), lambda x: x.transpose(0, 3, 2, 1),
         error=0)  # fmt: skip
     add(team + "transpose.py", "tiled_dve_transpose_10", (normal(128, 6, 7), [0, 2, 1]),
         lambda x, order: x.transpose(0, 2, 1), error=0)  # fmt: skip
-    images = normal(1, 4, 24, 23), normal(130, 4, 3, 3), (np.zeros((1, 130, 24, 23)), "fp32"), [[1, 1], [1, 1]]
+    images = normal(1, 4, 24, 23), normal(130, 4, 3, 3), zeros(1, 130, 24, 23, dtype="fp32"), [[1, 1], [1, 1]]
     add(team + "conv.py", "conv2d", images, convolved)
-    add("contributed/matmul.py", "matmul", (normal(1024, 512, dtype="bf16"), normal(1024, 2048, dtype="bf16")),
-        lambda a, b: a.T @ b)  # fmt: skip
-    q, k, v = (normal(1, *shape, dtype="bf16", scale=0.5) for shape in ((128, 2**14), (128, 2**14), (2**14, 128)))
+    add("contributed/matmul.py", "matmul", (bf16(1024, 512), bf16(1024, 2048)), product)
+    q, k, v = (bf16(1, *shape, scale=0.5) for shape in ((128, 2**14), (128, 2**14), (2**14, 128)))
     add("contributed/pipelined_attention.py", "flash_fwd", (q, k, v, 0.125, False), attention_of_many, grid=(1,),
         rtl=False)  # fmt: skip
     add("contributed/maxpooling.py", "max_pooling_2d_stride_1", (normal(200, 64), 3), windows, error=0)
@@ -390,16 +400,15 @@ def _rows() -> Iterator[Published]:
         lambda x: doubled(doubled(doubled(x, 2), 3), 4))  # fmt: skip
     add(reference + "tutorial.py", "add_kernel_nx8x128x512", (normal(2, 8, 128, 512), normal(2, 8, 128, 512), 2**20),
         lambda a, b, n: a + b, grid=(2,))  # fmt: skip
-    add(reference + "allocated_fused_linear.py", "allocated_fused_rms_norm_qkv",
-        (normal(1, 256, 512, dtype="bf16"), normal(512, 512, dtype="bf16")),
+    add(reference + "allocated_fused_linear.py", "allocated_fused_rms_norm_qkv", (bf16(1, 256, 512), bf16(512, 512)),
         lambda x, w: rmsnorm(x, 1e-6) @ w)  # fmt: skip
-    q, k, v = normal(1, 64, 1024, dtype="bf16"), normal(1, 1024, 64, dtype="bf16"), normal(1, 1024, 64, dtype="bf16")
+    q, k, v = bf16(1, 64, 1024), bf16(1, 1024, 64), bf16(1, 1024, 64)
     add(reference + "attention.py", "fused_self_attn_for_SD_small_head_size", (q, k, v),
         lambda q, k, v: attention(q.swapaxes(1, 2), k, v, 0.125), grid=(1,))  # fmt: skip
-    q, k, v = (normal(*shape, dtype="bf16", scale=0.5) for shape in ((1, 128, 2048), (1, 128, 2048), (1, 2048, 128)))
+    q, k, v = (bf16(*shape, scale=0.5) for shape in ((1, 128, 2048), (1, 128, 2048), (1, 2048, 128)))
     add(reference + "allocated_attention.py", "allocated_fused_self_attn_for_SD_small_head_size", (q, k, v),
         lambda q, k, v: attention(q.swapaxes(1, 2), k.swapaxes(1, 2), v, 0.125).swapaxes(1, 2), grid=(1,))  # fmt: skip
-    q, k, v = (normal(1, 1, *shape, dtype="bf16") for shape in ((64, 2048), (64, 2048), (2048, 64)))
+    q, k, v = (bf16(1, 1, *shape) for shape in ((64, 2048), (64, 2048), (2048, 64)))
     add(reference + "attention.py", "flash_fwd", (q, k, v, None),
         lambda q, k, v, seed: attention(q.swapaxes(2, 3), k.swapaxes(2, 3), v, 0.125, True), grid=(1, 1))  # fmt: skip
     add(reference + "attention.py", "flash_attn_bwd", backward_arguments(),
@@ -408,13 +417,9 @@ def _rows() -> Iterator[Published]:
         error=0)  # fmt: skip
     add(reference + "vision.py", "adaptive_avg_pool2d_kernel", (normal(4, 64, 12, 12), (4, 4)),
         lambda x, shape: x.reshape(4, 64, 4, 3, 4, 3).mean((3, 5)))  # fmt: skip
-    add(
-        reference + "vision.py",
-        "select_and_scatter_kernel",
-        (normal(8, 64, 112, 112), normal(8, 64, 56, 56)),
-        scattered,
-    )
-    cumulated = normal(200, 3000), (np.zeros((200, 3000)), "fp32")
+    images = normal(8, 64, 112, 112), normal(8, 64, 56, 56)
+    add(reference + "vision.py", "select_and_scatter_kernel", images, scattered)
+    cumulated = normal(200, 3000), zeros(200, 3000, dtype="fp32")
     add(team + "cumsum.py", "cumsum", cumulated, lambda x, y: np.cumsum(x, 1))
     yield from table.rows
 
@@ -424,22 +429,19 @@ PUBLISHED = tuple(_rows())
 
 
 def _refused() -> Iterator[tuple[str, str, tuple, str]]:
-    def bf16(*shape: int) -> tuple[np.ndarray, str]:
-        return np.zeros(shape), "bf16"
-
     team, ones = "contributed/neuron-team-kernels/", np.ones((1, 2, 1, 512), np.uint8)
-    pair = bf16(2, 128, 128), bf16(2, 128, 512)
+    pair = zeros(2, 128, 128), zeros(2, 128, 512)
     own = "row_tiled_mm_kernel must be replaced.*the vendor's own"
     yield team + "hw_ubench.py", "row_tiled_matmul_isa_kernel", (*pair, 512, 2, False), own
-    pair = bf16(128, 128), bf16(128, 512)
+    pair = zeros(128, 128), zeros(128, 512)
     own = "column_tiled_mm_kernel must be replaced.*the vendor's own"
     yield team + "hw_ubench.py", "column_tiled_matmul_isa_kernel", (*pair, 512, False), own
-    block = bf16(1, 1, 512), bf16(512, 256), bf16(1, 512), 1e-6, bf16(32, 1, 1), bf16(32, 1, 1), bf16(1, 64, 1024)
-    block += bf16(1, 1024, 64), ones, ones[..., :1], np.zeros((1, 1), np.int32), True
+    block = zeros(1, 1, 512), zeros(512, 256), zeros(1, 512), 1e-6, zeros(32, 1, 1), zeros(32, 1, 1), zeros(1, 64, 1024)
+    block += zeros(1, 1024, 64), ones, ones[..., :1], np.zeros((1, 1), np.int32), True
     own = "qkv.rmsnorm_qkv_isa_kernel must be replaced.*the vendor's own"
     yield team + "attention_token_gen.py", "llama3_attention_block_token_gen_kernel", block, own
     kept = SimpleNamespace(seq_tile_size=512, should_transpose_v=True, training=False)
-    ring = *(bf16(1, 1, 64, 512) for _ in range(3)), None, 0, [(0, 1), (1, 0)], None, True, True, 0.0, kept
+    ring = *(zeros(1, 1, 64, 512) for _ in range(3)), None, 0, [(0, 1), (1, 0)], None, True, True, 0.0, kept
     yield team + "attention.py", "ring_attention_fwd", ring, "_tiled_offloaded_memcpy is not a name"
 
 

@@ -3,25 +3,22 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, written
 
 RNG = np.random.default_rng(77)
 X = RNG.integers(-8, 9, (4, 24)).astype(np.float32)
 
 LOADED = """
-out = nl.ndarray(shape, dtype=nl.{dtype}, buffer=nl.shared_hbm)
-a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.{memory})
+a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x)
 {body}
 nisa.dma_copy(dst=out, src=y)
-return out
 """
 
 
-def computed(tmp_path, body, x, shape, dtype="float32", memory="sbuf", older=False):
-    lines = LOADED.format(body=body, memory=memory, dtype=dtype)
-    return result(written(tmp_path, lines, older, parameters="x, shape"), x, shape)
+def computed(tmp_path, body, x, shape, dtype="float32", older=False):
+    """Return what a body makes of the tile `a` in a tile `y`."""
+    return result(written(tmp_path, LOADED.format(body=body), older, out=f"{shape}, nl.{dtype}"), x)
 
 
 def test_sums_of_products_may_lie_apart(tmp_path):
@@ -79,7 +76,7 @@ nisa.dma_copy(dst=left, src=z)
 return out, left
 """)  # fmt: skip
     x = np.float32([RNG.permutation(24) + 1 for _ in range(4)])
-    at, left = run_nki(kernel, x, preset="tiny", target="golden").outputs
+    at, left = ran(kernel, x).outputs
     assert np.array_equal(at, np.tile([0, 1, 2, 3, 4, 5, 6, 65535], (4, 1)))
     x[:, :7] = 0
     assert np.array_equal(left, x)
@@ -126,7 +123,7 @@ for n in range(3):
 return out, few
 """, older=True)  # fmt: skip
     x = RNG.integers(0, 256, (4, 24)).astype(np.uint8)
-    found, few = run_nki(kernel, x, preset="tiny", target="golden").outputs
+    found, few = ran(kernel, x).outputs
     shifted = x << np.uint8(3)
     assert np.array_equal(few, [x & shifted, shifted, (x ^ 5) | x])
     wide = x.astype(int) << 3
@@ -146,7 +143,7 @@ nisa.dma_copy(dst=most, src=top)
 return out, most
 """)  # fmt: skip
     x = RNG.integers(-(2**24), 2**24, (4, 24)).astype(np.int32) * 64 + 5
-    found, most = run_nki(kernel, x, preset="tiny", target="golden").outputs
+    found, most = ran(kernel, x).outputs
     assert np.array_equal(found, x ^ 1) and np.array_equal(most[:, 0], (x ^ 1).max(1).astype(np.float32))
 
 
@@ -169,7 +166,7 @@ nisa.tensor_partition_reduce(dst=total, op=nl.add, data=row)
 nisa.dma_copy(dst=sums, src=total)
 return out, flipped, sums
 """)  # fmt: skip
-    found, flipped, sums = run_nki(kernel, X.astype(dtype), preset="small", target="golden").outputs
+    found, flipped, sums = ran(kernel, X.astype(dtype), preset="small").outputs
     for one, row in zip(found, (X[2, :6], X[0, 5::-1]), strict=True):
         assert np.array_equal(one, 4 * np.outer(row, row[:4]))
     assert np.array_equal(flipped, np.tile(X[2, :4, None], (1, 4))) and np.array_equal(sums[0], 4 * X[2, :6])
@@ -199,7 +196,7 @@ nl.store(sums, value=total)
 return out, sums
 """, older=True)  # fmt: skip
     x = X.astype(np.int32)
-    found, sums = run_nki(kernel, x, preset="tiny", target="golden").outputs
+    found, sums = ran(kernel, x).outputs
     assert np.array_equal(found, [np.rint(x * 0.75), np.rint(2.25 - x), np.rint(x * 2.5), np.rint(x * 0.5)])
     assert np.array_equal(sums[:, 0], np.rint((x * 0.5).sum(1)))
 

@@ -5,11 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.dialects.modules import CALLS
 from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS, OPERATIONS
 from neuroncore_rtl.spec.functions import FUNCTIONS
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, written
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(4, 24)).astype(np.float32)
@@ -17,21 +16,18 @@ X = RNG.normal(size=(4, 24)).astype(np.float32)
 
 def instructions(kernel, *args):
     """Return how often a kernel has which instruction."""
-    run = run_nki(kernel, *args, preset="tiny", target="golden")
+    run = ran(kernel, *args)
     return Counter(entry.instruction.name for entry in run.run.program.entries), run
 
 
 def test_a_call_is_an_instruction(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 a, b = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf) for _ in range(2))
 nisa.dma_copy(dst=a, src=x)
 nisa.tensor_scalar(dst=b, data=a, op0=np.multiply, operand0=2.0, op1=nl.add, operand1=1)
 nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.subtract)
 nisa.activation(dst=b, op=nl.square, data=a, scale=0.5)
-nisa.dma_copy(dst=out, src=b)
-return out
-""")  # fmt: skip
+""", out="x.shape, x.dtype", stores="b")  # fmt: skip
     found, run = instructions(kernel, X)
     assert np.allclose(run.outputs[0], ((X - (2 * X + 1)) / 2) ** 2, rtol=1e-6)
     assert found == {"DMA_COPY": 2, "TENSOR_SCALAR": 1, "TENSOR_TENSOR": 1, "ACTIVATE": 1} and not run.inserted
@@ -39,15 +35,12 @@ return out
 
 def test_a_result_goes_where_it_is_assigned(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 tile = nl.ndarray(x.shape, dtype=x.dtype)
 a = nl.load(x)
 tile[:, 0:12] = nl.exp(a[:, 0:12])
 kept = nisa.activation(op=np.tanh, data=a[:, 12:24])
 tile[:, 12:24] = kept
-nl.store(out, value=tile)
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="x.shape, x.dtype", stores="tile")  # fmt: skip
     found, run = instructions(kernel, X)
     assert np.allclose(run.outputs[0], np.concatenate([np.exp(X[:, :12]), np.tanh(X[:, 12:])], 1), rtol=1e-5)
     assert found == {"DMA_COPY": 2, "ACTIVATE": 2}
@@ -55,14 +48,11 @@ return out
 
 def test_parts_of_a_result_are_read_where_it_was_assigned(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.shared_hbm)
 a = nl.load(x)
 tile = nl.ndarray((4, 3, 8), dtype=x.dtype)
 kept = nl.exp(a[:, 4:12])
 tile[:, 1, :] = kept
-nl.store(out, value=kept[:, 2:6] + kept[:, 0:8:2])
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="(4, 4), x.dtype", stores="kept[:, 2:6] + kept[:, 0:8:2]")  # fmt: skip
     found, run = instructions(kernel, X)
     powers = np.exp(X[:, 4:12])
     assert np.allclose(run.outputs[0], powers[:, 2:6] + powers[:, 0:8:2], rtol=1e-5)
@@ -71,15 +61,12 @@ return out
 
 def test_a_result_is_not_read_where_something_else_was_written_since(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 a = nl.load(x)
 tile = nl.ndarray(x.shape, dtype=x.dtype)
 kept = nl.exp(a)
 tile[...] = kept
 tile[...] = nl.square(a)
-nl.store(out, value=kept)
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="x.shape, x.dtype", stores="kept")  # fmt: skip
     with pytest.raises(ValueError, match=r"must be used before that tensor is written again.*kernel.py:14"):
         result(kernel, X)
 
@@ -87,7 +74,6 @@ return out
 @pytest.mark.parametrize("fmt", ["float32", "bfloat16", "float16"])
 def test_sums_in_psum_begin_with_the_first_product(tmp_path, fmt):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)
 tile = nl.ndarray((4, 24), dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=tile, src=x)
 for again in range(10):  # more than PSUM has banks, so that one is taken again
@@ -97,9 +83,7 @@ for again in range(10):  # more than PSUM has banks, so that one is taken again
         nisa.nc_matmul(dst=sums, stationary=tile[:, 4 * part : 4 * part + 4], moving=tile[:, 8:16])
     found = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=found, src=sums)
-nisa.dma_copy(dst=out, src=found)
-return out
-""")  # fmt: skip
+""", out="(4, 8), nl.float32", stores="found")  # fmt: skip
     x = X.astype(np.float16).astype(np.float32) if fmt == "float16" else X
     error = np.abs(result(kernel, (x, fmt)) - (x[:, :4] + x[:, 4:8]).T @ x[:, 8:16]).max()
     assert error < {"float32": 1e-5, "bfloat16": 0.1, "float16": 1e-4}[fmt]
@@ -107,14 +91,11 @@ return out
 
 def test_what_the_machine_asks_for_is_inserted_and_counted(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
 tile, row = nl.load(x), nl.load(x[0:1, 0:4])
 sums = nisa.nc_matmul(tile[:, 1:5], tile[:, 8:12])
 both = nisa.tensor_tensor(sums, sums, op=nl.add)
 scaled = nisa.tensor_scalar(both, op0=nl.multiply, operand0=sums[:, 0:1])
-nl.store(out, value=scaled + row.broadcast_to((4, 4)))
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="(4, 4), nl.float32", stores="scaled + row.broadcast_to((4, 4))")  # fmt: skip
     _, run = instructions(kernel, X)
     sums = X[:, 1:5].T @ X[:, 8:12]
     assert np.allclose(run.outputs[0], 2 * sums * sums[:, :1] + X[:1, :4], atol=1e-5)
@@ -136,19 +117,17 @@ return turned, loaded, moved
 """, older=True)  # fmt: skip
     x = np.trunc(RNG.normal(size=(4, 4)) * 50).astype(np.float32)
     x[1, 2] = np.inf if "float" in dtype else 7
-    for output in run_nki(kernel, (x, dtype), preset="tiny", target="golden").outputs:
+    for output in ran(kernel, (x, dtype)).outputs:
         assert np.array_equal(output, x.T)
 
 
 def test_masks_store_what_they_hold_for(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 p, f = nl.arange(4)[:, None], nl.arange(24)[None, :]
 for first in nl.affine_range(3):
     tile = nl.load(x[4 * first + p, f], mask=4 * first + p < x.shape[0])
     nl.store(out[4 * first + p, f], value=tile * 3, mask=(4 * first + p < x.shape[0]) & (f < 20))
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="x.shape, x.dtype")  # fmt: skip
     x = RNG.normal(size=(9, 24)).astype(np.float32)
     expected = 3 * x
     expected[:, 20:] = 0
@@ -157,12 +136,10 @@ return out
 
 def test_a_grid_runs_its_programs_on_shared_tensors(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((2, 3, 4, 2), dtype=nl.int32, buffer=nl.shared_hbm)
 i, j = nl.program_id(0), nl.program_id(1)
 tile = nl.full((4, 2), 10 * i + j + nl.num_programs(1), dtype=nl.int32)
 nl.store(out[i, j], value=tile)
-return out
-""", older=True, parameters="")  # fmt: skip
+""", older=True, parameters="", out="(2, 3, 4, 2), nl.int32")  # fmt: skip
     found = result(kernel, grid=(2, 3))
     assert np.array_equal(found[..., 0, 0], [[3, 4, 5], [13, 14, 15]])
 
@@ -177,7 +154,6 @@ TILED = RNG.normal(size=(16, 20)).astype(np.float32)
 
 def test_operands_and_sums_lie_in_any_quarter_of_the_array(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((16, 8), dtype=nl.float32, buffer=nl.shared_hbm)
 tile = nl.ndarray((16, 20), dtype=x.dtype, buffer=nl.sbuf)
 sums = nl.ndarray((16, 8), dtype=nl.float32, buffer=nl.psum)
 nisa.dma_copy(dst=tile, src=x)
@@ -190,10 +166,8 @@ for part in range(2):  # the second time they are added to
         )
 found = nl.ndarray((16, 8), dtype=nl.float32, buffer=nl.sbuf)
 nisa.tensor_copy(dst=found, src=sums)
-nisa.dma_copy(dst=out, src=found)
-return out
-""")  # fmt: skip
-    run = run_nki(kernel, (TILED, "bfloat16"), preset="small", target="golden")
+""", out="(16, 8), nl.float32", stores="found")  # fmt: skip
+    run = ran(kernel, (TILED, "bfloat16"), preset="small")
     parts = [TILED[4 * n : 4 * n + 4] for n in (3, 2, 1, 0)]
     expected = np.concatenate([part[:, :4].T @ (part[:, 4:12] + part[:, 12:20]) for part in parts])
     assert np.abs(run.outputs[0] - expected).max() < 0.2 and not run.inserted
@@ -203,15 +177,13 @@ return out
 
 def test_tiles_of_the_array_keep_operands_where_they_are(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
 for n in nl.affine_range(4):
     rows = nl.ds(4 * n, 4)
     g, h = nl.load(x[rows, 0:8]), nl.load(x[rows, 8:16])
     product = nisa.nc_matmul(g, h, tile_position=(n // 2 * 8, n % 2 * 8), tile_size=(8, 8))
     nl.store(out[n], value=product)
-return out
-""", older=True)  # fmt: skip
-    run = run_nki(kernel, TILED, preset="small", target="golden")
+""", older=True, out="(4, 8, 8), nl.float32")  # fmt: skip
+    run = ran(kernel, TILED, preset="small")
     expected = [TILED[4 * n : 4 * n + 4, :8].T @ TILED[4 * n : 4 * n + 4, 8:16] for n in range(4)]
     assert np.abs(run.outputs[0] - expected).max() < 1e-5 and "operand of the tensor engine" not in run.inserted
 
@@ -219,12 +191,10 @@ return out
 @pytest.mark.parametrize(("place", "copies"), [("rows, 8:16", 0), ("0:4, 8:16", 1)])
 def test_a_moving_operand_goes_to_the_partitions_of_the_stationary_one(tmp_path, place, copies):
     kernel = written(tmp_path, f"""
-out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)
 tile, rows = nl.load(x), nl.ds(8, 4)
 nl.store(out, value=nisa.nc_matmul(tile[rows, 0:4], tile[{place}]))
-return out
-""", older=True)  # fmt: skip
-    run = run_nki(kernel, TILED, preset="small", target="golden")
+""", older=True, out="(4, 8), nl.float32")  # fmt: skip
+    run = ran(kernel, TILED, preset="small")
     moving = TILED[8:12, 8:16] if not copies else TILED[:4, 8:16]
     assert np.abs(run.outputs[0] - TILED[8:12, :4].T @ moving).max() < 1e-5
     assert run.inserted["operand of the tensor engine"] == copies
@@ -233,29 +203,23 @@ return out
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 def test_what_is_transposed_starts_at_any_quarter(tmp_path, dtype):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 16), dtype=x.dtype, buffer=nl.shared_hbm)
 tile = nl.load(x)
 turned = nl.ndarray((4, 16), dtype=x.dtype)
 for n in range(4):
     turned[:, nl.ds(4 * n, 4)] = nisa.nc_transpose(tile[nl.ds(4 * n, 4), 4:8])
-nl.store(out, value=turned)
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="(4, 16), x.dtype", stores="turned")  # fmt: skip
     x = np.trunc(TILED * 40).astype(np.float32)
-    run = run_nki(kernel, (x, dtype), preset="small", target="golden")
+    run = ran(kernel, (x, dtype), preset="small")
     assert np.array_equal(run.outputs[0], x[:, 4:8].T) and "operand of the tensor engine" not in run.inserted
 
 
 @pytest.mark.parametrize("mode", ["nisa.matmul_perf_mode.double_row", "'double_row_gen3'"])
 def test_double_rows_are_two_products(tmp_path, mode):
     kernel = written(tmp_path, f"""
-out = nl.ndarray((3, 5), dtype=nl.float32, buffer=nl.shared_hbm)
 a, b, sums = nl.load(x), nl.load(y), nl.ndarray((3, 5), dtype=nl.float32, buffer=nl.psum)
 for _ in range(2):
     sums[...] += nisa.nc_matmul(a, b, perf_mode={mode})
-nl.store(out, value=sums)
-return out
-""", older=True, parameters="x, y")  # fmt: skip
+""", older=True, parameters="x, y", out="(3, 5), nl.float32", stores="sums")  # fmt: skip
     x, y = (RNG.integers(-8, 9, (4, 2, columns)).astype(np.float32) for columns in (3, 5))
     found = result(kernel, (x, "float8_e4m3"), (y, "float8_e5m2"))
     assert np.array_equal(found, 2 * np.einsum("kri,krj->ij", x, y))
@@ -278,35 +242,30 @@ return out
         expected = -expected
     assert np.array_equal(result(older, X, y), expected)
     newer = written(tmp_path, f"""
-out = nl.ndarray((4, 3, 8), dtype=x.dtype, buffer=nl.shared_hbm)
 a = nl.ndarray((4, 3, 8), dtype=x.dtype, buffer=nl.sbuf)
 b = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x.reshape((4, 3, 8)))
 nisa.dma_copy(dst=b, src=y)
 first, second = {order.format("a", column)}
 nisa.tensor_tensor(dst=a, data1=first, data2=second, op=nl.subtract)
-nisa.dma_copy(dst=out, src=a)
-return out
-""", parameters="x, y")  # fmt: skip
+""", parameters="x, y", out="(4, 3, 8), x.dtype", stores="a")  # fmt: skip
     assert np.array_equal(result(newer, X, y), expected)
 
 
 def test_bits_of_another_type_are_read_where_they_are(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 4, 8), dtype=nl.uint8, buffer=nl.shared_hbm)
 tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=tile, src=x)
 nisa.dma_copy(dst=out[:, 0], src=x.view(nl.uint8)[:, 8:16])
 nisa.dma_copy(dst=out[:, 1], src=tile.ap([[96, 4], [1, 8]], offset=8, dtype=nl.uint8))
 nisa.dma_copy(dst=out[:, 2], src=x.ap([[96, 4], [1, 8]], offset=8, dtype=nl.uint8))
 nisa.dma_copy(dst=out[:, 3], src=tile.view(nl.uint8).ap([[96, 4], [1, 8]], offset=8))
-return out
-""")  # fmt: skip
+""", out="(4, 4, 8), nl.uint8")  # fmt: skip
     expected = X.view(np.uint8)[:, np.newaxis, 8:16]
     assert (result(kernel, X).astype(np.uint8) == expected).all()
     refused = written(tmp_path, "return x.ap([[3, 4], [1, 3]], offset=1, dtype=nl.float32)", parameters="x")
     with pytest.raises(ValueError, match="ap of another type must be .* whole elements of uint8, not of float32"):
-        run_nki(refused, np.zeros((4, 18), np.uint8), preset="tiny", target="golden")
+        ran(refused, np.zeros((4, 18), np.uint8))
 
 
 def test_an_argument_is_compared_with_none(tmp_path):
@@ -339,11 +298,7 @@ nisa.dma_copy(dst=out, src=tile)
 
 
 def test_a_copy_of_more_elements_than_a_record_counts(tmp_path):
-    kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-nisa.dma_copy(dst=out, src=x)
-return out
-""")  # fmt: skip
+    kernel = written(tmp_path, "", out="x.shape, x.dtype", stores="x")
     x = np.arange(70_001, dtype=np.int32).reshape(1, -1)
     assert np.array_equal(result(kernel, x), x)
 
@@ -351,7 +306,6 @@ return out
 @pytest.mark.parametrize("op", ("np.max", "nl.minimum"))
 def test_the_extreme_of_terms_over_loops(tmp_path, op):
     kernel = written(tmp_path, f"""
-out = nl.ndarray((2, 4, 4), dtype=x.dtype, buffer=nl.shared_hbm)
 most = nl.ndarray((2, nl.par_dim(4), 4), dtype=x.dtype)
 for i in nl.affine_range(2):
     for j in nl.affine_range(3):
@@ -359,29 +313,23 @@ for i in nl.affine_range(2):
             term = nl.load(x[:, 4 * (j + 3 * k):4 * (j + 3 * k) + 4]) * (i + 1)
             most[i] = nl.loop_reduce(term, op={op}, loop_indices=[j, k])
     nl.store(out[i], value=most[i])
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="(2, 4, 4), x.dtype")  # fmt: skip
     reduced = getattr(X.reshape(4, 6, 4), "max" if op == "np.max" else "min")(1)
     assert np.array_equal(result(kernel, X), np.stack([reduced, 2 * reduced]))
 
 
 def test_a_product_is_added_to_a_tile_of_sbuf(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.shared_hbm)
 a = nl.load(x)
 total = nl.load(x[:, 8:12])
 total += nl.matmul(a[:, 0:4], a[:, 4:8], transpose_x=True)
-nl.store(out, value=total)
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="(4, 4), x.dtype", stores="total")  # fmt: skip
     assert np.allclose(result(kernel, X), X[:, :4].T @ X[:, 4:8] + X[:, 8:12], atol=1e-5)
 
 
 def test_an_index_may_be_the_range_of_a_loop(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 6), dtype=x.dtype, buffer=nl.shared_hbm)
 rows, columns = nl.affine_range(4), nl.affine_range(6, 24, 3)
 nl.store(out[rows, nl.affine_range(6)], value=nl.load(x[rows, columns]))
-return out
-""")  # fmt: skip
+""", out="(4, 6), x.dtype")  # fmt: skip
     assert np.array_equal(result(kernel, X), X[:, 6:24:3])

@@ -9,44 +9,43 @@ from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.tb.stimulus.operands import random_codes
-from tests.frontends.nki.kernels import written
+from tests.frontends.nki.kernels import ran, written
 
 X = np.random.default_rng(8).normal(size=(4, 24)).astype(np.float32)
 
 
 def opcodes(kernel, *args):
     """Return how often a kernel has which instruction on chip, and the run."""
-    done = run_nki(kernel, *args, preset="tiny", target="golden")
+    done = ran(kernel, *args)
     names = Counter(step.instruction.name for step in done.run.program.steps)
     del names["DMA_COPY"]
     return names, done
 
 
-COPY = """
-out = nl.ndarray(x.shape, dtype={dtype}, buffer=nl.shared_hbm)
+def copying(folder, engine, dtype="x.dtype"):
+    """Write a kernel that copies its argument on chip, by an engine and to a type."""
+    return written(folder, f"""
 a, b = nl.ndarray(x.shape, dtype=x.dtype), nl.ndarray(x.shape, dtype={dtype})
 nisa.dma_copy(dst=a, src=x)
 nisa.tensor_copy(dst=b, src=a, engine=nisa.engine.{engine})
-nisa.dma_copy(dst=out, src=b)
-return out
-"""
+""", out=f"x.shape, {dtype}", stores="b")  # fmt: skip
 
 
 @pytest.mark.parametrize("engine, name", [("vector", "TENSOR_COPY"), ("scalar", "ACTIVATE"), ("gpsimd", "TENSOR_COPY")])
 def test_a_kernel_names_the_engine(engine, name, tmp_path):
-    names, done = opcodes(written(tmp_path, COPY.format(engine=engine, dtype="x.dtype")), X)
+    names, done = opcodes(copying(tmp_path, engine), X)
     assert names == {name: 1} and (done.outputs[0] == X).all()
 
 
 @pytest.mark.parametrize("engine, pieces", [("unknown", 3), ("vector", 1)])
 def test_long_copies_go_in_pieces_if_no_engine_is_named(engine, pieces, tmp_path):
     x = np.random.default_rng(9).normal(size=(4, 300)).astype(np.float32)
-    names, done = opcodes(written(tmp_path, COPY.format(engine=engine, dtype="x.dtype")), x)
+    names, done = opcodes(copying(tmp_path, engine), x)
     assert sum(names.values()) == pieces and (done.outputs[0] == x).all()
 
 
 def test_integers_stay_on_the_vector_engine(tmp_path):
-    names, _ = opcodes(written(tmp_path, COPY.format(engine="scalar", dtype="nl.int32")), X.astype(np.int32))
+    names, _ = opcodes(copying(tmp_path, "scalar", "nl.int32"), X.astype(np.int32))
     assert names == {"TENSOR_COPY": 1}
 
 
@@ -66,29 +65,26 @@ FORMATS = ("float32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2")
 def test_both_engines_leave_the_same_bits(source, result, tmp_path):
     left = []
     for engine in ("vector", "scalar"):
-        kernel = written(tmp_path, COPY.format(engine=engine, dtype=f"nl.{result}"))
-        done = run_nki(kernel, (drawn(source), source), preset="tiny", target="golden")
+        done = run_nki(
+            copying(tmp_path, engine, f"nl.{result}"), (drawn(source), source), preset="tiny", target="golden"
+        )
         left.append(next(iter(done.run.codes.values())))
     assert left[0].size and np.array_equal(*left)
 
 
 def test_the_engine_with_less_to_do_takes_a_copy(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 tiles = [nl.ndarray(x.shape, dtype=x.dtype) for _ in range(9)]
 nisa.dma_copy(dst=tiles[0], src=x)
 for before, tile in zip(tiles, tiles[1:]):
     nisa.tensor_copy(dst=tile, src=before)
-nisa.dma_copy(dst=out, src=tiles[8])
-return out
-""")  # fmt: skip
+""", out="x.shape, x.dtype", stores="tiles[8]")  # fmt: skip
     names, done = opcodes(kernel, X)
     assert names == {"TENSOR_COPY": 4, "ACTIVATE": 4} and (done.outputs[0] == X).all()
 
 
 def test_no_copy_comes_between_running_sums(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 1), dtype=x.dtype, buffer=nl.shared_hbm)
 a, b = nl.ndarray(x.shape, dtype=x.dtype), nl.ndarray(x.shape, dtype=x.dtype)
 sums = nl.ndarray((4, 1), dtype=x.dtype)
 nisa.dma_copy(dst=a, src=x)
@@ -97,9 +93,7 @@ nisa.tensor_scalar(dst=a, data=a, op0=nl.subtract, operand0=1.0)
 nisa.activation(dst=b, op=nl.copy, data=a, reduce_op=nl.add, reduce_cmd=nisa.reduce_cmd.reset_reduce)
 nisa.tensor_copy(dst=b, src=a)
 nisa.activation(dst=b, op=nl.copy, data=a, reduce_op=nl.add, reduce_res=sums, reduce_cmd=nisa.reduce_cmd.reduce)
-nisa.dma_copy(dst=out, src=sums)
-return out
-""")  # fmt: skip
+""", out="(4, 1), x.dtype", stores="sums")  # fmt: skip
     names, done = opcodes(kernel, X)
     assert names == {"TENSOR_SCALAR": 2, "ACTIVATE": 2, "TENSOR_COPY": 1}
     assert np.allclose(done.outputs[0], 2 * ((X + 1) - 1).sum(1, keepdims=True), rtol=1e-4)

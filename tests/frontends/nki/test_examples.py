@@ -9,9 +9,9 @@ import pytest
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.dialects.isa_generate import OLDER
-from neuroncore_rtl.frontends.nki.dialects.language_math import FUNCTIONS
-from neuroncore_rtl.frontends.nki.dialects.modules import CALLS
+from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, FUNCTIONS
 from neuroncore_rtl.tb.check.oracles.functions import reference
+from tests.frontends.nki.kernels import ran
 
 EXAMPLES = sorted((ROOT / "frontends" / "nki" / "examples").glob("*.py"))
 
@@ -128,19 +128,17 @@ SEQUENCES = [*(("engines", make) for make in (windowed_softmax, passed_round, wi
 def test_examples_are_those_of_numpy(file, make, preset, lanes):
     args, expected, most = make(lanes)
     kernel = f"frontends/nki/examples/{file}.py:{make.__name__}"
-    done = run_nki(kernel, *args, preset=preset, target="golden")
+    done = ran(kernel, *args, preset=preset)
     for found, wanted in zip(done.outputs, expected, strict=True):
         assert found.shape == wanted.shape and np.all(np.abs(found - wanted.astype(np.float64)) <= most)
 
 
 def test_examples_with_random_numbers():
     x = normal(4, 500)
-    kept, between, every = run_nki(
-        "frontends/nki/examples/engines.py:random_numbers", x, preset="tiny", target="golden"
-    ).outputs
+    kept, between, every = ran("frontends/nki/examples/engines.py:random_numbers", x).outputs
     assert np.array_equal(kept[kept != 0], x[kept != 0]) and abs((kept == 0).mean() - 0.5) < 0.06
     assert between.min() >= 2 and between.max() <= 3 and abs(between.mean() - 2.5) < 0.04 and np.all(every == -1)
-    kept, numbers = run_nki("frontends/nki/examples/tiles.py:random_tiles", x, preset="tiny", target="golden").outputs
+    kept, numbers = ran("frontends/nki/examples/tiles.py:random_tiles", x).outputs
     assert np.array_equal(kept[kept != 0], x[kept != 0]) and abs((kept == 0).mean() - 0.5) < 0.06
     assert numbers.min() >= 0 and numbers.max() < 1 and abs(numbers.mean() - 0.5) < 0.04
 

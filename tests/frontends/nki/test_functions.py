@@ -6,7 +6,7 @@ import pytest
 from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS
 from neuroncore_rtl.tb.check.oracles.accuracy import errors, last_place
 from neuroncore_rtl.tb.check.oracles.functions import reference
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import result, stored
 
 RNG = np.random.default_rng(8)
 
@@ -16,11 +16,7 @@ NEAR = 4e-7
 
 @pytest.mark.parametrize("name", sorted(set(ACTIVATIONS) - {"identity"}))
 def test_functions_are_those_of_float64(tmp_path, name):
-    kernel = written(tmp_path, f"""
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-nl.store(out, value=nl.{name}(nl.load(x)))
-return out
-""", older=True)  # fmt: skip
+    kernel = stored(tmp_path, f"nl.{name}(nl.load(x))")
     x = (RNG.normal(size=(4, 500)) * np.exp2(RNG.uniform(-4, 12, (4, 500)))).astype(np.float32)
     x = np.abs(x) if name in ("log", "sqrt", "rsqrt") else x
     y, function = result(kernel, x), ACTIVATIONS[name]
@@ -30,11 +26,7 @@ return out
 
 
 def test_the_tangent_is_the_sine_by_the_cosine(tmp_path):
-    kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-nl.store(out, value=nl.tan(nl.load(x)))
-return out
-""", older=True)  # fmt: skip
+    kernel = stored(tmp_path, "nl.tan(nl.load(x))")
     x = RNG.uniform(-20, 20, (4, 500)).astype(np.float32)
     exact = np.tan(x.astype(np.float64))
     assert np.all(np.abs(result(kernel, x) - exact) <= 3 * last_place(exact))

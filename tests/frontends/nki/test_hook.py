@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.dialects.hook import answering
 from neuroncore_rtl.frontends.nki.dialects.load import kernels_in, load
 from neuroncore_rtl.spec.config import PRESETS
+from tests.frontends.nki.kernels import loaded, ran
 
 TINY = PRESETS["tiny"]
 
@@ -44,23 +44,23 @@ def test_an_installed_package_comes_back(tmp_path, monkeypatch):
 
 
 def test_libraries_of_the_host_side_have_names_alone(tmp_path):
-    file = tmp_path / "host.py"
-    file.write_text("import torch_xla.core.xla_model as xm\n\ndef main(x: xm.Thing):\n    return xm.device()\n")
-    module = load(file, TINY)
+    module = loaded(
+        tmp_path / "host.py",
+        "import torch_xla.core.xla_model as xm\n\ndef main(x: xm.Thing):\n    return xm.device()\n",
+    )
     with pytest.raises(ImportError, match="torch_xla.core.xla_model.device is of a library that is not installed"):
         module.main(1)
 
 
 def test_a_library_that_a_file_cannot_do_without_has_a_name(tmp_path):
-    file = tmp_path / "host.py"
-    file.write_text(
+    module = loaded(
+        tmp_path / "host.py",
         "try:\n    import quicker\nexcept ImportError:\n    quicker = None\n"
         "import tracing.deep as td\nfrom layers import Base\n"
         "log = td.logger(__name__)\n"
         "class Layer(Base):\n    def run(self, x: td.Thing | None):\n        return td.run(x)\n"
-        "def size():\n    return 2 * td.SIZE\n"
+        "def size():\n    return 2 * td.SIZE\n",
     )
-    module = load(file, TINY)
     assert module.quicker is None and module.Layer.__mro__ == (module.Layer, object)
     for call in (module.Layer().run, lambda x: module.log.info(x), lambda x: module.size()):
         with pytest.raises(ImportError, match="tracing.deep.* is of a library that is not installed"):
@@ -68,20 +68,17 @@ def test_a_library_that_a_file_cannot_do_without_has_a_name(tmp_path):
 
 
 def test_what_logging_disables_is_as_before(tmp_path):
-    file = tmp_path / "quiet.py"
-    file.write_text("import logging\nimport neuronxcc.nki\nlogging.disable(logging.OFF)\n")
-    load(file, TINY)
+    loaded(tmp_path / "quiet.py", "import logging\nimport neuronxcc.nki\nlogging.disable(logging.OFF)\n")
     assert logging.root.manager.disable == 0 and not hasattr(logging, "OFF")
 
 
 def test_modules_of_the_vendor_alone_can_be_imported(tmp_path):
-    file = tmp_path / "theirs.py"
-    file.write_text(
+    module = loaded(
+        tmp_path / "theirs.py",
         "from neuronxcc.nki._pre_prod_kernels.deep.down import fast\n"
         "import nki\nimport nki.collectives as ncc\nfrom nki.collectives import ReplicaGroup\n"
-        "def kernel(x, dtype: nki.dtype, group: ReplicaGroup):\n    fast(x)\n"
+        "def kernel(x, dtype: nki.dtype, group: ReplicaGroup):\n    fast(x)\n",
     )
-    module = load(file, TINY)
     with pytest.raises(ValueError, match="_pre_prod_kernels.deep.down.fast must be replaced.* the vendor's own"):
         module.kernel(1, 2, 3)
     with pytest.raises(ValueError, match="collectives.all_gather must be replaced.* of one core"):
@@ -89,10 +86,8 @@ def test_modules_of_the_vendor_alone_can_be_imported(tmp_path):
 
 
 def test_modules_that_the_machine_does_not_have(tmp_path):
-    file = tmp_path / "odd.py"
-    file.write_text("import nki.simulator\n")
     with pytest.raises(ImportError, match="nki.simulator is not a module of the interface that this machine has"):
-        load(file, TINY)
+        loaded(tmp_path / "odd.py", "import nki.simulator\n")
 
 
 def test_a_package_on_the_path_is_of_one_machine(tmp_path, monkeypatch):
@@ -120,9 +115,10 @@ def test_packages_begin_where_the_outermost_one_does(tmp_path):
 def test_a_file_of_a_package_imports_from_its_parents(tmp_path):
     (tmp_path / "parts" / "more").mkdir(parents=True)
     (tmp_path / "parts" / "sizes.py").write_text("TWICE = 2.0\n")
-    file = tmp_path / "parts" / "more" / "kernel.py"
-    file.write_text("from ..sizes import TWICE\nimport nki\n@nki.jit\ndef kernel(x):\n    return x\n")
-    module = load(file, TINY)
+    module = loaded(
+        tmp_path / "parts" / "more" / "kernel.py",
+        "from ..sizes import TWICE\nimport nki\n@nki.jit\ndef kernel(x):\n    return x\n",
+    )
     assert module.TWICE == 2 and list(kernels_in(module)) == ["kernel"]
     assert not [name for name in sys.modules if name.startswith("parts")]
 
@@ -137,7 +133,7 @@ def test_a_kernel_imports_while_it_is_recorded(tmp_path):
         "    project()\n"
     )
     with pytest.raises(ValueError, match="_private_kernels.qkv.project must be replaced.*the vendor's own"):
-        run_nki(f"{file}:main", preset="tiny", target="golden")
+        ran(f"{file}:main")
     assert "neuronxcc" not in sys.modules
 
 
@@ -151,10 +147,10 @@ def test_kernels_import_where_they_begin(tmp_path):
     file = tmp_path / "kernel.py"
     file.write_text("def kernel(x):\n" + "".join(f"    {line}\n" for line in lines))
     x = np.ones((4, 3), np.float32)
-    assert (run_nki(f"{file}:kernel", x, preset="tiny", target="golden").outputs[0] == 1).all()
+    assert (ran(f"{file}:kernel", x).outputs[0] == 1).all()
     assert not {"neuronxcc", "beside"} & {*sys.modules}
     with pytest.raises(ValueError, match=r"must fit kernel\(x\): missing"):
-        run_nki(f"{file}:kernel", preset="tiny", target="golden")
+        ran(f"{file}:kernel")
 
 
 def test_what_a_kernel_imports_again_is_the_same(tmp_path):
@@ -168,5 +164,5 @@ def test_what_a_kernel_imports_again_is_the_same(tmp_path):
         "    nisa.dma_copy(dst=out, src=x)\n    return out\n"
     )
     x = np.ones((4, 3), np.float32)
-    assert (run_nki(f"{file}:kernel", x, preset="tiny", target="golden").outputs[0] == 1).all()
+    assert (ran(f"{file}:kernel", x).outputs[0] == 1).all()
     assert not {"kinds", "nki", "nki.language", "neuronxcc"} & {*sys.modules}

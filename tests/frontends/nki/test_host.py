@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki import nki_machine
-from tests.frontends.nki.kernels import HEADER
+from tests.frontends.nki.kernels import HEADER, ran
 
 X = np.random.default_rng(3).normal(size=(4, 6)).astype(np.float32)
 
@@ -70,11 +70,10 @@ def test_without_a_machine_a_kernel_cannot_be_called(tmp_path):
 
 
 def test_a_file_that_calls_its_kernels_is_loaded_up_to_there(tmp_path):
-    from neuroncore_rtl.frontends.nki import run_nki
 
     file = tmp_path / "script.py"
     file.write_text(f"{HEADER.format(package='nki')}{DOUBLED}\nassert doubled(np.ones((2, 2))).sum() == 8\n1 / 0\n")
-    assert (run_nki(f"{file}:doubled", X, preset="tiny", target="golden").outputs[0] == 2 * X).all()
+    assert (ran(f"{file}:doubled", X).outputs[0] == 2 * X).all()
 
 
 def test_a_number_beyond_its_tensor_is_an_error_of_numpy(tmp_path):

@@ -5,33 +5,29 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.indices.affine import mgrid
 from neuroncore_rtl.spec.isa import DmaCopy
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, stored, written
 
 RNG = np.random.default_rng(8)
 TABLE = RNG.normal(size=(9, 30)).astype(np.float32)
 ROWS = np.array([[7], [0], [3], [8]], np.int32)
 SOME = np.array([[2], [-1], [9], [5]], np.int32)
-OUT = "out = nl.ndarray({shape}, dtype=x.dtype, buffer=nl.shared_hbm)\n"
 
 
 def copies(kernel, *args, **options):
     """Return what a kernel leaves, its gathers and scatters, and what was inserted."""
-    done = run_nki(kernel, *args, preset="tiny", target="golden", **options)
+    done = ran(kernel, *args, **options)
     moved = [entry.instruction for entry in done.run.program.entries if isinstance(entry.instruction, DmaCopy)]
     return done.outputs, [one for one in moved if one.gather or one.scatter], done.inserted
 
 
 @pytest.mark.parametrize("index", ["t", "t[i_p, 0]", "nl.copy(t)", "t[0:4]"])
 def test_a_tile_is_an_index_of_the_first_dialect(tmp_path, index):
-    kernel = written(tmp_path, OUT.format(shape="(4, 30)") + f"""
+    kernel = written(tmp_path, """
 i_p, i_f = nl.arange(4)[:, None], nl.arange(30)[None, :]
 t = nl.load(rows)
-nl.store(out, value=nl.load(x[{index}, i_f]))
-return out
-""", older=True, parameters="x, rows")  # fmt: skip
+""", older=True, parameters="x, rows", out="(4, 30), x.dtype", stores=f"nl.load(x[{index}, i_f])")  # fmt: skip
     (found,), (gather,), inserted = copies(kernel, TABLE, ROWS)
     assert np.array_equal(found, TABLE[ROWS[:, 0]]) and not inserted
     assert gather.shape == (4, 30) and gather.gather.limit == 9 and not gather.gather.skip
@@ -40,14 +36,13 @@ return out
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32"])
 def test_indices_are_of_any_integers(tmp_path, dtype):
     """Those of 32 bits as they are, others by a copy; a wide one without a sign is beyond the tensor."""
-    kernel = written(tmp_path, OUT.format(shape="(2, 4, 30)") + """
+    kernel = written(tmp_path, """
 i_f, t = nl.arange(30)[None, :], nl.load(rows)
 tile = nl.full((4, 30), 3, dtype=x.dtype)
 tile[...] = nl.load(x[t, i_f], mode=nisa.oob_mode.skip)
 nl.store(out[0], value=tile)
 nl.store(out[1, 0:4, 0:1], value=nisa.nc_n_gather(data=nl.load(x[0:4]), indices=nl.load(places)))
-return out
-""", older=True, parameters="x, rows, places")  # fmt: skip
+""", older=True, parameters="x, rows, places", out="(2, 4, 30), x.dtype")  # fmt: skip
     top = np.iinfo(dtype).max
     (found,), _, inserted = copies(kernel, TABLE, (np.array([[7], [top], [0], [8]]), dtype), (ROWS, dtype))
     expected = np.full((4, 30), 3, np.float32)
@@ -61,12 +56,11 @@ return out
 @pytest.mark.parametrize("where", ["", ", mode=nisa.oob_mode.skip"])
 def test_stores_by_rows(tmp_path, where, dtype):
     """The last one of a number stays; parts of rows, rows of two dimensions, in the middle of a tensor."""
-    kernel = written(tmp_path, OUT.format(shape="(2, 9, 5, 6)") + f"""
+    kernel = written(tmp_path, f"""
 i_p, i_a, i_b = nl.arange(4)[:, None, None], nl.arange(5)[None, :, None], nl.arange(3)[None, None, :]
 tile, t = nl.load(x[0:4]).reshape((4, 5, 6)), nl.load(rows)
 nl.store(out[1, t[i_p, 0], i_a, 2 + i_b], value=tile[i_p, i_a, 3 + i_b]{where})
-return out
-""", older=True, parameters="x, rows")  # fmt: skip
+""", older=True, parameters="x, rows", out="(2, 9, 5, 6), x.dtype")  # fmt: skip
     table = np.round(8 * TABLE)
     rows = SOME if where else np.array([[3], [0], [3], [8]], np.int32)
     found = result(kernel, (table, dtype), rows)
@@ -79,7 +73,7 @@ return out
 
 def test_rows_that_are_skipped_stay_as_they_are(tmp_path):
     """In a tile of its own that is zero, in blocks, and in one that was written, cast on the way or not."""
-    kernel = written(tmp_path, OUT.format(shape="(4, 4, 30)") + """
+    kernel = written(tmp_path, """
 i_p, i_f = nl.arange(4)[:, None], nl.arange(30)[None, :]
 t = nl.load(rows)
 kept = nl.full((4, 30), 7, dtype=nl.bfloat16)
@@ -91,8 +85,7 @@ nl.store(out[0], value=nl.load(x[t, i_f], mode=nisa.oob_mode.skip))
 nl.store(out[1], value=kept)
 nl.store(out[2], value=blocks[0])
 nl.store(out[3], value=blocks[1])
-return out
-""", older=True, parameters="x, rows")  # fmt: skip
+""", older=True, parameters="x, rows", out="(4, 4, 30), x.dtype")  # fmt: skip
     table = np.round(8 * TABLE)
     (found,), _, inserted = copies(kernel, table, SOME)
     expected = np.zeros((4, 30))
@@ -114,26 +107,23 @@ return out
     ("1, 2 * i_p, n[0, 0] + i_f", lambda x, n: x[1, 0:8:2, n : n + 5]),
 ])  # fmt: skip
 def test_a_number_is_an_index_of_any_dimension(tmp_path, key, wanted):
-    kernel = written(tmp_path, OUT.format(shape="(4, 5)") + f"""
+    kernel = written(tmp_path, f"""
 i_p, i_f = nl.arange(4)[:, None], nl.arange(5)[None, :]
 n = nl.load(number)
 tile = nl.load(x[{key}])
-nl.store(out, value=tile)
-return out
-""", older=True, parameters="x, number")  # fmt: skip
+""", older=True, parameters="x, number", out="(4, 5), x.dtype", stores="tile")  # fmt: skip
     x = RNG.normal(size=(6, 9, 8)).astype(np.float32)
     assert np.array_equal(result(kernel, x, np.array([[3]], np.int32)), wanted(x, 3))
 
 
 def test_masks_and_several_numbers_of_a_partition(tmp_path):
-    kernel = written(tmp_path, OUT.format(shape="(2, 4, 30)") + """
+    kernel = written(tmp_path, """
 i_p, i_f = nl.arange(4)[:, None], nl.arange(30)[None, :]
 t = nl.load(rows)
 nl.store(out[0], value=nl.load(x[t[i_p, 1], i_f], mask=(i_p < 3) & (i_f >= 10)))
 i_p, i_c, i_f = nl.arange(4)[:, None, None], nl.arange(3)[None, :, None], nl.arange(10)[None, None, :]
 nl.store(out[1].reshape((4, 3, 10)), value=nl.load(x[t[i_p, i_c], 20 + i_f]))
-return out
-""", older=True, parameters="x, rows")  # fmt: skip
+""", older=True, parameters="x, rows", out="(2, 4, 30), x.dtype")  # fmt: skip
     rows = RNG.integers(0, 9, (4, 3)).astype(np.int32)
     (found,), gathers, _ = copies(kernel, TABLE, rows)
     expected = np.zeros((4, 30), np.float32)
@@ -155,7 +145,7 @@ return out, back
 """, older=True, parameters="x, rows")  # fmt: skip
     x, rows = RNG.normal(size=(90, 700)).astype(np.float32), RNG.integers(0, 90, (128, 1)).astype(np.int32)
     rows[:3, 0] = 90, rows[4, 0], -1
-    done = run_nki(kernel, x, rows, preset="full", target="golden")
+    done = ran(kernel, x, rows, preset="full")
     expected = np.zeros_like(x)
     for row, chosen in zip(rows[:64, 0], rows[64:, 0], strict=True):
         if 0 <= row < 90:
@@ -168,14 +158,13 @@ return out, back
 
 
 def test_a_mask_is_an_index(tmp_path):
-    kernel = written(tmp_path, OUT.format(shape="(4, 30)") + """
+    kernel = written(tmp_path, """
 i_p, i_f = nl.arange(4)[:, None], nl.arange(8)[None, :]
 tile = nl.load(x[0:4])
 for first in range(0, 30, 8):
     column = first + i_f
     nl.store(out[i_p, column][column < 30], value=nl.copy(tile[i_p, column][column < 30]))
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="(4, 30), x.dtype")  # fmt: skip
     assert np.array_equal(result(kernel, TABLE), TABLE[:4])
 
 
@@ -184,14 +173,13 @@ return out
     "how", ["nl.atomic_rmw(out[t, i_f], tile, op=np.{})", "nisa.dma_copy(dst=out[t, i_f], src=tile, dst_rmw_op=np.{})"]
 )
 def test_rows_are_read_modified_and_written(tmp_path, how, op):
-    kernel = written(tmp_path, OUT.format(shape="(9, 30)") + f"""
+    kernel = written(tmp_path, f"""
 i_f = nl.arange(30)[None, :]
 for first in (0, 4, 8):
     nl.store(out[first : min(first + 4, 9)], value=nl.load(x[first : min(first + 4, 9)]))
 tile, t = nl.load(x[0:4]), nl.load(rows)
 {how.format(op)}
-return out
-""", older=True, parameters="x, rows")  # fmt: skip
+""", older=True, parameters="x, rows", out="(9, 30), x.dtype")  # fmt: skip
     expected = TABLE.copy()
     getattr(np, op).at(expected, ROWS[:, 0], TABLE[:4])
     assert np.array_equal(result(kernel, TABLE, ROWS), expected)
@@ -267,11 +255,10 @@ return rows, few, block, one, cut
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "int16"])
 @pytest.mark.parametrize("call", ["nl.gather_flattened(a, i)", "nisa.nc_n_gather(data=a, indices=i)"])
 def test_elements_on_chip_by_numbers(tmp_path, call, dtype):
-    kernel = written(tmp_path, OUT.format(shape="(4, 2, 3)") + f"""
+    kernel = written(tmp_path, f"""
 a, i = nl.load(x).reshape((4, 5, 6)), nl.load(indices)
 nl.store(out, value={call})
-return out
-""", older=True, parameters="x, indices")  # fmt: skip
+""", older=True, parameters="x, indices", out="(4, 2, 3), x.dtype")  # fmt: skip
     indices = RNG.integers(0, 30, (4, 2, 3)).astype(np.int32)
     x = np.round(100 * TABLE[:4])
     found = result(kernel, (x, dtype), (indices, "int16"))
@@ -281,15 +268,13 @@ return out
 @pytest.mark.parametrize("width, count", [(1, None), (2, 48), (4, 41), (8, 1)])
 def test_groups_of_partitions_gather_by_their_numbers(tmp_path, width, count):
     shape = (32, count or 48, width)
-    kernel = written(tmp_path, OUT.format(shape=shape) + f"""
+    kernel = written(tmp_path, f"""
 a, i = (nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.sbuf) for one in (x, indices))
 found = nl.ndarray({shape}, dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x)
 nisa.dma_copy(dst=i, src=indices)
 nisa.local_gather(dst=found, src_buffer=a, index=i, num_elem_per_idx={width}, num_valid_indices={count})
-nisa.dma_copy(dst=out, src=found)
-return out
-""", parameters="x, indices")  # fmt: skip
+""", parameters="x, indices", out=f"{shape}, x.dtype", stores="found")  # fmt: skip
     x, indices = RNG.normal(size=(32, 40)).astype(np.float32), RNG.integers(0, 33, (32, 3)).astype(np.int16)
     found = result(kernel, x, indices, preset="medium")
     for group in (slice(0, 16), slice(16, 32)):
@@ -298,15 +283,13 @@ return out
 
 
 def test_a_table_is_made_once_while_it_stays_as_it_is(tmp_path):
-    kernel = written(tmp_path, OUT.format(shape="(4, 8)") + """
+    kernel = written(tmp_path, """
 a, n = nl.load(x), nl.load(places)
 tile = nl.ndarray((4, 8), dtype=x.dtype)
 p, f = nl.mgrid[0:4, 0:2]
 for k in range(4):
     tile[p, 2 * k + f] = nl.copy(a[p, n[0, k] + f]) if k % 2 else nisa.tensor_copy_dynamic_src(a[p, n[0, k] + f])
-nl.store(out, value=tile)
-return out
-""", older=True, parameters="x, places")  # fmt: skip
+""", older=True, parameters="x, places", out="(4, 8), x.dtype", stores="tile")  # fmt: skip
     places = np.array([[4, 28, 0, 7]], np.int32)
     (found,), gathers, inserted = copies(kernel, TABLE[:4], places)
     assert np.array_equal(found, np.concatenate([TABLE[:4, n : n + 2] for n in places[0]], 1))
@@ -357,9 +340,8 @@ def test_what_is_there_stays_from_round_to_round(tmp_path):
         inside = (numbers >= 0) & (numbers < 9)
         held[inside] = TABLE[numbers[inside], 0]
         expected[:, place] = held
-    assert np.array_equal(
-        result(written(tmp_path, LOOP.format(first=first), parameters="x, rows"), TABLE, rows), expected
-    )
+    kernel = written(tmp_path, LOOP.format(first=first), parameters="x, rows")
+    assert np.array_equal(result(kernel, TABLE, rows), expected)
     with pytest.raises(ValueError, match=r"must be written before the loop, such as by nisa.memset"):
         result(written(tmp_path, LOOP.format(first=""), parameters="x, rows"), TABLE, rows)
 
@@ -383,10 +365,7 @@ def test_what_is_refused(tmp_path, line, message):
 
 
 def test_a_number_beyond_the_tensor_ends_the_run(tmp_path):
-    kernel = written(tmp_path, OUT.format(shape="(4, 30)") + """
-nl.store(out, value=nl.load(x[nl.load(rows), nl.arange(30)[None, :]]))
-return out
-""", older=True, parameters="x, rows")  # fmt: skip
+    kernel = stored(tmp_path, "nl.load(x[nl.load(rows), nl.arange(30)[None, :]])", "(4, 30), x.dtype", "x, rows")
     with pytest.raises(Exception, match=r"gather=.*INDEX \(row -?\d+\)"):
         result(kernel, TABLE, SOME)
 

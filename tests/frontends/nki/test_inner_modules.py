@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki.dialects.inner_modules import NKIObject
-from neuroncore_rtl.frontends.nki.dialects.load import load
 from neuroncore_rtl.spec.config import PRESETS
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import loaded, result, written
 
 TINY = PRESETS["tiny"]
 
 
 def test_parts_of_the_interface_are_in_inner_modules(tmp_path):
-    file = tmp_path / "inner.py"
-    file.write_text(
+    module = loaded(
+        tmp_path / "inner.py",
         "from neuronxcc.nki.isa.constants import dge_mode, oob_mode\n"
         "from neuronxcc.nki.isa.neuron_isa import dma_copy\n"
         "from nki.language.constants import sizeinbytes\n"
@@ -24,9 +23,8 @@ def test_parts_of_the_interface_are_in_inner_modules(tmp_path):
         "same = dma_copy is nisa.dma_copy and oob_mode.skip and dge_mode.none and tensor[3, 4] and allclose(1, 1)\n"
         "least, most = nl.finfo(nl.float32).min, float(nl.finfo(nl.bfloat16).max)\n"
         "class Sizes(nl.NKIObject):\n    rows: int\n    columns: int = 4\n"
-        "made = Sizes(3), Sizes(columns=5, rows=2)\n"
+        "made = Sizes(3), Sizes(columns=5, rows=2)\n",
     )
-    module = load(file, TINY)
     assert module.sizes == [2, 4] and module.same
     assert (module.least, module.most) == (np.finfo(np.float32).min, 2.0**128 * (1 - 2.0**-8))
     assert [(one.rows, one.columns) for one in module.made] == [(3, 4), (2, 5)]
@@ -68,18 +66,14 @@ return out
     ],
 )
 def test_what_the_machine_does_not_have_is_refused_where_it_is_called(tmp_path, line, call, why):
-    file = tmp_path / "inner.py"
-    file.write_text(f"{line}\n\ndef main():\n    {call}\n")
-    module = load(file, TINY)
+    module = loaded(tmp_path / "inner.py", f"{line}\n\ndef main():\n    {call}\n")
     with pytest.raises(ValueError, match=f"must be replaced, as this machine does not have it: .*{why}"):
         module.main()
 
 
 def test_unknown_names_of_parts_are_refused(tmp_path):
-    file = tmp_path / "inner.py"
-    file.write_text("from neuronxcc.nki.isa.constants import nothing\n")
     with pytest.raises(ImportError, match="nothing"):
-        load(file, TINY)
+        loaded(tmp_path / "inner.py", "from neuronxcc.nki.isa.constants import nothing\n")
 
 
 def test_fields_of_settings_are_checked():
@@ -96,16 +90,15 @@ def test_fields_of_settings_are_checked():
 
 
 def test_values_without_a_type_are_fields_of_settings_too(tmp_path):
-    file = tmp_path / "settings.py"
-    file.write_text(
+    made = loaded(
+        tmp_path / "settings.py",
         "from dataclasses import dataclass\nimport nki.language as nl\n"
         "class Plain(nl.NKIObject):\n    rows: int\n    index = None\n"
         "    def twice(self):\n        return 2 * self.rows\n"
         "@dataclass\nclass Data(nl.NKIObject):\n    rows: int\n    index = None\n"
         "@dataclass\nclass Bare(nl.NKIObject):\n    index = None\n    offset = 0\n"
-        "made = Plain(1, index=7), Data(1, index=7), Bare(index=7, offset=8), Bare()\n"
-    )
-    made = load(file, TINY).made
+        "made = Plain(1, index=7), Data(1, index=7), Bare(index=7, offset=8), Bare()\n",
+    ).made
     assert [one.index for one in made] == [7, 7, 7, None] and made[2].offset == 8 and made[0].twice() == 2
 
 

@@ -14,13 +14,7 @@ WORDS = WORDS.astype(np.uint32)
 
 def computed(tmp_path, x, expression, dtype):
     """Return what an expression of the tile `a` gives, stored as a type."""
-    body = f"""
-out = nl.ndarray(x.shape, dtype=nl.{dtype}, buffer=nl.shared_hbm)
-a = nl.load(x)
-nl.store(out, value={expression})
-return out
-"""
-    return result(written(tmp_path, body, older=True), x)
+    return result(written(tmp_path, "a = nl.load(x)", True, out=f"x.shape, nl.{dtype}", stores=expression), x)
 
 
 @pytest.mark.parametrize(
@@ -83,28 +77,23 @@ def test_iota_of_a_type_without_a_sign(tmp_path):
 
 def test_predicates_are_bytes(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 a, mask = nl.ndarray(x.shape, x.dtype, buffer=nl.sbuf), nl.ndarray(x.shape, nl.uint8, buffer=nl.sbuf)
 zero = nl.zeros(x.shape, x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x)
 nisa.tensor_scalar(dst=mask, data=a, op0=nl.less, operand0=0.0)
 nisa.tensor_copy_predicated(dst=a, src=zero, predicate=mask)
-nisa.dma_copy(dst=out, src=a)
-return out
-""")  # fmt: skip
+""", out="x.shape, x.dtype", stores="a")  # fmt: skip
     assert np.array_equal(result(kernel, X), np.maximum(X, 0))
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "uint32"])
 def test_positions_have_the_type_that_is_asked_for(tmp_path, dtype):
     kernel = written(tmp_path, f"""
-out = nl.ndarray((4, 8), dtype=nl.{dtype}, buffer=nl.shared_hbm)
 a = nl.load(x)
 top = nisa.max8(src=a)
 top[:, 7:8] = nl.full((4, 1), 1000.0, nl.float32)
 nl.store(out, value=nisa.nc_find_index8(data=a, vals=top{'' if dtype == 'uint32' else ', dtype=nl.uint16'}))
-return out
-""", older=True)  # fmt: skip
+""", older=True, out=f"(4, 8), nl.{dtype}")  # fmt: skip
     order = np.argsort(-X, 1)[:, :8].astype(dtype)
     order[:, 7] = np.iinfo(dtype).max
     assert np.array_equal(result(kernel, X), order)
@@ -125,15 +114,13 @@ return x
 def test_bytes_are_operands_of_a_product(tmp_path, other, sums):
     """The array multiplies no bytes without a sign: they are floating-point numbers there, and sums are cast."""
     kernel = written(tmp_path, f"""
-out = nl.ndarray((2, 4, 4), dtype=nl.{sums}, buffer=nl.shared_hbm)
 bytes, others = nl.load(x), nl.load(y)
 one, two = (nl.ndarray((4, 4), dtype=nl.{sums}, buffer=nl.psum) for _ in range(2))
 one[...] = nisa.nc_matmul(bytes, others)
 two[...] = nisa.nc_matmul(others, bytes)
 nl.store(out[0], value=one)
 nl.store(out[1], value=two)
-return out
-""", older=True, parameters="x, y")  # fmt: skip
+""", older=True, parameters="x, y", out=f"(2, 4, 4), nl.{sums}")  # fmt: skip
     x, y = RNG.integers(0, 256, (4, 4)), RNG.integers(0, 50, (4, 4))
     found = result(kernel, x.astype(np.uint8), (y, other))
     assert np.array_equal(found, np.stack([x.T @ y, y.T @ x]))

@@ -7,15 +7,16 @@ import pytest
 
 from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.run.program import ProgramFailed
-from tests.frontends.nki.kernels import FIRST, result, written
+from tests.frontends.nki.kernels import FIRST, ran, result, written
 
 X = np.arange(128, dtype=np.float32).reshape(16, 8)
 
 LOADED = """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 count = nisa.register_alloc()
 nisa.register_load(count, n)
 """
+
+LIKE_X = "x.shape, x.dtype"
 
 COUNTED = {
     "fori_loop": """
@@ -25,7 +26,6 @@ def body(i):
     nisa.dma_copy(dst=out.ap([[8, 4], [1, 8]], scalar_offset=i), src=tile)
 tile = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
 nl.fori_loop(4, count, body, step=4)
-return out
 """,
     "dynamic_range": """
 for i in nl.dynamic_range(4, count, 4):
@@ -33,7 +33,6 @@ for i in nl.dynamic_range(4, count, 4):
     nisa.dma_copy(dst=tile, src=x.ap([[8, 4], [1, 8]], scalar_offset=i, indirect_dim=0))
     nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=2.0)
     nisa.dma_copy(dst=out.ap([[8, 4], [1, 8]], scalar_offset=i, indirect_dim=0), src=tile)
-return out
 """,
     "select": """
 tiles, results = (one.reshape((4, 4, 8)) for one in (x, out))
@@ -47,7 +46,6 @@ for i in nl.dynamic_range(1, end):
     nisa.dma_copy(dst=tile, src=tiles[i])
     nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=2.0)
     nisa.dma_copy(dst=results.select(0, i), src=tile)
-return out
 """,
 }
 
@@ -90,7 +88,7 @@ while rounds:
 @pytest.mark.parametrize("count", [0, 4, 8, 16])
 @pytest.mark.parametrize("form", COUNTED)
 def test_a_loop_of_a_count_in_memory(tmp_path, form, count):
-    kernel = written(tmp_path, LOADED + COUNTED[form], parameters="x, n")
+    kernel = written(tmp_path, LOADED + COUNTED[form], parameters="x, n", out=LIKE_X)
     expected = np.zeros_like(X)
     expected[4 : max(count, 4)] = X[4 : max(count, 4)] + 2
     assert (result(kernel, X, np.array([[count]], np.int32)) == expected).all()
@@ -107,30 +105,24 @@ left, one = (nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf) for _ in range(2
 nisa.dma_copy(dst=left, src=n)
 nisa.memset(one, value=1)
 """
-    behind = "nisa.dma_copy(dst=out, src=total)\nreturn out"
-    kernel = written(tmp_path, LOADED + before + SUMMED[form] + behind, parameters="x, n")
+    kernel = written(tmp_path, LOADED + before + SUMMED[form], parameters="x, n", out=LIKE_X, stores="total")
     assert (result(kernel, X[:4], np.array([[count]], np.int32)) == count * X[:4]).all()
 
 
 def test_bounds_that_are_known_unroll(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 for i in nl.dynamic_range(4):
     tile = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x.ap([[8, 4], [1, 8]], scalar_offset=4 * i))
     nisa.dma_copy(dst=out[4 * i : 4 * i + 4], src=tile)
-return out
-""")  # fmt: skip
-    done = run_nki(kernel, X, preset="tiny", target="golden")
+""", out="x.shape, x.dtype")  # fmt: skip
+    done = ran(kernel, X)
     assert (done.outputs[0] == X).all() and done.run.program.flow.is_plain
 
 
 def test_products_add_up_from_round_to_round(tmp_path):
     """Sums in PSUM, rows broadcast to all partitions, and an identity matrix: what a kernel makes once for all."""
-    kernel = written(tmp_path, """
-out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)
-count = nisa.register_alloc()
-nisa.register_load(count, n)
+    kernel = written(tmp_path, LOADED + """
 sums = nl.zeros((4, 8), dtype=nl.float32, buffer=nl.psum)
 row = nl.ndarray((1, 8), dtype=nl.float32, buffer=nl.sbuf)
 nisa.dma_copy(dst=row, src=x[0:1])
@@ -153,9 +145,7 @@ first, turned = (nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf) for _ in r
 nisa.dma_copy(dst=first, src=x[0:4, 0:4])
 nisa.nc_transpose(dst=turned, data=first)
 nisa.tensor_tensor(dst=final[:, 0:4], data1=final[:, 0:4], data2=turned, op=nl.add)
-nisa.dma_copy(dst=out, src=final)
-return out
-""", parameters="x, n")  # fmt: skip
+""", parameters="x, n", out="(4, 8), nl.float32", stores="final")  # fmt: skip
     for count in (0, 1, 3):
         row, expected = X[0].astype(float), np.tile(X[0], (4, 1)).astype(float)
         for i in range(count):
@@ -168,14 +158,11 @@ return out
 
 def test_an_index_in_sbuf_is_a_place(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.shared_hbm)
 index = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
 nisa.dma_copy(dst=index, src=n)
 tile = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=tile, src=x.reshape((4, 4, 8)).select(0, index))
-nisa.dma_copy(dst=out, src=tile)
-return out
-""", parameters="x, n")  # fmt: skip
+""", parameters="x, n", out="(4, 8), x.dtype", stores="tile")  # fmt: skip
     assert (result(kernel, X, np.array([[2]], np.int32)) == X[8:12]).all()
     with pytest.raises(ProgramFailed, match=r"INDEX \(row 4\)"):
         result(kernel, X, np.array([[4]], np.int32))
@@ -184,12 +171,9 @@ return out
 def test_a_place_lies_within_its_tensor(tmp_path):
     """Four rows from row 12 on are the last ones; the next place would end beyond them."""
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.shared_hbm)
 register = nisa.register_alloc()
 nisa.register_load(register, n)
-nisa.dma_copy(dst=out, src=x.ap([[8, 4], [1, 8]], scalar_offset=register))
-return out
-""", parameters="x, n")  # fmt: skip
+""", parameters="x, n", out="(4, 8), x.dtype", stores="x.ap([[8, 4], [1, 8]], scalar_offset=register)")  # fmt: skip
     assert (result(kernel, X, np.array([[12]], np.int32)) == X[12:]).all()
     for beyond in (13, -1):
         with pytest.raises(ProgramFailed, match=rf"INDEX \(row {beyond & 0xFFFF_FFFF}\)"):
@@ -197,10 +181,7 @@ return out
 
 
 def test_columns_and_transposed_rows_move_with_a_register(tmp_path):
-    kernel = written(tmp_path, """
-out = nl.ndarray((4, 16), dtype=x.dtype, buffer=nl.shared_hbm)
-count = nisa.register_alloc()
-nisa.register_load(count, n)
+    kernel = written(tmp_path, LOADED + """
 for i in nl.dynamic_range(count):
     tile = nl.ndarray((4, 1), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x.ap([[8, 4], [1, 1]], scalar_offset=i, indirect_dim=1))
@@ -208,8 +189,7 @@ for i in nl.dynamic_range(count):
     turned = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=turned, src=x.ap([[1, 4], [8, 4]], scalar_offset=i))
     nisa.dma_copy(dst=out[:, 8:12], src=turned)
-return out
-""", parameters="x, n")  # fmt: skip
+""", parameters="x, n", out="(4, 16), x.dtype")  # fmt: skip
     found = result(kernel, X, np.array([[5]], np.int32))
     assert (found[:, :5] == X[:4, :5]).all() and not found[:, 5:8].any()
     assert (found[:, 8:12] == X[4:8, :4].T).all()
@@ -248,7 +228,7 @@ def test_refused_with_the_line(tmp_path, lines, message):
     kernel = written(tmp_path, f"{ALLOCATED}{lines}\nreturn x")
     x = X if "nl.load" not in lines else X[:4]
     with pytest.raises(ValueError, match=message) as refused:
-        run_nki(kernel, x, preset="tiny", target="golden")
+        ran(kernel, x)
     assert str(refused.value).endswith(f"(kernel.py:{FIRST + 1})")
 
 
@@ -264,7 +244,7 @@ def test_refused_with_the_line(tmp_path, lines, message):
 def test_a_loop_is_left_at_its_end(tmp_path, lines):
     kernel = written(tmp_path, f"{ALLOCATED}{lines}\nreturn x")
     with pytest.raises(ValueError, match=rf"a loop on a register must end with its body.*\(kernel.py:{FIRST + 1}\)"):
-        run_nki(kernel, X, preset="tiny", target="golden")
+        ran(kernel, X)
 
 
 def test_sums_that_go_on_start_before_the_loop(tmp_path):
@@ -277,31 +257,26 @@ for i in nl.dynamic_range(r):
 return x
 """)  # fmt: skip
     with pytest.raises(ValueError, match="sums that go on from round to round must be written before the loop"):
-        run_nki(kernel, X, preset="tiny", target="golden")
+        ran(kernel, X)
 
 
 def test_the_sum_of_a_loop_starts_from_zero_in_a_new_tile(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((2, 4, 8), dtype=nl.float32, buffer=nl.shared_hbm)
 sums = nl.ndarray((2, nl.par_dim(4), 8), dtype=nl.float32, buffer=nl.sbuf)
 for i in nl.affine_range(2):
     for j in nl.affine_range(2):
         rows = 8 * i + 4 * j
         sums[i] = nl.loop_reduce(nl.load(x[rows : rows + 4]), op=nl.add, loop_indices=[j])
     nl.store(out[i], value=sums[i])
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="(2, 4, 8), nl.float32")  # fmt: skip
     assert np.array_equal(result(kernel, X), X.reshape(2, 2, 4, 8).sum(1))
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)
 sums = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
 p, f = nl.mgrid[0:4, 0:8]
 for i in nl.affine_range(4):
     sums[p, f] = nl.loop_reduce(nl.load(x[4 * i + p, f]), op=nl.add, loop_indices=[i], mask=(p < 3) & (f >= i))
     sums[p, f] = nl.loop_reduce(nl.load(x[p, f]), op=nl.add, loop_indices=[i], mask=i > 3)
-nl.store(out, value=sums)
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="(4, 8), nl.float32", stores="sums")  # fmt: skip
     terms = X.reshape(4, 4, 8) * (np.arange(8) >= np.arange(4)[:, None, None])
     terms[:, 3] = 0
     assert np.array_equal(result(kernel, X), terms.sum(0))
@@ -312,7 +287,7 @@ for i in nl.dynamic_range(r):
 return x
 """)  # fmt: skip
     with pytest.raises(ValueError, match="sums that go on from round to round must be written before the loop"):
-        run_nki(kernel, X, preset="tiny", target="golden")
+        ran(kernel, X)
 
 
 @pytest.mark.slow
@@ -324,11 +299,11 @@ while r:
 return x
 """)  # fmt: skip
     with pytest.raises(ProgramFailed, match=rf"all loops must end within 10,000 rounds .*\(kernel.py:{FIRST + 2}\)"):
-        run_nki(kernel, X, preset="tiny", target="golden")
+        ran(kernel, X)
 
 
 def test_lines_of_a_body_are_the_kernels_own(tmp_path):
-    kernel = written(tmp_path, LOADED + COUNTED["fori_loop"], parameters="x, n")
+    kernel = written(tmp_path, LOADED + COUNTED["fori_loop"], parameters="x, n", out=LIKE_X)
     done = run_nki(kernel, X, np.array([[16]], np.int32), preset="tiny", target="model")
     counts = {line.number: cost.records for line, cost in done.run.lines.items()}
     text = Path(kernel.partition(":")[0]).read_text().splitlines()
@@ -347,8 +322,7 @@ while count:
     nisa.register_load(count, left)
     nisa.dma_copy(dst=scratch, src=x.ap([[1, 4], [8, 4]], scalar_offset=count))
     nisa.dma_copy(dst=out.ap([[8, 4], [1, 4]], scalar_offset=count), src=scratch)
-return out
-""", parameters="x, n")  # fmt: skip
+""", parameters="x, n", out=LIKE_X)  # fmt: skip
     done = run_nki(kernel, X, np.array([[9]], np.int32), preset="tiny")
     assert done.run.bit_exact
     expected = np.zeros_like(X)

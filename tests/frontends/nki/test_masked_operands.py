@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, written
 
 RNG = np.random.default_rng(77)
 
@@ -14,7 +13,6 @@ RNG = np.random.default_rng(77)
 def test_a_product_is_of_what_a_mask_leaves(tmp_path, rows, columns, cut):
     parts = ["[(i < rows) & (j < columns)]" * (cut == name) for name in ("stationary", "moving")]
     kernel = written(tmp_path, f"""
-out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
 a, b = nl.load(x), nl.load(y)
 i, j = nl.mgrid[0:4, 0:4]
 sums = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.psum)
@@ -23,8 +21,7 @@ for _ in range(2):
 into = (i < columns) if "{cut}" == "stationary" else (j < columns)
 nl.store(out, value=nl.full((4, 4), -1.0, dtype=nl.float32))
 nl.store(out[i, j], value=sums[i, j], mask=into)
-return out
-""", older=True, parameters="x, y, rows, columns")  # fmt: skip
+""", older=True, parameters="x, y, rows, columns", out="(4, 4), nl.float32")  # fmt: skip
     x, y = (RNG.integers(-9, 9, (4, 4)).astype(np.float32) for _ in range(2))
     theirs = 2 * x[:rows].T @ y[:rows]
     if cut == "stationary":
@@ -36,7 +33,6 @@ return out
 
 def test_masks_and_conditions_that_python_decides_cut_one_after_the_other(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((3, 2, 4), dtype=nl.float32, buffer=nl.shared_hbm)
 a, b = nl.load(x), nl.load(y)
 i, j, k = nl.mgrid[0:4, 0:4, 0:4]
 sums = nl.zeros((4, 4, 4), dtype=nl.float32, buffer=nl.psum)
@@ -44,9 +40,7 @@ left = a[nl.arange(4)[:, None], nl.arange(4)[None, :]][nl.arange(4)[None, :] < 3
 sums[i, j, k] += nisa.nc_matmul(left, b[i, j, k][j >= 1][n < 4][j < n][k < 4])
 sums[i, j, k] += nisa.nc_matmul(left, b[i, j, k][n > 4])
 sums[i, j, k] += nisa.nc_matmul(left[nl.arange(4)[:, None] > 4], b[i, j, k])
-nl.store(out, value=sums[0:3, 1:3])
-return out
-""", older=True, parameters="x, y, n")  # fmt: skip
+""", older=True, parameters="x, y, n", out="(3, 2, 4), nl.float32", stores="sums[0:3, 1:3]")  # fmt: skip
     x, y = RNG.integers(-9, 9, (4, 4)).astype(np.float32), RNG.integers(-9, 9, (4, 4, 4)).astype(np.float32)
     theirs = np.einsum("km,kab->mab", x[:, :3], y[:, 1:3])
     assert np.array_equal(result(kernel, x, y, 3), theirs)
@@ -73,14 +67,11 @@ return out
 def test_a_masked_selection_beyond_the_end_is_written_where_the_mask_holds(tmp_path, form, columns, taken):
     """A slice beyond the tensor is one that a mask cuts; what it leaves out stays as it was."""
     kernel = written(tmp_path, f"""
-out = nl.ndarray((4, columns), dtype=nl.float32, buffer=nl.shared_hbm)
 held, tile, keys = nl.full((4, columns), -1.0, dtype=nl.float32), nl.load(x), nl.load(y)
 other = tile * 2.0
 j = nl.arange(4)[None, :]
 held[:, 4:8] = {form}, mask=j + 4 < columns)
-nl.store(out, value=held)
-return out
-""", older=True, parameters="x, y, columns")  # fmt: skip
+""", older=True, parameters="x, y, columns", out="(4, columns), nl.float32", stores="held")  # fmt: skip
     x, y = RNG.normal(size=(4, 4)).astype(np.float32), RNG.integers(0, 2, (4, 4)).astype(np.uint8)
     chosen = {"0.5": np.where(y, x, 0.5), "othe": np.where(y, x, 2 * x), "tile": np.where(y, 0.5, x)}
     theirs = np.full((4, columns), -1.0)
@@ -90,7 +81,6 @@ return out
 
 def test_masks_that_python_decides_are_masks_of_every_function(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((5, 4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
 tile, zero = nl.load(x), nl.zeros((4, 4), dtype=nl.float32)
 for n, part in enumerate((tile, tile + 1.0)):
     nl.store(out[n], value=zero)
@@ -98,20 +88,16 @@ for n, part in enumerate((tile, tile + 1.0)):
 nl.store(out[2], value=nl.load_transpose2d(x, mask=False))
 nl.store(out[3], value=nl.where(tile, tile, 1.0, mask=np.bool_(True)))
 nl.store(out[4], value=nl.where(tile, tile, tile, mask=np.bool_(False)))
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="(5, 4, 4), nl.float32")  # fmt: skip
     x = RNG.integers(1, 9, (4, 4)).astype(np.float32)
     assert np.array_equal(result(kernel, x), np.stack([0 * x, x + 1, 0 * x, x, 0 * x]))
 
 
 def test_a_selection_may_be_written_over_what_it_selects_from(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
 tile, keys = nl.load(x), nl.load(y)
 tile[...] = nl.where(keys, tile, tile * 2.0)
-nl.store(out, value=tile)
-return out
-""", older=True, parameters="x, y")  # fmt: skip
+""", older=True, parameters="x, y", out="(4, 4), nl.float32", stores="tile")  # fmt: skip
     x, y = RNG.normal(size=(4, 4)).astype(np.float32), RNG.integers(0, 2, (4, 4)).astype(np.uint8)
     assert np.array_equal(result(kernel, x, y), np.where(y, x, 2 * x))
 
@@ -120,14 +106,11 @@ return out
 @pytest.mark.parametrize("shape, part", [((4, 3), (2, 3)), ((4, 4), (3, 2)), ((2, 4), (2, 1))])
 def test_the_mask_of_a_transposition_is_over_what_is_turned(tmp_path, call, shape, part):
     kernel = written(tmp_path, f"""
-out = nl.ndarray({shape[::-1]}, dtype=nl.float32, buffer=nl.shared_hbm)
 tile, turned = nl.load(x), nl.full({shape[::-1]}, -1.0, dtype=nl.float32)
 i, j = nl.mgrid[0:{shape[0]}, 0:{shape[1]}]
 p, q = nl.mgrid[0:{shape[1]}, 0:{shape[0]}]
 turned[p, q] = {call}(tile[i, j], mask=(i < {part[0]}) & (j < {part[1]}))
-nl.store(out, value=turned)
-return out
-""", older=True)  # fmt: skip
+""", older=True, out=f"{shape[::-1]}, nl.float32", stores="turned")  # fmt: skip
     x = RNG.integers(-9, 9, shape).astype(np.float32)
     theirs = np.full(shape[::-1], -1.0)
     theirs[: part[1], : part[0]] = x[: part[0], : part[1]].T
@@ -144,13 +127,10 @@ def test_the_mask_of_a_reduction_is_over_what_it_reduces(tmp_path, axis, keepdim
         part[d : d + 1] = [slice(None)] if keepdims else []
     theirs[tuple(part)] = cut.sum(axis, keepdims=keepdims)[tuple(part)]
     kernel = written(tmp_path, f"""
-out = nl.ndarray({theirs.shape}, dtype=nl.float32, buffer=nl.shared_hbm)
 found = nl.full({theirs.shape}, 99.0, dtype=nl.float32)
 i, j, k = nl.mgrid[0:4, 0:3, 0:3]
 found[...] = nisa.tensor_reduce(np.add, nl.load(x), axis={axis}, keepdims={keepdims}, mask=(i < 3) & (k < 2))
-nl.store(out, value=found)
-return out
-""", older=True)  # fmt: skip
+""", older=True, out=f"{theirs.shape}, nl.float32", stores="found")  # fmt: skip
     assert np.array_equal(result(kernel, x), theirs)
 
 
@@ -170,7 +150,7 @@ return near, far, part
 """, older=True)  # fmt: skip
     x = RNG.integers(-1000, 1000, shape).astype(given)
     theirs = x.view(seen).reshape(wide)
-    near, far, part = run_nki(kernel, x, preset="tiny", target="golden").outputs
+    near, far, part = ran(kernel, x).outputs
     assert np.array_equal(near, theirs) and np.array_equal(far, theirs) and np.array_equal(part[1], theirs[1])
     with pytest.raises(ValueError, match="view must be of 2 bytes an element, or of fewer where they are side by side"):
         result(written(tmp_path, "return x.view(nl.float32)"), x.astype(np.int16))
@@ -178,15 +158,13 @@ return near, far, part
 
 def test_one_number_is_one_index(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((2, 6), dtype=x.dtype, buffer=nl.shared_hbm)
 place = nl.load(numbers[1])
 assert place.shape == (1, 1)
 row = nl.load(table[place])
 assert row.shape == (1, 1)
 nl.store(out[0:1], value=nl.load(x[nl.ds(row[0, 0], 1)]))
 nl.store(out[1:2], value=nl.load(x[nl.ds(place, 1)]))
-return out
-""", older=True, parameters="x, numbers, table")  # fmt: skip
+""", older=True, parameters="x, numbers, table", out="(2, 6), x.dtype")  # fmt: skip
     x, table = RNG.normal(size=(4, 6)).astype(np.float32), np.array([[2], [0], [3], [1]], np.int32)
     found = result(kernel, x, np.array([3, 2], np.int32), table)
     assert np.array_equal(found, x[[3, 2]])

@@ -3,22 +3,18 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, written
 
 RNG = np.random.default_rng(31)
 
 
 def shuffled(tmp_path, x, y, mask, body="", preset="full"):
     kernel = written(tmp_path, f"""
-out = nl.ndarray(y.shape, dtype=y.dtype, buffer=nl.shared_hbm)
 a, b = (nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.sbuf) for one in (x, y))
 nisa.dma_copy(dst=a, src=x)
 nisa.dma_copy(dst=b, src=y)
 {body or "nisa.nc_stream_shuffle(dst=b, src=a, shuffle_mask=mask)"}
-nisa.dma_copy(dst=out, src=b)
-return out
-""", parameters="x, y, mask")  # fmt: skip
+""", parameters="x, y, mask", out="y.shape, y.dtype", stores="b")  # fmt: skip
     return result(kernel, x, y, list(mask), preset=preset)
 
 
@@ -78,7 +74,7 @@ return out
     integer = "int" in dtype
     theirs = OPERATIONS[op].reduce(x.astype(np.int64 if integer else np.float64), axis=0, keepdims=True)
     theirs = theirs / shape[0] if op == "average" else theirs
-    found = run_nki(kernel, (x, dtype), preset="tiny", target="golden").outputs[0]
+    found = ran(kernel, (x, dtype)).outputs[0]
     near = {"bfloat16": 0.5, "float32": 1e-6}.get(dtype, 0.5 if op == "average" else 0)
     assert np.abs(found - theirs).max() <= near
 
@@ -89,13 +85,10 @@ def test_partitions_are_reduced_from_wherever_they_start(tmp_path, op, dtype):
     if "bitwise" in op and "float" in dtype:
         pytest.skip("bits are integers'")
     kernel = written(tmp_path, f"""
-out = nl.ndarray((1, 5), dtype=nl.{"int32" if "bitwise" in op else "float32"}, buffer=nl.shared_hbm)
 a, b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray((1, 5), dtype=out.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x)
 nisa.tensor_partition_reduce(dst=b, op=nl.{op}, data=a[8:12])
-nisa.dma_copy(dst=out, src=b)
-return out
-""")  # fmt: skip
+""", out=f'(1, 5), nl.{"int32" if "bitwise" in op else "float32"}', stores="b")  # fmt: skip
     x = RNG.integers(-60, 60, (16, 5))
     theirs = OPERATIONS[op].reduce(x[8:12], axis=0, keepdims=True) / (4 if op == "average" else 1)
     assert np.array_equal(result(kernel, (x, dtype), preset="small"), theirs)
@@ -104,16 +97,13 @@ return out
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
 def test_an_assignment_reaches_every_partition(tmp_path, dtype):
     kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 tile, other = nl.zeros(x.shape, dtype=x.dtype), nl.load(x)
 for row in range(4):
     tile[row, 3] = row + 1
 tile[1:4, 0:2] = 7
 tile[2:4, 4:6] = other[1:3, 0:2]
 tile[0, 4] = other[3, 5]
-nl.store(out, value=tile)
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="x.shape, x.dtype", stores="tile")  # fmt: skip
     x = RNG.integers(-60, 60, (4, 6)).astype(np.float32)
     theirs = np.zeros_like(x)
     theirs[:, 3], theirs[1:4, 0:2], theirs[2:4, 4:6], theirs[0, 4] = np.arange(1, 5), 7, x[1:3, 0:2], x[3, 5]

@@ -3,20 +3,17 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, written
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32"])
 def test_random_integers_have_every_bit(tmp_path, dtype):
     kernel = written(tmp_path, f"""
-out = nl.ndarray((2, 4, 1000), dtype=nl.{dtype}, buffer=nl.shared_hbm)
 for n in range(2):
     a = nl.ndarray((4, 1000), dtype=nl.{dtype}, buffer=nl.sbuf)
     nisa.rng(dst=a)
     nisa.dma_copy(dst=out[n], src=a)
-return out
-""", parameters="")  # fmt: skip
+""", parameters="", out=f"(2, 4, 1000), nl.{dtype}")  # fmt: skip
     found = result(kernel)
     bits = np.unpackbits(found.view(np.uint8), bitorder="little").reshape(found.size, -1)
     assert bits.shape[1] == np.iinfo(dtype).bits
@@ -30,13 +27,10 @@ return out
 
 def test_random_integers_in_psum_are_those_of_their_type(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 100), dtype=nl.int32, buffer=nl.shared_hbm)
 a, b = nl.ndarray((4, 100), dtype=nl.uint8, buffer=nl.psum), nl.ndarray((4, 100), dtype=nl.int32, buffer=nl.sbuf)
 nisa.rng(dst=a)
 nisa.tensor_copy(dst=b, src=a)
-nisa.dma_copy(dst=out, src=b)
-return out
-""", parameters="")  # fmt: skip
+""", parameters="", out="(4, 100), nl.int32", stores="b")  # fmt: skip
     found = result(kernel)
     assert found.min() >= 0 and 128 < found.max() < 256
 
@@ -44,13 +38,10 @@ return out
 @pytest.mark.parametrize("least, most", [("-1.0", "3.0"), ("column", "3.0"), ("-1.0", "column"), ("column", "column")])
 def test_uniform_numbers_are_between_their_bounds(tmp_path, least, most):
     kernel = written(tmp_path, f"""
-out = nl.ndarray((4, 1000), dtype=nl.float32, buffer=nl.shared_hbm)
 a, column = (nl.ndarray((4, n), dtype=nl.float32, buffer=nl.sbuf) for n in (1000, 1))
 nisa.memset(dst=column, value=1.0)
 nisa.rand2(dst=a, min={least}, max={most})
-nisa.dma_copy(dst=out, src=a)
-return out
-""", parameters="")  # fmt: skip
+""", parameters="", out="(4, 1000), nl.float32", stores="a")  # fmt: skip
     low, high = (1.0 if given == "column" else float(given) for given in (least, most))
     found = result(kernel)
     assert low <= found.min() and found.max() <= high
@@ -68,7 +59,7 @@ nl.store(out, value=a)
 nl.store(kept, value=nl.dropout(a, rate=0.25))
 return out, kept
 """, older=True, parameters="")  # fmt: skip
-    numbers, kept = run_nki(kernel, preset="tiny", target="golden").outputs
+    numbers, kept = ran(kernel).outputs
     assert 0 <= numbers.min() and numbers.max() < 1 and np.abs(numbers.mean() - 0.5) < 5 * np.sqrt(1 / 12 / 4000)
     assert np.array_equal(numbers * 2**24, np.round(numbers * 2**24)) and len(np.unique(numbers)) > 3990
     assert np.abs((kept == 0).mean() - 0.25) < 0.05 and np.array_equal(kept[kept != 0], numbers[kept != 0])

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import FIRST, written
+from tests.frontends.nki.kernels import FIRST, ran, written
 
 X = np.ones((4, 8), np.float32)
 
 TILED = "nisa.nc_matmul(nl.load(x[:, :4]), nl.load(x)"
 
 ONE = "nl.load(x[0:1, 0:1], dtype=nl.int32)"
-
-OUT = "out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)\n"
 
 
 @pytest.mark.parametrize(
@@ -51,32 +49,32 @@ OUT = "out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)\n"
     ],
 )
 def test_refused_with_the_line(tmp_path, line, message):
-    kernel = written(tmp_path, f"{OUT}y = {line}\nnl.store(out, value=y)\nreturn out", older=True)
+    kernel = written(tmp_path, f"y = {line}", older=True, out="(4, 8), nl.float32", stores="y")
     with pytest.raises((ValueError, AttributeError), match=message) as refused:
-        run_nki(kernel, X, preset="tiny", target="golden")
+        ran(kernel, X)
     assert str(refused.value).endswith(f"(kernel.py:{FIRST + 1})")
 
 
 def test_a_mask_that_is_no_rectangle_names_its_line(tmp_path):
-    body = f"{OUT}p, f = nl.mgrid[0:4, 0:8]\nnl.store(out, value=nl.load(x[p, f], mask=p >= f))\nreturn out"
+    body = "p, f = nl.mgrid[0:4, 0:8]\nnl.store(out, value=nl.load(x[p, f], mask=p >= f))"
     with pytest.raises(ValueError, match=r"a mask must be a rectangle.*\(kernel.py:\d+\)"):
-        run_nki(written(tmp_path, body, older=True), X, preset="tiny", target="golden")
+        ran(written(tmp_path, body, older=True, out="(4, 8), nl.float32"), X)
 
 
 @pytest.mark.parametrize("body", ["nl.load(x)", "return nl.load(x)", "return 3"])
 def test_a_kernel_returns_tensors_in_hbm(tmp_path, body):
     with pytest.raises(ValueError, match="kernel must return tensors in HBM"):
-        run_nki(written(tmp_path, body, older=True), X, preset="tiny", target="golden")
+        ran(written(tmp_path, body, older=True), X)
 
 
 def test_arguments_fit_the_kernel(tmp_path):
     kernel = written(tmp_path, "return x", parameters="x, y")
     with pytest.raises(ValueError, match=r"arguments must fit kernel\(x, y\): missing a required argument: 'y'"):
-        run_nki(kernel, X, preset="tiny", target="golden")
+        ran(kernel, X)
     with pytest.raises(ValueError, match="at most the 2 of the kernel, x, y, not 3"):
-        run_nki(kernel, X, X, X, preset="tiny", target="golden")
+        ran(kernel, X, X, X)
     with pytest.raises(ValueError, match="x: dtype must be one of .*, not 'float64'"):
-        run_nki(kernel, X.astype(np.float64), X, preset="tiny", target="golden")
+        ran(kernel, X.astype(np.float64), X)
 
 
 def test_files_and_functions_that_do_not_exist_list_those_that_do(tmp_path):
@@ -92,7 +90,7 @@ def test_files_and_functions_that_do_not_exist_list_those_that_do(tmp_path):
 def test_a_kernel_s_own_error_is_its_own(tmp_path):
     kernel = written(tmp_path, "assert x.shape == (4, 9), 'nine columns'")
     with pytest.raises(AssertionError, match="nine columns"):
-        run_nki(kernel, X, preset="tiny", target="golden")
+        ran(kernel, X)
 
 
 def test_a_call_outside_of_a_kernel_is_refused(tmp_path):

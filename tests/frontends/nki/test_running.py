@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, written
 
 RNG = np.random.default_rng(21)
 X = RNG.normal(size=(4, 24)).astype(np.float32)
@@ -14,6 +13,12 @@ out, sums = (nl.ndarray(shape, dtype=nl.float32, buffer=nl.shared_hbm) for shape
 a, y = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf) for _ in range(2))
 total = nl.ndarray((4, 1), dtype=nl.float32, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x)
+cmd = nisa.reduce_cmd
+"""
+
+MORE = """
+t{n} = nl.ndarray(x{n}.shape, dtype=x{n}.dtype, buffer=nl.sbuf)
+nisa.dma_copy(dst=t{n}, src=x{n})
 """
 
 END = """
@@ -24,19 +29,19 @@ return out, sums
 
 
 def outputs(tmp_path, body, *args):
-    kernel = written(tmp_path, TILES + body + END, parameters="x" + "".join(f", x{n}" for n in range(1, len(args))))
-    return run_nki(kernel, *args, preset="tiny", target="golden").outputs
+    """Return what a body leaves in y and total; further arguments are in the tiles t1, t2."""
+    more = range(1, len(args))
+    lines = TILES + "".join(MORE.format(n=n) for n in more) + body + END
+    kernel = written(tmp_path, lines, parameters="x" + "".join(f", x{n}" for n in more))
+    return ran(kernel, *args).outputs
 
 
-REDUCTIONS = {
-    "add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
-}  # fmt: skip
+REDUCTIONS = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_reductions_go_on(tmp_path, op):
     body = f"""
-cmd = nisa.reduce_cmd
 options = dict(op0=nl.add, operand0=0.5, reduce_op=nl.{op})
 nisa.tensor_scalar_reduce(dst=y[:, 0:5], data=a[:, 0:5], **options)
 nisa.tensor_scalar_reduce(dst=y[:, 5:7], data=a[:, 5:7], **options, reduce_cmd=cmd.reduce)
@@ -50,11 +55,8 @@ nisa.tensor_scalar_reduce(dst=y[:, 7:24], data=a[:, 7:24], **options, reduce_cmd
 
 def test_a_reduction_starts_from_a_value_or_from_its_own_tensor(tmp_path):
     body = """
-cmd = nisa.reduce_cmd
-start = nl.ndarray((4, 1), dtype=nl.float32, buffer=nl.sbuf)
-nisa.dma_copy(dst=start, src=x1)
 options = dict(op0=nl.multiply, operand0=2.0, reduce_op=nl.maximum, reduce_res=total)
-nisa.tensor_scalar_reduce(dst=y, data=a, **options, reduce_cmd=cmd.load_reduce, reduce_init=start)
+nisa.tensor_scalar_reduce(dst=y, data=a, **options, reduce_cmd=cmd.load_reduce, reduce_init=t1)
 nisa.tensor_scalar_reduce(dst=y[:, 0:3], data=y[:, 0:3], **options, reduce_cmd=cmd.reduce)
 """
     start = np.float32([[9], [-9], [0.5], [30]])
@@ -96,7 +98,6 @@ nisa.activation(dst=y, data=a, **options, reduce_cmd=nisa.reduce_cmd.reduce, red
 @pytest.mark.parametrize("idle", [False, True])
 def test_sums_of_activations_go_on(tmp_path, idle):
     body = f"""
-cmd = nisa.reduce_cmd
 options = dict(op=nl.square, reduce_op=nl.add)
 nisa.activation(dst=y[:, 0:5], data=a[:, 0:5], **options, reduce_cmd=cmd.reset_reduce)
 if {idle}:
@@ -112,7 +113,6 @@ nisa.activation(dst=y[:, 5:24], data=a[:, 5:24], **options, reduce_cmd=cmd.reduc
 
 def test_a_reset_leaves_out_the_elements(tmp_path):
     body = """
-cmd = nisa.reduce_cmd
 nisa.activation(dst=y, op=nl.copy, data=a, reduce_op=nl.add, reduce_cmd=cmd.reset)
 nisa.activation(dst=y, op=nl.copy, data=a, reduce_op=nl.add, reduce_cmd=cmd.reduce, reduce_res=total)
 """
@@ -147,16 +147,13 @@ nisa.memset(dst=total, value=0)
 
 def test_a_cumulative_operation_starts_from_a_column(tmp_path):
     body = """
-start = nl.ndarray((4, 1), dtype=nl.float32, buffer=nl.sbuf)
-nisa.dma_copy(dst=start, src=x1)
-nisa.tensor_scalar_cumulative(dst=y, src=a, op0=nl.add, op1=nl.maximum, imm0=0.0, imm1=start,
+nisa.tensor_scalar_cumulative(dst=y, src=a, op0=nl.add, op1=nl.maximum, imm0=0.0, imm1=t1,
                               reduce_cmd=nisa.reduce_cmd.load_reduce)
 nisa.memset(dst=total, value=0)
 """
     start = np.float32([[0.5], [-3], [9], [0]])
-    assert np.array_equal(
-        outputs(tmp_path, body, X, start)[0], np.maximum.accumulate(np.concatenate([start, X], 1), 1)[:, 1:]
-    )
+    y, _ = outputs(tmp_path, body, X, start)
+    assert np.array_equal(y, np.maximum.accumulate(np.concatenate([start, X], 1), 1)[:, 1:])
 
 
 COMPARISONS = {
@@ -169,10 +166,7 @@ COMPARISONS = {
 @pytest.mark.parametrize("first, second", [("greater_equal", "less"), ("greater", "less_equal"), ("equal", "less")])
 def test_ranges_are_selected(tmp_path, first, second, fmt):
     body = f"""
-low, high = (nl.ndarray((4, 1), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
-nisa.dma_copy(dst=low, src=x1)
-nisa.dma_copy(dst=high, src=x2)
-options = dict(on_true_tile=a, comp_op0=nl.{first}, comp_op1=nl.{second}, bound0=low, bound1=high)
+options = dict(on_true_tile=a, comp_op0=nl.{first}, comp_op1=nl.{second}, bound0=t1, bound1=t2)
 nisa.range_select(dst=y, **options, range_start=100, on_false_value=nl.fp32.min)
 nisa.range_select(dst=y, **options, range_start=2, reduce_cmd=nisa.reduce_cmd.reduce, reduce_res=total)
 """
@@ -188,11 +182,9 @@ nisa.range_select(dst=y, **options, range_start=2, reduce_cmd=nisa.reduce_cmd.re
 @pytest.mark.parametrize("reverse", [False, True])
 def test_selections_have_a_maximum(tmp_path, reverse):
     body = f"""
-keys = nl.ndarray(x.shape, dtype=nl.int8, buffer=nl.sbuf)
-nisa.dma_copy(dst=keys, src=x1)
-nisa.select_reduce(dst=y, predicate=keys, on_true=a, on_false=-7.0, reverse_pred={reverse}, reduce_res=total,
+nisa.select_reduce(dst=y, predicate=t1, on_true=a, on_false=-7.0, reverse_pred={reverse}, reduce_res=total,
                    reduce_cmd=nisa.reduce_cmd.reset_reduce, reduce_op=np.max)
-nisa.select_reduce(dst=y, predicate=keys, on_true=a, on_false=total, reverse_pred={reverse})
+nisa.select_reduce(dst=y, predicate=t1, on_true=a, on_false=total, reverse_pred={reverse})
 """
     keys = RNG.integers(-1, 2, X.shape).astype(np.int8)
     y, sums = outputs(tmp_path, body, X, keys)
@@ -203,9 +195,7 @@ nisa.select_reduce(dst=y, predicate=keys, on_true=a, on_false=total, reverse_pre
 
 def test_exponentials_are_summed(tmp_path):
     body = """
-least = nl.ndarray((4, 1), dtype=nl.float32, buffer=nl.sbuf)
-nisa.dma_copy(dst=least, src=x1)
-nisa.exponential(dst=y[:, 0:9], src=a[:, 0:9], max_value=least, reduce_cmd=nisa.reduce_cmd.load_reduce, reduce_init=3.0)
+nisa.exponential(dst=y[:, 0:9], src=a[:, 0:9], max_value=t1, reduce_cmd=nisa.reduce_cmd.load_reduce, reduce_init=3.0)
 nisa.exponential(dst=y[:, 9:24], src=a[:, 9:24], max_value=1.5, reduce_cmd=nisa.reduce_cmd.reduce, reduce_res=total)
 """
     least = X.max(1, keepdims=True)
@@ -237,13 +227,10 @@ nisa.activate2(dst=y, op=nl.prelu, data=a, imm0=1.5, imm1=0.25, op0=nl.{first}, 
 
 def test_a_range_is_returned_in_the_first_dialect(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 bounds = [nl.full((4, 1), value, dtype=nl.float32) for value in (3, 9)]
 y = nl.ndarray(x.shape, dtype=x.dtype)
 y[...] = nisa.range_select(on_true_tile=nl.load(x), comp_op0=np.greater, comp_op1=np.less, bound0=bounds[0],
                            bound1=bounds[1], reduce_op=np.max, on_false_value=nl.fp32.min)
-nl.store(out, value=y)
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="x.shape, x.dtype", stores="y")  # fmt: skip
     at = np.arange(24)
     assert np.array_equal(result(kernel, X), np.where((at > 3) & (at < 9), X, np.finfo(np.float32).min))

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, written
 
 RNG = np.random.default_rng(41)
 
@@ -21,15 +20,12 @@ def bounds(ids):
 @pytest.mark.parametrize("n, where", [(1, "sbuf"), (2, "sbuf"), (9, "sbuf"), (64, "sbuf"), (9, "psum")])
 def test_bounds_of_sequences(tmp_path, dtype, n, where):
     kernel = written(tmp_path, f"""
-out = nl.ndarray((1, 2, x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
 held, b = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.sbuf) for shape in (x.shape, out.shape))
 a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.{where})
 nisa.dma_copy(dst=held, src=x)
 nisa.tensor_copy(dst=a, src=held)
 nisa.sequence_bounds(dst=b, segment_ids=a)
-nisa.dma_copy(dst=out, src=b)
-return out
-""")  # fmt: skip
+""", out="(1, 2, x.shape[1]), x.dtype", stores="b")  # fmt: skip
     for ids in (RNG.integers(0, 4, n), np.sort(RNG.integers(0, n, n)), np.zeros(n, int), np.ones(n, int)):
         assert np.array_equal(result(kernel, ids[None].astype(dtype))[0], bounds(ids))
 
@@ -49,7 +45,7 @@ return out
 """)  # fmt: skip
     x = RNG.integers(-2, 3, (33, n)).astype(dtype)
     x[16], x[32] = 0, 3
-    found = run_nki(kernel, x, preset="full", target="golden").outputs[0]
+    found = ran(kernel, x, preset="full").outputs[0]
     for p in range(33):
         places = np.flatnonzero(x[p]) + 16
         theirs = [*places, *[-5] * (n - len(places)), len(places)] if p % 16 == 0 else [77] * (n + 1)
@@ -69,5 +65,5 @@ nisa.dma_copy(dst=at, src=places)
 return out, at
 """, parameters="x, vals")  # fmt: skip
     x = np.float32([[1, 2, 3, 4, 8, 8, 8, 8, 8, 8, 8]])
-    found, at = run_nki(kernel, x, np.float32([[3] + [8] * 7]), preset="tiny", target="golden").outputs
+    found, at = ran(kernel, x, np.float32([[3] + [8] * 7])).outputs
     assert at.tolist() == [[2, 10, 9, 8, 7, 6, 5, 4]] and found.tolist() == [[1, 2, 0, 4] + [0] * 7]

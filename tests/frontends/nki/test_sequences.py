@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import ran, result, stored, written
 
 RNG = np.random.default_rng(51)
 
@@ -16,13 +15,11 @@ def test_dma_compute_adds_in_fp32(tmp_path, memory, shape, count):
     if memory == "sbuf" and (shape[0] > 4 or len(shape) == 1):
         pytest.skip("a tile has at most the machine's partitions")
     kernel = written(tmp_path, f"""
-out = nl.ndarray(x.shape[1:], dtype=nl.float32, buffer=nl.shared_hbm)
 near = out if "{memory}" == "hbm" else nl.ndarray(x.shape[1:], dtype=nl.bfloat16, buffer=nl.sbuf)
 nisa.dma_compute(dst=near, srcs=[x[n] for n in range({count})], reduce_op=nl.add, scales=[1.0] * {count})
 if near is not out:
     nisa.dma_compute(dst=out, srcs=[near, x[0]], reduce_op=nl.add)
-return out
-""")  # fmt: skip
+""", out="x.shape[1:], nl.float32")  # fmt: skip
     x = RNG.integers(-60, 60, (3, *shape)).astype(np.float32)
     theirs = x[:count].sum(0)
     theirs = theirs if memory == "hbm" else theirs + x[0]
@@ -31,12 +28,10 @@ return out
 
 def test_a_copy_adds_to_what_is_in_hbm(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 tile = nl.load(x)
 nl.store(out, value=nl.full(x.shape, 1.5, dtype=x.dtype))
 nisa.dma_copy(dst=out[2:4], src=tile[2:4], dst_rmw_op=np.add)
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="x.shape, x.dtype")  # fmt: skip
     x = RNG.normal(size=(4, 10)).astype(np.float32)
     theirs = np.full_like(x, 1.5)
     theirs[2:4] += x[2:4]
@@ -50,11 +45,9 @@ return out
 @pytest.mark.parametrize("one, other", [("a", "b"), ("a", "2"), ("2", "b"), ("2", "3"), ("a", "c"), ("c", "b")])
 def test_where_takes_tiles_columns_and_numbers(tmp_path, dtype, one, other):
     kernel = written(tmp_path, f"""
-out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
 keys, a, b, c = nl.load(k), nl.load(x), nl.load(y), nl.load(y[:, 3:4])
 nl.store(out, value=nl.where(keys, {one}, {other}, dtype=nl.float32))
-return out
-""", older=True, parameters="k, x, y")  # fmt: skip
+""", older=True, parameters="k, x, y", out="x.shape, nl.float32")  # fmt: skip
     k, x, y = (RNG.integers(low, 9, (4, 12)).astype(np.float32) for low in (-9, -90, -90))
     k *= RNG.random(k.shape) < 0.5
     values = {"a": x, "b": y, "c": y[:, 3:4], "2": 2, "3": 3}
@@ -63,11 +56,7 @@ return out
 
 
 def test_where_has_the_type_that_holds_both(tmp_path):
-    kernel = written(tmp_path, """
-out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
-nl.store(out, value=nl.where(nl.load(k), nl.load(x), nl.load(y)))
-return out
-""", older=True, parameters="k, x, y")  # fmt: skip
+    kernel = stored(tmp_path, "nl.where(nl.load(k), nl.load(x), nl.load(y))", "x.shape, nl.float32", "k, x, y")
     k, x = RNG.integers(0, 2, (2, 4, 12))
     y = RNG.normal(size=(4, 12)).astype(np.float32)
     assert np.array_equal(result(kernel, (k, "int8"), (x, "int8"), y), np.where(k, x, y).astype(np.float32))
@@ -75,25 +64,21 @@ return out
 
 def test_quotients_of_integers_are_numbers_with_a_fraction(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((2, *x.shape), dtype=nl.float32, buffer=nl.shared_hbm)
 tile = nl.load(x)
 nl.store(out[0], value=tile / 4)
 nl.store(out[1], value=nl.floor(tile / tile[:, 0:1], dtype=nl.int32))
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="(2, *x.shape), nl.float32")  # fmt: skip
     x = RNG.integers(1, 99, (4, 9)).astype(np.int32)
     assert np.array_equal(result(kernel, x), np.stack([x / 4, x // x[:, :1]]))
 
 
 def test_tiles_broadcast_to_each_other(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((2, 4, 5, 3), dtype=nl.float32, buffer=nl.shared_hbm)
 a, b = nl.load(x), nl.load(y)
 wide, row = a.reshape((4, 5, 1)), b.reshape((1, 1, 3))
 nl.store(out[0], value=nl.subtract(wide, row))
 nl.store(out[1], value=nl.where(nl.equal(wide, row), wide, row))
-return out
-""", older=True, parameters="x, y")  # fmt: skip
+""", older=True, parameters="x, y", out="(2, 4, 5, 3), nl.float32")  # fmt: skip
     x, y = RNG.integers(0, 4, (4, 5)).astype(np.float32), np.float32([[0, 1, 2]])
     wide = np.broadcast_to(x[..., None], (4, 5, 3))
     assert np.array_equal(result(kernel, x, y), np.stack([wide - y, np.where(wide == y, wide, y)]))
@@ -103,15 +88,12 @@ return out
 @pytest.mark.parametrize("reverse", [False, True])
 def test_predicated_copies(tmp_path, source, reverse):
     kernel = written(tmp_path, f"""
-out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 tile, keys, y = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf) for _ in range(3))
 nisa.dma_copy(dst=tile, src=x)
 nisa.dma_copy(dst=keys, src=k)
 nisa.memset(dst=y, value=-1.0)
 nisa.tensor_copy_predicated(dst=y, src={source}, predicate=keys, reverse_pred={reverse})
-nisa.dma_copy(dst=out, src=y)
-return out
-""", parameters="x, k")  # fmt: skip
+""", parameters="x, k", out="x.shape, x.dtype", stores="y")  # fmt: skip
     x, k = RNG.normal(size=(4, 12)).astype(np.float32), RNG.integers(0, 2, (4, 12)).astype(np.float32)
     theirs = np.where((k == 0) == reverse, x if source == "tile" else 5, -1)
     assert np.array_equal(result(kernel, x, k), theirs)
@@ -124,7 +106,6 @@ def test_an_argument_may_be_asked_for(tmp_path):
 
 def test_operands_of_many_dimensions(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 2, 3, 2, 3, 2), dtype=x.dtype, buffer=nl.shared_hbm)
 wide, y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray(out.shape, dtype=x.dtype, buffer=nl.sbuf)
 column = nl.ndarray((4, 1), dtype=nl.float32, buffer=nl.sbuf)
 nisa.dma_copy(dst=wide, src=x)
@@ -135,11 +116,9 @@ nisa.activation(dst=squares, data=part, op=nl.square, scale=2.0)
 nisa.tensor_scalar(dst=y, data=part, op0=nl.multiply, operand0=2.0, op1=nl.add, operand1=column)
 nisa.tensor_tensor(dst=y, data1=y, data2=wide[:, 1:3, 1:4, 1:3, 1:4, 1:3], op=nl.add)
 nisa.tensor_tensor(dst=y, data1=y, data2=squares, op=nl.add)
-nisa.dma_copy(dst=out, src=y)
-return out
-""")  # fmt: skip
+""", out="(4, 2, 3, 2, 3, 2), x.dtype", stores="y")  # fmt: skip
     x = RNG.normal(size=(4, 3, 4, 3, 4, 3)).astype(np.float32)
-    run = run_nki(kernel, x, preset="tiny", target="golden")
+    run = ran(kernel, x)
     theirs = x[:, 0:2, 0:3, 0:2, 0:3, 0:2] * np.float32(2) + x[:, 0, 0, 0, 0, 0].reshape(4, 1, 1, 1, 1, 1)
     squares = np.square(2 * x[:, 0:2, 0:3, 0:2, 0:3, 0:2])
     assert np.array_equal(run.outputs[0], theirs + x[:, 1:3, 1:4, 1:3, 1:4, 1:3] + squares)
@@ -147,13 +126,9 @@ return out
 
 
 def test_copies_of_many_dimensions(tmp_path):
-    kernel = written(tmp_path, """
-out = nl.ndarray((2, 2, 2, 2, 2, 2, 2), dtype=x.dtype, buffer=nl.shared_hbm)
-nisa.dma_copy(dst=out, src=x[1:3, 1:3, 1:3, 1:3, 1:3, 1:3, 1:3])
-return out
-""")  # fmt: skip
+    kernel = written(tmp_path, "", out="(2, 2, 2, 2, 2, 2, 2), x.dtype", stores=f"x[{', '.join(['1:3'] * 7)}]")
     x = RNG.normal(size=(3,) * 7).astype(np.float32)
-    run = run_nki(kernel, x, preset="tiny", target="golden")
+    run = ran(kernel, x)
     assert np.array_equal(run.outputs[0], x[(slice(1, 3),) * 7])
     assert run.inserted == {"copies of fewer dimensions": 3}
 
@@ -175,11 +150,9 @@ return out
 
 def test_a_transposed_load_has_zeros_beside_its_mask(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
 i, j = nl.mgrid[0:4, 0:4]
 nl.store(out, value=nl.load_transpose2d(x[i + 1, j], dtype=nl.float32, mask=(i + 1 < x.shape[0]) & (j < 3)))
-return out
-""", older=True)  # fmt: skip
+""", older=True, out="(4, 4), nl.float32")  # fmt: skip
     x = RNG.integers(-99, 99, (3, 4)).astype(np.float32)
     theirs = np.zeros((4, 4))
     theirs[:3, :2] = x[1:, :3].T
@@ -188,14 +161,12 @@ return out
 
 def test_constants_come_from_arrays_and_files(tmp_path):
     kernel = written(tmp_path, f"""
-out = nl.ndarray((3, 4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
 matrix = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
 nl.shared_identity_matrix(4, dtype=nl.float32, dst=matrix)
 nisa.dma_copy(dst=out[0], src=matrix)
 nisa.dma_copy(dst=out[1], src=nl.shared_constant({str(tmp_path / "numbers.npy")!r}))
 nisa.dma_copy(dst=out[2], src=nl.shared_constant(3 * np.eye(4, dtype=np.uint8), dtype=nl.float32))
-return out
-""", parameters="")  # fmt: skip
+""", parameters="", out="(3, 4, 4), nl.float32")  # fmt: skip
     numbers = RNG.normal(size=(4, 4)).astype(np.float32)
     np.save(tmp_path / "numbers.npy", numbers)
     assert np.array_equal(result(kernel), np.stack([np.eye(4), numbers, 3 * np.eye(4)]))

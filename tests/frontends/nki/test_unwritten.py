@@ -3,26 +3,18 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import written
+from tests.frontends.nki.kernels import ran, written
 
 X = np.random.default_rng(3).normal(size=(3, 20)).astype(np.float32)
-
-
-def ran(kernel: str, *args):
-    return run_nki(kernel, *args, preset="tiny", target="golden")
 
 
 @pytest.mark.parametrize("part", ("0:3, 0:20", "1:4, 0:20", "0:3, 4:24", "0:3, 0:40:2"))
 def test_the_rest_of_a_tile_is_zero(tmp_path, part):
     kernel = written(tmp_path, f"""
-out = nl.ndarray((4, 40), dtype=x.dtype, buffer=nl.shared_hbm)
 tile = nl.ndarray((4, 40), dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=tile[{part}], src=x)
 nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=1.0)
-nisa.dma_copy(dst=out, src=tile)
-return out
-""")  # fmt: skip
+""", out="(4, 40), x.dtype", stores="tile")  # fmt: skip
     run = ran(kernel, X)
     expected = np.ones((4, 40), np.float32)
     expected[eval(f"np.s_[{part}]")] += X
@@ -32,21 +24,17 @@ return out
 
 def test_a_tile_that_is_read_where_it_was_written_stays_alone(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((3, 20), dtype=x.dtype, buffer=nl.shared_hbm)
 tile = nl.ndarray((4, 40), dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=tile[0:3, 0:10], src=x[:, 0:10])
 nisa.dma_copy(dst=tile[0:3, 10:20], src=x[:, 10:20])
 nisa.tensor_scalar(dst=tile[0:3, 20:40], data=tile[0:3, 0:20], op0=nl.add, operand0=1.0)
-nisa.dma_copy(dst=out, src=tile[0:3, 20:40])
-return out
-""")  # fmt: skip
+""", out="(3, 20), x.dtype", stores="tile[0:3, 20:40]")  # fmt: skip
     run = ran(kernel, X)
     assert np.array_equal(run.outputs[0], X + 1) and not run.inserted
 
 
 def test_sums_begin_with_a_tile_of_psum_that_is_read_whole(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.shared_hbm)
 tile = nl.ndarray((3, 20), dtype=x.dtype, buffer=nl.sbuf)
 sums = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.psum)
 nisa.dma_copy(dst=tile, src=x)
@@ -54,9 +42,7 @@ for _ in range(2):
     nisa.nc_matmul(dst=sums[0:4, 0:4], stationary=tile[:, 0:4], moving=tile[:, 4:8])
 result = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
 nisa.tensor_copy(dst=result, src=sums)
-nisa.dma_copy(dst=out, src=result)
-return out
-""")  # fmt: skip
+""", out="(4, 8), x.dtype", stores="result")  # fmt: skip
     run = ran(kernel, X)
     product = 2 * X[:, :4].T.astype(np.float64) @ X[:, 4:8]
     assert np.allclose(run.outputs[0], np.pad(product, ((0, 0), (0, 4))), atol=1e-5)
@@ -65,7 +51,6 @@ return out
 
 def test_what_a_predicated_copy_leaves_is_zero(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((3, 20), dtype=x.dtype, buffer=nl.shared_hbm)
 tile = nl.ndarray((3, 20), dtype=x.dtype, buffer=nl.sbuf)
 mask = nl.ndarray((3, 20), dtype=nl.uint8, buffer=nl.sbuf)
 kept = nl.ndarray((3, 20), dtype=x.dtype, buffer=nl.sbuf)
@@ -73,20 +58,15 @@ nisa.dma_copy(dst=tile, src=x)
 nisa.tensor_scalar(dst=mask, data=tile, op0=nl.greater, operand0=0.0)
 nisa.tensor_copy(dst=kept[:, 0:10], src=tile[:, 0:10])
 nisa.tensor_copy_predicated(dst=kept, src=tile, predicate=mask)
-nisa.dma_copy(dst=out, src=kept)
-return out
-""")  # fmt: skip
+""", out="(3, 20), x.dtype", stores="kept")  # fmt: skip
     run = ran(kernel, X)
     assert np.array_equal(run.outputs[0], np.where((X > 0) | (np.arange(20) < 10), X, 0))
 
 
 def test_a_tile_that_nothing_was_written_to_is_refused(tmp_path):
     kernel = written(tmp_path, """
-out = nl.ndarray((4, 40), dtype=x.dtype, buffer=nl.shared_hbm)
 tile = nl.ndarray((4, 40), dtype=x.dtype, buffer=nl.sbuf)
 nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=1.0)
-nisa.dma_copy(dst=out, src=tile)
-return out
-""")  # fmt: skip
+""", out="(4, 40), x.dtype", stores="tile")  # fmt: skip
     with pytest.raises(ValueError, match="must be written before TENSOR_SCALAR reads it .*kernel.py:10"):
         ran(kernel, X)

@@ -10,7 +10,7 @@ from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.tb.tests.kernels.digits import TARGET_DIFFERENCE, results, sizes_of
+from neuroncore_rtl.tb.tests.kernels.digits import TARGET_DIFFERENCE, results_of, sizes_of
 from tests.kernels.running import finished, finished_ordered
 
 SEED = 64
@@ -31,7 +31,7 @@ def run(config, images, threshold, rng=None, layers=LAYERS):
     classifier = classifier_of(config, len(images), sizes_of(layers))
     image = classifier.image(layers, images, encode, threshold)
     outcome = finished(image, rng)
-    return *results(classifier, outcome.hbm), outcome.console.decode(), image, outcome
+    return *results_of(classifier, outcome.hbm), outcome.console.decode(), image, outcome
 
 
 @pytest.mark.parametrize(

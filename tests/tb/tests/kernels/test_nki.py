@@ -9,7 +9,7 @@ import pytest
 
 from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.runtime.raised import told
-from neuroncore_rtl.run import profiled
+from neuroncore_rtl.run import execute
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.tests.kernels.nki import TEST
@@ -180,7 +180,7 @@ def test_the_report_has_the_lines_of_the_kernel(tmp_path):
 
 
 def test_a_profile_says_where_the_cycles_went(tmp_path, monkeypatch):
-    monkeypatch.setattr(profiled, "profiles", lambda: tmp_path)
+    monkeypatch.setattr(execute, "profiles", lambda: tmp_path)
     words = [f"KERNEL={OLDER}softmax_rows", "INPUTS=x=20x24:bf16", "TARGET=model", "PROFILE=1"]
     report = TEST.run(TEST.settings(words))
     assert sum(report.extra["cycles_of_vector"].values()) == report.cycles

@@ -1,0 +1,232 @@
+"""Functions of `nki.language` that move tiles, and what an assignment to a part of a tensor does."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Number
+
+from neuroncore_rtl.frontends.nki.dialects.isa_elementwise import CALLS as ELEMENTWISE
+from neuroncore_rtl.frontends.nki.dialects.isa_gather import CALLS as GATHER
+from neuroncore_rtl.frontends.nki.dialects.isa_move import CALLS as MOVE
+from neuroncore_rtl.frontends.nki.dialects.isa_move import copy as dma
+from neuroncore_rtl.frontends.nki.dialects.isa_move import skips
+from neuroncore_rtl.frontends.nki.dialects.language_functions import entering, is_column, isa_call
+from neuroncore_rtl.frontends.nki.dialects.language_memory import full
+from neuroncore_rtl.frontends.nki.indices.affine import Mask
+from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki.indices.lines import from_kernel, kernel_line
+from neuroncore_rtl.frontends.nki.indices.storage import Memory
+from neuroncore_rtl.frontends.nki.indices.views import View
+from neuroncore_rtl.frontends.nki.lowering.calls import at_least_2d
+from neuroncore_rtl.frontends.nki.lowering.loops import check_first_product
+from neuroncore_rtl.frontends.nki.lowering.operands import written
+from neuroncore_rtl.frontends.nki.lowering.operators import operation
+from neuroncore_rtl.frontends.nki.trace.recording import Pending, recording
+from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.spec.isa.access import allowed_start
+
+__all__ = ["EXPANDED", "FUNCTIONS", "accumulate", "assign"]
+
+FUNCTIONS: dict[str, Callable] = {}
+"""The functions of this module by their names in `nki.language`."""
+
+EXPANDED: dict[str, str] = {}
+"""Of those that become several instructions, which."""
+
+_language = entering(FUNCTIONS, EXPANDED)
+
+_copy, _dma_copy = isa_call(ELEMENTWISE["tensor_copy"]), isa_call(MOVE["dma_copy"])
+
+
+@_language
+def broadcast_to(x, shape, dtype=None):
+    shape = tuple(int(n) for n in shape)
+    return x.repeated(shape) if dtype is None else _copy(x.repeated(shape), dtype=dtype)
+
+
+@_language
+def expand_dims(x, axis):
+    axis = axis % (x.ndim + 1)
+    return x[(slice(None),) * axis + (None,)]
+
+
+@_language
+def load(src, dtype=None, mask=None, mode=None):
+    return _dma_copy(src, dtype=dtype, mask=mask, oob_mode=mode)
+
+
+def _load_transpose2d(src, dtype=None, mask=None):
+    current = recording()
+    if src.ndim != 2:
+        raise ValueError(f"{src.name}: what is transposed must be of 2 dimensions, not {src.shape}")
+    dtype = src.dtype if dtype is None else dtype_of(dtype)
+    # The tensor engine turns floating-point numbers exactly, and what leaves PSUM is cast.
+    own = dtype if dtype.is_float and src.dtype.is_float else src.dtype
+    shape = tuple(reversed(src.shape))
+    result = current.allocate(shape, own, Memory.sbuf)
+    part = src.masked(mask)
+
+    def append(target: View) -> None:
+        target = current.resolved(target).fitted(shape)
+        if target.allocation is result.allocation and (part is None or part.shape != src.shape):
+            current.inserted["zeros beside a mask"] += 1
+            target.allocation.zeros.add(target.one_block())
+        if part is not None:
+            rows, columns = (slice(0, n) for n in src.shape) if mask is None else mask.rectangle(src.shape)
+            dma(current, target[columns, rows], part.permuted((1, 0)))
+        written(target)
+
+    current.pending = Pending(result, append, kernel_line())
+    return result if dtype == own else _copy(result, dtype=dtype)
+
+
+_language(_load_transpose2d, "load_transpose2d", "dma_copy of rows, turned by the tensor engine, and from PSUM")
+
+
+def _store(dst, value, mask=None, mode=None):
+    shape = dst.shape
+    if isinstance(value, Number):
+        tile = recording().allocate(at_least_2d(shape), dst.dtype, Memory.sbuf)
+        ELEMENTWISE["memset"].run(tile, {"value": value}, None, None)
+        value = tile
+    if not isinstance(value, View):
+        raise ValueError(f"value must be a tile or a number, not {value!r}")
+    dst, value = dst.masked(mask), value.fitted(shape).masked(mask, shape)
+    if dst is not None and value is not None:
+        dma(recording(), dst, value, skip=skips(mode))
+        written(dst)
+
+
+_language(_store, "store")
+
+
+def _atomic_rmw(dst, value, op, mask=None):
+    MOVE["dma_copy"].run(dst, {"src": value, "dst_rmw_op": op}, None, mask)
+
+
+_language(_atomic_rmw, "atomic_rmw", "load, op, store: of rows with the same index the last one alone has its effect")
+
+
+def _gather_flattened(data, indices, axis=0, dtype=None):
+    if axis != 0:
+        raise ValueError(f"axis must be 0, not {axis!r}")
+    result = recording().allocate(indices.shape, data.dtype, Memory.sbuf)
+    GATHER["nc_n_gather"].run(result, {"data": data, "indices": indices}, None, None)
+    return result if dtype is None or dtype_of(dtype) == data.dtype else _copy(result, dtype=dtype)
+
+
+_language(_gather_flattened, "gather_flattened", "nc_n_gather")
+
+
+@dataclass(frozen=True)
+class LoopSum:
+    """What `nl.loop_reduce` returns: a term of a sum over loops, which is added to what it is assigned to.
+
+    Arguments:
+        term: a tile.
+        mask: where it is added; None: everywhere.
+    """
+
+    term: View
+    mask: Mask | None
+
+
+@dataclass(frozen=True)
+class LoopExtreme:
+    """What `nl.loop_reduce` by max or min returns.
+
+    Arguments:
+        term: a tile.
+        op: max or min.
+        is_first: whether the loops are in their first round.
+    """
+
+    term: View
+    op: AluOp
+    is_first: bool
+
+
+def _loop_reduce(x, op, loop_indices, dtype=None, mask=None):
+    if operation(op) in (AluOp.MAX, AluOp.MIN) and mask in (None, True):
+        return LoopExtreme(x, operation(op), not any(loop_indices))
+    if operation(op) is not AluOp.ADD:
+        rule = "op must be add, or max or min without a mask"
+        raise ValueError(f"{rule}, not {operation(op).name.lower()}" + f" with {mask!r}" * (mask not in (None, True)))
+    return LoopSum(x, mask)
+
+
+_language(_loop_reduce, "loop_reduce", "an addition to what it is assigned to; from zero if that is new")
+
+
+@from_kernel
+def assign(target: View, value) -> None:
+    """Write a value to a view: a call's result at once, anything else by a copy."""
+    current = recording()
+    target = current.resolved(target)
+    if isinstance(value, LoopExtreme):
+        if value.is_first:
+            assign(target, value.term)
+        else:
+            current.flush()
+            arguments = {"data1": target, "data2": current.resolved(value.term), "op": value.op}
+            ELEMENTWISE["tensor_tensor"].run(target, arguments, None, None)
+        return
+    if isinstance(value, LoopSum):
+        block = target.one_block()
+        if target.allocation.is_new(block) and block not in target.allocation.zeros:
+            check_first_product(current, target.allocation, None, is_new=True)
+            current.inserted["zeros of a sum over a loop"] += 1
+            target.allocation.zeros.add(block)
+        part, term = target.masked(value.mask, value.term.shape), value.term.masked(value.mask)
+        if part is not None and term is not None:
+            accumulate(part, term)
+        return
+    if isinstance(value, View):
+        same = target.allocation is value.allocation and target.shape == value.shape
+        if (
+            same
+            and target.numbers is value.numbers
+            and all(
+                (getattr(target, name).start, getattr(target, name).steps)
+                == (getattr(value, name).start, getattr(value, name).steps)
+                for name in ("element", "partition", "block")
+            )
+        ):
+            return
+        if current.assign(target, value):
+            return
+        current.flush()
+        value = current.resolved(value)
+        near = all(view.allocation.memory.on_chip for view in (target, value))
+        if not (near and _starts_quadrant(target) and _starts_quadrant(value)):
+            dma(current, target, value)
+            written(target)
+            return
+        ELEMENTWISE["tensor_copy"].run(target, {"src": value}, None, None)
+    elif _starts_quadrant(target):
+        ELEMENTWISE["memset"].run(target, {"value": value}, None, None)
+    else:
+        assign(target, full(at_least_2d(target.shape), value, target.dtype))
+
+
+def _starts_quadrant(view: View) -> bool:
+    """Return whether an engine's lanes can start where a tensor on chip does; else a DMA engine copies it."""
+    config, first = recording().program.config, view.partition.start
+    count = 1 if view.lanes is None else view.shape[view.lanes]
+    return first % config.quadrant == 0 and allowed_start(first, count, config.quadrant) is None
+
+
+@from_kernel
+def accumulate(target: View, value) -> View:
+    """Add to a view: a product that waits at once, anything else by an instruction."""
+    current = recording()
+    target = current.resolved(target)
+    in_psum = target.allocation.memory is Memory.psum
+    if isinstance(value, View) and in_psum and current.assign(target, value, accumulate=True):
+        return target
+    current.flush()
+    if not isinstance(value, View) or is_column(value, target):
+        ELEMENTWISE["tensor_scalar"].run(target, {"data": target, "op0": "add", "operand0": value}, None, None)
+    else:
+        arguments = {"data1": target, "data2": current.resolved(value), "op": "add"}
+        ELEMENTWISE["tensor_tensor"].run(target, arguments, None, None)
+    return target

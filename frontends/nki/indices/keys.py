@@ -1,0 +1,153 @@
+"""What kernels write between brackets: numbers, slices, None, ..., index expressions, and one number in memory.
+
+Slices follow Python's rules and what broadcasts follows numpy's, with one difference: no index is cut off at a tensor's
+end. What lies beyond it is refused, unless a mask leaves it out.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import reduce
+from numbers import Integral
+from typing import Any
+
+from neuroncore_rtl.frontends.nki.indices.affine import Affine, broadcast_shapes
+from neuroncore_rtl.frontends.nki.indices.numbers import Moved, Numbers
+from neuroncore_rtl.frontends.nki.indices.pattern import Pattern, Viewed
+
+__all__ = ["indices_of"]
+
+Part = tuple[int, int | slice | Affine]
+"""What a key says of a dimension of a view, and which dimension of the result it goes along first."""
+
+
+def indices_of(
+    view: Viewed, key: tuple[Any, ...]
+) -> tuple[tuple[int, ...], list[Affine], list[tuple[Affine, int]], Numbers[Viewed] | None]:
+    """Return the shape that a key gives, an index over it for each dimension, what must stay in bounds, and the index
+    that is in memory: what :meth:`Pattern.indexed` takes."""
+    used = sum(part is not None and part is not Ellipsis for part in key)
+    if used > view.ndim or sum(part is Ellipsis for part in key) > 1:
+        raise ValueError(f"{view.name}: an index must have at most {view.ndim} parts, those of {view.shape}")
+    rest = (slice(None),) * (view.ndim - used)
+    at = next((n for n, part in enumerate(key) if part is Ellipsis), None)
+    key = (*key, *rest) if at is None else (*key[:at], *rest, *key[at + 1 :])
+    key, number = _without_number(view, key)
+    key, common = _together(key)
+    shape, parts = _placed(view, key, common)
+    result, over = _indices(view, shape, parts, common)
+    # What is beyond may be where a mask does not hold.
+    bounds = [
+        (index, count)
+        for index, count, (_, part) in zip(over, view.shape, parts, strict=True)
+        if (isinstance(part, Affine) and index.range != (0, 0)) or not _within(index, count)
+    ]
+    if number is None:
+        return result, over, bounds, None
+    place, numbers = number
+    d = sum(part is not None for part in key[:place])
+    if over[d].range[0] < 0:
+        raise ValueError(f"{view.name}: what is added to an index in memory must be at least 0, not {over[d]}")
+    order: list[int | None] = [None] * len(result)
+    if numbers.ndim:
+        numbers, first = numbers.repeated(common), parts[d][0]
+        order[first : first + len(common)] = range(len(common))
+    limit = max(0, view.shape[d] - over[d].range[1])
+    return result, over, bounds, Numbers(numbers.picked(order).repeated(result), view.step_along(d), limit)
+
+
+def _without_number(view: Pattern, key: tuple) -> tuple[tuple, tuple[int, Any] | None]:
+    """Return a key with 0 where an index is in memory, and which part that is."""
+    places = [n for n, part in enumerate(key) if isinstance(part, Pattern | Moved)]
+    if not places:
+        return key, None
+    if len(places) > 1 or view.numbers is not None:
+        raise ValueError(f"{view.name}: at most one index may be in memory, not {len(places)} more")
+    (n,) = places
+    part = key[n] if isinstance(key[n], Moved) else Moved(Affine(key[n].shape, (0,) * key[n].ndim), key[n])
+    known = part.affine if part.affine.shape or part.number.shape else part.affine.start
+    if isinstance(known, Affine):
+        known = known.over(broadcast_shapes(known.shape, part.number.shape))
+    return (*key[:n], known, *key[n + 1 :]), (n, part.number)
+
+
+def _together(key: tuple) -> tuple[tuple, tuple[int, ...]]:
+    """Return a key whose index expressions broadcast, and their shape: by the rules of numpy, else with dimensions that
+    some lack as their last ones: published kernels write `x[i, j]` of `i[:, None]` and `j[None, :, None]`."""
+    expressions = [part for part in key if isinstance(part, Affine)]
+    try:
+        return key, reduce(broadcast_shapes, (part.shape for part in expressions), ())
+    except ValueError as refusal:
+        most = max(len(part.shape) for part in expressions)
+        key = tuple(_widened(part, most) if isinstance(part, Affine) else part for part in key)
+        with suppress(ValueError):
+            return key, reduce(broadcast_shapes, (part.shape for part in key if isinstance(part, Affine)), ())
+        raise refusal
+
+
+def _widened(index: Affine, dimensions: int) -> Affine:
+    """Return an index expression with dimensions of one number behind its own."""
+    more = dimensions - len(index.shape)
+    return Affine((*index.shape, *(1,) * more), (*index.steps, *(0,) * more), index.start)
+
+
+def _placed(view: Pattern, key: tuple, common: tuple[int, ...]) -> tuple[list[int], list[Part]]:
+    """Return the shape that a key gives, 0 where a slice goes along, and its part for each dimension of a view."""
+    places = [n for n, part in enumerate(key) if isinstance(part, Affine)]
+    if places and any(not isinstance(part, Affine | Integral) for part in key[places[0] : places[-1]]):
+        raise ValueError(f"{view.name}: index expressions must be side by side, not with slices between them")
+    shape: list[int] = []
+    parts: list[Part] = []
+    start = 0
+    for n, part in enumerate(key):
+        if places and n == places[0]:
+            start = len(shape)
+            shape += common
+        if isinstance(part, Affine):
+            parts.append((start, part))
+        elif part is None:
+            shape.append(1)
+        elif isinstance(part, slice):
+            parts.append((len(shape), part))
+            shape.append(0)
+        elif isinstance(part, Integral):
+            parts.append((len(shape), int(part)))
+        else:
+            rule = "an index must be an integer, a slice, None, ... or an index expression"
+            raise ValueError(f"{view.name}: {rule}, not {type(part).__name__} {part!r}")
+    return shape, parts
+
+
+def _indices(
+    view: Pattern, shape: Sequence[int], parts: list[Part], common: tuple[int, ...]
+) -> tuple[tuple[int, ...], list[Affine]]:
+    """Return a shape with the counts of slices, and an index over it for each dimension of a view."""
+    counts = list(shape)
+    found: list[tuple[int, dict[int, int]]] = []
+    for count, (first, part) in zip(view.shape, parts, strict=True):
+        if isinstance(part, int):
+            found.append((part % count if -count <= part < count else part, {}))
+        elif isinstance(part, slice):
+            begin, end, step = _bounds(part, count)
+            if step < 1 or end <= begin:
+                rule = f"a slice must be of 1 or more of the {count} from 0 to {count - 1}"
+                raise ValueError(f"{view.name}: {rule}, not {part.start}:{part.stop}:{part.step}")
+            counts[first] = len(range(begin, end, step))
+            found.append((begin, {first: step}))
+        else:
+            wide = part.over(common)
+            found.append((wide.start, {first + e: step for e, step in enumerate(wide.steps)}))
+    result = tuple(counts)
+    return result, [Affine(result, tuple(own.get(d, 0) for d in range(len(result))), start) for start, own in found]
+
+
+def _bounds(part: slice, count: int) -> tuple[int, int, int]:
+    """Return where a slice of so many begins and ends, and its step; what is named beyond the end stays beyond it."""
+    begin, end, step = part.indices(count)
+    start, stop = (number if isinstance(number, Integral) else 0 for number in (part.start, part.stop))
+    return (max(begin, int(start)), max(end, int(stop)), step) if step > 0 else (begin, end, step)
+
+
+def _within(index: Affine, count: int) -> bool:
+    """Return whether all of an index is of so many."""
+    least, most = index.range
+    return least >= 0 and most < count

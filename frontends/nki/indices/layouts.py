@@ -1,0 +1,141 @@
+"""Views that are laid out anew over the same memory: other shapes, other types of the same bits, access patterns."""
+
+from dataclasses import replace
+from math import prod
+from numbers import Integral
+
+from neuroncore_rtl.frontends.nki.indices.affine import Affine
+from neuroncore_rtl.frontends.nki.indices.dtypes import DType
+from neuroncore_rtl.frontends.nki.indices.numbers import Numbers
+from neuroncore_rtl.frontends.nki.indices.pattern import Pattern, Viewed
+from neuroncore_rtl.frontends.nki.indices.registers import VirtualRegister
+from neuroncore_rtl.frontends.nki.indices.storage import Memory
+from neuroncore_rtl.kernels.program import strides
+
+__all__ = ["accessed", "cast", "reshaped", "retyped"]
+
+AXES = ("element", "partition", "block")
+
+
+def reshaped(view: Viewed, shape: tuple[int, ...]) -> Viewed:
+    """Return a view of another shape, in which -1 stands for what is left; on chip the partitions stay as they are."""
+    if -1 in shape:
+        rest = prod(n for n in shape if n != -1)
+        shape = tuple(view.size // rest if n == -1 else n for n in shape)
+    first = 0
+    if view.lanes is not None:
+        first = view.lanes + 1
+        if shape[:first] != view.shape[:first]:
+            raise ValueError(f"{view.name}: the partitions of {view.shape} must stay first, not {shape}")
+    view.check_bounds()
+    if prod(shape) != view.size:
+        raise ValueError(f"{view.name}: shape must be of the {view.size} elements of {view.shape}, not {shape}")
+    try:
+        _, steps = strides.reshaped(view.shape[first:], view.element.steps[first:], shape[first:])
+    except (ValueError, TypeError):
+        rule = f"another shape of the same steps, not of {view.shape} with steps {view.element.steps}"
+        raise ValueError(f"{view.name}: {shape} must be {rule}") from None
+    flat = (0,) * (len(shape) - first)
+    last = {"element": tuple(int(step) for step in steps), "partition": flat, "block": flat}
+    own = {name: getattr(view, name) for name in AXES}
+    axes = {name: Affine(shape, axis.steps[:first] + last[name], axis.start) for name, axis in own.items()}
+    # The dimension that has one number each stays, too.
+    numbers = view.numbers and replace(view.numbers, view=reshaped(view.numbers.view, shape))
+    return replace(view, shape=shape, numbers=numbers, bounds=(), cut=None, **axes)
+
+
+def retyped(view: Viewed, dtype: DType) -> Viewed:
+    """Return the same bits in another type; of fewer bytes, in the last dimension, as more elements."""
+    more, left = divmod(view.dtype.itemsize, dtype.itemsize)
+    near = view.ndim and view.element.steps[-1] == 1 and view.lanes != view.ndim - 1 and view.numbers is None
+    if left or (more > 1 and not (near and view.allocation.memory is not Memory.psum)):
+        rule = f"view must be of {view.dtype.itemsize} bytes an element, or of fewer where they are side by side"
+        raise ValueError(f"{view.name}: {rule}, not {dtype}")
+    if more == 1:
+        return replace(view, dtype=dtype)
+    shape = (*view.shape[:-1], view.shape[-1] * more)
+
+    def finer(axis: Affine, by: int) -> Affine:
+        return Affine(shape, (*(step * by for step in axis.steps[:-1]), axis.steps[-1]), axis.start * by)
+
+    axes = {name: finer(getattr(view, name), more if name == "element" else 1) for name in AXES}
+    view.check_bounds()
+    return replace(view, dtype=dtype, shape=shape, bounds=(), cut=None, **axes)
+
+
+def cast(view: Viewed, dtype: DType) -> Viewed:
+    """Return what an access pattern of another type is one of: places of elements in units of that type."""
+    old, new = view.dtype.itemsize, dtype.itemsize
+    element = view.element
+    places = [*element.steps, element.start]
+    if (old != new and view.allocation.memory is Memory.psum) or any(place * old % new for place in places):
+        rule = f"ap of another type must be of SBUF or HBM, and of whole elements of {view.dtype}"
+        raise ValueError(f"{view.name}: {rule}, not of {dtype} in {view.buffer.value}")
+    *steps, start = (place * old // new for place in places)
+    return replace(view, dtype=dtype, element=Affine(element.shape, tuple(steps), start))
+
+
+def accessed(view: Viewed, pattern, offset: int | None, scalar, vector, dim: int, options: dict) -> Viewed:
+    """Return the access pattern of pairs (step, count) of a view, moved by numbers along one of its dimensions.
+
+    Arguments:
+        offset: the element of index 0, of those of all partitions; None: that of the view.
+        scalar, vector: a number, in memory or not, and one a partition; None: none.
+        options: must all be false.
+    """
+    if isinstance(scalar, VirtualRegister):
+        scalar = scalar.word
+    if isinstance(scalar, Integral):
+        by = int(scalar) * view.step_along(dim)
+        moved = replace(view, element=replace(view.element, start=view.element.start + by))
+        return accessed(moved, pattern, None if offset is None else int(offset) + by, None, vector, dim, options)
+    if any(options.values()):
+        raise ValueError(f"{view.name}: ap must be of steps, counts and offsets alone, not {options}")
+    shape = tuple(int(count) for _, count in pattern)
+    steps, start = tuple(int(step) for step, _ in pattern), view.element.start if offset is None else int(offset)
+    found = _patterned(view, shape, steps if vector is None else (0, *steps[1:]), start, offset is not None)
+    if scalar is None and vector is None:
+        return found
+    return _offset(found, view, scalar, vector, dim)
+
+
+def _width(view: Pattern) -> int:
+    """Return the elements of a view's type in a partition of a block, on chip; else in the whole tensor."""
+    if view.allocation.memory is Memory.psum:
+        return view.allocation.width
+    return view.allocation.width * view.allocation.dtype.itemsize // view.dtype.itemsize
+
+
+def _patterned(view: Viewed, shape: tuple[int, ...], steps: tuple[int, ...], start: int, across: bool) -> Viewed:
+    """Return an access pattern; `across`: its start counts the elements of all partitions."""
+    width, flat = _width(view), (0,) * len(shape)
+    block = Affine(shape, flat, view.block.start)
+    if view.lanes is None:
+        element, partition = Affine(shape, steps, start), Affine(shape, flat)
+        lanes, bounds = None, ((element, width),)
+    else:
+        row, start = divmod(start, width) if across else (view.partition.start, start)
+        if steps[0] % width:
+            rule = f"a pattern's first step must be of partitions, each {width}"
+            raise ValueError(f"{view.name}: {rule}, not {steps[0]}")
+        element = Affine(shape, (0, *steps[1:]), start)
+        partition = Affine(shape, (steps[0] // width, *flat[1:]), row)
+        lanes, bounds = 0, ((element, width), (partition, view.allocation.partitions))
+    places = {"element": element, "partition": partition, "block": block}
+    return replace(view, shape=shape, lanes=lanes, bounds=bounds, numbers=None, cut=None, **places)
+
+
+def _offset(view: Viewed, base: Viewed, scalar: object, vector: object, dim: int) -> Viewed:
+    """Return a pattern of `base` moved by numbers along a dimension of that."""
+    offset = scalar if vector is None else vector
+    if not isinstance(offset, Pattern) or (scalar is not None and vector is not None):
+        rule = "an offset in memory must be one tensor in SBUF, scalar_offset or vector_offset"
+        raise ValueError(f"{view.name}: {rule}, not {scalar!r} and {vector!r}")
+    if vector is not None and (dim or view.lanes is not None or offset.size != view.shape[0]):
+        rule = f"vector_offset must be {view.shape[0]} numbers for rows of a tensor in HBM"
+        raise ValueError(f"{view.name}: {rule}, not {offset.size} in dimension {dim}")
+    ones = (1,) * (view.ndim - 1)
+    number = offset.single().picked([None] * view.ndim) if vector is None else offset.fitted((offset.size, *ones))
+    step, last = base.step_along(dim), view.element.range[1]
+    limit = (_width(view) - 1 - last) // step + 1
+    return replace(view, numbers=Numbers(number.repeated(view.shape), step, max(0, limit)))

@@ -1,0 +1,224 @@
+"""Access patterns: where the elements of a part of a tensor are, and what another index of them makes of that.
+
+Where an element is, is affine in its index: so many elements, partitions and blocks from those of index 0. One index
+may be numbers in SBUF: then each element lies so much further as its number says when the program runs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Generic, Self, TypeVar
+
+from neuroncore_rtl.frontends.nki.indices.affine import Affine, Mask, broadcast_shapes
+from neuroncore_rtl.frontends.nki.indices.dtypes import DType
+from neuroncore_rtl.frontends.nki.indices.numbers import Numbers
+from neuroncore_rtl.frontends.nki.indices.storage import Allocation, Memory
+
+__all__ = ["Cut", "Pattern", "Viewed"]
+
+Viewed = TypeVar("Viewed", bound="Pattern")
+"""The class of a view: what is made of one is of the same class."""
+
+
+@dataclass(frozen=True)
+class Cut(Generic[Viewed]):
+    """What masks have left of a view, as in `tile[i, j][i < n][j < m]`.
+
+    Arguments:
+        whole: the view before.
+        mask: where it stays.
+        part: of its shape.
+    """
+
+    whole: Viewed
+    mask: Mask
+    part: tuple[slice, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the view before, which further masks are over, too."""
+        return self.whole.shape
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left."""
+        return any(part.stop <= part.start for part in self.part)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pattern:
+    """Part of a tensor, or all of it.
+
+    Arguments:
+        allocation: the tensor.
+        dtype: of an element.
+        shape: counts of its dimensions.
+        element, partition, block: where an element is, over `shape`; HBM and blocks count elements of their own.
+        lanes: on chip, the dimension that goes from partition to partition, or repeats one; None: it has none.
+        bounds: what must stay below a limit and not below 0, over `shape`: index expressions before a mask is applied.
+        numbers: the index that is in memory.
+        cut: what it was before a mask cut it, if that came last.
+    """
+
+    allocation: Allocation
+    dtype: DType
+    shape: tuple[int, ...]
+    element: Affine
+    partition: Affine
+    block: Affine
+    lanes: int | None = None
+    bounds: tuple[tuple[Affine, int], ...] = ()
+    numbers: "Numbers[Self] | None" = None
+    cut: "Cut[Self] | None" = None
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Elements in all partitions."""
+        return prod(self.shape)
+
+    @property
+    def name(self) -> str:
+        return self.allocation.name
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def buffer(self) -> Memory:
+        """The memory that it is in."""
+        return self.allocation.memory
+
+    @property
+    def offset(self) -> int:
+        """The element of index 0."""
+        return self.element.start
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index of each dimension to the next."""
+        return self.element.steps
+
+    def is_indirect(self) -> bool:
+        """Whether an index is in memory."""
+        return self.numbers is not None
+
+    # -- where it is -----------------------------------------------------------------------------------------------
+
+    def check_bounds(self) -> None:
+        """Refuse it if an index goes beyond the tensor."""
+        for axis, limit in self.bounds:
+            if not limit:
+                raise ValueError(f"{self.name}: an operand must have elements, but a mask leaves nothing of it")
+            least, most = axis.range
+            if least < 0 or most >= limit:
+                which = str(least) if least == most else f"from {least} to {most}"
+                raise ValueError(f"{self.name}: an index must be between 0 and {limit - 1}, not {which}")
+
+    def one_block(self) -> int:
+        """Return the number of the block that it is in; ValueError if it is in several."""
+        if any(step and n > 1 for step, n in zip(self.block.steps, self.shape, strict=True)):
+            rule = f"blocks must be chosen by numbers: an operand is one tile, not {self.shape} over several"
+            raise ValueError(f"{self.name}: {rule}")
+        return self.block.start
+
+    def step_along(self, dim: int) -> int:
+        """Return the elements from index to index of a dimension that numbers may go along."""
+        if not -self.ndim <= dim < self.ndim:
+            raise ValueError(f"{self.name}: indirect_dim must be below {self.ndim}, not {dim}")
+        step = self.element.steps[dim]
+        if dim == self.lanes or self.block.steps[dim] or step < 1:
+            raise ValueError(f"{self.name}: an index in memory must go along elements, which dimension {dim} does not")
+        return step
+
+    # -- other indices of the same elements ------------------------------------------------------------------------
+
+    def _mapped(
+        self, shape: tuple[int, ...], lanes: int | None, numbers: "Numbers[Self] | None",
+        moved: Callable[[Affine], Affine], new: Sequence[tuple[Affine, int]] = (),
+    ) -> Self:  # fmt: skip
+        """Return the view over another shape, with `moved` of all that is over its own; `new`: further bounds."""
+        axes = {name: moved(getattr(self, name)) for name in ("element", "partition", "block")}
+        bounds = (*((moved(axis), limit) for axis, limit in self.bounds), *new)
+        return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, cut=None, **axes)
+
+    def indexed(
+        self, shape: tuple[int, ...], indices: Sequence[Affine], new: Sequence[tuple[Affine, int]] = (),
+        numbers: "Numbers[Self] | None" = None,
+    ) -> Self:  # fmt: skip
+        """Return the view whose element of an index is its own of `indices`; `new`, `numbers`: as of a view."""
+
+        def composed(axis: Affine) -> Affine:
+            own = list(zip(axis.steps, indices, strict=True))
+            steps = (sum(step * index.steps[d] for step, index in own) for d in range(len(shape)))
+            return Affine(shape, tuple(steps), axis.start + sum(step * index.start for step, index in own))
+
+        lanes = None
+        if self.lanes is not None:
+            over = [d for d, step in enumerate(indices[self.lanes].steps) if step]
+            if len(over) > 1:
+                raise ValueError(f"{self.name}: partitions must go along one dimension of {shape}, not {len(over)}")
+            lanes = over[0] if over else None
+        return self._mapped(
+            shape, lanes, self.numbers.indexed(shape, indices) if self.numbers else numbers, composed, new
+        )
+
+    def picked(self, order: Sequence[int | None]) -> Self:
+        """Return it with dimensions picked from its own; None: a new one of one element. What is left out has one."""
+        shape = tuple(1 if d is None else self.shape[d] for d in order)
+        lanes = None
+        if self.lanes is not None:
+            if self.lanes in order:
+                lanes = order.index(self.lanes)
+            elif self.shape[self.lanes] == 1 and order and order[0] is None:
+                lanes = 0
+
+        def ordered(axis: Affine) -> Affine:
+            return Affine(shape, tuple(0 if d is None else axis.steps[d] for d in order), axis.start)
+
+        return self._mapped(shape, lanes, self.numbers and self.numbers.picked(order), ordered)
+
+    def repeated(self, shape: tuple[int, ...]) -> Self:
+        """Return it broadcast to a shape; ValueError if it does not."""
+        if broadcast_shapes(self.shape, shape) != shape:
+            raise ValueError(f"{self.name}: shape must broadcast to {shape}, not {self.shape}")
+        more = len(shape) - self.ndim
+        repeats = [n == 1 and shape[more + d] != 1 for d, n in enumerate(self.shape)]
+
+        def wide(axis: Affine) -> Affine:
+            own = (0 if again else step for step, again in zip(axis.steps, repeats, strict=True))
+            return Affine(shape, ((0,) * more + tuple(own)), axis.start)
+
+        lanes = None if self.lanes is None else more + self.lanes
+        return self._mapped(shape, lanes, self.numbers and self.numbers.repeated(shape), wide)
+
+    def fitted(self, shape: tuple[int, ...]) -> Self:
+        """Return it in a shape that is its own but for dimensions of one element, or broadcast to it; on chip, where
+        partitions are first, dimensions that it does not have are the last ones, and one element of each partition is
+        so over all of theirs.
+
+        Raises:
+            ValueError: if it is none of these.
+        """
+        if self.shape == shape:
+            return self
+        if [n for n in self.shape if n != 1] == [n for n in shape if n != 1]:
+            own = iter([d for d, n in enumerate(self.shape) if n != 1])
+            return self.picked([next(own) if n != 1 else None for n in shape])
+        if self.lanes == 0 and self.shape[0] == self.size == shape[0]:
+            return self.picked([0, *[None] * (len(shape) - 1)]).repeated(shape)
+        missing = len(shape) - self.ndim
+        if self.lanes == 0 and missing > 0 and all(n in (1, m) for n, m in zip(self.shape, shape, strict=False)):
+            return self.picked([*range(self.ndim), *(None,) * missing]).repeated(shape)
+        return self.repeated(shape)
+
+    def single(self) -> Self:
+        """Return its one element, without dimensions."""
+        if self.size != 1:
+            raise ValueError(f"{self.name}: an index in memory must be one element, not {self.shape}")
+        return self.indexed((), [Affine((), ())] * self.ndim)
