@@ -7,7 +7,7 @@ what is compiled once serves every mutant.
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -97,9 +97,6 @@ class Mutant:
     def __str__(self) -> str:
         places = ", ".join(self.sources) or "no line of its own"
         return f"{self.mode} of {self.where} ({places})"
-
-    def as_json(self) -> dict[str, object]:
-        return asdict(self)
 
 
 def ports_of(component: wiring.Component) -> list[tuple[Port, Signal]]:
