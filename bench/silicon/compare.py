@@ -8,11 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-from matplotlib import pyplot
+from matplotlib.figure import Figure
 from rich.table import Table
 
 from neuroncore_rtl import SIM_BUILD
@@ -111,7 +107,8 @@ def measure() -> dict[str, object]:
 def _plot(found: dict[str, object], path: Path) -> None:
     """Plot every ratio, one row a figure."""
     rows = [*found["core"], *found["collectives"]][::-1]
-    figure, axes = pyplot.subplots(figsize=(8, 0.27 * len(rows) + 1.4), layout="constrained")
+    figure = Figure(figsize=(8, 0.27 * len(rows) + 1.4), layout="constrained")
+    axes = figure.subplots()
     axes.axvspan(1 - BAR, 1 + BAR, color="tab:green", alpha=0.15, label=f"within {BAR:.0%}")
     axes.axvline(1, color="black", linewidth=0.8)
     kinds = {
@@ -133,7 +130,6 @@ def _plot(found: dict[str, object], path: Path) -> None:
     axes.legend(fontsize=8, loc="lower left")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=100)
-    pyplot.close(figure)
 
 
 def _why(name: str) -> str:
