@@ -201,19 +201,14 @@ def tables(record: Mapping[str, object]) -> list[Table]:
         ratio: {ratio:.2f} | within: {right}
         """,
     )
-    off = {row["name"]: _why(row["name"]) for row in core if is_off(row["ratio"], row["ceiling"])}
-    off |= {row["name"]: _why(row["name"]) for row in collectives if is_off(row["ratio"])}
     names: dict[str, list[str]] = {}
-    for name, why in off.items():
-        names.setdefault(why, []).append(name)
-    reasons = Table(title=f"Why, if off by more than {BAR:.0%}", show_lines=True)
-    reasons.add_column("what")
-    reasons.add_column("reason")
+    for row in (*core, *collectives):
+        if is_off(row["ratio"], row.get("ceiling", False)):
+            names.setdefault(_why(row["name"]), []).append(row["name"])
+    reasons = Table("what", "reason", title=f"Why, if off by more than {BAR:.0%}", show_lines=True)
     for what, why in [*formula_reasons(found["formulas"]), *(("; ".join(who), why) for why, who in names.items())]:
         reasons.add_row(what, why)
-    sources = Table(title="Sources")
-    sources.add_column("what")
-    sources.add_column("from")
+    sources = Table("what", "from", title="Sources")
     for source in dict.fromkeys(row["source"] for row in core):
         sources.add_row("; ".join(row["name"] for row in core if row["source"] == source), source)
     sources.add_row("collectives", published.ALL_REDUCES[0].source)
