@@ -4,12 +4,8 @@ timing model of golden foretells both; and what that model says of more chips th
 from dataclasses import asdict
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import numpy as np
-from matplotlib import pyplot
+from matplotlib.figure import Figure
 from rich.table import Table
 
 from neuroncore_rtl import SIM_BUILD
@@ -78,7 +74,8 @@ def measure() -> dict[str, object]:
 def plot_model(path: Path) -> dict[str, dict[int, float]]:
     """Plot the model's all-reduce of `GRADIENTS` over instances joined by a network; return milliseconds by chips."""
     found = {}
-    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
     for name, gbits in NETWORKS.items():
         times = {}
         for instances in 2 ** np.arange(9):
@@ -100,7 +97,6 @@ def plot_model(path: Path) -> dict[str, dict[int, float]]:
     axes.legend()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=100)
-    pyplot.close(figure)
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from statistics import median_low
 
 from amaranth.lib import wiring
-from rich.table import Table
+from rich.table import Column, Table
 
 from neuroncore_rtl.bench.fpga.units import UNITS
 from neuroncore_rtl.hdl.verilog.conversion import below
@@ -100,12 +100,9 @@ def measure_all() -> dict[str, object]:
 
 def table(record: dict[str, dict[str, object]]) -> Table:
     """Return the table of what :func:`measure` returned of units, by the names that it shows."""
-    result = Table(
-        title=f"Area and clock on an ECP5 ({ECP5.device}), each unit alone", caption="MHz: the median of the seeds"
-    )
-    result.add_column("unit")
-    for heading in (*(heading for heading, _ in ECP5.cells.values()), "MHz"):
-        result.add_column(heading, justify="right")
+    headings = (Column(heading, justify="right") for heading in (*(name for name, _ in ECP5.cells.values()), "MHz"))
+    title = f"Area and clock on an ECP5 ({ECP5.device}), each unit alone"
+    result = Table("unit", *headings, title=title, caption="MHz: the median of the seeds")
     for name, row in record.items():
         clock = "-" if row["fmax_mhz"] is None else f"{row['fmax_mhz']:.1f}"
         result.add_row(name, *(f"{row[cell]:,}" for cell in ECP5.cells), clock)

@@ -3,11 +3,7 @@ both widths of significands, and how busy a product keeps an array of them."""
 
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-from matplotlib import pyplot
+from matplotlib.figure import Figure
 from rich.table import Table
 
 from neuroncore_rtl import SIM_BUILD
@@ -69,7 +65,8 @@ def _row(latency: int, bits: int) -> dict[str, object]:
 
 def plot(rows: list[dict[str, object]], path: Path) -> None:
     """Plot rows of :func:`measure`: a panel for each figure, a curve for each width."""
-    figure, panels = pyplot.subplots(2, 2, figsize=(8, 6), layout="constrained", sharex=True)
+    figure = Figure(figsize=(8, 6), layout="constrained")
+    panels = figure.subplots(2, 2, sharex=True)
     for axes, (name, unit) in zip(panels.flat, CURVES, strict=False):
         for bits in WIDTHS:
             own = [row for row in rows if row["significand_bits"] == bits]
@@ -89,7 +86,6 @@ def plot(rows: list[dict[str, object]], path: Path) -> None:
     figure.suptitle("A multiply-accumulate on an ECP5 (LFE5U-85F, speed grade 6)")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=100)
-    pyplot.close(figure)
 
 
 def tables(record: dict[str, object]) -> list[Table]:

@@ -138,17 +138,17 @@ def _tables(record: Mapping) -> Iterator[Table]:
         yield table(title, rows, f"module: {{name}} | times: {{times:,}} | {counts} | levels: {{depth}}", caption)
         yield table("The deepest logic, from register to register", _deepest(modules), _DEEPEST)
     if modules and record["unit"] == WHOLE:
-        rows = ([board.name, board.part, board.shares(record), board.verdict(record)] for board in BOARDS)
         title = f"Boards: the share of a device that it would take, and whether {MARGIN:.0%} of all would stay free"
-        shares = " | ".join(
-            f"{name}: {{{key}:.0%}}"
-            for name, key in {
-                "LUT": "luts", "FF": "registers", "DSP": "multipliers", "RAMB36": "rams", "URAM": "urams",
-            }.items()
-        )  # fmt: skip
-        cells = ({"name": name, "part": part, "fits": fits, **shared} for name, part, shared, fits in rows)
+        columns = """
+        board: {name} | device: {part} | LUT: {luts:.0%} | FF: {registers:.0%} | DSP: {multipliers:.0%}
+        RAMB36: {rams:.0%} | URAM: {urams:.0%} | fits: {fits}
+        """
+        cells = (
+            {"name": board.name, "part": board.part, "fits": board.verdict(record), **board.shares(record)}
+            for board in BOARDS
+        )
         caption = "what has no UltraRAM takes eight block RAMs for each; nothing was placed, or tried on a board"
-        yield table(title, cells, f"board: {{name}} | device: {{part}} | {shares} | fits: {{fits}}", caption)
+        yield table(title, cells, columns, caption)
 
 
 _MARKS = {

@@ -8,11 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-from matplotlib import pyplot
+from matplotlib.figure import Figure
 from rich.table import Table
 
 from neuroncore_rtl import SIM_BUILD
@@ -111,7 +107,8 @@ def measure() -> dict[str, object]:
 def _plot(found: dict[str, object], path: Path) -> None:
     """Plot every ratio, one row a figure."""
     rows = [*found["core"], *found["collectives"]][::-1]
-    figure, axes = pyplot.subplots(figsize=(8, 0.27 * len(rows) + 1.4), layout="constrained")
+    figure = Figure(figsize=(8, 0.27 * len(rows) + 1.4), layout="constrained")
+    axes = figure.subplots()
     axes.axvspan(1 - BAR, 1 + BAR, color="tab:green", alpha=0.15, label=f"within {BAR:.0%}")
     axes.axvline(1, color="black", linewidth=0.8)
     kinds = {
@@ -133,7 +130,6 @@ def _plot(found: dict[str, object], path: Path) -> None:
     axes.legend(fontsize=8, loc="lower left")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=100)
-    pyplot.close(figure)
 
 
 def _why(name: str) -> str:
@@ -205,19 +201,14 @@ def tables(record: Mapping[str, object]) -> list[Table]:
         ratio: {ratio:.2f} | within: {right}
         """,
     )
-    off = {row["name"]: _why(row["name"]) for row in core if is_off(row["ratio"], row["ceiling"])}
-    off |= {row["name"]: _why(row["name"]) for row in collectives if is_off(row["ratio"])}
     names: dict[str, list[str]] = {}
-    for name, why in off.items():
-        names.setdefault(why, []).append(name)
-    reasons = Table(title=f"Why, if off by more than {BAR:.0%}", show_lines=True)
-    reasons.add_column("what")
-    reasons.add_column("reason")
+    for row in (*core, *collectives):
+        if is_off(row["ratio"], row.get("ceiling", False)):
+            names.setdefault(_why(row["name"]), []).append(row["name"])
+    reasons = Table("what", "reason", title=f"Why, if off by more than {BAR:.0%}", show_lines=True)
     for what, why in [*formula_reasons(found["formulas"]), *(("; ".join(who), why) for why, who in names.items())]:
         reasons.add_row(what, why)
-    sources = Table(title="Sources")
-    sources.add_column("what")
-    sources.add_column("from")
+    sources = Table("what", "from", title="Sources")
     for source in dict.fromkeys(row["source"] for row in core):
         sources.add_row("; ".join(row["name"] for row in core if row["source"] == source), source)
     sources.add_row("collectives", published.ALL_REDUCES[0].source)

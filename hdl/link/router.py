@@ -20,6 +20,7 @@ from neuroncore_rtl.hdl.link.route import (
     reachable,
 )
 from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
+from neuroncore_rtl.hdl.primitives.skid_buffer import SkidBuffer
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
 
@@ -27,17 +28,19 @@ __all__ = ["Router", "RouterInput", "RouterOutput"]
 
 
 class RouterInput(wiring.Component):
-    """A skid buffer of an input: two flits, each with its output; takes and gives a flit every cycle.
+    """The input of a router: a :class:`SkidBuffer` of flits, each with the output that it takes.
 
-    `i.ready` comes from a register, so that no path leads from output to input. Latency: a cycle.
+    Latency: 1 cycle. Throughput: 1 flit a cycle. `i.ready` does not depend on `taken`.
 
     Arguments:
         instance: the chips and how they are tied.
         side, vc: see :class:`hdl.link.route.Route`.
 
     Ports:
-        chip: where this is. i: flits.
-        requests: a bit for the output that the oldest flit waits for; 0 if there is none. flit: that flit.
+        chip: where this is.
+        i: flits.
+        requests: a bit for the output that the oldest flit waits for; 0 if there is none.
+        flit: that flit.
         taken: it leaves in this cycle.
     """
 
@@ -59,28 +62,19 @@ class RouterInput(wiring.Component):
         m = Module()
         m.submodules.route = route = Route(self.instance, self.side, self.vc)
         entry = data.StructLayout({"flit": flit_layout(self.instance.link_bytes), "outputs": len(self.requests)})
-        new = Signal(entry)
-        head, spare = Signal(entry, reset_less=True), Signal(entry, reset_less=True)
-        full, spare_full = Signal(), Signal()
-
+        m.submodules.skid = skid = SkidBuffer(entry)
         m.d.comb += [
             route.chip.eq(self.chip),
             route.destination.eq(self.i.payload.header.destination),
             route.channel.eq(self.i.payload.header.channel),
-            new.flit.eq(self.i.payload),
-            new.outputs.eq(route.outputs),
-            self.i.ready.eq(~spare_full),
-            self.flit.eq(head.flit),
-            self.requests.eq(head.outputs & full.replicate(len(self.requests))),
+            skid.i.payload.flit.eq(self.i.payload),
+            skid.i.payload.outputs.eq(route.outputs),
+            skid.i.valid.eq(self.i.valid),
+            self.i.ready.eq(skid.i.ready),
+            self.flit.eq(skid.o.payload.flit),
+            self.requests.eq(skid.o.payload.outputs & skid.o.valid.replicate(len(self.requests))),
+            skid.o.ready.eq(self.taken),
         ]
-        with m.If(self.taken | ~full):
-            m.d.sync += [full.eq(spare_full | self.i.valid), spare_full.eq(0)]
-            with m.If(spare_full):
-                m.d.sync += head.eq(spare)
-            with m.Else():
-                m.d.sync += head.eq(new)
-        with m.Elif(self.i.valid & ~spare_full):
-            m.d.sync += [spare.eq(new), spare_full.eq(1)]
         return m
 
 

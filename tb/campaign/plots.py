@@ -61,21 +61,8 @@ def draw_sizes(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | 
     size = size_of(rows, [name for name in swept if name != CHIPS])
     if not size:
         return None
-    figure, (left, right) = _axes(2)
-    lines = _lines(rows, [name for name in swept if name not in (*size, *ASIDE)])
-    for colour, (label, own) in zip(COLOURS, lines.items(), strict=False):
-        _line(left, own, size[0], "cycles", colour, label)
-        _line(left, own, size[0], "ideal_cycles", colour, None)
-        _line(right, own, size[0], "utilisation", colour, label, scale=100)
-    shared = _values(rows, size[0])
-    for axes, title, unit in ((left, "cycles; dashed if no unit ever waited", ""), (right, "utilisation", "percent")):
-        _size_axis(axes, shared, " = ".join(size))
-        axes.set_title(title, loc="left", color=INK, fontsize=10)
-        axes.set_ylabel(unit, color=FAINT)
-    left.set_yscale("log")
-    left.yaxis.set_major_formatter(_number)
-    right.set_ylim(0, 105)
-    return _saved(figure, path, f"{rows[0]['test']} over {' = '.join(size)}", _left_out(lines), lines)
+    titles = "cycles; dashed if no unit ever waited", "utilisation"
+    return _over(path, rows, swept, size, "ideal_cycles", " = ".join(size), titles)
 
 
 def draw_roofline(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
@@ -118,20 +105,41 @@ def draw_chips(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | 
     rows = [row for row in rows if row["status"] != Status.BROKEN and row.get("ring_bound_cycles")]
     if len(_values(rows, CHIPS)) < 2:
         return None
+    titles = "cycles; dashed the links' bound", "of the links' bound"
+    return _over(path, rows, swept, (CHIPS,), "ring_bound_cycles", "chips", titles)
+
+
+def _over(
+    path: Path,
+    rows: Sequence[Row],
+    swept: Sequence[str],
+    size: Sequence[str],
+    bound: str,
+    name: str,
+    titles: Sequence[str],
+) -> Path:
+    """Draw cycles with a bound, and utilisation, over a size; return the path.
+
+    Arguments:
+        path, rows, swept: as of `draw_sizes`.
+        size: the variables of the axis. name: what they are called.
+        bound: the column of the bound.
+        titles: of both parts.
+    """
     figure, (left, right) = _axes(2)
-    lines = _lines(rows, [name for name in swept if name not in (CHIPS, *ASIDE)])
+    lines = _lines(rows, [variable for variable in swept if variable not in (*size, *ASIDE)])
     for colour, (label, own) in zip(COLOURS, lines.items(), strict=False):
-        _line(left, own, CHIPS, "cycles", colour, label)
-        _line(left, own, CHIPS, "ring_bound_cycles", colour, None)
-        _line(right, own, CHIPS, "utilisation", colour, label, scale=100)
-    for axes, title, unit in ((left, "cycles; dashed the links' bound", ""), (right, "of the links' bound", "percent")):
-        _size_axis(axes, _values(rows, CHIPS), "chips")
+        _line(left, own, size[0], "cycles", colour, label)
+        _line(left, own, size[0], bound, colour, None)
+        _line(right, own, size[0], "utilisation", colour, label, scale=100)
+    for axes, title, unit in zip((left, right), titles, ("", "percent"), strict=True):
+        _size_axis(axes, _values(rows, size[0]), name)
         axes.set_title(title, loc="left", color=INK, fontsize=10)
         axes.set_ylabel(unit, color=FAINT)
     left.set_yscale("log")
     left.yaxis.set_major_formatter(_number)
     right.set_ylim(0, 105)
-    return _saved(figure, path, f"{rows[0]['test']} over chips", _left_out(lines), lines)
+    return _saved(figure, path, f"{rows[0]['test']} over {name}", _left_out(lines), lines)
 
 
 def _lines(rows: Sequence[Row], others: Sequence[str]) -> dict[str, list[Row]]:
@@ -181,24 +189,20 @@ def _left_out(lines: dict) -> str:
 
 
 def _axes(count: int) -> tuple[object, Sequence]:
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, count, figsize=(5.2 * count + 1.0, 4.6), layout="constrained", squeeze=False)
-    for one in axes[0]:
+    figure = Figure(figsize=(5.2 * count + 1.0, 4.6), layout="constrained")
+    axes = figure.subplots(1, count, squeeze=False)[0]
+    for one in axes:
         one.grid(color=GRID, linewidth=0.8)
         one.set_axisbelow(True)
         one.tick_params(which="both", colors=INK, length=0)
         for side in one.spines.values():
             side.set_visible(False)
-    return figure, axes[0]
+    return figure, axes
 
 
 def _saved(figure, path: Path, title: str, remark: str, lines: dict) -> Path:
-    from matplotlib import pyplot
-
     figure.suptitle(title + (f" ({remark})" if remark else ""), x=0.01, ha="left", color=INK, fontsize=13)
     if len(lines) > 1:
         handles, labels = figure.axes[0].get_legend_handles_labels()
@@ -206,5 +210,4 @@ def _saved(figure, path: Path, title: str, remark: str, lines: dict) -> Path:
         figure.legend(handles, labels, fontsize=9, labelcolor=INK, **place)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130, facecolor="white")
-    pyplot.close(figure)
     return path

@@ -38,39 +38,26 @@ def campaign(
         OSError: if a row cannot be kept.
         WorkersLost: if there are no workers any more.
     """
-    if seconds is not None:
-        yield from _timed(tasks, store, executor, title, seconds)
-        return
-    unique = {task.key: task for task in tasks}
-    known = [key for key in unique if store.known(key)]
-    new = [task for key, task in unique.items() if not store.known(key)]
+    if seconds is None:
+        unique = {task.key: task for task in tasks}
+        known = [key for key in unique if store.known(key)]
+        new = [task for key, task in unique.items() if not store.known(key)]
+        end, total = None, len(new)
+    else:
+        end, total, known = time.monotonic() + seconds, None, []
+        new = (task for task in tasks if not store.known(task.key))
     counts = Counter(store.row(key)["status"] for key in known)
     try:
         yield from map(store.row, known)
         if new:
-            with _progress(title, len(new), len(known)) as step, executor:
-                for _, row in finished(new, executor, _runs_of(store)):
+            with _progress(title, total, len(known), end) as step, executor:
+                for _, row in finished(new, executor, _runs_of(store), lambda: end and time.monotonic() >= end):
                     store.add(row)
                     counts[row["status"]] += 1
                     step(row)
                     yield row
     finally:
-        _count(title, len(unique), len(known), counts, store)
-
-
-def _timed(tasks: Iterable[Task], store: Store, executor: Executor, title: str, seconds: float) -> Iterator[Row]:
-    """Yield rows of tasks that are not known until the time is over."""
-    end, counts = time.monotonic() + seconds, Counter()
-    new = (task for task in tasks if not store.known(task.key))
-    try:
-        with _progress(title, None, 0, end) as step, executor:
-            for _, row in finished(new, executor, _runs_of(store), lambda: time.monotonic() >= end):
-                store.add(row)
-                counts[row["status"]] += 1
-                step(row)
-                yield row
-    finally:
-        _count(title, counts.total(), 0, counts, store)
+        _count(title, counts.total() if total is None else total + len(known), len(known), counts, store)
 
 
 def _runs_of(store: Store) -> str:

@@ -15,6 +15,7 @@ list stands for a list of one. Every run is checked by the rules of its TEST bef
 """
 
 import itertools
+import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -105,15 +106,12 @@ def _seeds(count: object) -> list[int]:
 def _block(bench: Command, settings: Values, lists: Values, where: str) -> Iterator[Point]:
     """Yield the combinations of a block's lists."""
     axes = [_axis(key, values, where) for key, values in lists.items()]
-    count = 1
-    for axis in axes:
-        count *= len(axis)
+    count = math.prod(map(len, axes))
     if count > MOST:
         raise UsageError(f"{where} must have at most {MOST:,} combinations, not {count:,}")
-    fixed = {name: value for name, value in settings.items()}
     swept = tuple(name for axis in axes if len(axis) > 1 for name in axis[0])
     for combination in itertools.product(*axes):
-        chosen = fixed | {name: value for part in combination for name, value in part.items()}
+        chosen = dict(settings) | {name: value for part in combination for name, value in part.items()}
         yield Point(bench.name, _checked(bench, chosen, set(settings), where), swept)
 
 

@@ -17,19 +17,9 @@ from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.sim.parcels import noted
 
 __all__ = [
-    "BUILDS",
-    "FAILURE",
-    "Plain",
-    "Row",
-    "Status",
-    "Task",
-    "WorkerDied",
-    "WorkersLost",
-    "broken",
-    "key_of",
-    "perform",
+    "BUILDS", "FAILURE", "Plain", "Row", "Status", "Task", "WorkerDied", "WorkersLost", "broken", "key_of", "perform",
     "sources",
-]
+]  # fmt: skip
 
 Plain = str | int | float | bool | None
 """What a cell of a row may be; a float is finite."""

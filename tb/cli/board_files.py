@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from dataclasses import asdict
 
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters
@@ -23,7 +24,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.host_map import HOST_REGISTERS, HostRegister, counter_offset, parameter_values
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
-__all__ = ["BOARD_TOP", "TESTBENCH", "board_files"]
+__all__ = ["BOARD_TOP", "TESTBENCH", "board_files", "clock_of", "figures_of_axi", "ports_of"]
 
 BOARD_TOP = "neuroncore"
 """Name of the Verilog module, and of the files but for their endings."""
@@ -49,17 +50,8 @@ def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dic
     description = {
         "top": BOARD_TOP,
         "parameters": asdict(config) | {"debug": debug},
-        "clock": {
-            "clock": "aclk",
-            "edge": "rising",
-            "reset": "aresetn",
-            "reset_active": "low",
-            "reset_kind": "synchronous",
-        },
-        "ports": [
-            {"name": name, "direction": "input" if member.flow == In else "output", "width": len(value)}
-            for name, member, value in module_ports(core.signature, core)
-        ],
+        "clock": clock_of("aclk", "aresetn", "low"),
+        "ports": ports_of(core),
         "interfaces": _interfaces(config),
         "registers": [_register(register) for register in HOST_REGISTERS],
         "parameter_words": {
@@ -85,16 +77,32 @@ def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dic
     }
 
 
-def _interfaces(config: Config) -> list[dict[str, object]]:
-    memory = {
-        "kind": "AXI4 manager",
+def clock_of(clock: str, reset: str, active: str) -> dict[str, str]:
+    """Return what a description says of a module's clock; active: the level of the reset."""
+    return {"clock": clock, "edge": "rising", "reset": reset, "reset_active": active, "reset_kind": "synchronous"}
+
+
+def ports_of(unit: wiring.Component) -> list[dict[str, object]]:
+    """Return name, direction and width in bits of the ports of a unit in Verilog, besides its clock and reset."""
+    return [
+        {"name": name, "direction": "input" if member.flow == In else "output", "width": len(value)}
+        for name, member, value in module_ports(unit.signature, unit)
+    ]
+
+
+def figures_of_axi(config: Config) -> dict[str, int]:
+    """Return the widths and limits of an AXI port to memory."""
+    return {
         "data_bits": 8 * config.hbm_bytes,
         "address_bits": HBM_ADDRESS_BITS,
         "id_bits": axi_id_bits(config),
         "most_beats": MAX_BEATS,
         "page_bytes": PAGE_BYTES,
-        "constants": constants(config.hbm_bytes),
     }
+
+
+def _interfaces(config: Config) -> list[dict[str, object]]:
+    memory = {"kind": "AXI4 manager", **figures_of_axi(config), "constants": constants(config.hbm_bytes)}
     control = {"kind": "AXI4-Lite subordinate", "data_bits": 32, "address_bits": host_map.HOST_ADDRESS_BITS}
     return [{"name": "s_axi", **control}, *({"name": name, **memory} for name in memory_ports(config))]
 

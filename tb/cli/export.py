@@ -11,19 +11,17 @@ from dataclasses import asdict
 from pathlib import Path
 
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.hdl.core import axi_id_bits, core_counters
+from neuroncore_rtl.hdl.core import core_counters
 from neuroncore_rtl.hdl.elementwise import frontend
 from neuroncore_rtl.hdl.host.registers import layout_places
-from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, PAGE_BYTES, constants
+from neuroncore_rtl.hdl.memory.axi import constants
 from neuroncore_rtl.hdl.memory.port import LineRead, ReadPort
 from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.hdl.tensor.array import row_skew
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
-from neuroncore_rtl.hdl.verilog.text import module_ports
 from neuroncore_rtl.run.report import shown, terminal
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.run.sim.elaboration import ENGINE as TENSOR
@@ -32,7 +30,7 @@ from neuroncore_rtl.spec import config as machine
 from neuroncore_rtl.spec import isa, memory_map, timing
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa.fields import Layout
-from neuroncore_rtl.tb.cli.board_files import BOARD_TOP, board_files
+from neuroncore_rtl.tb.cli.board_files import BOARD_TOP, board_files, clock_of, figures_of_axi, ports_of
 
 __all__ = ["description", "directory_name", "export", "ports", "write"]
 
@@ -63,10 +61,7 @@ def directory_name(config: Config) -> str:
 
 def ports(unit: wiring.Component) -> list[dict[str, object]]:
     """Return name, direction and width in bits of every port that a unit has in Verilog."""
-    return [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst")] + [
-        {"name": name, "direction": "input" if member.flow == In else "output", "width": len(value)}
-        for name, member, value in module_ports(unit.signature, unit)
-    ]
+    return [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst")] + ports_of(unit)
 
 
 def description(engine: str, config: Config, text: str) -> dict[str, object]:
@@ -78,13 +73,7 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
     return {
         "top": engine,
         "parameters": asdict(config) | _constants(engine),
-        "clock": {
-            "clock": "clk",
-            "edge": "rising",
-            "reset": "rst",
-            "reset_active": "high",
-            "reset_kind": "synchronous",
-        },
+        "clock": clock_of("clk", "rst", "high"),
         "ports": ports(ENGINES[engine](config)),
         **(_core(config) if engine == CORE else {"instruction": _fields(layout)}),
         "latency": _latency(engine, config),
@@ -96,12 +85,9 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
 
 def _constants(engine: str) -> dict[str, int]:
     """Return what is the same for every configuration."""
-    constants = {"psum_banks": machine.PSUM_BANKS}
-    if engine in (TENSOR, CORE):
-        constants |= {"load_columns": machine.LOAD_COLUMNS}
-    if engine == CORE:
-        constants |= {"semaphores": machine.SEMAPHORES}
-    return constants
+    columns = {"load_columns": machine.LOAD_COLUMNS} if engine in (TENSOR, CORE) else {}
+    semaphores = {"semaphores": machine.SEMAPHORES} if engine == CORE else {}
+    return {"psum_banks": machine.PSUM_BANKS} | columns | semaphores
 
 
 def _fields(layout: Layout) -> dict[str, object]:
@@ -115,15 +101,7 @@ def _core(config: Config) -> dict[str, object]:
     """Return what the core has and a single engine has not: HBM ports, records, wide outputs and the memory map."""
     addresses = {name: getattr(memory_map, name) for name in memory_map.__all__}
     return {
-        "axi": {
-            "ports": config.hbm_ports,
-            "data_bits": 8 * config.hbm_bytes,
-            "address_bits": isa.HBM_ADDRESS_BITS,
-            "id_bits": axi_id_bits(config),
-            "most_beats": MAX_BEATS,
-            "page_bytes": PAGE_BYTES,
-            "not_carried": constants(config.hbm_bytes),
-        },
+        "axi": {"ports": config.hbm_ports, **figures_of_axi(config), "not_carried": constants(config.hbm_bytes)},
         "record": {
             "bytes": isa.RECORD_BYTES,
             "header": _fields(isa.HEADER_FIELDS),

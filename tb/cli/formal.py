@@ -4,7 +4,7 @@ import importlib
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from functools import partial
 
 from neuroncore_rtl.hdl.verilog.forks import Forks
 from neuroncore_rtl.run.report import RESULTS, shown, terminal
@@ -59,26 +59,25 @@ def _asked(settings: Settings) -> Iterator[tuple[str, tuple[str, int, Callable[[
         )
     for unit in [settings.unit] if settings.unit else [unit for unit in PROVED if unit != CPU]:
         module = importlib.import_module(f"neuroncore_rtl.tb.proofs.{unit}")
-        for name, one in _checks(settings, module) if unit == CPU else _proofs(settings, module, unit):
+        for name, method, depth, run in (_checks if unit == CPU else _proofs)(settings, module, unit):
             if (settings.only or "") in name:
-                yield name, one
+                yield name, (method.value, depth, run)
 
 
 def _proofs(settings: Settings, module, unit: str):
-    for proof in module.PROOFS:
-        one = replace(proof, depth=settings.depth or proof.depth)
-        yield f"{unit}: {one.name}", (one.method.value, one.depth, lambda one=one: _prove(one, settings.timeout))
+    for one in module.PROOFS:
+        depth = settings.depth or one.depth
+        yield f"{unit}: {one.name}", one.method, depth, partial(_prove, one, depth, settings.timeout)
 
 
-def _prove(proof, timeout: float) -> Verdict:
-    return prove(proof.model(), proof.depth, proof.method, timeout=timeout)
+def _prove(proof, depth: int, timeout: float) -> Verdict:
+    return prove(proof.model(), depth, proof.method, timeout=timeout)
 
 
-def _checks(settings: Settings, module):
+def _checks(settings: Settings, module, unit: str):
     folder = module.checkout(settings.riscv_formal)
     for check in module.checks(settings.depth or module.DEPTH):
-        run = lambda check=check: module.run(check, folder, settings.timeout)  # noqa: E731
-        yield check.name, (Method.BOUNDED.value, check.depth, run)
+        yield check.name, Method.BOUNDED, check.depth, partial(module.run, check, folder, settings.timeout)
 
 
 def _timed(run: Callable[[], Verdict]) -> tuple[str, str, float]:

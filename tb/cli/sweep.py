@@ -68,11 +68,8 @@ def _task(point: Point) -> Task:
 def _content(value: object) -> str:
     """Return a value as text, and of a file what is in it."""
     path = Path(str(value).partition(":")[0])
-    return f"{value}" if value is None or not path.is_file() else f"{value} {_digest(path)}"
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = f" {hashlib.sha256(path.read_bytes()).hexdigest()}" if value is not None and path.is_file() else ""
+    return f"{value}{digest}"
 
 
 def main(settings: Settings) -> int:

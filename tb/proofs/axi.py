@@ -48,7 +48,6 @@ class AxiModel(Model):
         unit: it.
         drives, serves: returns the ports of which it is the manager, or the subordinate.
         legal: adds assumptions of its other inputs.
-        size: bytes of a beat.
     """
 
     def __init__(
@@ -58,9 +57,8 @@ class AxiModel(Model):
         drives: Callable[[wiring.Component], list] = lambda unit: [],
         serves: Callable[[wiring.Component], list] = lambda unit: [],
         legal: Callable[[Module, wiring.Component], None] = lambda m, unit: None,
-        size: int = SIZE,
     ):
-        self.drives, self.serves, self.legal, self.size = drives, serves, legal, size
+        self.drives, self.serves, self.legal = drives, serves, legal
         super().__init__(unit)
 
     def properties(self, m: Module) -> None:
@@ -70,7 +68,7 @@ class AxiModel(Model):
             ("serves", self.serves(self.unit), Assume, Assert),
         ):
             for place, port in enumerate(ports):
-                rules = AxiRules(m, f"{name}{place}", port, self.size)
+                rules = AxiRules(m, f"{name}{place}", port, SIZE)
                 rules.manager(managers)
                 rules.subordinate(subordinates)
 
@@ -85,7 +83,7 @@ class IsolationModel(AxiModel):
         super().properties(m)
         stopped = Signal()
         m.d.sync += stopped.eq(stopped | self.unit.stop)
-        rules = AxiRules(m, "manager", self.unit.manager, self.size)
+        rules = AxiRules(m, "manager", self.unit.manager, SIZE)
         m.d.comb += Assume(self.unit.stop | ~stopped)
         rules.manager(lambda rule: Assume(rule | self.unit.stop))
 

@@ -18,7 +18,7 @@ from neuroncore_rtl.hdl.link.flit import body_layout, flit_layout, flit_stream
 from neuroncore_rtl.hdl.link.receiver import Receiver
 from neuroncore_rtl.hdl.link.sender import Sender
 from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
-from neuroncore_rtl.tb.proofs.proof import Proof, stay
+from neuroncore_rtl.tb.proofs.proof import Model, Proof, stay
 from neuroncore_rtl.tb.proofs.solver import Method
 
 __all__ = ["PROOFS", "WINDOW", "Contents", "EndToEnd", "FifoModel", "Progress"]
@@ -205,41 +205,31 @@ class Contents(Numbers):
                 m.d.comb += Assert((come - fifo.credits_returned)[:SEQUENCE_BITS] < self.window)
 
 
-class FifoModel(wiring.Component):
+class FifoModel(Model):
     """Flit n that leaves a buffer is flit n that came, if none comes without room. n is any."""
 
     def __init__(self, window):
         self.window = window
-        self.fifo = FlitFifo(LINK_BYTES, window)
-        super().__init__(
-            {"write": In(1), "flit": In(flit_layout(LINK_BYTES)), "ready": In(1), "watched": In(window.bit_length())}
-        )
+        super().__init__(FlitFifo(LINK_BYTES, window), watched=window.bit_length())
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.fifo = fifo = self.fifo
-        stay(m, self.watched)
+    def properties(self, m):
+        fifo, watched, places = self.unit, self.watched, self.window.bit_length()
         come, level = Signal(SEQUENCE_BITS), Signal(SEQUENCE_BITS)
         written = Signal(flit_layout(LINK_BYTES))
-        places = self.window.bit_length()
         m.d.comb += [
-            fifo.write.eq(self.write),
-            fifo.flit.eq(self.flit),
-            fifo.o.ready.eq(self.ready),
             level.eq(come - fifo.credits_returned),
-            Assume(~self.write | (level < self.window)),
+            Assume(~fifo.write | (level < self.window)),
             Assert(level <= self.window),
             Assert(come[:places] == fifo.end),
             Assert(fifo.o.valid == (level != 0)),
         ]
-        m.d.sync += come.eq(come + self.write)
-        with m.If(self.write & (come[:places] == self.watched)):
-            m.d.sync += written.eq(self.flit)
-        with m.If((self.watched - fifo.credits_returned[:places])[:places] < level):
-            m.d.comb += Assert(kept_at(m, fifo, self.watched).as_value() == written.as_value())
-        with m.If(fifo.o.valid & (fifo.credits_returned[:places] == self.watched)):
+        m.d.sync += come.eq(come + fifo.write)
+        with m.If(fifo.write & (come[:places] == watched)):
+            m.d.sync += written.eq(fifo.flit)
+        with m.If((watched - fifo.credits_returned[:places])[:places] < level):
+            m.d.comb += Assert(kept_at(m, fifo, watched).as_value() == written.as_value())
+        with m.If(fifo.o.valid & (fifo.credits_returned[:places] == watched)):
             m.d.comb += Assert(fifo.o.payload.as_value() == written.as_value())
-        return m
 
 
 def kept_at(m, unit, place):

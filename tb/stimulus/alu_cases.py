@@ -19,14 +19,8 @@ from neuroncore_rtl.tb.stimulus.operands import (
 )
 
 __all__ = [
-    "alu_cases",
-    "divide_cases",
-    "fma_cases",
-    "multiply_cases",
-    "power_cases",
-    "remainder_cases",
-    "special_pairs",
-]
+    "alu_cases", "divide_cases", "fma_cases", "multiply_cases", "power_cases", "remainder_cases", "special_pairs",
+]  # fmt: skip
 
 _BORDERS = (-151, -150, -149, -148, -128, -127, -126, -125, -102, 0, 126, 127)
 """Exponents of a product at the ends of FP32's range and just beyond them."""

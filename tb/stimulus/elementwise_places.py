@@ -162,22 +162,20 @@ class Places:
 
     def elements(self, access: Access, lanes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Return the codes of an access before the program, [lanes, elements]; of any memory where it goes beyond."""
-        memory, size = self.memories[access.storage], access.format.bits // 8
-        words = memory.view(storage_dtype(access.format).newbyteorder("<"))
-        rows = np.clip(lanes + access.partition, 0, len(memory) - 1)
-        places = np.clip(_addresses(access, shape) // size, 0, words.shape[1] - 1)
-        return words[rows[:, np.newaxis], places]
+        return self._words(access, lanes[:, np.newaxis], _addresses(access, shape) // (access.format.bits // 8))
+
+    def _words(self, access: Access, lanes: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Return the codes in lanes of an access, at places of their partitions; the nearest where there are none."""
+        words = self.memories[access.storage].view(storage_dtype(access.format).newbyteorder("<"))
+        rows = np.clip(lanes + access.partition, 0, len(words) - 1)
+        return words[rows, np.clip(places, 0, words.shape[1] - 1)]
 
     def _found(self, codes: np.ndarray, access: Access, searched: Access) -> np.ndarray:
         """Return values to look for, most of them among the first elements that the same lane searches."""
         rng = self.rng
-        memory = self.memories[searched.storage]
-        size = searched.format.bits // 8
-        words = memory.view(storage_dtype(searched.format).newbyteorder("<"))
         lanes = np.arange(len(codes))[:, np.newaxis] - access.partition
-        rows = np.clip(lanes + searched.partition, 0, len(memory) - 1)
-        places = searched.address // size + searched.steps[-1] * rng.integers(0, 8, codes.shape)
-        picked = words[rows, np.clip(places, 0, words.shape[1] - 1)]
+        first = searched.address // (searched.format.bits // 8)
+        picked = self._words(searched, lanes, first + searched.steps[-1] * rng.integers(0, 8, codes.shape))
         return np.where(rng.random(codes.shape) < 0.75, picked, codes).astype(codes.dtype)
 
     def _codes(

@@ -72,22 +72,15 @@ def fork_all(
             late = time.monotonic() - since > patience
             if pipe not in readable and not late:
                 continue
-            said = b"" if late and pipe not in readable else _all_of(pipe)
+            with open(pipe, "rb") as file:
+                said = b"" if late and pipe not in readable else file.read()
             if not said:
                 for kill in (os.killpg, os.kill):
                     with contextlib.suppress(ProcessLookupError):
                         kill(pid, signal.SIGKILL)
-            os.close(pipe)
             os.waitpid(pid, 0)
             since = time.monotonic() - since
             endless = Child(False, "endless", "given up", 0, since)
             found[number] = pickle.loads(said) if said else endless if late else Child(True, "lost", "", 0, since)
             del running[number]
     return found
-
-
-def _all_of(pipe: int) -> bytes:
-    parts = []
-    while part := os.read(pipe, 1 << 16):
-        parts.append(part)
-    return b"".join(parts)

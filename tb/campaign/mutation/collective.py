@@ -20,31 +20,9 @@ from neuroncore_rtl.hdl.collective.storer import Storer
 from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec.isa.collective import ALIGNMENT, GRANULE, MAX_RANKS, CollectiveKind, CollectiveType
 from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, of_tests, payloads
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, payloads, tested
 
 __all__ = ["COLLECTIVE"]
-
-
-def _engine() -> CollectiveEngine:
-    machine = of_tests("collective.machine")
-    return CollectiveEngine(machine.LINK_BYTES, machine.HBM_BEAT, machine.FIRST + machine.CORES)
-
-
-def _loader() -> Loader:
-    return Loader(*of_tests("collective.test_datapath_memory").TRIED)
-
-
-def _storer() -> Storer:
-    return Storer(*of_tests("collective.test_datapath_memory").TRIED)
-
-
-def _sender() -> Sender:
-    tests = of_tests("collective.test_control")
-    return Sender(tests.LINK_BYTES, tests.CORES, tests.WINDOW)
-
-
-def _mailbox() -> Mailbox:
-    return Mailbox(of_tests("collective.test_control").MOST)
 
 
 def _announcements(m: Module, mailbox: Mailbox) -> Value:
@@ -58,11 +36,6 @@ def _announcements(m: Module, mailbox: Mailbox) -> Value:
     puts = ~mailbox.put | ((mailbox.source < mailbox.cores) & ~full.bit_select(mailbox.source, 1))
     takes = ~mailbox.take | (mailbox.there & (looked == mailbox.core))
     return puts & takes & (mailbox.core < mailbox.cores)
-
-
-def _credit_manager() -> CreditManager:
-    tests = of_tests("collective.test_control")
-    return CreditManager(tests.LINK_BYTES, tests.WINDOW)
 
 
 def _operations_of_loads(m: Module, loader: Loader) -> Value:
@@ -131,6 +104,9 @@ def _granules(m: Module, schedule: Schedule) -> Value:
 _MEMORY = ("collective/datapath_memory", "collective/datapath_lengths")
 """Tests of what is loaded and stored."""
 
+_MEMORY_TESTS, _CONTROL_TESTS = "collective.test_datapath_memory", "collective.test_control"
+"""Modules of tests that have parameters."""
+
 _LANES = ("reducer", "rounding")
 """In the receive path units whose lanes have a row of their own."""
 
@@ -148,17 +124,18 @@ COLLECTIVE = {
         means=_operations, legal=_jobs,
     ),
     "width_converter": Unit(
-        "collectives: widths", lambda: of_tests("collective.test_width_converter").Both(8, 16),
+        "collectives: widths", tested("collective.test_width_converter", lambda tests: tests.Both(8, 16)),
         files("collective/width_converter"), 8, means=_converted, legal=_of_bytes,
     ),
     "collective_loader": Unit(
-        "collectives: loader", _loader, files(*_MEMORY), 0, without=("converter",), means=_loads,
-        legal=_operations_of_loads,
+        "collectives: loader", tested(_MEMORY_TESTS, lambda tests: Loader(*tests.TRIED)), files(*_MEMORY), 0,
+        without=("converter",), means=_loads, legal=_operations_of_loads,
         promises={"operations": (lambda: BufferedFifo(OPERATION, Loader.OPERATIONS), _loaded)},
     ),
     "storer": Unit(
-        "collectives: storer", _storer, files(*_MEMORY), 0, without=("converter",),
-        means=lambda m, storer: payloads(storer.axi, "aw", "w", of="axi."), legal=_operations_of_stores,
+        "collectives: storer", tested(_MEMORY_TESTS, lambda tests: Storer(*tests.TRIED)), files(*_MEMORY), 0,
+        without=("converter",), legal=_operations_of_stores,
+        means=lambda m, storer: payloads(storer.axi, "aw", "w", of="axi."),
         promises={"operations": (lambda: BufferedFifo(StoreOp, Storer.OPERATIONS), _stored)},
     ),
     "receive_path": Unit(
@@ -173,21 +150,28 @@ COLLECTIVE = {
     "rounding_lane": Unit(
         "collectives: rounding", RoundingLane, files("collective/datapath_lanes"), 6, without=("random",)
     ),
-    "mailbox": Unit("collectives: mailbox", _mailbox, files("collective/control"), 6, legal=_announcements),
+    "mailbox": Unit(
+        "collectives: mailbox", tested(_CONTROL_TESTS, lambda tests: Mailbox(tests.MOST)),
+        files("collective/control"), 6, legal=_announcements,
+    ),
     "router_port": Unit(
-        "collectives: router port", lambda: of_tests("collective.test_router_port").port(),
+        "collectives: router port", tested("collective.test_router_port", lambda tests: tests.port()),
         files("collective/router_port"), 6, means=lambda m, port: payloads(port, "o"),
     ),
     "collective_sender": Unit(
-        "collectives: sender", _sender, files("collective/control"), 6, without=("mailbox",),
+        "collectives: sender", tested(_CONTROL_TESTS, lambda t: Sender(t.LINK_BYTES, t.CORES, t.WINDOW)),
+        files("collective/control"), 6, without=("mailbox",),
         means=lambda m, sender: payloads(sender, "o"),
     ),
     "credit_manager": Unit(
-        "collectives: credits", _credit_manager, files("collective/control"), 6,
+        "collectives: credits", tested(_CONTROL_TESTS, lambda t: CreditManager(t.LINK_BYTES, t.WINDOW)),
+        files("collective/control"), 6,
         legal=lambda m, credits: ~credits.i.valid | credits.i.payload.dtype.matches(*CollectiveType),
     ),
     "collective": Unit(
-        "collective engine", _engine, files("collective/cycles", "collective/engines", "collective/retirement"), 0,
+        "collective engine",
+        tested("collective.machine", lambda t: CollectiveEngine(t.LINK_BYTES, t.HBM_BEAT, t.FIRST + t.CORES)),
+        files("collective/cycles", "collective/engines", "collective/retirement"), 0,
         module="collective_engine",
         without=("checker", "counting", "counting0", "counting1", "numbering", *_OF_CHANNELS),
         promises={f"channel{n}.schedule": (partial(Schedule, n), _granules) for n in (0, 1)},

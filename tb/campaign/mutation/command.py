@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from rich.table import Table
+from rich.table import Column, Table
 
 from neuroncore_rtl.run.report import RESULTS, terminal
 from neuroncore_rtl.run.settings import Settings, UsageError
@@ -85,10 +85,9 @@ def recorded(names: Iterable[str]) -> list[dict]:
 
 def table(records: Iterable[Mapping]) -> Table:
     """Return a row of counts for each record."""
-    made = Table()
-    for heading in ("unit", "mutants", "caught", "by the first test", "equal: step", "induction", "so far", "holes",
-                    "score", "seconds"):  # fmt: skip
-        made.add_column(heading, justify="left" if heading == "unit" else "right")
+    figures = ("mutants", "caught", "by the first test", "equal: step", "induction", "so far", "holes", "score",
+               "seconds")  # fmt: skip
+    made = Table("unit", *(Column(heading, justify="right") for heading in figures))
     total = [0] * 8
     for record in records:
         caught = [sum(by.values()) for by in record["caught"].values()]

@@ -7,29 +7,9 @@ from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.indices import Indices
 from neuroncore_rtl.hdl.elementwise.store import Store
 from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, of_tests
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, tested
 
 __all__ = ["ENGINES"]
-
-
-def _checker():
-    tests = of_tests("elementwise.test_checker")
-    return tests.checker(tests.CONFIGS["8x4"], tests.OPCODES)
-
-
-def _sequencer():
-    tests = of_tests("elementwise.test_sequencer")
-    return tests.Front(tests.WIDE)
-
-
-def _frontend():
-    tests = of_tests("elementwise.test_frontend")
-    return tests.Command(tests.TINY, [], [], None).dut
-
-
-def _store() -> Store:
-    tests = of_tests("elementwise.test_store")
-    return Store(tests.TRIED, tests.DEPTH)
 
 
 def _announced(m: Module, store: Store) -> Value:
@@ -44,22 +24,32 @@ ENGINES = {
     "divider": Unit("divider", Fp32Divider, files("arith/iterative"), 0),
     "power": Unit("power", Fp32Power, files("arith/iterative"), 0),
     "statistics": Unit(
-        "statistics", lambda: of_tests("vector.test_stats").WithUnits(1), files("vector/stats"), 16, part="statistics"
+        "statistics", tested("vector.test_stats", lambda tests: tests.WithUnits(1)), files("vector/stats"), 16,
+        part="statistics",
     ),
     "functions": Unit(
-        "activation functions", lambda: of_tests("scalar.activations").PlayedFunction(), files("scalar/function"), 0,
-        part="unit", whole=True,
+        "activation functions", tested("scalar.activations", lambda tests: tests.PlayedFunction()),
+        files("scalar/function"), 0, part="unit", whole=True,
     ),
     "running_sum": Unit("running sum", RunningSum, files("scalar/running_sum"), 0),
     "indices": Unit("element-wise indices", Indices, files("elementwise/indices"), 3),
     "sequencer": Unit(
-        "element-wise sequencer", _sequencer, files("elementwise/sequencer"), 0, part="sequencer", without=("indices",)
+        "element-wise sequencer", tested("elementwise.test_sequencer", lambda tests: tests.Front(tests.WIDE)),
+        files("elementwise/sequencer"), 0, part="sequencer", without=("indices",),
     ),
-    "checker": Unit("element-wise checker", _checker, files("elementwise/checker"), 0),
-    "store": Unit("element-wise store", _store, files("elementwise/store"), 8, legal=_announced),
+    "checker": Unit(
+        "element-wise checker",
+        tested("elementwise.test_checker", lambda tests: tests.checker(tests.CONFIGS["8x4"], tests.OPCODES)),
+        files("elementwise/checker"), 0,
+    ),
+    "store": Unit(
+        "element-wise store", tested("elementwise.test_store", lambda tests: Store(tests.TRIED, tests.DEPTH)),
+        files("elementwise/store"), 8, legal=_announced,
+    ),
     "frontend": Unit(
-        "element-wise front end", _frontend, files("elementwise/frontend"), 0,
-        without=("checker", "sequencer", "store", "counting"),
+        "element-wise front end",
+        tested("elementwise.test_frontend", lambda tests: tests.Command(tests.TINY, [], [], None).dut),
+        files("elementwise/frontend"), 0, without=("checker", "sequencer", "store", "counting"),
     ),
 }  # fmt: skip
 """By the names that UNIT= takes."""

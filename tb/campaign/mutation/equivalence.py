@@ -66,13 +66,17 @@ select -assert-none t:$*ff* t:$mem* t:opened*
 may be called otherwise in a mutant. A register's initial value would still hold for what is an input then. One that a
 mutant does not use any more stays, so that both sides have the same ports."""
 
-_NEVER = """
+_RUN = """
 proc
 flatten
 memory_nordff
 memory_map
 async2sync
 dffunmap
+"""
+
+_NEVER = f"""
+{_RUN}
 setattr -set keep 1 t:opened*
 opt_clean -purge
 expose -evert t:opened*
@@ -90,16 +94,6 @@ WATCHED = "watched.il"
 
 EMPTIED, EMPTIED_WATCHED = "emptied.il", "emptied_watched.il"
 """The files of both without the memories that are written."""
-
-_RUN = """
-proc
-flatten
-memory_nordff
-memory_map
-async2sync
-dffunmap
-opt_clean -purge
-"""
 
 _BOTH = """
 design -reset
@@ -268,7 +262,7 @@ class _Question:
 _QUESTIONS = {
     "step": _Question(_STEP, PROMISED, OPENED, _TO_SMT),
     "never": _Question(_NEVER, EMPTIED_WATCHED, EMPTIED, _TO_ABC),
-    "run": _Question(_RUN, WATCHED, PROVED, _TO_SMT),
+    "run": _Question(f"{_RUN}opt_clean -purge\n", WATCHED, PROVED, _TO_SMT),
 }
 
 

@@ -119,7 +119,7 @@ FABRIC = {
         legal=_routed,
     ),
     "round_robin": Unit(
-        "round robin", lambda: RoundRobin(8), ("tests/hdl/primitives/test_round_robin.py",), 8, means=_granted
+        "round robin", lambda: RoundRobin(8), files("primitives/round_robin"), 8, means=_granted
     ),
     "line_arbiter": Unit(
         "line arbiter", lambda: LineReadArbiter(16, 5), files("memory/line_arbiter"), 8, without=("turn",), means=_asked

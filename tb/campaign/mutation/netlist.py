@@ -7,13 +7,13 @@ what is compiled once serves every mutant.
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockDomain, Module, Signal, Value, ValueLike
+from amaranth.hdl import Cat, ClockDomain, Instance, Module, Signal, Value, ValueLike
 from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT
@@ -97,9 +97,6 @@ class Mutant:
     def __str__(self) -> str:
         places = ", ".join(self.sources) or "no line of its own"
         return f"{self.mode} of {self.where} ({places})"
-
-    def as_json(self) -> dict[str, object]:
-        return asdict(self)
 
 
 def ports_of(component: wiring.Component) -> list[tuple[Port, Signal]]:
@@ -212,7 +209,8 @@ def without_memories(text: str, written_only: bool = False) -> str:
             return cell[0]
         name = f"opened{len(modules)}"
         modules.append(_opened(name, *(parameter[name] for name in ("RD_PORTS", "WR_PORTS", "WIDTH", "ABITS"))))
-        return f"  cell \\around_{name} {cell[1]}\n{cell[3]}  end\n"
+        connected = re.sub(r"^    connect \S+ \{ \}\n", "", cell[3], flags=re.MULTILINE)  # of no bits
+        return f"  cell \\around_{name} {cell[1]}\n{connected}  end\n"
 
     cells = r"^  cell \$mem_v2 (\S+)\n((?:    parameter .*\n)+)((?:    connect .*\n)+)  end\n"
     return re.sub(cells, instance, text, flags=re.MULTILINE) + "".join(modules)
@@ -223,35 +221,27 @@ def _opened(name: str, reads: int, writes: int, width: int, address: int) -> str
     widths = {f"{way}_{port}": count * bits for way, count in (("RD", reads), ("WR", writes)) for port, bits in
               (("CLK", 1), ("EN", width if way == "WR" else 1), ("ADDR", address), ("DATA", width))}  # fmt: skip
     widths |= {"RD_ARST": reads, "RD_SRST": reads}
-    ports = {port: f"width {bits} {'output' if port == 'RD_DATA' else 'input'} {number}"
-             for number, (port, bits) in enumerate(widths.items(), start=1)}  # fmt: skip
-    wires = "".join(f"  wire {how} \\{port}\n" for port, how in ports.items())
-    gates, given = "", {port: rf"\{port}" for port in widths}
-
-    def while_enabled(port: str, enables: list[str]) -> None:
-        nonlocal gates
-        bits = widths[port]
-        if bits:
-            given[port] = rf"\given_{port}"
-            gates += f"  wire width {bits} {given[port]}\n  cell $and \\while_{port}\n"
-            gates += "".join(f"    parameter \\{side}_{what} {value}\n" for side in "AB" for what, value in
-                             (("SIGNED", 0), ("WIDTH", bits)))  # fmt: skip
-            gates += f"    parameter \\Y_WIDTH {bits}\n    connect \\A \\{port}\n"
-            gates += f"    connect \\B {{ {' '.join(reversed(enables))} }}\n    connect \\Y {given[port]}\n  end\n"
-
-    while_enabled("RD_ADDR", [rf"\RD_EN [{port}]" for port in range(reads) for _ in range(address)])
-    while_enabled("WR_DATA", [rf"\WR_EN [{bit}]" for bit in range(writes * width)])
-    for port in range(writes):
-        low, high = port * width, (port + 1) * width - 1
-        gates += f"  wire \\written_{port}\n  cell $reduce_or \\any_{port}\n    parameter \\A_SIGNED 0\n"
-        gates += f"    parameter \\A_WIDTH {width}\n    parameter \\Y_WIDTH 1\n"
-        gates += f"    connect \\A \\WR_EN [{high}:{low}]\n    connect \\Y \\written_{port}\n  end\n"
-    while_enabled("WR_ADDR", [rf"\written_{port}" for port in range(writes) for _ in range(address)])
-    inside = "".join(f"    connect \\{port} {signal}\n" for port, signal in given.items())
-    return (
-        f"attribute \\blackbox 1\nmodule \\{name}\n{wires}end\n"
-        f"module \\around_{name}\n{wires}{gates}  cell \\{name} \\memory\n{inside}  end\nend\n"
+    ports = {port: Signal(bits, name=port) for port, bits in widths.items() if bits}
+    given = dict(ports)
+    if reads:
+        given["RD_ADDR"] &= Cat(enable.replicate(address) for enable in ports["RD_EN"])
+    if writes:
+        written = (ports["WR_EN"].word_select(port, width).any() for port in range(writes))
+        given["WR_ADDR"] &= Cat(one.replicate(address) for one in written)
+        given["WR_DATA"] &= ports["WR_EN"]
+    m = Module()
+    m.submodules.memory = Instance(name, **{f"{_way(port)[0]}_{port}": value for port, value in given.items()})
+    around = rtlil.convert(
+        m, f"around_{name}", ports={port: (signal, None) for port, signal in ports.items()}, emit_src=False
     )
+    wires = "".join(
+        f"  wire width {widths[port]} {_way(port)} {number} \\{port}\n" for number, port in enumerate(ports, 1)
+    )
+    return f"attribute \\blackbox 1\nmodule \\{name}\n{wires}end\n" + around.replace("attribute \\top 1\n", "")
+
+
+def _way(port: str) -> str:
+    return "output" if port == "RD_DATA" else "input"
 
 
 def yosys(script: str, folder: Path, timeout: float = 600) -> str:

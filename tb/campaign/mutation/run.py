@@ -86,7 +86,7 @@ class Outcome:
             "equal": {number: [proof.finding.value, proof.cycles]
                       for number, proof in self.proofs.items() if proof.finding.equal},
             "holes": [
-                {"mutant": str(self.mutants[number]), **self.mutants[number].as_json(), "finding": proof.finding.value,
+                {"mutant": str(self.mutants[number]), **asdict(self.mutants[number]), "finding": proof.finding.value,
                  "cycle": proof.cycles}
                 for number, proof in holes.items()
             ],

@@ -99,25 +99,21 @@ class _Session:
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         self.test, self.cycles = item.nodeid, 0
         started = time.perf_counter()
+
+        def judge(passed: bool, how: str = "", says: str = "") -> None:
+            if self.pipe is not None:
+                answer(self.pipe, Child(passed, how, says, self.cycles, time.perf_counter() - started))
+
         try:
             result = yield
         except pytest.skip.Exception:
-            if self.pipe is not None:  # what comes behind another unit is not judged
-                answer(self.pipe, Child(True, "", "", self.cycles, time.perf_counter() - started))
+            judge(True)  # what comes behind another unit is not judged
             raise
         except BaseException as error:
-            if self.pipe is not None:
-                how = (
-                    "endless"
-                    if isinstance(error, Endless)
-                    else "differs"
-                    if isinstance(error, AssertionError)
-                    else "breaks"
-                )
-                answer(self.pipe, Child(False, how, _first_line(error), self.cycles, time.perf_counter() - started))
+            kinds = {Endless: "endless", AssertionError: "differs", BaseException: "breaks"}
+            judge(False, next(how for kind, how in kinds.items() if isinstance(error, kind)), _first_line(error))
             raise
-        if self.pipe is not None:
-            answer(self.pipe, Child(True, "", "", self.cycles, time.perf_counter() - started))
+        judge(True)
         return result
 
     # What the tests call
@@ -126,7 +122,17 @@ class _Session:
         component, resets = _bare(dut)
         if not self._is_unit(component):
             return self.amaranth(dut)
-        return _Counted(self, stand_in(component, self.library, self.mutant, self._limit(), resets))
+        simulator = stand_in(component, self.library, self.mutant, self._limit(), resets)
+        run = simulator.run
+
+        def counted() -> None:
+            try:
+                run()
+            finally:
+                self._count(simulator._engine.edges)
+
+        simulator.run = counted
+        return simulator
 
     def run_device(self, device, work, **options):
         sound = isinstance(device, PlayerDevice) and device.mutate is None
@@ -171,22 +177,6 @@ class _Session:
 
     def _become(self, number: int, pipe: int) -> None:
         self.mutant, self.pipe = number, pipe
-
-
-class _Counted:
-    """A simulator whose cycles are counted."""
-
-    def __init__(self, session: _Session, simulator):
-        self._session, self._simulator = session, simulator
-
-    def __getattr__(self, name: str):
-        return getattr(self._simulator, name)
-
-    def run(self) -> None:
-        try:
-            self._simulator.run()
-        finally:
-            self._session.cycles += self._simulator._engine.edges
 
 
 def _placeless(component) -> str:

@@ -13,7 +13,7 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.tb.campaign.mutation.legal import Legal
 from neuroncore_rtl.tb.campaign.mutation.netlist import Means
 
-__all__ = ["Unit", "files", "meant", "of_tests", "payloads"]
+__all__ = ["Unit", "files", "meant", "of_tests", "payloads", "tested"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,11 @@ def of_tests(module: str) -> ModuleType:
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
     return importlib.import_module(f"tests.hdl.{module}")
+
+
+def tested(module: str, make: Callable[[ModuleType], wiring.Component]) -> Callable[[], wiring.Component]:
+    """Return a function that makes a component with the parameters of a module of tests/hdl/."""
+    return lambda: make(of_tests(module))
 
 
 def meant(valid: Value, said: Mapping[str, Value]) -> dict[str, Value]:

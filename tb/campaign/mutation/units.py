@@ -23,7 +23,7 @@ from neuroncore_rtl.tb.campaign.mutation.collective import COLLECTIVE
 from neuroncore_rtl.tb.campaign.mutation.control import CONTROL
 from neuroncore_rtl.tb.campaign.mutation.engines import ENGINES
 from neuroncore_rtl.tb.campaign.mutation.fabric import FABRIC
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, of_tests, payloads
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, payloads, tested
 from neuroncore_rtl.tb.tests.engines.mac import MacUnit
 
 __all__ = ["UNITS", "unit_named"]
@@ -64,20 +64,17 @@ UNITS = {
         "tensor sequencing: loader", lambda: Loader(Config(rows=2, columns=1024)), files("tensor/sequencers")
     ),
     "counting": Unit(
-        "counters", lambda: of_tests("test_counting").counting(), ("tests/hdl/primitives/test_counting.py",), 3
+        "counters", tested("primitives.test_counting", lambda tests: tests.counting()), files("primitives/counting"), 3
     ),
     "fifo": Unit(
-        "queues in a memory",
-        lambda: BufferedFifo(16, 4),
-        ("tests/hdl/primitives/test_fifo.py",),
-        8,
+        "queues in a memory", lambda: BufferedFifo(16, 4), files("primitives/fifo"), 8,
         means=lambda m, fifo: payloads(fifo, "o"),
     ),
     **ENGINES,
     **CONTROL,
     **FABRIC,
     **COLLECTIVE,
-}
+}  # fmt: skip
 """By the names that UNIT= takes."""
 
 

@@ -10,10 +10,11 @@ from functools import partial
 import numpy as np
 import pytest
 from amaranth import Module
-from amaranth.hdl import Assume, ClockDomain
+from amaranth.hdl import Assume, ClockDomain, Fragment
 from amaranth.sim import Simulator
 from click.testing import CliRunner
 
+from neuroncore_rtl import ROOT
 from neuroncore_rtl.hdl.verilog.conversion import to_verilog
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.campaign.mutation import command, netlist
@@ -316,6 +317,12 @@ def test_the_rounding_unit_has_no_holes():
 
 def test_command_line_and_table_name_the_same_units():
     assert tuple(UNITS) == MUTATED
+
+
+@pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
+def test_every_unit_can_be_made_and_has_its_tests(unit):
+    assert Fragment.get(unit.make(), None).statements
+    assert all((ROOT / test.partition("::")[0]).is_file() for test in unit.tests)
 
 
 @pytest.mark.parametrize(

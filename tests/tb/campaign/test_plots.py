@@ -1,7 +1,6 @@
 """Pictures of rows: each is drawn where its columns are, of what the rows say."""
 
 import pytest
-from matplotlib import pyplot
 
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.tb.campaign import plots
@@ -27,12 +26,10 @@ SUMS = [
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The figures that were drawn, which are not closed."""
-    figures = []
-    monkeypatch.setattr(pyplot, "close", figures.append)
-    yield figures
-    monkeypatch.undo()
-    pyplot.close("all")
+    """The figures that were drawn."""
+    figures, saved = [], plots._saved
+    monkeypatch.setattr(plots, "_saved", lambda figure, *others: figures.append(figure) or saved(figure, *others))
+    return figures
 
 
 def lines(axes):

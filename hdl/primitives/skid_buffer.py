@@ -1,0 +1,44 @@
+"""A skid buffer between two streams: it cuts the path of `ready` and still passes an entry every cycle."""
+
+from amaranth import Module, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["SkidBuffer"]
+
+
+class SkidBuffer(wiring.Component):
+    """Holds up to two entries, in order: the one on offer, and one that came while that waited.
+
+    Latency: 1 cycle. Throughput: 1 entry a cycle. All outputs come from registers: `i.ready` does not depend on
+    `o.ready`, nor `o.valid` and `o.payload` on `i`. `i.ready` falls the cycle after the second entry has come, and
+    rises the cycle after `o` has transferred one.
+
+    Arguments:
+        shape: shape of an entry.
+
+    Ports:
+        i: stream of entries.
+        o: stream of the same entries.
+    """
+
+    def __init__(self, shape):
+        entries = stream.Signature(shape)
+        super().__init__({"i": In(entries), "o": Out(entries)})
+
+    def elaborate(self, platform):
+        m = Module()
+        new, shown = Value.cast(self.i.payload), Value.cast(self.o.payload)
+        head, spare = (Signal.like(new, name=name, reset_less=True) for name in ("head", "spare"))
+        full, spare_full = Signal(), Signal()
+
+        m.d.comb += [self.i.ready.eq(~spare_full), self.o.valid.eq(full), shown.eq(head)]
+        with m.If(self.o.ready | ~full):
+            m.d.sync += [full.eq(spare_full | self.i.valid), spare_full.eq(0)]
+            with m.If(spare_full):
+                m.d.sync += head.eq(spare)
+            with m.Else():
+                m.d.sync += head.eq(new)
+        with m.Elif(self.i.valid & ~spare_full):
+            m.d.sync += [spare.eq(new), spare_full.eq(1)]
+        return m
