@@ -8,13 +8,12 @@ from typing import Self
 import numpy as np
 
 from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.run.elementwise import ElementwiseProgram, expected_memories, record_of, work_of
+from neuroncore_rtl.run.elementwise import Differences, ElementwiseProgram, expected_memories, record_of, work_of
 from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
 from neuroncore_rtl.run.harness.run import run
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program, random_records
-from neuroncore_rtl.run.elementwise import Differences
 from neuroncore_rtl.tb.tests.soak.case import ListedCase, Verdict, array_from, array_json, config_from, kind_of
 from neuroncore_rtl.tb.tests.soak.case import usual as usual_configs
 from neuroncore_rtl.tb.tests.soak.core_case import OPCODES, machine_labels
