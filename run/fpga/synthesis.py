@@ -172,9 +172,9 @@ _BRACKETS = re.compile(r"\\[^\s\[]+\[\S+")
 def project_source(attribute: str | Iterable[str]) -> str | None:
     """Return the project's file and line in a `src` attribute, or a list of places; None if there is none."""
     places = attribute.split("|") if isinstance(attribute, str) else attribute
+    own = (place.removeprefix(f"{ROOT}/") for place in places if place.startswith(f"{ROOT}/"))
     # Modules are imported through the links in neuroncore_rtl/.
-    found = (place.removeprefix(f"{ROOT}/neuroncore_rtl/").removeprefix(f"{ROOT}/") for place in places)
-    own = (place for place in found if not place.startswith("/"))
+    own = (place.removeprefix("neuroncore_rtl/") for place in own)
     return next((place for place in own if not place.startswith(".")), None)  # not the packages in .venv
 
 

@@ -1,0 +1,14 @@
+"""Every folder has a budget of lines, and one that is exceeded is named."""
+
+from tests.house.budget import budgets, over
+from tests.house.tree import FOLDERS
+
+
+def test_every_folder_has_a_budget():
+    assert set(budgets()) == {*FOLDERS, "examples", "tests"}
+
+
+def test_too_many_lines_are_named():
+    sentence = "tb must have at most 10 lines, not 11: write less, or raise its budget and say why"
+    assert over({"hdl": 9, "tb": 11}, {"hdl": 9, "tb": 10}) == [sentence]
+    assert over({"new": 1}, {}) != []
