@@ -4,7 +4,6 @@ Every byte of every core's HBM is compared, those that no collective may write a
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -60,29 +59,6 @@ BUS_SHARES = {
 """What of a rank's bytes crosses the bus at least, as NCCL's benchmarks count it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Measured:
-    """The collectives of a job, for its judge.
-
-    Arguments:
-        kind, groups: the collective, and the groups that execute it side by side.
-        count: elements of a block.
-        size: bytes of the longer of src and dst.
-        reduced: bytes of as many elements, as their partial results travel.
-    """
-
-    kind: CollectiveKind
-    groups: Sequence[Group]
-    count: int
-    size: int
-    reduced: int
-
-
-def _label(settings: Settings, instance: Instance) -> str:
-    label = f"{target_label(settings)}{instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}"
-    return label + (f"-{settings.dtype}-{settings.bytes}" if "DTYPE" in settings.values else "")
-
-
 def _jobs(name: str, kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
     instance, errors = instance_of(settings), share_of(settings)
     groups = groups_of(instance, settings.cores, settings.groups, settings.stride)
@@ -97,6 +73,9 @@ def _jobs(name: str, kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
         raise UsageError(f"BYTES must hold an element of each of {blocks} blocks, not {settings.bytes}")
     rng, op = np.random.default_rng(settings.seed), _OPS[values.get("OP", "sum")]
     workload = side_by_side(rng, instance, kind, groups, count, dtype, op=op, **rounding)
+    label = f"{target_label(settings)}{instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}"
+    if kind != CollectiveKind.BARRIER:
+        label += f"-{settings.dtype}-{settings.bytes}"
     size = blocks * count * element_bytes(dtype)
     reduced = 2 * size if dtype == CollectiveType.BF16 and not rounding["narrow"] else size
     yield workload_job(
@@ -107,33 +86,33 @@ def _jobs(name: str, kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
         errors=errors,
         check_axi=False,
         name=name,
-        pictures=f"{name}-{_label(settings, instance)}",
-        subject=_Measured(kind=kind, groups=groups, count=count, size=size, reduced=reduced),
+        pictures=f"{name}-{label}",
+        subject=(label, kind, groups[0], size, reduced),
     )
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     (done,) = results
-    instance, one, outcome = done.job.instance, done.job.subject, done.outcome
-    ranks = one.groups[0].ranks
+    instance, workload, outcome = done.job.instance, done.job.workload, done.outcome
+    label, kind, group, size, reduced = done.job.subject
     _, end = span_of(instance, outcome)
-    bound = ring_bound(instance, one.kind, one.groups[0], one.size, one.reduced)
+    bound = ring_bound(instance, kind, group, size, reduced)
     cycles = max(done.cycles, 1)
     measures = {}
     if bound is not None:
         measures |= {"ring_bound_cycles": bound, "efficiency": f"{bound / cycles:.1%}"}
-    if one.kind in BUS_SHARES:
-        measures["bus_bandwidth"] = f"{BUS_SHARES[one.kind](ranks) * one.size / cycles:.2f} bytes a cycle and rank"
+    if kind in BUS_SHARES:
+        measures["bus_bandwidth"] = f"{BUS_SHARES[kind](group.ranks) * size / cycles:.2f} bytes a cycle and rank"
     return Rows(
-        label=_label(settings, instance),
+        label=label,
         ideal_cycles=bound,
         rows={
-            "ranks": ranks,
-            "groups": len(one.groups),
-            "block_elements": one.count,
+            "ranks": group.ranks,
+            "groups": settings.groups,
+            "block_elements": workload.issues[0].count,
             **measures,
             "bytes_compared": done.compared,
-            "waits": waits_of(outcome, sorted(done.job.workload.lists), cycles),
+            "waits": waits_of(outcome, sorted(workload.lists), cycles),
             **done.link_summary,
             "simulated": f"{end / outcome.seconds:,.0f} cycles a second",
             **done.files,

@@ -45,8 +45,9 @@ def _jobs(settings: Settings) -> Iterator[Job]:
         rng = np.random.default_rng((settings.seed, first))
         with progress(f"collectives from {first}: making them"):
             workload = random_workload(rng, instance, min(BATCH, settings.count - first), settings.bytes)
-        given = {"behaviour": random_hbm(rng, **TEMPERS), "errors": errors, "name": "collectives", "pictures": pictures}
-        yield workload_job(instance, workload, settings, **given, subject=f"collectives from {first}")
+        behaviour = random_hbm(rng, **TEMPERS)
+        given = {"behaviour": behaviour, "errors": errors, "subject": (f"collectives from {first}", behaviour)}
+        yield workload_job(instance, workload, settings, name="collectives", pictures=pictures, **given)
         pictures = None
 
 
@@ -56,7 +57,7 @@ def _rows(settings: Settings, results: Iterable[Result]) -> Rows:
     carried = [Counter() for _ in range(instance.chips * instance.directions)]
     together, names, files, failures = 0, [], {}, []
     for done in results:
-        outcome, workload, name = done.outcome, done.job.workload, done.job.subject
+        outcome, workload, (name, behaviour) = done.outcome, done.job.workload, done.job.subject
         _, cycles = span_of(instance, outcome)
         sums.update(
             instructions=sum(map(len, workload.lists.values())),
@@ -76,7 +77,7 @@ def _rows(settings: Settings, results: Iterable[Result]) -> Rows:
         files = {**done.files, **files}
         names.append(name)
         if done.failures or done.mismatches:
-            failures.append(f"{name}: {done.mismatches} bytes differ; HBM was {done.job.behaviour}")
+            failures.append(f"{name}: {done.mismatches} bytes differ; HBM was {behaviour}")
     links = link_table(instance, carried, sums["cycles"], dead)
     return Rows(
         label=_label(settings),

@@ -1,7 +1,7 @@
 """Gradients of all ranks, added by the hardware in one format: the conditions, which must change no bit of their sum,
 the jobs, the sums, and how exact they are."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,7 +24,7 @@ from neuroncore_rtl.tb.tests.links.collective import ring_bound
 from neuroncore_rtl.tb.tests.links.options import groups_of, instance_of, share_of
 from neuroncore_rtl.tb.tests.links.workloads import workload_job
 
-__all__ = ["DTYPES", "GIVEN", "Added", "Condition", "Vectors", "added", "conditions_of", "sum_jobs", "workload_of"]
+__all__ = ["DTYPES", "GIVEN", "Added", "Condition", "Vectors", "conditions_of", "sum_jobs", "workload_of"]
 
 DTYPES = (CollectiveType.FP32, CollectiveType.BF16)
 """Formats in which the gradients are added; BF16 stochastically."""
@@ -164,11 +164,6 @@ def sum_jobs(
         )
 
 
-def added(dtype: CollectiveType, results: Sequence[Result]) -> "Added":
-    """Return the sums of a format, from the results of all jobs."""
-    return Added(dtype, {one.job.subject.name: one for one in results if one.job.subject.dtype == dtype})
-
-
 @dataclass(frozen=True)
 class Added:
     """Gradients that were added in one format under each condition.
@@ -189,12 +184,7 @@ class Added:
     @cached_property
     def sums(self) -> dict[str, np.ndarray]:
         """The sums of each rank by condition, [ranks, elements]."""
-        return {name: np.stack([*_sums(result)]) for name, result in self.results.items()}
-
-    @property
-    def stochastic(self) -> bool:
-        """Whether the sums are rounded stochastically."""
-        return self.dtype == CollectiveType.BF16
+        return {name: np.stack([*_sums(result.job, result.hbm)]) for name, result in self.results.items()}
 
     @property
     def bound(self) -> int:
@@ -208,7 +198,7 @@ class Added:
         """Return how far the sums are from the exact ones; of stochastic ones golden's to nearest even, too."""
         name, fmt, job = self.dtype.name, FORMATS[self.dtype], self.given.job
         summed, gradients = self.sums[GIVEN][0], job.subject.gradients
-        if not self.stochastic:
+        if self.dtype != CollectiveType.BF16:
             return {name: errors_of(decode(summed, fmt), gradients, fmt)}
         instructions = [replace(one, stochastic=False) for (one,) in job.workload.lists.values()]
         nearest = reduce_blocks(job.subject.codes, instructions)
@@ -218,9 +208,9 @@ class Added:
         }
 
 
-def _sums(result: Result) -> Iterator[np.ndarray]:
+def _sums(job: Job, hbm: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the sums of each rank."""
-    codes = result.job.subject.codes
-    for core in result.job.subject.condition.group.cores:
-        dst = result.job.workload.lists[core][0].dst
-        yield result.hbm[core, dst : dst + codes[0].nbytes].view(codes.dtype)
+    codes = job.subject.codes
+    for core in job.subject.condition.group.cores:
+        dst = job.workload.lists[core][0].dst
+        yield hbm[core, dst : dst + codes[0].nbytes].view(codes.dtype)

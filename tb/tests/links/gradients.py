@@ -19,7 +19,7 @@ from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, switch
 from neuroncore_rtl.tb.check.gradient_errors import Errors
-from neuroncore_rtl.tb.tests.links.gradient_sums import DTYPES, GIVEN, Added, added, conditions_of, sum_jobs
+from neuroncore_rtl.tb.tests.links.gradient_sums import DTYPES, GIVEN, Added, conditions_of, sum_jobs
 from neuroncore_rtl.tb.tests.links.options import collective_options
 from neuroncore_rtl.tb.tests.links.workloads import target_label
 from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
@@ -75,7 +75,8 @@ def _jobs(settings: Settings) -> Iterator[Job]:
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
-    both = [added(dtype, results) for dtype in DTYPES]
+    of = {dtype: [one for one in results if one.job.subject.dtype == dtype] for dtype in DTYPES}
+    both = [Added(dtype, {one.job.subject.name: one for one in own}) for dtype, own in of.items()]
     errors = [one.errors() for one in both]
     ranks, parameters = results[0].job.subject.gradients.shape
     activities, chips = [one.outcome.links for one in results], results[0].job.instance.chips

@@ -178,21 +178,19 @@ def measures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> dict[
     return measures
 
 
-def _label(settings: Settings, instance: Instance) -> str:
-    return f"{settings.pattern}-{instance.chips}-{settings.topology}-{settings.sim}"
-
-
 def _jobs(settings: Settings) -> Iterator[DeviceJob]:
     instance = instance_of(settings)
     traffic = traffic_of(instance, settings)
+    label = f"{settings.pattern}-{instance.chips}-{settings.topology}-{settings.sim}"
     yield DeviceJob(
         on=FabricDevice(instance=instance),
         load=traffic,
         doing=f"{traffic.flits * CHANNELS * instance.cores:,} flits",
         name="router",
-        pictures=f"router-{_label(settings, instance)}",
+        pictures=f"router-{label}",
         instance=instance,
         title=f"{settings.pattern.replace('_', '-')} traffic",
+        subject=label,
         recorded=lambda outcome: link_tracks(instance, outcome.links.samples, credits=False),
     )
 
@@ -201,7 +199,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     (done,) = results
     instance, traffic, outcome = done.job.instance, done.job.load, done.outcome
     return Rows(
-        label=_label(settings, instance),
+        label=done.job.subject,
         settings=dict(settings.values) | {"FLITS": traffic.flits * CHANNELS * instance.cores},
         compared=outcome.counters["received"].total(),
         mismatches=outcome.counters["wrong"],

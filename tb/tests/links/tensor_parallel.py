@@ -7,7 +7,7 @@ which know nothing of tiles, copies and strips; and its error is measured agains
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -95,21 +95,6 @@ def _images(
     return [images.get(core, idle) for core in range(instance.cores)], shards
 
 
-@dataclass(frozen=True)
-class _Layer:
-    """The layer of a job: its group, X [M, K] and W [K, N] as codes, and the shards of all ranks, in order."""
-
-    group: Group
-    x: np.ndarray
-    w: np.ndarray
-    shards: Sequence[Shard]
-
-
-def _label(settings: Settings) -> str:
-    label = f"{settings.preset}-{settings.chips}x{settings.cores}-{settings.topology}-{settings.dtype}"
-    return f"{label}-{settings.m}x{settings.k}x{settings.n}-{settings.strips}-{settings.sim}"
-
-
 def _jobs(settings: Settings) -> Iterator[ImageJob]:
     core = preset_named(settings.preset)
     instance = variables.instance_of(Settings({**settings.values, "TARGET": "core"}))
@@ -123,37 +108,35 @@ def _jobs(settings: Settings) -> Iterator[ImageJob]:
         stimulus.ordinary_codes(rng, fmt, rows * columns).reshape(rows, columns) for rows, columns in ((m, k), (k, n))
     )
     behaviour = replace(hbm_of(settings), rate=0, port_rate=256 * settings.bandwidth // core.hbm_ports)
-    names = {"name": "tensor_parallel", "pictures": f"tensor_parallel-{_label(settings)}"}
+    label = f"{settings.preset}-{settings.chips}x{settings.cores}-{settings.topology}-{fmt.name}-{m}x{k}x{n}"
+    label += f"-{settings.strips}-{settings.sim}"
+    names = {"name": "tensor_parallel", "pictures": f"tensor_parallel-{label}"}
     for reduce, own in ((True, names), (False, {"name": "tensor_parallel-alone"})):
         with progress("making the programs"):
             images, shards = _images(instance, group, x, w, fmt, settings, reduce=reduce)
-        given = {
-            "behaviour": behaviour,
-            "errors": errors,
-            "core": settings.core,
-            "subject": _Layer(group, x, w, shards),
-        }
-        yield ImageJob(machine=instance, images=images, **given, **own)
+        given = {"behaviour": behaviour, "errors": errors, "core": settings.core} | own
+        yield ImageJob(machine=instance, images=images, subject=(label, group, x, w, shards), **given)
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     whole, without = results
-    instance, layer, outcome = whole.job.instance, whole.job.subject, whole.outcome
-    group, fmt, (m, k, n) = layer.group, format_named(settings.dtype), (settings.m, settings.k, settings.n)
+    instance, outcome = whole.job.instance, whole.outcome
+    label, group, x, w, shards = whole.job.subject
+    fmt, (m, k, n) = format_named(settings.dtype), (settings.m, settings.k, settings.n)
     with progress("golden product"):
-        expected = expected_result(layer.x, layer.w, fmt, instance.core.rows, layer.shards)
+        expected = expected_result(x, w, fmt, instance.core.rows, shards)
     found = [
         np.ascontiguousarray(shard.y.elements(whole.hbm[core])).view(np.uint32)
-        for core, shard in zip(group.cores, layer.shards, strict=True)
+        for core, shard in zip(group.cores, shards, strict=True)
     ]
-    relative, allowed = error_shares(found[0], layer.x, layer.w, fmt, group.ranks)
+    relative, allowed = error_shares(found[0], x, w, fmt, group.ranks)
     cycles, alone = whole.cycles, without.cycles
     stored, stored_alone = _stored(whole), _stored(without)
     tail = ((cycles - stored) - (alone - stored_alone)) / alone
     far = f"the result is {allowed:.3g} times as far from float64's as rounding allows"
     columns = [outcome.parts[c].counters["tensor"]["columns"] for c in group.cores]
     return Rows(
-        label=_label(settings),
+        label=label,
         names=("with the all-reduces", "without"),
         compared=sum(result.size for result in found),
         mismatches=sum(int((result != expected).sum()) for result in found),

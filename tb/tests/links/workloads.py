@@ -3,8 +3,7 @@ of its cores, which boot them as images."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from neuroncore_rtl.run.harness.cores import room_of
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.links.collective import CollectiveDevice, CollectiveWork
 from neuroncore_rtl.run.harness.outcome import Ending, Event, Outcome
-from neuroncore_rtl.run.job import Expected, Job
+from neuroncore_rtl.run.job import DeviceJob, Expected, Job
 from neuroncore_rtl.run.jobs import PAGE, ImageJob, first_differences
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.run.view.timeline import TrackGroup
@@ -29,7 +28,7 @@ from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.stimulus.collective_programs import Workload
 
 __all__ = [
-    "CollectiveJob", "collective_events", "collective_images", "span_of", "target_label", "workload_failures",
+    "collective_events", "collective_images", "engine_job", "span_of", "target_label", "workload_failures",
     "workload_job",
 ]  # fmt: skip
 
@@ -45,19 +44,55 @@ def workload_job(
     """Return a workload as a job for the TARGET.
 
     Arguments:
-        instance: the instance.
-        workload: what the cores execute. A whole core starts after the delay before its first collective; the other
-            delays are as long as a record takes.
+        instance, workload, check_axi: see `engine_job`. A whole core starts after the delay before its first
+            collective; the other delays are as long as a record takes.
         settings: with the option TARGET, and for whole cores `CORE`.
-        check_axi: whether the AXI ports are watched, of engines.
-        given: behaviour, errors, name, pictures and subject of :class:`CollectiveJob`.
+        given: behaviour, errors, name, pictures and subject.
     """
     if settings.target == "engine":
-        return CollectiveJob(instance=instance, workload=workload, check_axi=check_axi, **given)
-    delays = [workload.delays[core][0] if workload.delays.get(core) else 0 for core in range(instance.cores)]
-    contents = {"images": collective_images(instance, workload), "data": workload.memories}
+        return engine_job(instance, workload, check_axi=check_axi, **given)
     return _CollectiveImageJob(
-        machine=instance, workload=workload, **contents, delays=delays, core=settings.core, **given
+        machine=instance,
+        workload=workload,
+        images=collective_images(instance, workload),
+        data=workload.memories,
+        delays=[workload.delays[core][0] if workload.delays.get(core) else 0 for core in range(instance.cores)],
+        core=settings.core,
+        **given,
+    )
+
+
+def engine_job(
+    instance: Instance,
+    workload: Workload,
+    *,
+    behaviour: Hbm,
+    errors: float = 0.0,
+    check_axi: bool = True,
+    limit: int = 20_000_000,
+    **names: object,
+) -> "CollectiveJob":
+    """Return a workload as a job for the collective engines alone.
+
+    Arguments:
+        instance: the instance.
+        workload: the lists of the engines, and the contents of HBM.
+        behaviour: of HBM.
+        errors: share of the frames that are disturbed.
+        check_axi: whether the AXI ports are watched.
+        limit: cycles after which the run is stopped.
+        names: name, pictures and subject, see `run.job.Job`.
+    """
+    kinds = {issue.kind.name.lower().replace("_", "-") for issue in workload.issues}
+    own = {name: getattr(workload, name) for name in ("lists", "memories", "delays")}
+    return CollectiveJob(
+        on=CollectiveDevice(instance=instance, room=room_of(workload.memories), check_axi=check_axi),
+        load=CollectiveWork(**own, behaviour=behaviour, errors=errors, limit=limit),
+        doing=f"running {len(workload.issues):,} collectives on {instance.cores} cores",
+        title=f"{len(workload.issues):,} collectives" if len(kinds) > 1 else kinds.pop(),
+        instance=instance,
+        workload=workload,
+        **names,
     )
 
 
@@ -133,53 +168,14 @@ def _duration(instance: Instance, outcome: Outcome) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectiveJob:
-    """A workload on the collective engines alone.
+class CollectiveJob(DeviceJob):
+    """A workload on the collective engines alone, see `engine_job`."""
 
-    Arguments:
-        instance: the instance.
-        workload: the lists of the engines, and the contents of HBM.
-        behaviour: of HBM.
-        errors: share of the frames that are disturbed.
-        check_axi: whether the AXI ports are watched.
-        limit: cycles after which the run is stopped.
-        name, pictures, subject: see `run.job.Job`.
-    """
-
-    instance: Instance
     workload: Workload
-    behaviour: Hbm
-    errors: float = 0.0
-    check_axi: bool = True
-    limit: int = 20_000_000
-    name: str | None = None
-    pictures: str | None = None
-    subject: Any = None
-
-    core = None
-    levels = 0
-
-    @property
-    def doing(self) -> str:
-        """The activity, for the progress display."""
-        return f"running {len(self.workload.issues):,} collectives on {self.instance.cores} cores"
-
-    @property
-    def title(self) -> str:
-        """The title of the picture of the links."""
-        kinds = {issue.kind.name.lower().replace("_", "-") for issue in self.workload.issues}
-        return f"{len(self.workload.issues):,} collectives" if len(kinds) > 1 else kinds.pop()
-
-    def device(self, *, waves: bool = False) -> CollectiveDevice:
-        """Return the engines, with as much HBM as they need."""
-        room = room_of(self.workload.memories)
-        return CollectiveDevice(instance=self.instance, room=room, check_axi=self.check_axi)
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> CollectiveWork:
         """Return the lists, and the disturbances."""
-        own = {name: getattr(self.workload, name) for name in ("lists", "memories", "delays")}
-        own |= {name: getattr(self, name) for name in ("behaviour", "errors", "limit")}
-        return CollectiveWork(**own, seed=seed, sampled=sampled)
+        return replace(self.load, seed=seed, sampled=sampled)
 
     def golden(self) -> Expected:
         """Return HBM of each core after golden has executed the lists."""

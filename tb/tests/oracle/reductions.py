@@ -24,7 +24,7 @@ from neuroncore_rtl.tb.stimulus.collective_programs import LINE, PAGE, Issue, Wo
 from neuroncore_rtl.tb.stimulus.verifiable import expected, inputs
 from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
 from neuroncore_rtl.tb.tests.links.options import instance_of
-from neuroncore_rtl.tb.tests.links.workloads import CollectiveJob
+from neuroncore_rtl.tb.tests.links.workloads import engine_job
 
 __all__ = ["AllReduce", "all_reduces", "run_all_reduces", "workload_of", "wrong_results"]
 
@@ -120,7 +120,7 @@ def run_all_reduces(settings: Settings) -> Report:
     listed = list(all_reduces(instance.cores, settings.bytes))
     with progress(f"inputs of {len(listed):,} all-reduces"):
         workload = workload_of(instance.cores, listed, settings.seed)
-    job = CollectiveJob(instance=instance, workload=workload, behaviour=hbm_of(engines), check_axi=False)
+    job = engine_job(instance, workload, behaviour=hbm_of(engines), check_axi=False)
     done = execute(job, target_of(engines))
     table, failures = defaultdict(Counter), list(done.failures)
     for one in listed:

@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa import Context
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind
 from neuroncore_rtl.tb.stimulus.collective_programs import Issue, Workload, random_workload
-from neuroncore_rtl.tb.tests.links.workloads import CollectiveJob
+from neuroncore_rtl.tb.tests.links.workloads import engine_job
 from neuroncore_rtl.tb.tests.soak.case import (
     ListedCase,
     Verdict,
@@ -101,8 +101,7 @@ class CollectiveCase(ListedCase):
 
     def run(self) -> Verdict:
         given = {"behaviour": self.behaviour, "errors": self.errors, "limit": LIMIT}
-        job = CollectiveJob(instance=self.machine, workload=self._workload(), **given)
-        result = execute(job, Engine(seed=self.seed))
+        result = execute(engine_job(self.machine, self._workload(), **given), Engine(seed=self.seed))
         return verdict_of(result, result.outcome.ending, result.outcome.cycles)
 
     def smaller(self, number: int) -> Iterator[Self]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.run.execute import execute
+from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.run.targets.rtl import Rtl
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause
@@ -84,3 +85,14 @@ def test_a_write_beside_what_programs_use_is_noticed():
     """The copy of all that is on chip shows where it went."""
     result, _ = run(Fault.BEYOND, images()[0], dump=True)
     assert result.mismatched_parts["SBUF"] > 0
+
+
+def test_a_byte_that_differs_beyond_the_images_is_noticed():
+    """Neither the images nor the copies of SBUF and PSUM have it."""
+    job = ImageJob(machine=CONFIG, images=images()[0], dump=True)
+    expected = job.golden()
+    memories = {"hbm": expected.memories["hbm"].copy()}
+    outcome = Outcome(ending=Ending.FINISHED, cycles=1, memories=memories)
+    assert list(job.failures(outcome, expected)) == ["all 3 images must be run, not 0"]
+    memories["hbm"][0, job.boots[-1]] ^= 1
+    assert "HBM beyond the images must be golden's, but 1 bytes differ" in job.failures(outcome, expected)
