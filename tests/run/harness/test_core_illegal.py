@@ -33,17 +33,12 @@ def flipped(rng, count):
 @pytest.mark.parametrize("count", (16, pytest.param(160, marks=pytest.mark.slow)))
 def test_whatever_records_say_the_core_ends_and_writes_only_what_they_name(count):
     print(f"seed {SEED}")
-    rng = np.random.default_rng(SEED + count)
-    programs = list(flipped(rng, count))
+    programs = list(flipped(np.random.default_rng(SEED + count), count))
     dump = dump_image(CONFIG, count * PLACE)
     images = [*(program.image for program in programs), dump.image]
     memory = put_together(images)
-    work = CoreWork(
-        memories=memory[None],
-        boots=[image.base for image in images],
-        behaviour=Hbm(latency=20, stall=20, reorder=60, size=len(memory), seed=SEED),
-        limit=300_000,
-    )
+    boots, hbm = [image.base for image in images], Hbm(latency=20, stall=20, reorder=60, size=len(memory), seed=SEED)
+    work = CoreWork(memories=memory[None], boots=boots, behaviour=hbm, limit=300_000)
     outcome = run_device(CoreDevice(machine=CONFIG), work)
     runs, (hbm,) = list(outcome.parts.values()), outcome.memories["hbm"]
     wrong = []
@@ -66,6 +61,5 @@ def test_whatever_records_say_the_core_ends_and_writes_only_what_they_name(count
     assert (kept | writable.masks[Storage.HBM][0]).all()
     for storage in (Storage.SBUF, Storage.PSUM):
         words = np.ascontiguousarray(dump.places[storage.name].elements(hbm)).view(np.uint8)
-        mask = writable.masks[storage]
-        outside = np.argwhere((words != 0) & ~mask)
+        outside = np.argwhere((words != 0) & ~writable.masks[storage])
         assert not len(outside), f"{len(outside)} bytes of {storage.name} are written, the first at {outside[0]}"
