@@ -17,27 +17,23 @@ __all__ = ["GUIDE", "executed", "without_numbers"]
 GUIDE = ROOT / "docs" / "kernels.md"
 
 _BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
-_NUMBER = re.compile(r"[\d,.]*\d")
-
-READER = "my_kernel.py"
-"""The file that a reader would write the blocks into."""
 
 
 def executed(path: Path) -> Iterator[tuple[str | None, str]]:
     """Run the blocks of a document; yield for each what it says is printed, None if nothing, and what was."""
     names = {"__name__": "__main__"}
-    # As of the reader's file, of which a block begins where the one before it ended.
+    # In the file into which a reader would write the blocks, each begins where the one before it ended.
     line = 0
     for block in _BLOCK.finditer(path.read_text()):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(compile("\n" * line + block[1], READER, "exec"), names)
+            exec(compile("\n" * line + block[1], "my_kernel.py", "exec"), names)
         line += block[1].count("\n")
         yield block[2], printed.getvalue()
 
 
 def without_numbers(text: str) -> str:
     """Return a text with every number the same: cycles change with the hardware, what is said of them does not."""
-    return _NUMBER.sub("0", text)
+    return re.sub(r"[\d,.]*\d", "0", text)
 
 
 def main() -> None:

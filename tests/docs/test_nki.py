@@ -2,12 +2,10 @@
 
 from tests.docs.guide import GUIDE, executed
 
-PAGE = GUIDE.with_name("nki.md")
-
 
 def test_the_page_is_true(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    found = list(executed(PAGE))
+    found = list(executed(GUIDE.with_name("nki.md")))
     assert len(found) == 4
     for said, printed in found:
         assert printed == (said or "")

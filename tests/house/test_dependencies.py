@@ -10,9 +10,6 @@ import tomllib
 from neuroncore_rtl.run.sim.doctor import TOOLS
 from tests.house.tree import FOLDERS, PACKAGE, ROOT, imports, modules_in
 
-NEEDED = [tool.package for tool in TOOLS.values() if tool.required and tool.package]
-
-
 ANSWERED = {"nki", "neuronxcc"}
 """What kernels of a front end import, and it answers itself (frontends/nki/dialects/hook.py)."""
 
@@ -33,8 +30,7 @@ def declared() -> set[str]:
 
 def test_every_package_that_is_imported_is_declared():
     providers = importlib.metadata.packages_distributions()
-    files = modules_in(*FOLDERS, "tests")
-    found = {module.partition(".")[0] for file in files for module in imports(file.read_text())}
+    found = {module.partition(".")[0] for file in modules_in(*FOLDERS, "tests") for module in imports(file.read_text())}
     foreign = found - {PACKAGE, "tests"} - ANSWERED - sys.stdlib_module_names
     assert len(foreign) > 10
     undeclared = {name for name in foreign if not declared() & {normal(package) for package in providers.get(name, ())}}
@@ -48,16 +44,15 @@ def test_lock_has_what_is_declared():
 def test_readme_names_the_packages_that_are_checked_for():
     [line] = re.findall(r"^apt install (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
     # python3-venv brings python3 along.
-    assert sorted(line.split()) == sorted(set(NEEDED) - {"python3"})
+    needed = {tool.package for tool in TOOLS.values() if tool.required and tool.package}
+    assert sorted(line.split()) == sorted(needed - {"python3"})
 
 
 def test_everything_missing_is_said_before_anything_is_installed(tmp_path):
     # -S: without site-packages, as on a machine that has nothing.
     command = [sys.executable, "-S", "-m", "neuroncore_rtl.tb.cli.environment", tmp_path / "new", "requirements.lock"]
-    finished = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "PATH": str(tmp_path)}, capture_output=True, text=True
-    )
-    assert finished.returncode == 1
-    assert finished.stderr.count("\n") == 1
+    environment = os.environ | {"PATH": str(tmp_path)}
+    finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert finished.returncode == 1 and finished.stderr.count("\n") == 1
     assert re.fullmatch(r"Error: make is missing \(.*\); install it: apt install make\n", finished.stderr)
     assert list(tmp_path.iterdir()) == []

@@ -12,13 +12,8 @@ from neuroncore_rtl.tb.cli.overview import MAKEFILE
 def dry_run(*words: str, **environment: str) -> str:
     """Return the last command that make would execute."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    finished = subprocess.run(
-        ["make", "--dry-run", "--old-file=.venv/complete", *words],
-        cwd=MAKEFILE.parent,
-        env={**inherited, **environment},
-        capture_output=True,
-        text=True,
-    )
+    command = ["make", "--dry-run", "--old-file=.venv/complete", *words]
+    finished = subprocess.run(command, cwd=MAKEFILE.parent, env=inherited | environment, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
     return finished.stdout.splitlines()[-1]
 
@@ -46,10 +41,5 @@ def test_variables_are_handed_on(words, arguments):
 
 
 def test_variables_of_the_environment_are_not():
-    assert shlex.split(dry_run("sim", "TEST=mac", M="8", SEED="3")) == [
-        ".venv/bin/python",
-        "-m",
-        "neuroncore_rtl",
-        "sim",
-        "mac",
-    ]
+    words = shlex.split(dry_run("sim", "TEST=mac", M="8", SEED="3"))
+    assert words == [".venv/bin/python", "-m", "neuroncore_rtl", "sim", "mac"]

@@ -15,19 +15,15 @@ import pytest
 
 from tests.house.tree import FOLDERS, PACKAGE, ROOT
 
-RECIPES = ROOT / "tests" / "house" / "recipes"
-
 MOST_FILES = {"format": 8, "instruction": 8, "kernel": 3}  # files that a recipe may touch
 
 
 def copied(folder: Path) -> Path:
-    """Return a copy of the package in a folder."""
     target = folder / "tree"
     shutil.copytree(ROOT / PACKAGE, target / PACKAGE, symlinks=True)
     for name in (*FOLDERS, "tests", "docs"):
         shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.png"))
-    for name in ("pyproject.toml",):
-        shutil.copy(ROOT / name, target / name)
+    shutil.copy(ROOT / "pyproject.toml", target)
     return target
 
 
@@ -41,15 +37,16 @@ def run(command: list, folder: Path) -> subprocess.CompletedProcess:
     "recipe", [pytest.param(recipe, marks=[pytest.mark.slow] * (recipe == "kernel")) for recipe in MOST_FILES]
 )
 def test_recipe_works(recipe, tmp_path):
-    patch = RECIPES / f"{recipe}.patch"
-    assert len(re.findall(r"^diff --git", patch.read_text(), re.MULTILINE)) <= MOST_FILES[recipe]
+    patch = ROOT / "tests" / "house" / "recipes" / f"{recipe}.patch"
+    count = len(re.findall(r"^diff --git", patch.read_text(), re.MULTILINE))
+    assert count <= MOST_FILES[recipe]
     tree = copied(tmp_path)
     check = [sys.executable, "-m", f"tests.house.recipes.{recipe}"]
     before = run(check, tree)
     assert before.returncode != 0 and re.search(r"Error: .*(FP8E2M5|squared_difference|l2norm)", before.stderr)
     applied = run(["git", "apply", "--verbose", str(patch)], tree)
     assert applied.returncode == 0, applied.stderr
-    assert applied.stderr.count("Applied patch") == len(re.findall(r"^diff --git", patch.read_text(), re.MULTILINE))
+    assert applied.stderr.count("Applied patch") == count
     after = run(check, tree)
     assert after.returncode == 0, after.stderr
     page = tree / "docs" / "isa.md"

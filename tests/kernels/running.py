@@ -1,15 +1,18 @@
-"""Images of programs on golden, which must come to their end without an error."""
+"""Programs and layers on golden, which must end without an error."""
 
 import numpy as np
 
+from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.golden.core import Core, CoreOutcome, run_instance
-from neuroncore_rtl.kernels.program import Image
+from neuroncore_rtl.kernels.program import HbmTensor, Image, build_image
 from neuroncore_rtl.run.check.runs import runs_of
 from neuroncore_rtl.run.check.unwritten import find_unwritten
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.check.ordering import find_unordered
+from neuroncore_rtl.tb.cli.registry import command_named
+from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
 
-__all__ = ["finished", "finished_instance", "finished_ordered"]
+__all__ = ["finished", "finished_instance", "finished_ordered", "hbm_after", "layer_results", "read"]
 
 
 def finished(image: Image, order: np.random.Generator | None = None) -> CoreOutcome:
@@ -41,3 +44,22 @@ def finished_instance(
     outcomes = run_instance(config, [image.memory() for image in images], order=order)
     assert [(outcome.exit_code, outcome.error) for outcome in outcomes] == [(0, None)] * config.cores
     return outcomes
+
+
+def hbm_after(program, contents, order: np.random.Generator | None = None) -> np.ndarray:
+    """Return HBM after `finished_ordered` of a program with these contents."""
+    return finished_ordered(build_image(program, contents), order).hbm
+
+
+def read(tensor: HbmTensor, hbm: np.ndarray) -> np.ndarray:
+    """Return the numbers of a tensor, float64."""
+    return decode(np.ascontiguousarray(tensor.elements(hbm)), tensor.format)
+
+
+def layer_results(words: str, config: Config, rng, run=finished_ordered) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return the results of a layer's TEST with its variables: by name, what golden leaves and what float64 gives."""
+    test, *variables = words.split()
+    bench, layer = CoreWorkbench(config), command_named(test)
+    references = layer.build(bench, layer.settings(variables), rng)
+    hbm = run(build_image(bench.program, bench.contents, runs=bench.runs), rng).hbm
+    return {name: (read(place, hbm), exact) for name, (place, exact) in references.items()}

@@ -71,8 +71,7 @@ def reduced(parts: list[np.ndarray], instructions: list[Collective], block: int 
     narrow, bf16 = ml_dtypes.bfloat16, first.dtype == T.BF16
     out = []
     with np.errstate(all="ignore"):
-        order_of = ranks_in_order(first.kind, first.count, first.group.ranks, first.chunk, block)
-        for element, order in enumerate(order_of):
+        for element, order in enumerate(ranks_in_order(first.kind, first.count, first.group.ranks, first.chunk, block)):
             terms = [parts[rank][element] for rank in order]
             if bf16:
                 terms = [np.float32(term) for term in terms]
@@ -172,7 +171,6 @@ def blocks_of(instruction: Collective) -> tuple[int, int]:
 def random_codes_of(rng, dtype: T, shape, special: float = 0.05) -> np.ndarray:
     """Return elements of a type: of floats most near 1, some any pattern at all, NaN included."""
     fmt, count = FORMATS[dtype], int(np.prod(shape))
-    codes = np.where(
-        rng.random(count) < special, stimulus.random_codes(rng, fmt, count), stimulus.ordinary_codes(rng, fmt, count)
-    )
+    anything = rng.random(count) < special
+    codes = np.where(anything, stimulus.random_codes(rng, fmt, count), stimulus.ordinary_codes(rng, fmt, count))
     return codes.view(STORAGE[dtype]).reshape(shape)

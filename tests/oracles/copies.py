@@ -22,17 +22,10 @@ Window = tuple[int, int]
 
 _FORMATS = tuple(FORMATS.values())
 
-USED_BYTES = 1024
-"""Bytes of a partition that copies use, so that they meet."""
-
-SBUF_USED = 1 << 14
-"""Bytes of a partition of SBUF beyond which no copy goes."""
-
-INDEX_ADDRESS = SBUF_USED - 64
-"""Where row numbers are."""
-
-INDEX_LIMIT = 10
-"""Row numbers are below this."""
+USED_BYTES = 1024  # bytes of a partition that copies use, so that they meet
+SBUF_USED = 1 << 14  # bytes of a partition of SBUF that copies use
+INDEX_ADDRESS = SBUF_USED - 64  # of row numbers
+INDEX_LIMIT = 10  # row numbers are below this
 
 
 def random_copy(rng: np.random.Generator, config: Config, hbm_bytes: int) -> DmaCopy:
@@ -85,8 +78,7 @@ def any_copy(
     rows = {}
     if any(indexed):
         partition = int(rng.integers(config.partitions - shape[0] + 1))
-        skip = bool(rng.random() < 0.5)
-        rows["gather" if gathers else "scatter"] = replace(index, partition=partition, skip=skip)
+        rows["gather" if gathers else "scatter"] = replace(index, partition=partition, skip=bool(rng.random() < 0.5))
     return DmaCopy(shape=tuple(shape), src=src, dst=dst, **rows)
 
 
@@ -97,8 +89,7 @@ def beyond(rng: np.random.Generator, limit: int, rows: np.ndarray, share: float)
 
 
 def _tensor(rng, config, fmt: Format, storage: Storage, shape, window: Window, rows: int | None) -> DmaTensor:
-    """Return a tensor in a window, of partitions that often exist; `rows`: row numbers that its outermost dimension
-    takes."""
+    """Return a tensor in a window, of partitions that often exist; `rows`: row numbers of its outermost dimension."""
     rank, size = len(shape), fmt.bits // 8
     axis, partition = None, 0
     if storage != Storage.HBM:

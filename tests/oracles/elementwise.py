@@ -20,7 +20,7 @@ from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
 from neuroncore_rtl.spec.isa.fields import unpack
 from tests.oracles.exact import round_exactly
 
-__all__ = ["execute"]
+__all__ = ["INTEGER", "execute"]
 
 _FORMATS = {fmt.code: fmt for fmt in FORMATS.values()}
 _NAN = np.float32(np.nan)
@@ -67,19 +67,17 @@ def execute(v: dict[str, int], config: Config, sbuf: np.ndarray, psum: np.ndarra
             lane.write("b", {(0, 0, 0, 0): lane.total})
 
 
+def _formats(v, names: dict) -> list:
+    """Return the formats, of those in memory, of the operands and results that a table names for the opcode."""
+    chosen = names.get(v["opcode"], "").split()
+    codes = [v[f"{name}_dtype"] for name in chosen if not name.startswith("s")]
+    codes += [_pointer(v, n)["dtype"] for n in (0, 1) if f"s{n}" in chosen and v[f"pointer{n}"]]
+    return [_FORMATS[code] for code in codes]
+
+
 def _is_integer(v) -> bool:
-    names = _DECIDE.get(v["opcode"], "").split()
-    codes = [v[f"{name}_dtype"] for name in names if not name.startswith("s")]
-    codes += [_pointer(v, n)["dtype"] for n in (0, 1) if f"s{n}" in names and v[f"pointer{n}"]]
-    return bool(codes) and not any(_FORMATS[code].is_float for code in codes)
-
-
-def _is_unsigned(v) -> bool:
-    """Whether integers are UINT32: if an operand is, or where nothing else tells, the result."""
-    names = _OPERANDS.get(v["opcode"], "").split()
-    codes = [v[f"{name}_dtype"] for name in names if not name.startswith("s")]
-    codes += [_pointer(v, n)["dtype"] for n in (0, 1) if f"s{n}" in names and v[f"pointer{n}"]]
-    return UINT32.code in codes
+    formats = _formats(v, _DECIDE)
+    return bool(formats) and not any(fmt.is_float for fmt in formats)
 
 
 def _pointer(v, number):
@@ -126,8 +124,12 @@ class _Lane:
         self.v, self.config, self.memories, self.lane = v, config, memories, lane
         self.sums, self.function = sums, function
         self.opcode, self.integer, self.places = Opcode(v["opcode"]), _is_integer(v), _places(v)
-        self.wrap = (lambda value: value % (1 << 32)) if self.integer and _is_unsigned(v) else _signed
+        unsigned = self.integer and UINT32 in _formats(v, _OPERANDS)
+        self.wrap = (lambda value: value % (1 << 32)) if unsigned else _signed
         self.total = None
+
+    a = property(lambda self: self.values("a", self.places))
+    b = property(lambda self: self.values("b", self.places))
 
     def row(self, storage, quadrant) -> np.ndarray:
         return self.memories[storage][quadrant * self.config.quadrant + self.lane]
@@ -144,14 +146,6 @@ class _Lane:
         storage, quadrant, dtype = (self.v[f"{name}_{field}"] for field in ("storage", "quadrant", "dtype"))
         starts = [_address(self.v, name, place) for place in places]
         return self.read(self.row(storage, quadrant), starts, dtype, self.integer if integer is None else integer)
-
-    @property
-    def a(self):
-        return self.values("a", self.places)
-
-    @property
-    def b(self):
-        return self.values("b", self.places)
 
     def scalar(self, number, integer=None):
         integer = self.integer if integer is None else integer
@@ -191,10 +185,9 @@ class _Lane:
         fmt = _FORMATS[self.v[f"{name}_dtype"]]
         row = self.row(self.v[f"{name}_storage"], self.v[f"{name}_quadrant"])
         if self.integer or self.opcode is Opcode.FIND_INDEX8:
-            missing = -1 if fmt.signed else fmt.max
-            found = [
-                missing if value < 0 and self.opcode is Opcode.FIND_INDEX8 else value for value in results.values()
-            ]
+            found = list(results.values())
+            if self.opcode is Opcode.FIND_INDEX8 and not fmt.signed:
+                found = [fmt.max if value < 0 else value for value in found]
             codes = [min(max(value, fmt.min), fmt.max) & ((1 << fmt.bits) - 1) for value in found]
         else:
             bits = np.array(list(results.values()), np.float32).view(np.uint32)
@@ -226,7 +219,8 @@ _TRUTH = {
     AluOp.LOGICAL_XOR: lambda x, y: (x != 0) != (y != 0),
 }  # fmt: skip
 
-_INTEGER = {
+INTEGER = _TRUTH | {
+    AluOp.BYPASS: lambda x, y: x,
     AluOp.ADD: operator.add, AluOp.SUBTRACT: operator.sub, AluOp.MULTIPLY: operator.mul, AluOp.MAX: max, AluOp.MIN: min,
     AluOp.ABSOLUTE_MAX: lambda x, y: max(_magnitude(x), _magnitude(y)),
     AluOp.LARGER_MAGNITUDE: lambda x, y: x if _magnitude(x) > _magnitude(y) else y,
@@ -235,9 +229,11 @@ _INTEGER = {
     AluOp.LOGICAL_SHIFT_LEFT: lambda x, y: x << y if 0 <= y < 32 else 0,
     AluOp.LOGICAL_SHIFT_RIGHT: lambda x, y: x % (1 << 32) >> y if 0 <= y < 32 else 0,
 }  # fmt: skip
+"""Operations of Python's integers; the lower 32 bits of what they return count."""
 
 _FLOAT = {
-    AluOp.ADD: operator.add, AluOp.SUBTRACT: operator.sub, AluOp.MULTIPLY: operator.mul, AluOp.DIVIDE: operator.truediv,
+    AluOp.BYPASS: lambda x, y: x, AluOp.ADD: operator.add, AluOp.SUBTRACT: operator.sub, AluOp.MULTIPLY: operator.mul,
+    AluOp.DIVIDE: operator.truediv,
     AluOp.POWER: lambda x, y: np.float32(power_fp32(x, y)),
     AluOp.MAX: lambda x, y: _pick(max, x, y), AluOp.MIN: lambda x, y: _pick(min, x, y),
     AluOp.ABSOLUTE_MAX: lambda x, y: _pick(max, abs(x), abs(y)),
@@ -255,11 +251,9 @@ def _pick(most, x, y):
 
 
 def _operate(op, x, y, integer):
-    if op is AluOp.BYPASS:
-        return x
-    if op in _TRUTH:
-        return (int if integer else np.float32)(_TRUTH[op](x, y))
-    return _INTEGER[op](x, y) if integer else _FLOAT[op](x, y)
+    if integer:
+        return int(INTEGER[op](x, y))
+    return np.float32(_TRUTH[op](x, y)) if op in _TRUTH else _FLOAT[op](x, y)
 
 
 def _fma(x, y, z):
@@ -337,15 +331,6 @@ def _affine_select(lane):
     return [x if keep else s0 for keep, x in zip(chosen, lane.a, strict=True)]
 
 
-def _iota(lane):
-    numbers = [lane.wrap(lane.number(place)) for place in lane.places]
-    return numbers if lane.integer else [np.float32(number) for number in numbers]
-
-
-def _max8(lane):
-    return sorted(lane.a, key=lambda value: (0, 0) if value != value else (1, -value))[:8]
-
-
 def _find_index8(lane):
     values = lane.values("b", [(0, 0, 0, k) for k in range(8)])
     found = [-1] * 8
@@ -393,8 +378,8 @@ _RUN = {
     Opcode.RECIPROCAL: lambda lane: [_ONE / x for x in lane.a],
     Opcode.SELECT: _select,
     Opcode.AFFINE_SELECT: _affine_select,
-    Opcode.IOTA: _iota,
-    Opcode.MAX8: _max8,
+    Opcode.IOTA: lambda lane: [(int if lane.integer else np.float32)(lane.wrap(lane.number(p))) for p in lane.places],
+    Opcode.MAX8: lambda lane: sorted(lane.a, key=lambda value: (0, 0) if np.isnan(value) else (1, -value))[:8],
     Opcode.FIND_INDEX8: _find_index8,
     Opcode.MATCH_REPLACE8: _match_replace8,
     Opcode.DROPOUT: _dropout,

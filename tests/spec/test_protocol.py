@@ -102,8 +102,7 @@ def test_bits_and_fields_and_instructions_are_each_other_s_inverse(example):
     short = full.shortened()
     assert short.encode(CONFIG) == full.encode(CONFIG)
     assert (short.reads, short.writes) == (example.reads, example.writes)
-    data = isa.Record(instruction=example).encode(CONFIG)
-    assert isa.Record.decode(data, CONFIG).instruction == full
+    assert isa.Record.decode(isa.Record(instruction=example).encode(CONFIG), CONFIG).instruction == full
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=label)

@@ -66,8 +66,7 @@ def test_a_multiply_accumulate_has_a_clock_and_a_path_through_its_source():
 
 
 def test_every_unit_and_primitive_is_in_the_table():
-    record = {name: dict.fromkeys(ECP5.cells, 1_234) | {"fmax_mhz": None} for name in ROWS}
-    made = table(record)
+    made = table({name: dict.fromkeys(ECP5.cells, 1_234) | {"fmax_mhz": None} for name in ROWS})
     headings = [heading for heading, _ in ECP5.cells.values()]
     assert [column.header for column in made.columns] == ["unit", *headings, "MHz"]
     assert list(made.columns[0].cells) == list(ROWS)

@@ -25,8 +25,7 @@ PATH = {
         {"ns": 21.5, "signal": None, "source": "bench/fpga/synth.py:1", "luts": 18},
     ],
 }
-EXPRESSION = "what a unit takes of an FPGA"
-"""The line of the path's end, cut off."""
+EXPRESSION = "what a unit takes of an FPGA"  # the line of the path's end, cut off
 
 MODULES = [
     {"module": "core", "times": 1, "gates": False, "counted": True, "luts": 1_000, "registers": 10, "carries": 0.5,
@@ -145,8 +144,7 @@ def test_a_carry_chain_is_one_level(tmp_path):
     }
     found = deepest(netlist(tmp_path, cells, {"start": 1, "end": 6}))
     assert found == {"levels": 3, "start": ("start", None), "end": ("end", None)}
-    alone = netlist(tmp_path, {"a": cells["a"]}, {})
-    assert deepest(alone) == {"levels": 0, "start": None, "end": None}
+    assert deepest(netlist(tmp_path, {"a": cells["a"]}, {})) == {"levels": 0, "start": None, "end": None}
 
 
 def test_a_path_is_told_by_signals_and_expressions_of_the_source(tmp_path, monkeypatch):

@@ -129,8 +129,7 @@ def test_fp32_halves_have_12_bits_and_add_up_to_the_value(rng):
     finite = np.isfinite(value)
     hi, lo = operand(codes, FP32, "hi"), operand(codes, FP32, "lo")
     assert significand_bits(hi) <= 12 and significand_bits(lo) <= 12
-    total = hi[finite].astype(np.float64) + lo[finite].astype(np.float64)
-    assert_same_bits(total, value[finite], codes[finite])
+    assert_same_bits(hi[finite].astype(np.float64) + lo[finite].astype(np.float64), value[finite], codes[finite])
     assert np.array_equal(np.signbit(lo), codes >> 31 == 1)
     assert np.array_equal(np.signbit(hi[finite]), np.signbit(value[finite]))
     assert np.array_equal(hi == 0, value == 0), "only a zero has a zero high half, a subnormal has not"

@@ -24,8 +24,7 @@ def polynomial(fused: bool):
         total = local(builder, FLOAT)
         builder.store(FLOAT(0), total)
         with counted(builder, length) as index:
-            place = builder.add(builder.mul(row, length), index)
-            c = builder.load(builder.gep(coefficients, [place]))
+            c = builder.load(builder.gep(coefficients, [builder.add(builder.mul(row, length), index)]))
             builder.store(multiply_add(builder, builder.load(total), FLOAT(0.5), c, fused), total)
         builder.store(builder.load(total), builder.gep(results, [row]))
     return builder

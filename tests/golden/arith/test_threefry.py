@@ -21,8 +21,7 @@ def test_arrays_are_mixed_element_by_element():
 
 
 def test_key_is_seed_and_stream_and_counter_is_the_index():
-    index = 0x85A308D3_243F6A88
-    assert random_words(0x13198A2E, 0x03707344, np.uint64(index)) == 0xC4923A9C
+    assert random_words(0x13198A2E, 0x03707344, np.uint64(0x85A308D3_243F6A88)) == 0xC4923A9C
     assert random_words(0, 0, 0) == 0x6B200159
     assert random_words(0xFFFFFFFF, 0xFFFFFFFF, np.uint64(0xFFFFFFFF_FFFFFFFF)) == 0x1CB996FC
 

@@ -29,8 +29,7 @@ class Run:
     """A collective of a group in memories of random bytes: `blocks` are those in every rank's src."""
 
     def __init__(self, rng, first: Collective, in_place: bool = False, special: float = 0.05):
-        dtype = np.dtype(oracle.STORAGE[first.dtype])
-        self.size = first.count * dtype.itemsize
+        self.size = first.count * np.dtype(oracle.STORAGE[first.dtype]).itemsize
         pitch = ALIGNMENT * (-(-self.size // ALIGNMENT) + int(rng.integers(3)))
         sources, targets = oracle.blocks_of(first)
         self.instructions, self.memories, self.blocks = [], {}, []

@@ -169,8 +169,7 @@ def test_a_hart_in_wfi_waits_for_an_enabled_interrupt():
 @pytest.mark.parametrize("seed", (1, 2, 3))
 def test_random_programs_end(seed):
     """What the processor is compared on is worth it: all kinds of traps, loops, and an end."""
-    program = random_program(np.random.default_rng(seed), 4000, memory_bytes=MEMORY_BYTES)
-    hart, timer, board = machine(program.image)
+    hart, timer, board = machine(random_program(np.random.default_rng(seed), 4000, memory_bytes=MEMORY_BYTES).image)
     causes, rng = set(), random.Random(seed)
     for _ in range(20_000):
         timer.now += rng.randrange(5)

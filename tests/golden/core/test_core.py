@@ -42,7 +42,6 @@ def record(instruction=None, waits=(), updates=()):
 
 
 def put(hbm, address, records):
-    """Write records to HBM."""
     data = b"".join(record.encode(CONFIG) for record in records)
     hbm[address : address + len(data)] = np.frombuffer(data, np.uint8)
 
@@ -86,8 +85,7 @@ def shuffled(programs, words, order):
     """Return the words that programs leave."""
     hbm = np.zeros(HBM_BYTES, np.uint8)
     hbm[0x8000:0x8020].view(np.uint32)[:] = words
-    made = machine(hbm, programs, order, CONFIG.with_overrides(dma_engines=3))
-    assert not made.is_waiting
+    assert not machine(hbm, programs, order, CONFIG.with_overrides(dma_engines=3)).is_waiting
     return hbm[0x8000:0x8020].view(np.uint32)
 
 
@@ -120,8 +118,7 @@ def test_what_fails_is_named_and_nothing_behind_it_is_executed(name):
     assert outcome.error == CoreError(fault.cause, fault.queue, fault.address, fault.detail)
     caught = case.options.get("case") == images.CATCH
     assert outcome.exit_code == (77 if caught else 0x4000_0000 | fault.cause)
-    executed = {address for queue, address in outcome.records if queue == fault.queue}
-    assert max(executed, default=0) <= fault.address
+    assert max({address for queue, address in outcome.records if queue == fault.queue}, default=0) <= fault.address
     if case.options.get("gated", True):
         last = {(block.queue, block.address + isa.RECORD_BYTES * (block.count - 1)) for block in image.blocks}
         assert {queue for queue, _ in last & set(outcome.records)} <= {fault.queue}
@@ -164,8 +161,7 @@ def test_whatever_a_record_says_is_executed_or_refused(hbm, rng):
             body = random_copy(rng, CONFIG, HBM_BYTES).encode()
         else:
             opcode = Opcode(int(rng.choice(sorted(opcodes[engine]))))
-            instruction = random_instruction(rng, opcode, CONFIG, (1024, 512))
-            body = replace(instruction, function=0).encode(CONFIG)
+            body = replace(random_instruction(rng, opcode, CONFIG, (1024, 512)), function=0).encode(CONFIG)
         for bit in rng.integers(width_of(INSTRUCTIONS[engine].layout), size=rng.integers(4)):
             body ^= 1 << int(bit)
         values = INSTRUCTIONS[engine].unpack(body)
@@ -225,8 +221,7 @@ def test_windows_show_the_memories():
 
 def test_the_timer_wakes():
     core = case(images.TIMER)
-    late = core.run().exit_code
-    assert late < 20
+    assert core.run().exit_code < 20
     assert core.hart.csr.instret < 1000 < core.hart.csr.cycle
 
 
@@ -259,13 +254,10 @@ def test_who_waits_for_a_place_ends_at_an_error():
 
 
 def test_places_are_those_of_blocks_not_yet_fetched(hbm):
-    made = Machine(CONFIG, hbm)
-    queue = made.queues[VECTOR]
-    places = []
-    for count in (3, 1, 1, 0, 5, 1):
+    queue = Machine(CONFIG, hbm).queues[VECTOR]
+    for count, places in ((3, 4), (1, 4), (1, 3), (0, 3), (5, 2), (1, 1)):
         queue.start(RECORDS, count)
-        places.append(queue.places)
-    assert places == [4, 4, 3, 3, 2, 1]
+        assert queue.places == places
 
 
 @pytest.mark.parametrize("word, value", HEADERS)

@@ -114,8 +114,7 @@ def test_who_waits_too_long_reports_it_and_still_takes_part():
 
 
 def test_cores_know_their_numbers():
-    outcomes = cases([(NUMBER, 0)] * 4, [[]] * 4)
-    assert [outcome.exit_code for outcome in outcomes] == [4 << 8 | core for core in range(4)]
+    assert [outcome.exit_code for outcome in cases([(NUMBER, 0)] * 4, [[]] * 4)] == [4 << 8 | core for core in range(4)]
     alone = PRESETS["tiny"]
     assert Core(alone, hand_image(alone, 0, [], case=NUMBER).memory()).run().exit_code == 1 << 8
 

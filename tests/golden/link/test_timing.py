@@ -111,8 +111,7 @@ def test_one_element_is_latency_alone():
 def test_a_far_rank_waits_for_credits():
     # Rank 2 is twice as far from 0 as from 1; the segment goes 1 -> 2 -> 0 -> 1 -> 2, or the other way round.
     p = Parameters(router=2, link=4, turn=16, operation=0, start=20, memory=1000, finish=30)
-    instance = Instance(chips=64, link_bytes=64, link_latency=10)
-    one = case(instance, ranks=3, stride=20, count=1024, chunk=32)
+    one = case(Instance(chips=64, link_bytes=64, link_latency=10), ranks=3, stride=20, count=1024, chunk=32)
     near, far = 2 * 11 + 14 * 10, 2 * 21 + 14 * 20
     beat = (64 + 2 * far + 16) / 128  # of 128 beats the second half is granted when the first has come
     assert cycles_of(one, p) == 20 + 1000 + 3 * (near + 16) + far + 16 + 32 * beat + 30
@@ -124,8 +123,7 @@ def test_an_open_ring_shares_its_links_and_a_torus_does_not_need_to():
     opened = case(ranks=4, count=1 << 20, stride=2)
     assert cycles_of(opened) / ideal_cycles(opened) > 1.8
     assert cycles_of(closed) / ideal_cycles(closed) < 1.12
-    torus = replace(RING, chips=16, topology=Topology.TORUS, width=4)
-    row = case(torus, ranks=4, count=1 << 20, stride=2)
+    row = case(replace(RING, chips=16, topology=Topology.TORUS, width=4), ranks=4, count=1 << 20, stride=2)
     assert cycles_of(row) / ideal_cycles(row) < 1.12
 
 

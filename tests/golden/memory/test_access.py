@@ -47,8 +47,7 @@ def test_reads_and_writes_are_those_of_a_loop(rng):
         rows = memory[access.partition : access.partition + lanes]
         expected = [[int.from_bytes(row[at : at + size].tobytes(), "little") for at in addresses] for row in rows]
         assert gather(memory, access, lanes, shape).tolist() == np.reshape(expected, (lanes, *shape)).tolist()
-        touched = {at + byte for at in addresses for byte in range(size)}
-        assert footprint(access, shape).tolist() == sorted(touched)
+        assert footprint(access, shape).tolist() == sorted({at + byte for at in addresses for byte in range(size)})
 
         codes = random_codes(rng, access.format, lanes * len(addresses)).reshape(lanes, *shape)
         for where in (None, rng.random(codes.shape) < 0.5):

@@ -13,15 +13,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, UINT32
 from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage
 from neuroncore_rtl.spec.isa.alu import Arithmetic
-from tests.oracles.copies import (
-    INDEX_ADDRESS,
-    INDEX_LIMIT,
-    SBUF_USED,
-    USED_BYTES,
-    beyond,
-    places,
-    random_copy,
-)
+from tests.oracles.copies import INDEX_ADDRESS, INDEX_LIMIT, SBUF_USED, USED_BYTES, beyond, places, random_copy
 from tests.oracles.memories import changed_bytes
 
 SEED = 1414
@@ -45,7 +37,6 @@ def oracle(copy, *memories):
     before = {storage: memory.copy() for storage, memory in named.items()}
 
     def byte(storage, partition, address):
-        """The indices of a byte in its memory."""
         return address if storage == Storage.HBM else (partition, address)
 
     index = copy.gather or copy.scatter
@@ -55,8 +46,7 @@ def oracle(copy, *memories):
         rows = [int.from_bytes(word.tobytes(), "little") for word in words]
     sources = places(copy.src, copy.shape, rows if copy.gather else None)
     targets = places(copy.dst, copy.shape, rows if copy.scatter else None)
-    elements = zip(np.ndindex(*copy.shape), sources, targets, strict=True)
-    for (row, *_), source, target in elements:
+    for (row, *_), source, target in zip(np.ndindex(*copy.shape), sources, targets, strict=True):
         if index and rows[row] >= index.limit:
             continue
         data = bytes(int(before[place[0]][byte(*place)]) for place in source)
@@ -116,8 +106,7 @@ def test_rows_before_a_wrong_row_number_are_done(kind, rng):
 def test_rows_beyond_the_limit_are_skipped(kind, rng):
     """At the limit, negative ones and all: what the destination held stays."""
     skipping = indexed(kind)
-    index = replace(getattr(skipping, kind), skip=True)
-    skipping = replace(skipping, **{kind: index})
+    skipping = replace(skipping, **{kind: replace(getattr(skipping, kind), skip=True)})
     for numbers in ([3, 5, 0, -1], [-(1 << 31), 4, 6, 4], [5, 6, 7, -5]):
         hbm, sbuf, psum = memories(rng)
         sbuf[1:5, 64:68] = np.array(numbers, "<i4")[:, np.newaxis].view(np.uint8)

@@ -191,8 +191,7 @@ def test_four_passes_of_fp32_are_as_good_as_fp32(rng):
     a, b = rng.standard_normal((30, 400)).astype(np.float32), rng.standard_normal((400, 30)).astype(np.float32)
     ours = matrix_product(words(a), words(b), FP32, 128).view(np.float32).astype(np.float64)
     exact = a.astype(np.float64) @ b
-    error = np.abs(ours - exact) / (np.abs(a).astype(np.float64) @ np.abs(b))
-    assert error.max() < 2**-20
+    assert (np.abs(ours - exact) / (np.abs(a).astype(np.float64) @ np.abs(b))).max() < 2**-20
 
 
 def test_fp32_products_of_one_are_exact(rng):
@@ -238,8 +237,7 @@ def any_start(rng, starts, count, limit, quadrant):
 
 
 def run_tiled(rng, engine, a, b, fmt):
-    """Multiply a [M, K] by b [K, N] with instructions on random tiles of M and N, which lie in the array wherever they
-    may; return the words of PSUM."""
+    """Return PSUM's words of a [M, K] times b [K, N], by instructions on random tiles anywhere in the array."""
     config, size = engine.config, fmt.bits // 8
     (m, k), n = a.shape, b.shape[1]
     result = np.zeros((m, n), np.uint32)
@@ -288,8 +286,7 @@ def test_instructions_on_random_tiles_give_the_product(fmt, rng):
         for _ in range(4):
             m, k, n = rng.integers(1, 40, 3)
             a, b = codes(rng, fmt, (m, k), special=0.01), codes(rng, fmt, (k, n), special=0.01)
-            engine = TensorEngine(config)
-            assert_same_bits(run_tiled(rng, engine, a, b, fmt), matrix_product(a, b, fmt, config.rows))
+            assert_same_bits(run_tiled(rng, TensorEngine(config), a, b, fmt), matrix_product(a, b, fmt, config.rows))
             compared += m * n
     assert compared > 1000
 
@@ -304,10 +301,8 @@ def transpose(elements, fmt, flag=True):
     engine = TensorEngine(Config(rows=rows, columns=columns))
     for half in (0, 1) if fmt == FP32 else (0,):
         engine.execute(LoadStationary(format=fmt, half=half, k=rows, m=columns, address=0), stationary, None)
-        multiply = MultiplyMoving(
-            format=fmt, k=rows, m=columns, n=rows, address=0, stride=size, psum=0, accumulate=half > 0, transpose=flag
-        )
-        engine.execute(multiply, None, moving)
+        tile = {"k": rows, "m": columns, "n": rows, "address": 0, "stride": size, "psum": 0, "transpose": flag}
+        engine.execute(MultiplyMoving(format=fmt, accumulate=half > 0, **tile), None, moving)
     return engine.psum[:, :rows]
 
 

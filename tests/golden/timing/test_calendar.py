@@ -9,8 +9,7 @@ from neuroncore_rtl.spec.config import PRESETS
 
 CONFIG = PRESETS["tiny"]
 
-BUSY = 100
-"""Cycles in which the first bank is another's."""
+BUSY = 100  # cycles in which the first bank is another's
 
 
 MOST = CONFIG.sbuf_banks * timing.LINE_BUFFER + 1
@@ -28,7 +27,6 @@ def test_lines_go_ahead_of_those_whose_bank_is_busy(count, taken, waits, patienc
     columns(calendar, other, other, bank_places(CONFIG), 0, BUSY, 0, stride, 0, False, 0, 0)
     held = np.zeros(timing.LINE_BUFFER + 1, np.int64)
     banks = (np.arange(count) % CONFIG.sbuf_banks).astype(np.uint8)
-    found = buffered_lines(calendar, held, banks, 0, count, 0, count, 1, 10 * BUSY, 0, patience)
-    done, last, waited, written = found
+    done, last, waited, written = buffered_lines(calendar, held, banks, 0, count, 0, count, 1, 10 * BUSY, 0, patience)
     assert (done, last, waited) == (count, taken, waits)
     assert (written >= BUSY) == (patience == BUSY)

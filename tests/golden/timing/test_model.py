@@ -16,7 +16,6 @@ TINY = PRESETS["tiny"]
 
 
 def product(m=8, k=8, n=12, config=TINY):
-    """Return the image of a matrix product."""
     program = Program(config)
     a, b = program.space.hbm("a", BF16, (k, m)), program.space.hbm("b", BF16, (k, n))
     matmul(program, program.space.hbm("c", FP32, (m, n)), a, b)
@@ -100,5 +99,4 @@ def test_semaphores_are_cleared_between_sections():
 
 def test_a_control_program_has_its_own_path():
     image = two_products()
-    path = ControlPath(first=32, between=116, last=62)
-    assert predict(image, path=path).cycles - predict(image).cycles == 150
+    assert predict(image, path=ControlPath(first=32, between=116, last=62)).cycles - predict(image).cycles == 150

@@ -80,8 +80,7 @@ def test_refusals(change, message):
 
 def test_store_in_pieces_is_store_at_once(rng):
     values = random_fp32(rng, 100_000)
-    draws = rng.integers(0, 1 << 32, values.shape, np.uint32)
-    for random in (None, draws):
+    for random in (None, rng.integers(0, 1 << 32, values.shape, np.uint32)):
         parts = [store(values[k::7], BF16, random=None if random is None else random[k::7]) for k in range(7)]
         whole = store(values, BF16, random=random)
         for k, part in enumerate(parts):
@@ -167,8 +166,7 @@ def test_largest_eight_are_those_of_a_sort(fmt, rng):
 
 def test_positions_of_zeros_nans_and_repeated_values():
     x = words([1, 0, -0.0, np.nan, 1, 5, 1, np.nan, 7])
-    values = words([1, np.nan, -0.0, 1, 8, 0, np.nan, 0])
-    assert vector.find_index8(x, values).tolist() == [0, 3, 1, 4, -1, 2, 7, -1]
+    assert vector.find_index8(x, words([1, np.nan, -0.0, 1, 8, 0, np.nan, 0])).tolist() == [0, 3, 1, 4, -1, 2, 7, -1]
 
 
 # Places
@@ -177,8 +175,7 @@ def test_positions_of_zeros_nans_and_repeated_values():
 def test_dropout_drops_as_many_as_it_should(rng):
     random = rng.integers(0, 1 << 32, 100_000, np.uint32)
     for p in (0.0, 0.1, 0.5, 1.0, 2.0, -1.0):
-        share = vector.dropped(random, words(p)).mean()
-        assert abs(share - min(max(p, 0), 1)) < 0.01
+        assert abs(vector.dropped(random, words(p)).mean() - min(max(p, 0), 1)) < 0.01
     assert not vector.dropped(random, words(np.nan)).any()
     assert vector.dropped([0, 1, 2], words(2.0**-31)).tolist() == [True, True, False]
 

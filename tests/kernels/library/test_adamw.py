@@ -10,7 +10,7 @@ from neuroncore_rtl.kernels.training.adamw import AdamW, adamw, descend, first_p
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32
-from tests.kernels.running import finished
+from tests.kernels.running import finished, read
 
 STEPS, SHAPE = 5, (5, 9)
 
@@ -36,7 +36,7 @@ def stepped(rng, values, gradient, again):
     program.start_section()
     store(program, out, parameters)
     image = build_image(program, [(p, values), (g, gradient)], runs=[0, *(STEPS if again else 1) * [1], 2])
-    return decode(np.ascontiguousarray(out.elements(finished(image, rng).hbm)), FP32)
+    return read(out, finished(image, rng).hbm)
 
 
 def test_a_step_that_is_run_again_is_the_next_step(rng):

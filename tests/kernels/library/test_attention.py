@@ -5,13 +5,13 @@ import pytest
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.attention import Head, attention
-from neuroncore_rtl.kernels.program import Program, Rows, build_image, dma_copy
+from neuroncore_rtl.kernels.program import Program, Rows, dma_copy
 from neuroncore_rtl.kernels.tiling.transfer import load, load_together, store
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.tests.kernels import derivatives
-from tests.kernels.running import finished_ordered
+from tests.kernels.running import hbm_after
 
 CONFIGS = {
     "tiny": Config(rows=4, columns=4),
@@ -21,15 +21,8 @@ CONFIGS = {
 }
 
 
-def ran(rng, program, inputs):
-    """Return HBM after golden has run a program, queues in random order; nothing may be left to chance."""
-    image = build_image(program, inputs)
-    return finished_ordered(image, rng).hbm
-
-
 def placed(rng, program, name, shape, spread=1.0):
-    tensor = program.space.hbm(name, BF16, shape)
-    return tensor, encode(rng.normal(0, spread, size=shape), BF16)
+    return program.space.hbm(name, BF16, shape), encode(rng.normal(0, spread, size=shape), BF16)
 
 
 def heads_of(rng, program, count, queries, keys, width, features, spread=1.0):
@@ -57,11 +50,10 @@ def test_attention_is_near_float64(rng, config, count, queries, keys, width, fea
     heads, inputs, numbers = heads_of(rng, program, count, queries, keys, width, features, spread=2.0)
     y = program.space.hbm("y", FP32, (queries, count * features))
     store(program, y, attention(program, heads, causal=causal, fmt=FP32).out)
-    found = y.elements(ran(rng, program, inputs)).view(np.float32)
+    found = y.elements(hbm_after(program, inputs, rng)).view(np.float32)
     exact = np.concatenate([derivatives.attention(*one, causal) for one in numbers], axis=1)
     # Weights are rounded once; what is added up in FP32 is exact beside that.
-    largest = max(np.abs(v).max() for _, _, v in numbers)
-    np.testing.assert_allclose(found, exact, atol=1.1 * 2.0**-8 * largest)
+    np.testing.assert_allclose(found, exact, atol=1.1 * 2.0**-8 * max(np.abs(v).max() for _, _, v in numbers))
 
 
 def test_what_is_returned_gives_the_weights_again(rng):
@@ -72,7 +64,7 @@ def test_what_is_returned_gives_the_weights_again(rng):
     result = attention(program, heads, causal=True, scale=0.25)
     for what, room in rooms.items():
         store(program, room, getattr(result, what))
-    hbm = ran(rng, program, inputs)
+    hbm = hbm_after(program, inputs, rng)
     biases, inverses = (room.elements(hbm).view(np.float32).astype(float) for room in rooms.values())
     for head, (q, k, _) in enumerate(numbers):
         scores = 0.25 * q @ k.T
@@ -87,7 +79,7 @@ def test_scores_of_any_size_do_not_overflow(rng):
     heads, inputs, numbers = heads_of(rng, program, 1, 7, 9, 4, 3, spread=1e4)
     y = program.space.hbm("y", BF16, (7, 3))
     store(program, y, attention(program, heads, causal=True).out)
-    found = decode(y.elements(ran(rng, program, inputs)), BF16)
+    found = decode(y.elements(hbm_after(program, inputs, rng)), BF16)
     np.testing.assert_allclose(found, derivatives.attention(*numbers[0], causal=True), rtol=2.0**-6, atol=2.0**-6)
 
 
@@ -103,7 +95,7 @@ def test_tiles_are_finished_when_they_are_there(rng):
         program.append(dma_copy(early[rows, columns], out))
 
     store(program, y, attention(program, heads, causal=True, finish=finish).out)
-    hbm = ran(rng, program, inputs)
+    hbm = hbm_after(program, inputs, rng)
     assert np.array_equal(early.elements(hbm), y.elements(hbm))
     down, up = [0, 5, 10], [10, 5, 0]
     assert placed == [(row, 7 * head) for head, rows in enumerate((down, up, down)) for row in rows]
@@ -117,7 +109,7 @@ def test_matrices_that_come_together_are_those_that_come_alone(rng, config):
     targets = [program.space.hbm(f"{source.name} again", BF16, source.shape) for source in sources]
     for target, matrix in zip(targets, load_together(program, sources, 16), strict=True):
         store(program, target, matrix)
-    hbm = ran(rng, program, placements)
+    hbm = hbm_after(program, placements, rng)
     for target, (_, codes) in zip(targets, placements, strict=True):
         assert np.array_equal(target.elements(hbm), codes)
 

@@ -5,9 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.attention import Head, attention
-from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.kernels.tiling.transfer import load, store
 from neuroncore_rtl.kernels.training import attention_backward
@@ -16,13 +15,11 @@ from neuroncore_rtl.kernels.training.embedding import embedding_backward
 from neuroncore_rtl.kernels.training.layernorm_backward import layernorm_backward
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
-from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.kernels import derivatives
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
-from tests.kernels.running import finished_ordered
+from tests.kernels.running import hbm_after, layer_results
 
-PLACE = 2.0**-8
-"""Half of the distance between 1 and the next number of BF16."""
+PLACE = 2.0**-8  # half of the distance between 1 and the next number of BF16
 
 CONFIGS = {
     "tiny": Config(rows=4, columns=4),
@@ -51,21 +48,10 @@ LAYERS = {
 """By TEST and variables, which error of the largest result is too large."""
 
 
-def ran(rng, program, inputs):
-    """Return HBM after golden has run a program, queues in random order; nothing may be left to chance."""
-    image = build_image(program, inputs)
-    return finished_ordered(image, rng).hbm
-
-
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize(("words", "bound"), LAYERS.items(), ids=LAYERS)
 def test_gradients_are_near_float64(rng, words, config, bound):
-    test, *own = words.split()
-    bench = CoreWorkbench(config)
-    references = command_named(test).build(bench, command_named(test).settings(own), rng)
-    hbm = ran(rng, bench.program, bench.contents)
-    for name, (place, exact) in references.items():
-        found = decode(np.ascontiguousarray(place.elements(hbm)), place.format)
+    for name, (found, exact) in layer_results(words, config, rng).items():
         error = np.abs(found - exact).max() / np.abs(exact).max()
         assert error < bound, f"{name}: {error:.3g}"
 
@@ -96,7 +82,7 @@ def test_gradients_are_added_to_what_is_there(rng, config):
     places = (dx, dgamma[0], dbeta[0], dtable[0])
     for place, matrix in zip(places, (*found, table), strict=True):
         store(program, place, matrix)
-    hbm = ran(rng, program, bench.contents)
+    hbm = hbm_after(program, bench.contents, rng)
     exact = derivatives.layernorm_gradients(values, gains, slopes)
     summed = dtable[1].copy()
     np.add.at(summed, drawn[:, 0].astype(int), slopes)
@@ -110,8 +96,9 @@ def test_cross_entropy_of_masked_classes_and_labels_that_are_none(rng):
     logits, labels = program.space.hbm("logits", FP32, (2, 4)), program.space.hbm("labels", INT32, (2, 1))
     loss, slopes = program.space.hbm("loss", FP32, (2, 1)), program.space.hbm("slopes", FP32, (2, 4))
     streamed(program, crossentropy, [loss, slopes], [logits, labels])
-    values = np.array([[1, 2, -np.inf, 0], [0, 0, 0, 0]], np.float32)
-    hbm = ran(rng, program, [(logits, values.view(np.uint32)), (labels, np.array([[1], [-1]], np.int32).view("u4"))])
+    values = np.array([[1, 2, -np.inf, 0], [0] * 4], np.float32)
+    right = np.array([[1], [-1]], np.int32)
+    hbm = hbm_after(program, [(logits, values.view(np.uint32)), (labels, right.view(np.uint32))], rng)
     power = np.exp(values.astype(float))
     softmax = power / power.sum(1, keepdims=True)
     expected = softmax - [[0, 1, 0, 0], [0, 0, 0, 0]]
@@ -134,5 +121,5 @@ def test_attention_refuses_what_does_not_fit_its_result():
 def test_refusals():
     program = Program(CONFIGS["tiny"])
     tensors = [program.space.hbm(name, FP32, (2, 4)) for name in ("loss", "dlogits", "logits", "labels")]
-    with pytest.raises(ValueError, match=r"crossentropy: scale must not be zero, not 0"):
+    with pytest.raises(ValueError, match="crossentropy: scale must not be zero, not 0"):
         streamed(program, partial(crossentropy, scale=0), tensors[:2], tensors[2:])

@@ -29,8 +29,7 @@ def near(rng, kind):
     """Return what every rank executes, at src and dst that are near each other on one of them, and that one's place."""
     count = int(rng.integers(1, 40))
     pitch = ALIGNMENT * int(rng.integers(3, 6))
-    first = Collective(kind=kind, group=ALL, rank=0, root=2, count=count, dst=APART, pitch=pitch)
-    ranks = on_every_rank(first)
+    ranks = on_every_rank(Collective(kind=kind, group=ALL, rank=0, root=2, count=count, dst=APART, pitch=pitch))
     place = int(rng.integers(len(ranks)))
     src, dst = (ALIGNMENT * int(n) for n in rng.integers(24, size=2))
     ranks[place] = replace(ranks[place], src=src, dst=dst)
@@ -73,8 +72,7 @@ def test_nothing_else_of_a_collective_is_touched(rng):
         for one in ranks:
             reads, writes = ([addresses_of(region) for region in regions] for regions in (one.reads, one.writes))
             for found, several in ((reads, BLOCKS_OF_SRC), (writes, BLOCKS_OF_DST)):
-                blocks = CONFIG.cores if kind in several else 1
-                assert sum(map(len, found)) == blocks * 4 * one.count * len(found)
+                assert sum(map(len, found)) == (CONFIG.cores if kind in several else 1) * 4 * one.count * len(found)
             changed = np.flatnonzero(memories[one.core] != before[one.core])
             assert np.isin(changed, np.concatenate([*writes, []])).all()
             assert len(reads) == (one.kind not in (K.RECEIVE, K.BARRIER) and (kind != K.BROADCAST or one.rank == 2))
@@ -113,8 +111,7 @@ def test_copies_and_collectives_keep_their_order(rng, engines):
         assert all(len(e.waits) <= 2 for e in program.entries)
         assert sum(e.queue == queue and e.lane is not None for e in program.entries) == 2
     for order in (None, *[rng] * 6):
-        outcomes = finished_instance(config, [image for _, image in made], order)
-        for out, outcome in zip(results, outcomes, strict=True):
+        for out, outcome in zip(results, finished_instance(config, [image for _, image in made], order), strict=True):
             assert np.array_equal(out.elements(outcome.hbm)[:engines].view(np.int32), expected[:engines])
 
 

@@ -3,38 +3,27 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.conv2d import Window, conv2d
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
-from neuroncore_rtl.tb.tests.kernels.layers import TESTS
-from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
-from tests.kernels.running import finished, finished_ordered
+from tests.kernels.running import finished, layer_results
 
 TINY = Config(rows=4, columns=4)
 CONFIGS = {"tiny": TINY, "odd": Config(rows=5, columns=6)}
-(CONV2D,) = (bench for bench in TESTS if bench.name == "conv2d")
 
-CASES = (
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("words", (
     "IMAGES=1 CHANNELS=1 HEIGHT=1 WIDTH=1 N=1 FILTER=1 PADDING=0",
     "IMAGES=2 CHANNELS=6 HEIGHT=7 WIDTH=5 N=9 FILTER=3",
     "IMAGES=1 CHANNELS=5 HEIGHT=9 WIDTH=8 N=3 FILTER=3 STRIDE=2",
     "IMAGES=1 CHANNELS=3 HEIGHT=6 WIDTH=6 N=5 FILTER=5 STRIDE=3 PADDING=2",
     "IMAGES=1 CHANNELS=2 HEIGHT=3 WIDTH=512 N=2 FILTER=2 PADDING=9",  # a row is longer than a bank of PSUM
     "IMAGES=1 CHANNELS=2 HEIGHT=40 WIDTH=30 N=2 FILTER=3 PADDING=0",  # more rows than a bank has room for
-)
-
-
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-@pytest.mark.parametrize("words", CASES)
+))  # fmt: skip
 def test_convolutions_are_near_float64(rng, config, words):
-    bench = CoreWorkbench(config)
-    references = CONV2D.build(bench, CONV2D.settings(words.split()), rng)
-    image = build_image(bench.program, bench.contents)
-    outcome = finished_ordered(image, rng)
-    ((y, expected),) = references.values()
-    found = decode(np.ascontiguousarray(y.elements(outcome.hbm)), BF16)
+    ((found, expected),) = layer_results(f"conv2d {words}", config, rng).values()
     np.testing.assert_allclose(found, expected, atol=2**-7 * max(1, np.abs(expected).max()))
 
 
@@ -43,8 +32,7 @@ def test_a_convolution_takes_what_one_has_left(rng):
     program = Program(TINY)
     x, w = program.space.hbm("x", BF16, (2, 3, 4)), program.space.hbm("w", BF16, (1, 1, 2, 2))
     wide = program.space.hbm("wide", BF16, (3, 3, 2, 1))
-    first = conv2d(program, x, w)
-    second = conv2d(program, first, wide, window=Window(padding=(1, 1)), fmt=FP32)
+    second = conv2d(program, conv2d(program, x, w), wide, window=Window(padding=(1, 1)), fmt=FP32)
     assert second.tiles[0].shape == (3, 4)
     y = program.space.hbm("y", FP32, (1, 3, 4))
     program.append(dma_copy(y, second.tiles[0]))
@@ -53,8 +41,7 @@ def test_a_convolution_takes_what_one_has_left(rng):
     ones = np.full(wide.shape, 0x3F80, np.uint16)
     codes = (values.view(np.uint32) >> 16).astype(np.uint16)
     hbm = finished(build_image(program, [(x, codes), (w, one), (wide, ones)]), rng).hbm
-    padded = np.pad(values.sum(0), 1)
-    expected = np.lib.stride_tricks.sliding_window_view(padded, (3, 3)).sum((2, 3))
+    expected = np.lib.stride_tricks.sliding_window_view(np.pad(values.sum(0), 1), (3, 3)).sum((2, 3))
     assert np.array_equal(y.elements(hbm).view(np.float32)[0], expected)
 
 

@@ -8,27 +8,20 @@ from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.linear import linear, linear_t
 from neuroncore_rtl.kernels.library.product import product, strips_of
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
-from neuroncore_rtl.kernels.program import Program, Rows, build_image
+from neuroncore_rtl.kernels.program import Program, Rows
 from neuroncore_rtl.kernels.tiling.transfer import load, load_row, store
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import Storage
-from tests.kernels.running import finished_ordered
+from tests.kernels.running import hbm_after
 
 TINY = Config(rows=4, columns=4)
 CONFIGS = {"tiny": TINY, "odd": Config(rows=5, columns=6), "tall": Config(rows=16, columns=4, dma_engines=4)}
 
 
-def ran(rng, program, inputs):
-    """Return HBM after golden has run a program, queues in random order; nothing may be left to chance."""
-    image = build_image(program, inputs)
-    return finished_ordered(image, rng).hbm
-
-
 def placed(rng, program, name, fmt, shape):
-    tensor = program.space.hbm(name, fmt, shape)
-    return tensor, encode(rng.normal(size=shape) * (20 if fmt is INT8 else 1), fmt)
+    return program.space.hbm(name, fmt, shape), encode(rng.normal(size=shape) * (20 if fmt is INT8 else 1), fmt)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -42,7 +35,7 @@ def test_a_product_is_the_equation_wherever_operands_are(rng, config, on_chip, f
     parts = [slice(first, min(first + config.rows, k)) for first in range(0, k, config.rows)]
     operands = [load(program, one, parts) if one.name in on_chip else one for one in (a, b)]
     store(program, c, product(program, *operands, fmt=sums))
-    hbm = ran(rng, program, [(a, left), (b, right)])
+    hbm = hbm_after(program, [(a, left), (b, right)], rng)
     assert np.array_equal(c.elements(hbm), golden.matrix_product(left.T, right, fmt, config.rows))
 
 
@@ -53,11 +46,10 @@ def test_more_columns_than_a_bank_and_parts_of_a_pass(rng):
         program = Program(config)
         (a, left), (b, right) = placed(rng, program, "a", BF16, (20, 24)), placed(rng, program, "b", BF16, (20, 530))
         c = program.space.hbm("c", FP32, (24, 530))
-        parts = [slice(first, first + width) for first in range(0, 24, width)]
-        found = product(program, a, b, fmt=FP32, parts=parts)
+        found = product(program, a, b, fmt=FP32, parts=[slice(first, first + width) for first in range(0, 24, width)])
         assert [tile.partitions for tile in found.tiles] == [width] * (24 // width)
         store(program, c, found)
-        hbm = ran(rng, program, [(a, left), (b, right)])
+        hbm = hbm_after(program, [(a, left), (b, right)], rng)
         assert np.array_equal(c.elements(hbm), golden.matrix_product(left.T, right, BF16, config.rows))
         results.append(sum(entry.instruction.name == "LOAD_STATIONARY" for entry in program.entries))
     assert results[0] < results[1]
@@ -74,7 +66,7 @@ def test_strips_of_hbm_get_ever_fewer(rng):
     moved = [step.instruction for step in program.entries if step.instruction.name == "MULTIPLY_MOVING"]
     assert [one.accumulate for one in moved[:9]] == [False] * 3 + [True] * 6
     assert [one.accumulate for one in moved[-9:]] == [False, True, True] * 3
-    hbm = ran(rng, program, [(a, left), (b, right)])
+    hbm = hbm_after(program, [(a, left), (b, right)], rng)
     assert np.array_equal(c.elements(hbm), golden.matrix_product(left.T, right, BF16, 4))
 
 
@@ -85,7 +77,7 @@ def test_a_row_of_parameters_is_in_every_partition(rng, each, fmt):
     row, codes = placed(rng, program, "row", fmt, (600,))
     out = program.space.hbm("out", fmt, (4, 600))
     store(program, out, Rows((load_row(program, row, each=each),)))
-    assert np.array_equal(out.elements(ran(rng, program, [(row, codes)])), np.broadcast_to(codes, (4, 600)))
+    assert np.array_equal(out.elements(hbm_after(program, [(row, codes)], rng)), np.broadcast_to(codes, (4, 600)))
     assert any(step.instruction.name == "MULTIPLY_MOVING" for step in program.entries) is (fmt is BF16 and not each)
 
 
@@ -97,7 +89,7 @@ def test_a_transposition_moves_bits(rng, config, shape):
     codes = rng.integers(0, 1 << 16, shape).astype(np.uint16)
     codes[(codes & 0x7F80 == 0x7F80) & (codes & 0x7F != 0)] = 0x8000  # a NaN loses its payload in FP32
     store(program, y, transpose(program, load(program, x), identity(program, BF16)))
-    assert np.array_equal(y.elements(ran(rng, program, [(x, codes)])), codes.T)
+    assert np.array_equal(y.elements(hbm_after(program, [(x, codes)], rng)), codes.T)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -118,11 +110,10 @@ def test_two_layers_do_not_touch_hbm_between(rng, config):
         for regions, places in ((instruction.reads, spaces[:5]), (instruction.writes, spaces[5:])):
             touched = [region.address for region in regions if region.storage == Storage.HBM]
             assert all(any(address in place for place in places) for address in touched), instruction
-    hbm = ran(rng, program, [(x, xs), (w, ws), (v, vs), (bias, shifts), (row, lifts)])
+    hbm = hbm_after(program, [(x, xs), (w, ws), (v, vs), (bias, shifts), (row, lifts)], rng)
     a, b, c = (decode(codes, BF16) for codes in (xs, ws, vs))
     middle = decode(encode(np.maximum(a @ b + shifts.view(np.float32), 0), BF16), BF16)
-    expected = middle @ c + lifts.view(np.float32) + a
-    np.testing.assert_allclose(y.elements(hbm).view(np.float32), expected, atol=2**-6)
+    np.testing.assert_allclose(y.elements(hbm).view(np.float32), middle @ c + lifts.view(np.float32) + a, atol=2**-6)
 
 
 def test_refusals():

@@ -3,20 +3,16 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.kernels.training.adamw import AdamW, first_powers, next_correction
 from neuroncore_rtl.kernels.training.masters import Masters
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
-from tests.kernels.running import finished_ordered
+from tests.kernels.running import finished_ordered, read
 
 STEPS = 3
 OPTIONS = AdamW(rate=0.02, decay=0.1)
-SHAPES = {
-    "few": {"a": (3,), "b": (2, 5)},
-    "many": {"a": (17, 70), "b": (9,), "c": (40, 61)},
-}
+SHAPES = {"few": {"a": (3,), "b": (2, 5)}, "many": {"a": (17, 70), "b": (9,), "c": (40, 61)}}
 CONFIGS = {"tiny": preset_named("tiny"), "wide": Config(rows=5, columns=6, dma_engines=3)}
 
 
@@ -30,12 +26,7 @@ def stepped(config, shapes, values, gradients, order):
     contents = [(masters.value(name), value) for name, value in values.items()]
     contents += [(masters.gradient(n, k), value) for k, own in enumerate(gradients) for n, value in own.items()]
     codes = [(tensor, encode(value, tensor.format)) for tensor, value in contents]
-    image = build_image(program, codes, runs=[0, *STEPS * [1]])
-    return masters, finished_ordered(image, order).hbm
-
-
-def read(tensor, hbm):
-    return decode(np.ascontiguousarray(tensor.elements(hbm)), tensor.format)
+    return masters, finished_ordered(build_image(program, codes, runs=[0, *STEPS * [1]]), order).hbm
 
 
 @pytest.mark.parametrize("count", (1, 3))
@@ -54,10 +45,9 @@ def test_masters_moments_and_copies_are_those_of_adamw(rng, config, shapes, coun
             m, v = o.beta1 * m + (1 - o.beta1) * g, o.beta2 * v + (1 - o.beta2) * g * g
             root = np.sqrt(v / (1 - o.beta2**step)) + o.epsilon
             p = p - o.rate * (o.decay * p + m / (1 - o.beta1**step) / root)
-        np.testing.assert_allclose(read(masters.value(name), hbm), p, rtol=1e-5, atol=1e-6)
-        assert np.array_equal(
-            masters.copy(name).elements(hbm), encode(read(masters.value(name), hbm), masters.copies.format)
-        )
+        found = read(masters.value(name), hbm)
+        np.testing.assert_allclose(found, p, rtol=1e-5, atol=1e-6)
+        assert np.array_equal(masters.copy(name).elements(hbm), encode(found, masters.copies.format))
 
 
 def test_what_lies_between_parameters_stays_zero(rng):

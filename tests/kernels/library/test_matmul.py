@@ -27,8 +27,7 @@ SPLIT = Config(rows=64, columns=4)
 
 def product(rng, program, m, k, n, fmt, result=None, drawn=random_matrix, **options):
     """Append a random product to a program; return where its result goes, what golden leaves there and what it is."""
-    a, b = drawn(rng, fmt, m, k), drawn(rng, fmt, k, n)
-    space = program.space
+    a, b, space = drawn(rng, fmt, m, k), drawn(rng, fmt, k, n), program.space
     at, bt = space.hbm("a", fmt, (k, m)), space.hbm("b", fmt, (k, n))
     c = space.hbm("c", result or (INT32 if fmt is INT8 else FP32), (m, n))
     matmul(program, c, at, bt, **options)
@@ -39,18 +38,12 @@ def product(rng, program, m, k, n, fmt, result=None, drawn=random_matrix, **opti
 @pytest.mark.parametrize(
     "config, m, k, n, fmt",
     [
-        *((TINY, 18, 23, 75, fmt) for fmt in MATMUL_FORMATS),
-        (TINY, 1, 1, 1, BF16),
-        (TINY, 4, 4, 512, BF16),
-        (TINY, 37, 9, 5, FP32),
-        (ODD, 1, 40, 300, FP8E5M2),
-        (ODD, 61, 11, 33, FP16),
-        (ODD, 13, 6, 1030, BF16),
-        *((TINY, 1, 70, 40, fmt) for fmt in MATMUL_FORMATS),
-        (TINY, 1, 64, 1030, BF16),
+        *((TINY, 18, 23, 75, fmt) for fmt in MATMUL_FORMATS), *((TINY, 1, 70, 40, fmt) for fmt in MATMUL_FORMATS),
+        (TINY, 1, 1, 1, BF16), (TINY, 4, 4, 512, BF16), (TINY, 37, 9, 5, FP32), (TINY, 1, 64, 1030, BF16),
+        (ODD, 1, 40, 300, FP8E5M2), (ODD, 61, 11, 33, FP16), (ODD, 13, 6, 1030, BF16),
     ],
     ids=lambda value: str(value) if isinstance(value, int) else None if value in MATMUL_FORMATS else "",
-)
+)  # fmt: skip
 def test_every_format_and_shape(rng, config, m, k, n, fmt):
     _, found, expected = product(rng, Program(config), m, k, n, fmt)
     assert np.array_equal(found, expected)
@@ -68,21 +61,30 @@ def test_results_are_cast_and_finished_on_the_way(rng):
     assert np.array_equal(found.view(np.float32), np.maximum(expected.view(np.int32), 0))
 
 
+def program_with_room(size):
+    """Return a program with this many bytes of SBUF for operands, beside 32 lines for results."""
+    program = Program(TINY)
+    program.space.sbuf("taken", INT8, (len(program.space.room(Storage.SBUF)) - 32 * 128 - size,), kept=True)
+    return program
+
+
 @pytest.mark.parametrize("places", (2, 3, 5, 20))
 def test_what_does_not_fit_at_once_makes_room(rng, places):
     """Operands of 13 tiles of K of one panel each, of up to 80 bytes, which take two lines."""
-    program = Program(TINY)
-    stages = 32 * 128
-    program.space.sbuf("taken", INT8, (len(program.space.room(Storage.SBUF)) - stages - places * 128 - 64,), kept=True)
-    _, found, expected = product(rng, program, 9, 50, 40, BF16)
+    _, found, expected = product(rng, program_with_room(places * 128 + 64), 9, 50, 40, BF16)
     assert np.array_equal(found, expected)
 
 
 def test_room_for_a_tile_of_each_operand_is_needed(rng):
-    program = Program(TINY)
-    program.space.sbuf("taken", INT8, (len(program.space.room(Storage.SBUF)) - 32 * 128 - 200,), kept=True)
     with pytest.raises(ValueError, match="SBUF must have room for two tiles of K, 256 bytes, not"):
-        product(rng, program, 9, 50, 40, BF16)
+        product(rng, program_with_room(200), 9, 50, 40, BF16)
+
+
+def copies_of(preset, m, k, n):
+    program = Program(preset_named(preset))
+    a, b = program.space.hbm("a", BF16, (k, m)), program.space.hbm("b", BF16, (k, n))
+    matmul(program, program.space.hbm("c", FP32, (m, n)), a, b)
+    return [entry.instruction for entry in program.entries if isinstance(entry.instruction, DmaCopy)]
 
 
 @pytest.mark.parametrize(
@@ -90,10 +92,8 @@ def test_room_for_a_tile_of_each_operand_is_needed(rng):
 )
 def test_operands_that_fit_are_loaded_once_and_nothing_waits_for_a_third_engine(preset, shape):
     """No copy is there only to be waited for."""
-    program, (m, k, n) = Program(preset_named(preset)), shape
-    a, b = program.space.hbm("a", BF16, (k, m)), program.space.hbm("b", BF16, (k, n))
-    matmul(program, program.space.hbm("c", FP32, (m, n)), a, b)
-    copies = [entry.instruction for entry in program.entries if isinstance(entry.instruction, DmaCopy)]
+    m, k, n = shape
+    copies = copies_of(preset, m, k, n)
     loads = [copy for copy in copies if copy.src.storage == Storage.HBM]
     assert sum(prod(copy.shape) for copy in loads) == k * (m + n)
     assert all(Storage.HBM in (copy.src.storage, copy.dst.storage) for copy in copies)
@@ -101,16 +101,9 @@ def test_operands_that_fit_are_loaded_once_and_nothing_waits_for_a_third_engine(
 
 @pytest.mark.parametrize(
     "config, shape, tiles",
-    [
-        (TINY, (64, 1), 16),
-        (TINY, (70, 1), 16),
-        (TINY, (15, 1), 0),
-        (TINY, (64, 2), 0),
-        (TINY, (1 << 20, 1), 2456),
-        (ODD, (60, 1), 0),
-        (SPLIT, (64 * 70, 1), 64),
-    ],
-)
+    [(TINY, (64, 1), 16), (TINY, (70, 1), 16), (TINY, (15, 1), 0), (TINY, (64, 2), 0), (TINY, (1 << 20, 1), 2456),
+     (ODD, (60, 1), 0), (SPLIT, (64 * 70, 1), 64)],
+)  # fmt: skip
 def test_a_vector_has_whole_blocks_of_tiles_for_which_there_is_room(config, shape, tiles):
     program = Program(config)
     assert Column(program, program.space.hbm("a", BF16, shape)).tiles == tiles
@@ -127,14 +120,9 @@ def test_a_vector_of_several_blocks_of_lanes(rng):
 
 
 def test_hbm_brings_a_vector_in_lines_and_a_matrix_in_long_copies():
-    program = Program(preset_named("small"))
-    a, b = program.space.hbm("a", BF16, (512, 1)), program.space.hbm("b", BF16, (512, 512))
-    matmul(program, program.space.hbm("c", FP32, (1, 512)), a, b)
-    copies = [entry.instruction for entry in program.entries if isinstance(entry.instruction, DmaCopy)]
-    shapes = [copy.shape for copy in copies if copy.src.storage == Storage.HBM]
-    last = [(16, 256), (16, 192)]
+    shapes = [copy.shape for copy in copies_of("small", 1, 512, 512) if copy.src.storage == Storage.HBM]
     # 32 tiles of K. Of the last 12 come halves, of the last 8 the last columns, which are finished alone, at the end.
-    whole = [(16, 512)] * 20 + [(16, 256)] * 8 + last * 8 + [(16, 64)] * 8
+    whole = [(16, 512)] * 20 + [(16, 256)] * 8 + [(16, 256), (16, 192)] * 8 + [(16, 64)] * 8
     assert sorted(shapes) == sorted([(16, 16)] * 2 + whole)
     assert shapes[-8:] == [(16, 64)] * 8
 
@@ -178,9 +166,8 @@ def test_refusals(c, a, b, message):
     tensors = [program.space.hbm(name, BF16, shape) for name, shape in (("c", c), ("a", a), ("b", b))]
     with pytest.raises(ValueError, match=message):
         matmul(program, *tensors)
-    mixed = program.space.hbm("mixed", FP16, (4, 4))
-    square = program.space.hbm("square", INT32, (4, 4))
-    for pair in ((square, square), (mixed, program.space.hbm("other", BF16, (4, 4)))):
+    square, mixed, other = (program.space.hbm("x", fmt, (4, 4)) for fmt in (INT32, FP16, BF16))
+    for pair in ((square, square), (mixed, other)):
         with pytest.raises(ValueError, match="a and b must have the same format of bf16, "):
             matmul(program, square, *pair)
 

@@ -5,7 +5,7 @@ import pytest
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.softmax import softmax
-from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.kernels.tiling.streamed import TILES, streamed
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
@@ -14,16 +14,11 @@ from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.tests.kernels.kernels import TESTS
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
 from tests.kernels.library.attention import attention
-from tests.kernels.running import finished_ordered
+from tests.kernels.running import finished_ordered, hbm_after, read
 
 SEED = 31
 TINY = preset_named("tiny")
 ODD = Config(rows=5, columns=6, dma_engines=1, hbm_ports=1)
-
-
-def run(rng, image):
-    """Return HBM after golden has run an image, queues in random order; nothing may be left to chance."""
-    return finished_ordered(image, rng).hbm
 
 
 PLACE = 2.0**-24  # half a place of FP32, relative to a result: the most that one rounding is off
@@ -54,10 +49,9 @@ def test_every_kernel_is_near_float64(rng, kernel, config, shape, scale):
     settings = kernel.settings([f"M={shape[0]}", f"N={shape[1]}", "DTYPE=fp32", f"SEED={SEED}"], ROUND="rne")
     bench = CoreWorkbench(config)
     references = kernel.build(bench, settings, Scaled(rng, scale))
-    hbm = run(rng, build_image(bench.program, bench.contents))
+    hbm = hbm_after(bench.program, bench.contents, rng)
     for matrix, reference in references.values():
-        values = decode(np.ascontiguousarray(matrix.elements(hbm)), matrix.format)
-        assert np.abs(values - reference).max() <= TIGHTER.get(kernel.name, BOUND) * np.abs(reference).max()
+        assert np.abs(read(matrix, hbm) - reference).max() <= TIGHTER.get(kernel.name, BOUND) * np.abs(reference).max()
 
 
 def test_more_tiles_than_places_and_rows_too_long_for_as_many(rng):
@@ -67,8 +61,7 @@ def test_more_tiles_than_places_and_rows_too_long_for_as_many(rng):
         streamed(program, softmax, [y], [x])
         assert program.end(Storage.SBUF) >= tiles * 2 * columns * 2
         codes = encode(rng.normal(size=x.shape), BF16)
-        found = decode(y.elements(run(rng, build_image(program, [(x, codes)]))), BF16)
-        powers = np.exp(decode(codes, BF16))
+        found, powers = read(y, hbm_after(program, [(x, codes)], rng)), np.exp(decode(codes, BF16))
         np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=2**-7)
 
 
@@ -86,6 +79,5 @@ def test_refusals():
 @pytest.mark.parametrize("config", (TINY, ODD), ids=("tiny", "odd"))
 def test_attention_is_two_products_and_a_softmax(rng, config):
     image, out, expected = attention(rng, config, queries=21, keys=37, width=10)
-    found = decode(out.elements(run(rng, image)), FP32)
     # Weights of BF16, of up to 37 values each.
-    np.testing.assert_allclose(found, expected, atol=2**-7)
+    np.testing.assert_allclose(read(out, finished_ordered(image, rng).hbm), expected, atol=2**-7)

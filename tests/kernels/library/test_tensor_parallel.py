@@ -46,13 +46,9 @@ def collectives(shard):
 
 @pytest.mark.parametrize(
     "cores, group, m, k, n, strips",
-    [
-        (2, Group(0, 1, 2), 24, 24, 40, 3),
-        (4, Group(3, -1, 4), 37, 19, 33, 2),
-        (4, Group(1, 2, 2), 9, 8, 600, 2),
-        (4, Group(0, 1, 4), 21, 4, 16, 1),
-    ],
-)
+    [(2, Group(0, 1, 2), 24, 24, 40, 3), (4, Group(3, -1, 4), 37, 19, 33, 2), (4, Group(1, 2, 2), 9, 8, 600, 2),
+     (4, Group(0, 1, 4), 21, 4, 16, 1)],
+)  # fmt: skip
 def test_sums_of_partial_products(rng, cores, group, m, k, n, strips):
     config = TINY.with_overrides(cores=cores)
     x, w = operands(rng, m, k, n)
@@ -72,8 +68,7 @@ def test_sums_of_partial_products(rng, cores, group, m, k, n, strips):
 
     values = [codes.view(ml_dtypes.bfloat16).astype(np.float64) for codes in (x, w)]
     exact, size = values[0] @ values[1], np.abs(values[0]) @ np.abs(values[1])
-    error = np.abs(y[0].view(np.float32) - exact)
-    assert (error <= k * 2.0**-24 * size).all()
+    assert (np.abs(y[0].view(np.float32) - exact) <= k * 2.0**-24 * size).all()
 
     for _ in range(3):
         again, _ = run(config, shards, group, rng)
@@ -101,9 +96,8 @@ def test_a_collective_waits_for_its_strip_s_stores_and_for_nothing_else(rng, pre
 
 
 def test_without_the_collectives_it_is_the_same_program(rng):
-    config = TINY.with_overrides(cores=2)
+    config, group = TINY.with_overrides(cores=2), Group(0, 1, 2)
     x, w = operands(rng, 16, 8, 16)
-    group = Group(0, 1, 2)
     ours, alone = (tensor_parallel_programs(config, group, x, w, reduce=reduce) for reduce in (True, False))
     for shard, other in zip(ours, alone, strict=True):
         plain = [e.instruction for e in shard.program.entries if not isinstance(e.instruction, Collective)]

@@ -3,27 +3,26 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.topk import topk
-from neuroncore_rtl.kernels.program import Program, Rows, build_image
+from neuroncore_rtl.kernels.program import Program, Rows
 from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
-from tests.kernels.running import finished_ordered
+from tests.kernels.running import hbm_after, read
 
 TINY = preset_named("tiny")
 INFINITE = float("inf")
 
 
 def found(x, k, fmt, rng):
-    """Return values and places of the k largest elements of each row of x, as golden finds them in random order."""
+    """Return values and places of the k largest elements of each row of x, queues of golden in random order."""
     program = Program(TINY)
     source, values = program.space.hbm("x", fmt, x.shape), program.space.hbm("values", fmt, (len(x), k))
     places = program.space.hbm("places", INT32, (len(x), k))
     streamed(program, topk, [values, places], [source])
-    hbm = finished_ordered(build_image(program, [(source, encode(x, fmt))]), rng).hbm
-    return decode(np.ascontiguousarray(values.elements(hbm)), fmt), places.elements(hbm).view(np.int32)
+    hbm = hbm_after(program, [(source, encode(x, fmt))], rng)
+    return read(values, hbm), places.elements(hbm).view(np.int32)
 
 
 @pytest.mark.parametrize("k", (8, 16, 24))
@@ -43,6 +42,5 @@ def test_no_place_is_named_twice(k, fmt, rng):
 def test_of_eight_elements_nothing_is_copied():
     program = Program(TINY)
     x, values = (program.space.sbuf(name, FP32, (n,), kept=True) for name, n in (("x", 20), ("values", 8)))
-    places = program.space.sbuf("places", INT32, (8,), kept=True)
-    topk(program, Rows((values,)), Rows((places,)), Rows((x,)))
+    topk(program, Rows((values,)), Rows((program.space.sbuf("places", INT32, (8,), kept=True),)), Rows((x,)))
     assert [entry.instruction.name for entry in program.entries] == ["MAX8", "FIND_INDEX8"]

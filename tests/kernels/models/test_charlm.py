@@ -14,7 +14,7 @@ from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.tb.tests.learning import language_model
-from tests.kernels.running import finished_ordered
+from tests.kernels.running import finished_ordered, read
 
 TEXT = Text("abracadabra, hocus pocus. fidibus, abracadabra!\n")
 SIZES = Sizes(characters=len(TEXT.characters), context=7, features=6, heads=2, hidden=9, layers=1)
@@ -31,7 +31,7 @@ def ran(config, sizes, starts, options, prompt, written, order, start):
     image = model.image(TEXT.numbers, starts.ravel(), start, TEXT.encode(prompt), written, encode)
     outcome = finished_ordered(image, order)
     tensors = [model.windows.losses, model.page.written, *map(model.masters.value, sizes.shapes())]
-    losses, page, *values = (decode(np.ascontiguousarray(t.elements(outcome.hbm)), t.format) for t in tensors)
+    losses, page, *values = (read(tensor, outcome.hbm) for tensor in tensors)
     page = page[len(prompt) - 1 :][:written, 0].astype(int)
     return losses.reshape(-1, sizes.context), page, dict(zip(sizes.shapes(), values, strict=True))
 

@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.models.transformer.decoder import owners
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.tb.cli.registry import command_named
-from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
-from tests.kernels.running import finished, finished_ordered
+from tests.kernels.running import finished, layer_results, read
 
 CONFIGS = {"tiny": Config(rows=4, columns=4), "odd": Config(rows=5, columns=6, dma_engines=3)}
 
@@ -17,24 +14,19 @@ CONFIGS = {"tiny": Config(rows=4, columns=4), "odd": Config(rows=5, columns=6, d
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("words", ["SEQ=1 DIM=1 HEADS=1 HIDDEN=1", "SEQ=6 DIM=14 HEADS=7 HIDDEN=9"])
 def test_tokens_are_those_of_the_whole_text(rng, config, words):
-    bench, layer = CoreWorkbench(config), command_named("decoder")
-    ((y, expected),) = layer.build(bench, layer.settings(words.split()), rng).values()
-    image = build_image(bench.program, bench.contents, runs=bench.runs)
-    found = decode(np.ascontiguousarray(y.elements(finished_ordered(image, rng).hbm)), y.format)
+    ((found, expected),) = layer_results(f"decoder {words}", config, rng).values()
     np.testing.assert_allclose(found, expected, atol=2**-6 * max(1, np.abs(expected).max()))
 
 
 def test_every_feature_has_one_owner(rng):
-    config = CONFIGS["odd"]
-    program = Program(config)
+    program = Program(CONFIGS["odd"])
     own = owners(program, 21, 7)
     for matrix, transposed in ((own.by_features, False), (own.by_heads, True)):
         out = program.space.hbm("out", matrix.format, matrix.shape)
         for part, tile in zip(matrix.parts, matrix.tiles, strict=True):
             program.append(dma_copy(out[part], tile))
-        hbm = finished(build_image(program), rng).hbm
         expected = np.repeat(np.eye(7), 3, axis=0)
-        found = decode(np.ascontiguousarray(out.elements(hbm)), out.format)
+        found = read(out, finished(build_image(program), rng).hbm)
         assert np.array_equal(found, expected.T if transposed else expected)
     with pytest.raises(ValueError, match="heads must divide the 21 features of a token, not 4"):
         owners(program, 21, 4)

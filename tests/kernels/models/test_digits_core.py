@@ -17,13 +17,9 @@ SEED = 64
 LAYERS = load()
 IMAGES, _ = held_out()
 WIDE = Config(rows=6, columns=20, dma_engines=3, hbm_ports=2)
-TALL = Config(rows=32, columns=12)
 
 
-@cache
-def classifier_of(config, batch, sizes):
-    """Return the program for a batch."""
-    return Classifier(config, batch, sizes)
+classifier_of = cache(Classifier)
 
 
 def run(config, images, threshold, rng=None, layers=LAYERS):
@@ -37,12 +33,9 @@ def run(config, images, threshold, rng=None, layers=LAYERS):
 @pytest.mark.parametrize(
     ("config", "batch"),
     [
-        (preset_named("fpga"), 5),
-        (preset_named("tiny"), 9),
-        (preset_named("small"), 120),
-        (preset_named("full"), 360),
+        *((preset_named(name), batch) for name, batch in (("fpga", 5), ("tiny", 9), ("small", 120), ("full", 360))),
         (WIDE, 37),
-        (TALL, 1),
+        (Config(rows=32, columns=12), 1),
     ],
     ids=lambda value: f"{value.rows}x{value.columns}" if isinstance(value, Config) else str(value),
 )
@@ -64,16 +57,13 @@ def test_the_controller_branches_at_the_threshold(more):
     least = np.sort(first.max(axis=1))[0]
     threshold = np.nextafter(least, np.float32(1)) if more else least
     _, probabilities, console, image, outcome = run(WIDE, images, threshold)
-    executed = {section for address in outcome.records for section in sections(image, address[1])}
+    spans = {range(block.address, block.address + 128 * block.count): block.section for block in image.blocks}
+    executed = {section for _, address in outcome.records for span, section in spans.items() if address in span}
     assert executed == ({0, 1} if more else {0})
     assert len(outcome.records) == sum(block.count for block in image.blocks if block.section in executed)
     assert console.splitlines()[0] == f"bf16: unsure of {int(more)} of 24 images"
     assert len(console.splitlines()) == 1 + more
     assert np.array_equal(probabilities, first) != more
-
-
-def sections(image, address):
-    return {b.section for b in image.blocks if b.address <= address < b.address + 128 * b.count}
 
 
 def test_what_the_controller_counts_is_in_hbm():
@@ -89,8 +79,7 @@ def test_what_the_controller_counts_is_in_hbm():
 
 @pytest.mark.parametrize("threshold", (0.0, 1.5))
 def test_nothing_is_left_to_chance_within_a_section(threshold):
-    classifier = classifier_of(WIDE, 24, sizes_of(LAYERS))
-    finished_ordered(classifier.image(LAYERS, IMAGES[:24], encode, threshold))
+    finished_ordered(classifier_of(WIDE, 24, sizes_of(LAYERS)).image(LAYERS, IMAGES[:24], encode, threshold))
 
 
 def test_refusals():

@@ -113,5 +113,4 @@ def test_shards_average_to_the_gradient_of_their_images(ranks):
     parameters = [part.astype(np.float32).astype(np.float64) for part in initial(rng, sizes)]
     chosen = rng.permutation(len(images))[: len(images) // ranks * ranks]
     expected = np.concatenate([part.ravel() for part in gradients(parameters, images[chosen], labels[chosen])])
-    average = found.astype(np.float64).mean(axis=0)
-    assert np.linalg.norm(average - expected) < 1e-5 * np.linalg.norm(expected)
+    assert np.linalg.norm(found.astype(np.float64).mean(axis=0) - expected) < 1e-5 * np.linalg.norm(expected)

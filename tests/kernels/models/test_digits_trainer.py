@@ -12,7 +12,7 @@ from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.tests.learning.train import Task, reference
-from tests.kernels.running import finished_ordered
+from tests.kernels.running import finished_ordered, read
 
 SEED = 71
 SIZES = (11, 7, 5)
@@ -36,11 +36,8 @@ def task(rng, options):
 def trained(task, config, batch, steps, seed=None, order=None):
     """Return the losses [steps * batch] and the parameters that golden leaves."""
     trainer = Trainer(config, EXAMPLES, SIZES, batch, steps, task.options, seed)
-    image = trainer.image(task.images, task.labels, task.start, encode)
-    outcome = finished_ordered(image, order)
-    return [
-        decode(np.ascontiguousarray(t.elements(outcome.hbm)), t.format) for t in (trainer.losses, *trainer.parameters)
-    ]
+    outcome = finished_ordered(trainer.image(task.images, task.labels, task.start, encode), order)
+    return [read(tensor, outcome.hbm) for tensor in (trainer.losses, *trainer.parameters)]
 
 
 @pytest.mark.parametrize("seed", (None, 3), ids=("rne", "sr"))

@@ -14,16 +14,15 @@ from neuroncore_rtl.spec.config import preset_named
 from neuroncore_rtl.spec.formats import FP32, INT8, INT16, INT32, UINT8, UINT32
 from neuroncore_rtl.spec.isa import AluOp
 from tests.kernels.program.loops import TINY, triangle
-from tests.kernels.running import finished_ordered
+from tests.kernels.running import hbm_after
 
 
 def run(program, contents, rng, results):
     """Return what tensors of INT32 hold behind a run on golden."""
-    image = build_image(program, contents)
     found = []
     for order in (None, rng):
-        outcome = finished_ordered(image, order)
-        found.append([tensor.elements(outcome.hbm).view(np.int32).copy() for tensor in results])
+        hbm = hbm_after(program, contents, order)
+        found.append([tensor.elements(hbm).view(np.int32).copy() for tensor in results])
     assert all((one == other).all() for one, other in zip(*found, strict=True))
     return found[0]
 
@@ -53,7 +52,6 @@ def test_a_loop_runs_as_often_as_a_range_has_numbers(rng, lower, upper, step, kn
 
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_loops_within_loops(rng, count):
-    """The inner one goes as far as the outer one has come."""
     program, given, log = triangle()
     (found,) = run(program, [(given, np.array([count]))], rng, [log])
     pairs = [10 * outer + inner for outer in range(count) for inner in range(outer)]
@@ -97,8 +95,7 @@ def test_bounds_are_read_once(rng):
 def test_registers_hold_integers_of_all_sizes_from_everywhere(rng):
     program = Program(TINY)
     space, flow = program.space, program.flow
-    results = []
-    contents = []
+    results, contents = [], []
     for fmt, number in ((INT8, -7), (INT16, -30_000), (INT32, -(1 << 31)), (UINT8, 200), (UINT32, -2)):
         given = space.hbm("given", fmt, (4, 3))
         contents.append((given, np.full((4, 3), number) & ((1 << fmt.bits) - 1)))

@@ -49,8 +49,7 @@ class Machine:
         built = Program(CONFIG)
         for instruction in program:
             built.append(instruction)
-        instructions = [entry.instruction for entry in built.entries]
-        after = expected_memories(instructions, *self.memories.values(), CONFIG)
+        after = expected_memories([entry.instruction for entry in built.entries], *self.memories.values(), CONFIG)
         self.memories = dict(zip(self.memories, after, strict=True))
 
     def expect(self, tensor, values, *program):
@@ -66,8 +65,7 @@ def machine():
 
 def x(*shape):
     """Return small integers, none zero, as floats: [8, *shape]."""
-    count = 8 * int(np.prod(shape))
-    return (np.arange(count) * 7 % 23 - 11.5).reshape(8, *shape)
+    return (np.arange(8 * int(np.prod(shape))) * 7 % 23 - 11.5).reshape(8, *shape)
 
 
 # Tensors
@@ -204,9 +202,8 @@ def test_remainders_and_whole_numbers(machine):
     ta, out = machine.tensor(a), machine.tensor(a * 0)
     for op, function in ((AluOp.MOD, np.mod), (AluOp.FMOD, np.fmod)):
         machine.expect(out, function(a, 2.5), isa.tensor_scalar(out, ta, 2.5, op))
-        machine.expect(
-            out, function(np.float32(7), a + 0.25), isa.tensor_scalar(out, ta, 0.25, ADD, 7.0, op, reverse1=True)
-        )
+        remainder = isa.tensor_scalar(out, ta, 0.25, ADD, 7.0, op, reverse1=True)
+        machine.expect(out, function(np.float32(7), a + 0.25), remainder)
     for op, function in ((AluOp.FLOOR, np.floor), (AluOp.CEIL, np.ceil), (AluOp.TRUNC, np.trunc)):
         machine.expect(out, function(a), isa.tensor_scalar(out, ta, 0.0, op))
     machine.expect(out, np.where(abs(a) > 3, a, -3), isa.tensor_scalar(out, ta, -3.0, AluOp.LARGER_MAGNITUDE))
@@ -234,8 +231,7 @@ def test_statistics(machine):
     a = x(2, 8)
     stats, result = machine.tensor(x(6) * 0), machine.tensor(x(2) * 0)
     machine.run(isa.bn_stats(stats, machine.tensor(a)), isa.bn_aggr(result, stats))
-    found = machine.values(result)
-    assert np.allclose(found, np.stack([a.mean((1, 2)), a.var((1, 2))], 1), rtol=1e-6)
+    assert np.allclose(machine.values(result), np.stack([a.mean((1, 2)), a.var((1, 2))], 1), rtol=1e-6)
 
 
 def test_searches(machine):
@@ -272,8 +268,7 @@ def test_stochastic_rounding_does_not_depend_on_the_tiling(machine):
     machine.run(isa.tensor_copy(whole, a, stochastic=Draw(seed=1, stream=2)))
     for rows, first in ((slice(0, 4), 0), (slice(4, 8), 4 * 24)):
         for half, start in ((slice(0, 2), 0), (slice(2, 4), 12)):
-            index = row_major((2, 6), base=first + start, partition=24)
-            draw = Draw(seed=1, stream=2, index=index)
+            draw = Draw(seed=1, stream=2, index=row_major((2, 6), base=first + start, partition=24))
             machine.run(isa.tensor_copy(parts[rows, half], a[rows, half], stochastic=draw))
     assert np.array_equal(machine.values(whole), machine.values(parts))
     machine.run(isa.tensor_copy(parts, a, stochastic=Draw(seed=2, stream=2)))
@@ -290,8 +285,7 @@ def test_activations_and_their_sums(machine):
     machine.run(isa.activation(out, ta, "exp", 0.5, bias, sum_into=total))
     expected = activate("exp", (a / 2 + x(1)[:, :, None]).astype(np.float32))
     assert_same_bits(machine.values(out).astype(np.float32), expected)
-    first = machine.values(total)
-    assert np.allclose(first[:, 0], expected.sum((1, 2)), rtol=1e-5)
+    assert np.allclose(machine.values(total)[:, 0], expected.sum((1, 2)), rtol=1e-5)
     machine.run(isa.activation(out, ta, "relu"), isa.activation(out, ta, "relu", sum_continue=True, sum_into=total))
     assert np.array_equal(machine.values(total)[:, 0], 2 * np.maximum(a, 0).sum((1, 2)))
     machine.expect(out, np.where(a > 0, a, a / 4), isa.activation(out, ta, "leaky_relu", alpha=0.25))

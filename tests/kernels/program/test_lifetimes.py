@@ -32,8 +32,7 @@ def random_steps(rng, space, count, storage, most):
         # The first touch of one may be the last one of another.
         instruction = tensor_copy(*(tensor[:, :1] for tensor in touched)) if touched[1:] else memset(touched[0], 1.0)
         live = [tensor for tensor in live if tensor not in touched[-2:] or rng.random() < 0.5]
-        buffers = buffers_of((*instruction.writes, *instruction.reads))
-        steps.append(Step(instruction, 0, None, None, buffers))
+        steps.append(Step(instruction, 0, None, None, buffers_of((*instruction.writes, *instruction.reads))))
         for tensor in touched:
             buffer = buffer_of(tensor.address)
             lives[buffer] = lives.get(buffer, (number, number))[0], number
@@ -53,10 +52,8 @@ def test_random_lifetimes_are_apart_and_aligned(rng, storage, most):
             continue
         places = {number: (found[number], space.buffers[number].size, *lives[number]) for number in lives}
         for number, (start, size, first, last) in places.items():
-            alignment = space.buffers[number].alignment
-            assert (
-                start % alignment == 0 and 0 <= start <= start + size <= (CONFIG.sbuf_bytes, CONFIG.psum_bytes)[storage]
-            )
+            assert start % space.buffers[number].alignment == 0
+            assert 0 <= start <= start + size <= (CONFIG.sbuf_bytes, CONFIG.psum_bytes)[storage]
             if storage == Storage.PSUM:
                 assert start % BANK == 0 if size > BANK else start // BANK == (start + size - 1) // BANK
             for other, (start2, size2, first2, last2) in places.items():
@@ -119,9 +116,8 @@ def test_what_is_read_was_written():
 def test_what_is_in_the_way_is_named():
     program = Program(CONFIG)
     out = program.space.hbm("out", INT8, (4, 10))
-    tensors = [
-        program.space.sbuf(name, INT8, (4, size)) for name, size in (("a", 12_500), ("b", 22_500), ("c", 15_000))
-    ]
+    sizes = {"a": 12_500, "b": 22_500, "c": 15_000}
+    tensors = [program.space.sbuf(name, INT8, (4, size)) for name, size in sizes.items()]
     for tensor in tensors:
         program.append(memset(tensor, 0))
     for tensor in tensors:
@@ -130,13 +126,11 @@ def test_what_is_in_the_way_is_named():
         program.records()
     line = rf"\(test_lifetimes.py:{inspect.currentframe().f_lineno - 5}\)"
     beside = "c: SBUF must have room for 60,000 bytes of a partition beside 140,000 of 196,608 that are in use"
-    expected = rf"{beside} {line}:\n  b: 90,000 bytes {line}\n  a: 50,000 bytes {line}"
-    assert re.fullmatch(expected, str(refusal.value))
+    assert re.fullmatch(rf"{beside} {line}:\n  b: 90,000 bytes {line}\n  a: 50,000 bytes {line}", str(refusal.value))
     # Of what two sections touch it is the line that touches it first, too.
     program = Program(CONFIG)
-    small, large, huge = (
-        program.space.sbuf(name, INT8, (4, n)) for name, n in (("s", 10), ("l", 30_000), ("h", 20_000))
-    )
+    sizes = {"s": 10, "l": 30_000, "h": 20_000}
+    small, large, huge = (program.space.sbuf(name, INT8, (4, size)) for name, size in sizes.items())
     program.append(memset(small, 0))
     program.append(memset(large, 0))
     line = inspect.currentframe().f_lineno - 1

@@ -40,8 +40,7 @@ def test_a_product_of_tiles_is_that_of_golden(rng, fmt):
         for half in (0, 1) if fmt is FP32 else (0,):
             program.append(load_stationary(a[:count], half=half))
             for other in (0, 1) if fmt is FP32 else (0,):
-                again = first + half + other > 0
-                program.append(multiply_moving(result, b, half=other, accumulate=again))
+                program.append(multiply_moving(result, b, half=other, accumulate=first + half + other > 0))
     program.append(tensor_copy(staged, result))
     program.append(dma_copy(out, staged))
     codes = [rng.integers(0, 1 << (fmt.bits - 2), shape) for shape in (left.shape, right.shape)]
@@ -71,8 +70,7 @@ def test_an_identity_matrix_transposes():
 
 
 def test_fields_are_those_of_the_tensors():
-    program = Program(CONFIG)
-    a, b, result = on_chip(program, BF16, 8, 5, 6, kept=True)
+    a, b, result = on_chip(Program(CONFIG), BF16, 8, 5, 6, kept=True)
     assert load_stationary(a[:7, :4]) == LoadStationary(format=BF16, k=7, m=4, address=a.address)
     expected = MultiplyMoving(
         format=BF16, k=7, m=4, n=2, address=b.address + 2, stride=6, psum=5, accumulate=True, transpose=True
@@ -120,43 +118,32 @@ def test_any_tensor_may_be_stationary():
 def test_refusals_name_the_tensor_and_the_rule():
     program = Program(CONFIG)
     a, b, result = on_chip(program, BF16, 8, 5, 6)
-    whole = program.space.sbuf("whole", FP32, (6,))
-    late = program.space.psum("late", FP32, (1024,))
-    counts = program.space.sbuf("counts", INT16, (4,))
-    words = program.space.psum("words", INT32, (6,))
-    small = program.space.sbuf("small", INT8, (6,))
+    sbuf, psum = program.space.sbuf, program.space.psum
+    whole, counts, small = sbuf("whole", FP32, (6,)), sbuf("counts", INT16, (4,)), sbuf("small", INT8, (6,))
+    late, words = psum("late", FP32, (1024,)), psum("words", INT32, (6,))
     for wrong, message in (
         (lambda: load_stationary(result), "result: an operand must be in SBUF, not PSUM"),
         (lambda: load_stationary(counts), "counts: format must be one of bf16, .*, fp32, not int16"),
         (lambda: load_stationary(a, half=1), "a: half must be 0, or for fp32 1, not 1 for bf16"),
         (lambda: load_stationary(whole, half=2), "whole: half must be 0, or for fp32 1, not 2 for fp32"),
-        (
-            lambda: load_stationary(a[:, ::2]),
-            r"a: a stationary operand must have one dimension of adj.* \[3\]",
-        ),
-        (
-            lambda: load_stationary(whole.reshape(2, 3)),
-            "whole: a stationary operand must have one dimension",
-        ),
+        (lambda: load_stationary(a[:, ::2]), r"a: a stationary operand must have one dimension of adj.* \[3\]"),
+        (lambda: load_stationary(whole.reshape(2, 3)), "whole: a stationary operand must have one dimension"),
         (lambda: load_stationary(a[:, 1:]), r"a: a stationary operand's address must be a multiple of 8, not \d+"),
         (lambda: multiply_moving(whole, b), "whole: a product must be in PSUM, not SBUF"),
         (lambda: multiply_moving(words, b), "words: sums of bf16 must be fp32, not int32"),
         (lambda: multiply_moving(result, small), "result: sums of int8 must be int32, not fp32"),
         (lambda: multiply_moving(result, b[:, :4]), r"result: shape must be \(4,\), that of b, not \(6,\)"),
-        (
-            lambda: multiply_moving(result[:, ::2], b[:, :3]),
-            r"result: a product's words must be adjacent, .* \[2\]",
-        ),
+        (lambda: multiply_moving(result[:, ::2], b[:, :3]), r"result: a product's words must be adjacent, .* \[2\]"),
         (lambda: multiply_moving(result, b[:, ::-1]), r"b: elements must have ascending addresses, not steps \[-1\]"),
     ):
         with pytest.raises(ValueError, match=rf"^{message}.* \(test_products.py:\d+\)$"):
             wrong()
-    with pytest.raises(ValueError, match=r"row must be one of 0, 2, 4, 6, not 3 .*\(test_products.py:\d+\)$"):
-        program.append(load_stationary(a[3:5]))
     program.append(load_stationary(a[:, :4]))
-    with pytest.raises(ValueError, match=r"columns .* loaded, 0 to 3, not 4 to 4 .*\(test_products.py:\d+\)$"):
-        program.append(multiply_moving(result[4:], b))
-    with pytest.raises(ValueError, match=r"psum \+ n must stay within a bank of 512 .*\(test_products.py:\d+\)$"):
-        program.append(multiply_moving(late[:4, 508:514], b))
-    with pytest.raises(ValueError, match=r"m must be between 1 and 6, not 7 .*\(test_products.py:\d+\)$"):
-        program.append(load_stationary(program.space.sbuf("broad", BF16, (7,))))
+    for instruction, message in (
+        (load_stationary(a[3:5]), "row must be one of 0, 2, 4, 6, not 3"),
+        (multiply_moving(result[4:], b), "columns .* loaded, 0 to 3, not 4 to 4"),
+        (multiply_moving(late[:4, 508:514], b), r"psum \+ n must stay within a bank of 512"),
+        (load_stationary(sbuf("broad", BF16, (7,))), "m must be between 1 and 6, not 7"),
+    ):
+        with pytest.raises(ValueError, match=rf"{message} .*\(test_products.py:\d+\)$"):
+            program.append(instruction)

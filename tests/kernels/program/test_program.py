@@ -33,10 +33,11 @@ CONFIGS = (
 )
 
 
-def tensors(program, columns, hbm="x", sbuf="t"):
-    """Return FP32 tensors [4, columns] in HBM and in SBUF, each named by a letter."""
-    space = program.space
-    return *(space.hbm(n, FP32, (4, columns)) for n in hbm), *(space.sbuf(n, FP32, (columns,), kept=True) for n in sbuf)
+def started(columns, hbm="x", sbuf="t", config=TINY, **options):
+    """Return a program, and FP32 tensors [4, columns] in HBM and in SBUF, each named by a letter."""
+    program = Program(config, **options)
+    rows = (program.space.hbm(name, FP32, (4, columns)) for name in hbm)
+    return program, *rows, *(program.space.sbuf(name, FP32, (columns,), kept=True) for name in sbuf)
 
 
 def copy_by_rows(program, dst, src):
@@ -50,8 +51,7 @@ def copy_by_rows(program, dst, src):
 
 def test_footprints_are_those_of_every_element(rng):
     for config in CONFIGS:
-        program = random_core_program(rng, config, 60).program
-        for entry in program.entries[5:-2]:
+        for entry in random_core_program(rng, config, 60).program.entries[5:-2]:
             mine = entry.instruction.reads, entry.instruction.writes
             for regions, expected in zip(mine, touched(entry.instruction, config), strict=True):
                 found = set()
@@ -132,8 +132,7 @@ def test_any_order_that_the_semaphores_allow_gives_the_same_memory(rng, number):
 
 
 def test_waits_that_follow_from_others_are_left_out():
-    program = Program(TINY)
-    x, y, t, u = tensors(program, 8, "xy", "tu")
+    program, x, y, t, u = started(8, "xy", "tu")
     program.append(dma_copy(t, x), queue=3)
     program.append(isa.tensor_copy(u, t))
     program.append(dma_copy(y, u), queue=4)
@@ -145,8 +144,7 @@ def test_waits_that_follow_from_others_are_left_out():
 
 
 def test_a_third_wait_goes_to_the_record_before():
-    program = Program(Config(rows=4, columns=4, dma_engines=4))
-    x, t, u = tensors(program, 4, "x", "tu")
+    program, x, t, u = started(4, "x", "tu", config=Config(rows=4, columns=4, dma_engines=4))
     copy_by_rows(program, t, x)
     program.append(isa.memset(u, 0.0))
     program.append(isa.tensor_copy(u, t))
@@ -154,8 +152,7 @@ def test_a_third_wait_goes_to_the_record_before():
 
 
 def test_no_record_waits_for_one_that_comes_after_it():
-    program = Program(Config(rows=4, columns=4, dma_engines=4))
-    x, t = tensors(program, 4)
+    program, x, t = started(4, config=Config(rows=4, columns=4, dma_engines=4))
     program.append(isa.memset(t, 0.0))
     copy_by_rows(program, x, t)
     program.append(isa.memset(t, 1.0))
@@ -167,8 +164,7 @@ def test_no_record_waits_for_one_that_comes_after_it():
 
 
 def test_what_does_not_fit_goes_to_nops(rng):
-    program = Program(Config(rows=4, columns=4, dma_engines=6))
-    x, y, t, u = tensors(program, 4, "xy", "tu")
+    program, x, y, t, u = started(4, "xy", "tu", config=Config(rows=4, columns=4, dma_engines=6))
     copy_by_rows(program, t, x)
     program.append(isa.activation(u, t, "identity", scale=2.0))
     assert [(entry.queue, len(entry.waits)) for entry in program.entries[4:]] == [(2, 2), (2, 2)]
@@ -194,8 +190,7 @@ def test_an_instruction_waits_for_every_other_lane(rng, engines):
 
 def test_a_full_semaphore_is_followed_by_a_fresh_one(monkeypatch):
     monkeypatch.setattr("neuroncore_rtl.kernels.program.entries.SEMAPHORE_MAX", 3)
-    program = Program(TINY, semaphores=range(5, 9))
-    x, t = tensors(program, 9)
+    program, x, t = started(9, semaphores=range(5, 9))
     for n in range(9):
         program.append(dma_copy(t[:, n : n + 1], x[:, n : n + 1]), queue=3)
         program.append(isa.tensor_scalar(t[:, n : n + 1], t[:, n : n + 1], 1.0, AluOp.ADD))
@@ -211,19 +206,15 @@ def test_a_full_semaphore_is_followed_by_a_fresh_one(monkeypatch):
 
 
 def test_refusals():
-    program = Program(TINY)
-    x, t = tensors(program, 8)
-    small = program.space.sbuf("small", INT8, (8,))
-    result = program.space.psum("result", FP32, (8,))
+    program, x, t = started(8)
+    u, foreign = t[:, 1:], Program(TINY).space.sbuf("t", FP32, (8,))
+    small, result = program.space.sbuf("small", INT8, (8,)), program.space.psum("result", FP32, (8,))
     for wrong, message in (
         (lambda: program.append(dma_copy(t, x), queue=1), "queue must be that of dma0, dma1, not 1"),
         (lambda: program.append(isa.memset(t, 0.0), queue=2), "queue must be that of vector, not 2"),
         (lambda: program.append(Nop()), "instruction must be of an engine, not NOP"),
         (lambda: program.append(dma_copy(t[:, 1:], t[:, :7])), "DMA_COPY: dst must be apart from src"),
-        (
-            lambda: program.append(multiply_moving(result, t)),
-            "MULTIPLY_MOVING: a MultiplyMoving must come after",
-        ),
+        (lambda: program.append(multiply_moving(result, t)), "MULTIPLY_MOVING: a MultiplyMoving must come after"),
         (lambda: dma_copy(t, x[:, :3]), r"x: shape must broadcast to \(4, 8\) of t, not \(4, 3\)"),
         (lambda: dma_copy(t, x, order=(0, 0)), r"order must be one of the 2 dimensions of x each, not \(0, 0\)"),
         (
@@ -237,13 +228,11 @@ def test_refusals():
         (lambda: multiply_moving(result, x), "x: an engine's operand must be a tensor in SBUF or PSUM, not in HBM"),
         (lambda: isa.tensor_scalar(t, t, None, isa.AluOp.ADD), "s0 must be a number or a tensor, not None"),
         (
-            lambda: program.append(
-                isa.activation(t[:, 1:], t[:, 1:], "exp", sum_into=t[:, 0].reshape(), sum_continue=True)
-            ),
+            lambda: program.append(isa.activation(u, u, "exp", sum_into=t[:, 0].reshape(), sum_continue=True)),
             "ACTIVATE: what goes on from the instruction before must have one before it in its section",
         ),
         (
-            lambda: program.append(isa.memset(Program(TINY).space.sbuf("t", FP32, (8,)), 0.0)),
+            lambda: program.append(isa.memset(foreign, 0.0)),
             "MEMSET: tensors must be of this program, but one is another one's temporary",
         ),
         (lambda: program.space.hbm("y", FP32, (-16,)), r"y: shape must be integers of at least 0, .*, not \(-16,\)"),
@@ -309,8 +298,7 @@ def test_copies_are_those_of_numpy(rng):
 
 @pytest.mark.parametrize("chosen", [(0, 1, 2), (0, 2), (1,), (), (1, 1, 0, 2, 1), 30 * (2, 0)], ids=len)
 def test_any_section_can_be_left_out_or_run_again(rng, chosen):
-    program = Program(TINY)
-    x, t = tensors(program, 8)
+    program, x, t = started(8)
     for number in range(3):
         for _ in range(2):
             program.append(dma_copy(t, x))
@@ -328,8 +316,7 @@ def test_any_section_can_be_left_out_or_run_again(rng, chosen):
         for one in (*record.waits, *record.updates)
     }
     assert {section for section, _ in used} == {0, 1, 2} and len({semaphore for _, semaphore in used}) < len(used)
-    values = np.zeros((4, 8))
-    image = build_image(program, [(x, values)], runs=chosen)
+    image = build_image(program, [(x, np.zeros((4, 8)))], runs=chosen)
     expected = 2 * sum(10**number for number in chosen)
     for order in (None, rng, rng):
         assert (x.elements(finished(image, order).hbm).view(np.float32) == expected).all()
@@ -337,8 +324,7 @@ def test_any_section_can_be_left_out_or_run_again(rng, chosen):
 
 def test_sections_without_limit(rng):
     """Each counts on the few semaphores anew; a section that is not there is refused."""
-    program = Program(TINY, semaphores=range(7, 11))
-    x, t = tensors(program, 8)
+    program, x, t = started(8, semaphores=range(7, 11))
     for _ in range(100):
         program.append(dma_copy(t, x))
         program.append(isa.tensor_scalar(t, t, 1.0, AluOp.ADD))
@@ -366,8 +352,7 @@ def test_a_section_loads_its_own_weights():
 
 def test_an_image_has_a_header_and_its_records_at_their_addresses(monkeypatch):
     monkeypatch.setattr("neuroncore_rtl.kernels.program.image.MOST_RECORDS", 2)
-    program = Program(TINY, base=0x400)
-    x, t = tensors(program, 8)
+    program, x, t = started(8, base=0x400)
     for _ in range(5):
         program.append(dma_copy(t, x), queue=3)
         program.append(isa.tensor_scalar(t, t, 1.0, AluOp.ADD))

@@ -45,8 +45,7 @@ class Steps:
         self.load()
         for _ in range(count):
             self.kinds[self.rng.integers(len(self.kinds))]()
-        codes = np.random.default_rng(SEED).integers(0, 1 << 16, self.x.shape)
-        return build_image(self.program, [(self.x, codes)])
+        return build_image(self.program, [(self.x, np.random.default_rng(SEED).integers(0, 1 << 16, self.x.shape))])
 
     def one(self):
         """Return a tile that was written."""
@@ -92,8 +91,7 @@ class Steps:
         m = config.columns
         self.program.append(load_stationary(weights[: config.rows, :m]))
         for number in range(self.rng.integers(1, 4)):
-            moving = self.one()[: config.rows]
-            self.program.append(multiply_moving(sums[:m], moving, accumulate=number > 0))
+            self.program.append(multiply_moving(sums[:m], self.one()[: config.rows], accumulate=number > 0))
             if self.rng.random() < 0.3:
                 self.program.append(tensor_copy(self.one()[:m], sums[:m]))
         self.program.append(tensor_copy(self.one()[:m], sums[:m]))
@@ -159,8 +157,7 @@ def test_a_dependence_that_is_left_out_is_seen(rng, monkeypatch, written):
     assert seen > 4
 
 
-MOST = 100_000, 8_000
-"""Bytes of the largest tile in SBUF and in PSUM."""
+MOST = 100_000, 8_000  # bytes of the largest tile in SBUF and in PSUM
 
 
 def tight(rng, program: Program) -> None:
@@ -170,8 +167,7 @@ def tight(rng, program: Program) -> None:
     before = []
     for _ in range(15):
         new = space.sbuf if rng.random() < 0.6 else space.psum
-        most = MOST[new == space.psum]
-        tile = new("tile", INT8, (int(rng.integers(8, most)),))
+        tile = new("tile", INT8, (int(rng.integers(8, MOST[new == space.psum])),))
         program.append(memset(tile[:, :8], 1))
         for other in before[-int(rng.integers(1, 3)) :]:
             program.append(tensor_copy(tile[:, :8], other[:, :8]))
@@ -286,8 +282,7 @@ def test_products_with_a_step_between_them_that_one_makes_and_the_next_takes(rng
             program.append(multiply_moving(second, between))
             program.append(tensor_copy(out, second))
             program.append(dma_copy(y[number], out))
-        image = build_image(program, [(x, codes)])
-        found.append(y.elements(finished(image, rng).hbm).copy())
+        found.append(y.elements(finished(build_image(program, [(x, codes)]), rng).hbm).copy())
     assert np.array_equal(*found) and len(np.unique(found[0])) > 8
 
 

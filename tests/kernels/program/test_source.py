@@ -37,9 +37,8 @@ def test_a_kernel_of_the_library_is_named_with_its_caller():
     line = next_line()
     softmax(program, y, x)
     kernels, users = zip(*(entry.source for entry in program.entries), strict=True)
-    assert {Path(place.file).name for place in kernels} == {"softmax.py", "inverse.py"} and len(set(kernels)) == len(
-        kernels
-    )
+    assert {Path(place.file).name for place in kernels} == {"softmax.py", "inverse.py"}
+    assert len(set(kernels)) == len(kernels)
     assert {str(place) for place in users} == {line}
     assert str(program.entries[0].source) == f"{kernels[0]}, from {line}"
 

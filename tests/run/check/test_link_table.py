@@ -19,9 +19,8 @@ def test_a_link_has_two_wires(instance):
     wires = range(instance.chips * instance.directions)
     for wire in wires:
         other = opposite(instance, wire)
-        assert (
-            other != wire and opposite(instance, other) == wire and link_of(instance, other) == link_of(instance, wire)
-        )
+        assert other != wire and opposite(instance, other) == wire
+        assert link_of(instance, other) == link_of(instance, wire)
         ends = [link_name(instance, one).split("chip ") for one in (wire, other)]
         assert ends[0][1].split()[0] == ends[1][2] and ends[1][1].split()[0] == ends[0][2]
     assert len({link_of(instance, wire) for wire in wires}) == len(wires) // 2

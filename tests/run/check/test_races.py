@@ -115,9 +115,7 @@ def test_touches_are_what_execution_reads_and_writes(rng):
 def test_a_collective_reads_and_writes_its_blocks(rng, kind):
     """What changes in a rank's HBM is in its dst, and depends on nothing but every rank's src."""
     common = {"group": Group(0, 1, 3), "count": 37, "dtype": CollectiveType.BF16, "pitch": 128}
-    ranks = [
-        Collective(kind=kind, rank=rank, src=64 * rank, dst=1024 - 64 * rank, root=1, **common) for rank in range(3)
-    ]
+    ranks = [Collective(kind=kind, rank=n, src=64 * n, dst=1024 - 64 * n, root=1, **common) for n in range(3)]
     if kind == CollectiveKind.SEND:
         ranks = [replace(ranks[0], root=1), replace(ranks[1], kind=CollectiveKind.RECEIVE, root=0)]
     before = {rank: rng.integers(256, size=2048).astype(np.uint8) for rank in range(len(ranks))}
@@ -147,8 +145,7 @@ def test_a_load_reads_its_columns():
 def copy(source, target, count=4, step=1, storage=Storage.HBM):
     """Return a copy of `count` words, `step` words apart where it writes."""
     src = DmaTensor(format=INT32, storage=Storage.HBM, address=source, steps=(1,))
-    dst = DmaTensor(format=INT32, storage=storage, address=target, steps=(step,))
-    return DmaCopy(shape=(count,), src=src, dst=dst)
+    return DmaCopy(shape=(count,), src=src, dst=DmaTensor(format=INT32, storage=storage, address=target, steps=(step,)))
 
 
 def elementwise(source, target, **more):
@@ -157,7 +154,6 @@ def elementwise(source, target, **more):
 
 
 def event(queue, address, issued, retired, instruction):
-    """Return the event of a record that was executed."""
     return Execution(queue, address, issued, retired, instruction, isa.queue_name(queue, CONFIG))
 
 
@@ -188,8 +184,7 @@ def test_a_queue_races_with_itself_only_with_overlap():
     assert races((VECTOR, first, 0, 9), (VECTOR, overlapping, 5, 15)) == [(0, 1)]
     assert not races((VECTOR, first, 0, 9), (VECTOR, elementwise(256, 64, overlap=True), 5, 15))
     # The one between waits for the first one, and the last one for that.
-    between = elementwise(512, 576)
-    assert not races((VECTOR, first, 0, 9), (VECTOR, between, 4, 12), (VECTOR, overlapping, 5, 15))
+    assert not races((VECTOR, first, 0, 9), (VECTOR, elementwise(512, 576), 4, 12), (VECTOR, overlapping, 5, 15))
     # A NOP waits for none of them.
     assert races((VECTOR, first, 0, 9), (VECTOR, isa.Nop(), 4, 4), (VECTOR, overlapping, 5, 15)) == [(0, 2)]
     assert races((VECTOR, first, 0, 9), (SCALAR, elementwise(256, 64), 5, 15))
@@ -208,9 +203,8 @@ def test_a_scatter_may_write_any_row():
 
 
 def test_a_race_says_who_and_where():
-    events = [event(DMA0, 0x100, 10, 20, copy(0, 16)), event(VECTOR, 0x200, 12, 14, elementwise(0, 64))]
-    events.append(event(DMA1, 0x300, 15, 25, copy(24, 512)))
-    (race,) = find_races(events, CONFIG)
+    first, apart = event(DMA0, 0x100, 10, 20, copy(0, 16)), event(VECTOR, 0x200, 12, 14, elementwise(0, 64))
+    (race,) = find_races([first, apart, event(DMA1, 0x300, 15, 25, copy(24, 512))], CONFIG)
     assert str(race) == (
         "DMA_COPY (dma0, record 0x100, cycles 10 to 20) writes dst; "
         "DMA_COPY (dma1, record 0x300, cycles 15 to 25) reads src: HBM bytes 24 to 31"
@@ -262,12 +256,10 @@ def test_without_a_needed_wait_it_is_not(rng):
     for place, (queue, address, record) in enumerate(program):
         for number in range(len(record.waits)):
             hasty = replace(record, waits=record.waits[:number] + record.waits[number + 1 :])
-            changed = [*program[:place], (queue, address, hasty), *program[place + 1 :]]
-            found = find_unordered(changed, CONFIG)
+            found = find_unordered([*program[:place], (queue, address, hasty), *program[place + 1 :]], CONFIG)
             outcomes.append(bool(found))
             assert all(race.second.address >= address for race in found)
-    assert outcomes.count(True) > 10
-    assert outcomes.count(False) > 0  # of waits that others imply
+    assert outcomes.count(True) > 10 and outcomes.count(False) > 0  # of waits that others imply
 
 
 def ordered(producers, wait, *updates):
@@ -365,8 +357,7 @@ def test_a_trace_of_the_golden_core_is_judged(rng):
     assert len(machine.trace) == 30
     events = events_of([(queue, address, n, n + 1) for n, (queue, address) in enumerate(machine.trace)], hbm, CONFIG)
     assert not find_races(events, CONFIG)
-    at_once = [event(e.queue, e.address, 0, 1, e.instruction) for e in events]
-    assert find_races(at_once, CONFIG)
+    assert find_races([event(e.queue, e.address, 0, 1, e.instruction) for e in events], CONFIG)
     records = (hbm[address : address + isa.RECORD_BYTES].tobytes() for _, address in machine.trace)
     executed = [(*at, Record.decode(data, CONFIG)) for at, data in zip(machine.trace, records, strict=True)]
     assert not find_unordered(executed, CONFIG)

@@ -34,14 +34,12 @@ def test_one_that_does_not_is_given_up():
 
 def script(tmp_path, left, then: str) -> list[str]:
     """Return a command that writes what a router has left, and then does something."""
-    text = f"import sys, time\nopen('top.tim', 'w').write({said(left)!r})\n{then}\n"
-    (tmp_path / "router.py").write_text(text)
+    (tmp_path / "router.py").write_text(f"import sys, time\nopen('top.tim', 'w').write({said(left)!r})\n{then}\n")
     return [sys.executable, "router.py"]
 
 
 def test_a_router_that_stands_still_is_stopped(tmp_path):
-    command = script(tmp_path, [5_000] * 100, "time.sleep(600)")
-    assert not routed(command, tmp_path, tmp_path / "top.tim", "nextpnr")
+    assert not routed(script(tmp_path, [5_000] * 100, "time.sleep(600)"), tmp_path, tmp_path / "top.tim", "nextpnr")
 
 
 def test_one_that_ends_has_ended_and_an_older_log_does_not_count(tmp_path):

@@ -61,13 +61,9 @@ class Queues(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         before = wiring.flipped(self.i)
-        for name, kind, depth in (
-            ("many", BufferedFifo, 40),
-            ("few", BufferedFifo, 8),
-            ("late", Fifo, 40),
-            ("two", Fifo, 2),
-        ):
-            m.submodules[name] = queue = kind(24, depth)
+        kinds = {"many": BufferedFifo(24, 40), "few": BufferedFifo(24, 8), "late": Fifo(24, 40), "two": Fifo(24, 2)}
+        for name, queue in kinds.items():
+            m.submodules[name] = queue
             wiring.connect(m, before, queue.i)
             before = queue.o
         wiring.connect(m, before, wiring.flipped(self.o))

@@ -35,8 +35,7 @@ PARTITIONS = 4  # partitions that the work uses; of PSUM, too
 
 CASES = Path(__file__).with_name("core_cases.c")
 RUN, CATCH, TRAPS, HOST, TWICE, WINDOWS, TIMER, SEMAPHORE, POLL, DOORBELLS, REFUSED, RESCUE = range(12)
-LATE, ASLEEP, NUMBER = range(12, 15)
-"""What the control program does: see core_cases.c."""
+LATE, ASLEEP, NUMBER = range(12, 15)  # what the control program does: see core_cases.c
 
 WATCHDOG_LIMIT = 2000  # cycles
 

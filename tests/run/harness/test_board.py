@@ -10,13 +10,10 @@ from neuroncore_rtl.spec.host_link import CONTROL_RESET, IDENTITY_WORD, BoardReg
 
 
 class BadLine:
-    """A transport that changes a bit, loses the end, or adds a byte, of every second frame, on the way there or
-    back."""
+    """A transport that changes a bit, loses the end, or adds a byte of every second frame, in either direction."""
 
     def __init__(self, line, dice: random.Random):
-        self._line, self._dice = line, dice
-        self._frames = 0
-        self.disturbed = 0
+        self._line, self._dice, self._frames, self.disturbed = line, dice, 0, 0
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
         self._frames += 1

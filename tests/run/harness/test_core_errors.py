@@ -88,8 +88,7 @@ def test_traps_of_the_controller_are_golden_s():
 
 def test_the_host_interrupts():
     image = images.hand_image(CONFIG, 0, [], case=images.HOST)
-    work = CoreWork(memories=image.memory()[None], host=6000, limit=LIMIT)
-    (run,) = run_device(DEVICE, work).parts.values()
+    (run,) = run_device(DEVICE, CoreWork(memories=image.memory()[None], host=6000, limit=LIMIT)).parts.values()
     assert (run.exit_code, run.console, run.error) == (0, "host", None)
     assert run.cycles > 6000
     assert run.counters["controller"]["waiting"] > 1000

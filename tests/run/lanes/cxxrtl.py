@@ -11,6 +11,8 @@ from neuroncore_rtl.run.sim import clang
 
 __all__ = ["Oracle", "yosys"]
 
+Widths = Mapping[str, int]
+
 FLAGS = (
     *("-c", "-O0", "-g0", "-std=c++17", "-fPIC", "-DNDEBUG", "-fno-sanitize=all", "-Wno-everything"),
     "-D__always_inline__=__unused__",  # inlined always, its templates take minutes
@@ -66,28 +68,18 @@ class Oracle:
         folder: for what is generated.
     """
 
-    def __init__(
-        self,
-        name: str,
-        text: str,
-        inputs: Mapping[str, int],
-        outputs: Mapping[str, int],
-        late: Mapping[str, int],
-        folder: Path,
-    ):
+    def __init__(self, name: str, text: str, inputs: Widths, outputs: Widths, late: Widths, folder: Path):
         self.output_words = sum(-(-width // 32) for width in outputs.values())
         script = f"read_rtlil <<rtlil\n{text}\nrtlil\nhierarchy -top {name}\nwrite_cxxrtl -g0\n"
         (folder / f"{name}.cc").write_text(yosys(script))
-        port = "p_" + "{}"
         lines = {
-            "set_inputs": [f"set(t.{port.format(_mangled(p))}, given);" for p in inputs],
-            "set_late": [f"set(t.{port.format(_mangled(p))}, late);" for p in late],
-            "get_outputs": [f"get(t.{port.format(_mangled(p))}, {width}, found);" for p, width in outputs.items()],
+            "set_inputs": [f"set(t.{_mangled(port)}, given);" for port in inputs],
+            "set_late": [f"set(t.{_mangled(port)}, late);" for port in late],
+            "get_outputs": [f"get(t.{_mangled(port)}, {width}, found);" for port, width in outputs.items()],
         }
-        loop = LOOP.format(name=name, top=f"p_{_mangled(name)}", **{k: "\n".join(v) for k, v in lines.items()})
+        loop = LOOP.format(name=name, top=_mangled(name), **{k: "\n".join(v) for k, v in lines.items()})
         (folder / "loop.cc").write_text(loop)
-        yosys_share = find_yosys(lambda version: True).data_dir()
-        headers = Path(yosys_share, "include", "backends", "cxxrtl", "runtime")
+        headers = Path(find_yosys(lambda version: True).data_dir(), "include", "backends", "cxxrtl", "runtime")
         clang.compile_with("c++", (*FLAGS, f"-I{headers}"), [folder / "loop.cc"], folder / "loop.o")
         clang.prepare()
         clang.compile_with("c++", LINK, [folder / "loop.o", clang.STANDARD_LIBRARY], folder / "oracle.so")
@@ -107,4 +99,4 @@ class Oracle:
 
 
 def _mangled(name: str) -> str:
-    return name.replace("_", "__")
+    return f"p_{name.replace('_', '__')}"

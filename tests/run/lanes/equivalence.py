@@ -87,11 +87,7 @@ def prove_equal(top: str, first: str, second: str, folder: Path, kept: Iterable[
     return Proof(
         pairs=len(found),
         unproven=[found[cell][2] for cell, (a, b, _) in _equivalences(proven).items() if a != b],
-        apart=[
-            name
-            for a, b, name in found.values()
-            if (a in starts or b in starts) and starts.get(a, a) != starts.get(b, b)
-        ],
+        apart=[n for a, b, n in found.values() if {a, b} & starts.keys() and starts.get(a, a) != starts.get(b, b)],
     )
 
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 __all__ = ["LANE", "RandomCells"]
 
-LANE = "random_lane"
-"""Name of the module."""
+LANE = "random_lane"  # name of the module
 
 INPUTS = {
     **{f"own_{width}": width for width in (1, 2, 5, 8, 16, 31, 32, 33, 48, 63, 64, 70, 130)},
@@ -27,8 +26,7 @@ ORDER = ("lt", "le", "gt", "ge")
 EQUALITY = ("eq", "ne", "logic_and", "logic_or")
 SHIFTS = ("shl", "sshl", "shr", "sshr", "shift", "shiftx")
 FLIP_FLOPS = ("dff", "dffe", "sdff", "sdffe", "sdffce")
-EDGES = (1, 2, 31, 32, 33, 63, 64)
-"""Widths at which words end."""
+EDGES = (1, 2, 31, 32, 33, 63, 64)  # widths at which words end
 
 
 @dataclass
@@ -80,8 +78,7 @@ class RandomCells:
         self._memories()
 
     def text(self) -> str:
-        lines = [f"module \\{LANE}", *self.wires, *self.cells, "end", ""]
-        return "\n".join(lines)
+        return "\n".join([f"module \\{LANE}", *self.wires, *self.cells, "end", ""])
 
     # Operands
 

@@ -63,7 +63,6 @@ def test_vectors_show_what_the_modules_show(kind, cycles):
 
 
 def broken_add(cell: dict) -> bool:
-    """Make a subtraction of an addition."""
     if cell["type"] != "$add" or len(cell["connections"]["B"]) < 8:
         return False
     cell["type"] = "$sub"
@@ -71,7 +70,6 @@ def broken_add(cell: dict) -> bool:
 
 
 def broken_mux(cell: dict) -> bool:
-    """Exchange the sides of a multiplexer."""
     sides = cell["connections"]
     if cell["type"] != "$mux" or len(sides["Y"]) < 8:
         return False

@@ -21,10 +21,10 @@ SEED = 20260717
 
 BLOCK = "random_block"
 
-INSTANCES = 20
-"""More than one group of them, the last one not full."""
+INSTANCES = 20  # more than one group of them, the last one not full
 
 CYCLES = 400
+LEVELS = list(vectors.LEVELS)
 
 
 @dataclass
@@ -112,8 +112,7 @@ def case(tmp_path_factory) -> Case:
         np.ascontiguousarray(np.concatenate([words_of(of[port]) for port in ports], axis=-1))
         for of, ports in ((at_edge, cells.inputs), (given, cells.late))
     )
-    folder = tmp_path_factory.mktemp("cxxrtl")
-    oracle = Oracle(LANE, cells.text(), cells.inputs, cells.outputs, cells.late, folder)
+    oracle = Oracle(LANE, cells.text(), cells.inputs, cells.outputs, cells.late, tmp_path_factory.mktemp("cxxrtl"))
     found, word, expected = oracle.simulate(inputs, late), 0, []
     for width in cells.outputs.values():
         words = -(-width // 32)
@@ -158,22 +157,12 @@ def complaints(case: Case, found: np.ndarray) -> list[str]:
         wrong = np.argwhere(differs[..., place : place + width].any(axis=-1))
         if len(wrong):
             cycle, instance = wrong[0]
-            values = (
-                int("".join(map(str, bits[cycle, instance, place : place + width][::-1])), 2)
-                for bits in (found, case.expected)
-            )
-            result.append(
-                "{} ({}): cycle {}, instance {}: {:#x}, not {:#x}".format(
-                    port, case.cells.kinds[port], cycle, instance, *values
-                )
-            )
+            shown = cycle, instance, slice(place, place + width)
+            ours, theirs = (int("".join(map(str, bits[shown][::-1])), 2) for bits in (found, case.expected))
+            where = f"{port} ({case.cells.kinds[port]}): cycle {cycle}, instance {instance}"
+            result.append(f"{where}: {ours:#x}, not {theirs:#x}")
         place += width
     return result
-
-
-def levels() -> list[str]:
-    names = list(vectors.LEVELS)
-    return names[names.index(vectors.level()) :]
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +184,10 @@ def test_cells_are_of_every_kind(case):
     [
         ("drawn", vectors.level()),
         pytest.param("optimised", vectors.level(), marks=pytest.mark.slow),
-        *(pytest.param("drawn", level, marks=pytest.mark.slow) for level in levels()[1:]),
+        *(
+            pytest.param("drawn", level, marks=pytest.mark.slow)
+            for level in LEVELS[LEVELS.index(vectors.level()) + 1 :]
+        ),
     ],
 )
 def test_results_are_the_oracles(case, codes, form, level):

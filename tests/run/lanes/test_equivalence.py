@@ -31,11 +31,8 @@ LANES = {
 }
 """How the names of the lanes begin, and the kinds of their blocks."""
 
-LONG = ("sbuf_partition_", "activation_lane", "tile_", "edge_row")
-"""Lanes that the solver needs long for, minutes or seconds."""
-
-SLOW_KINDS = ("vector_lanes", "sbuf_partitions")
-"""Such blocks."""
+LONG = ("sbuf_partition_", "activation_lane", "tile_", "edge_row", "vector_lanes", "sbuf_partitions")
+"""Lanes and blocks that take the solver many seconds, or minutes."""
 
 UNPROVED = ("vector_lane", "activation_lanes")
 """A lane that the solver needs too long for, and a block with read ports that the other Yosys has in another order."""
@@ -71,10 +68,12 @@ def written(netlist: Netlist, module: dict) -> str:
     return rtlil(netlist, {name: bits for name, bits in names_of(module).items() if name not in CHANGED})
 
 
-@pytest.mark.parametrize(
-    "prefix",
-    [pytest.param(p, marks=[pytest.mark.slow] if p in LONG else []) for p in LANES if p not in UNPROVED],
-)
+def provable(names) -> list:
+    """Return the names of lanes or blocks that are proved, those that take long marked."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in names if name not in UNPROVED]
+
+
+@pytest.mark.parametrize("prefix", provable(LANES))
 def test_lane_is_what_amaranth_made(prefix, tmp_path):
     texts, modules = extracted(LANES[prefix])
     (lane,) = (name for name in lanes_of(LANES[prefix]) if name.startswith(prefix))
@@ -83,10 +82,7 @@ def test_lane_is_what_amaranth_made(prefix, tmp_path):
     assert checked(proof, netlist).holds
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW_KINDS)) for kind in KINDS if kind not in UNPROVED],
-)
+@pytest.mark.parametrize("kind", provable(KINDS))
 def test_block_is_what_amaranth_made(kind, tmp_path):
     texts, modules = extracted(kind)
     name = core_blocks()[kind].name
@@ -101,8 +97,7 @@ def test_lanes_are_all_of_the_core():
 
 # With faults
 
-Reading = tuple[str, Netlist, dict]
-"""RTLIL of a module, its netlist, and its JSON."""
+Reading = tuple[str, Netlist, dict]  # RTLIL of a module, its netlist, and its JSON
 
 
 def column() -> Reading:
@@ -113,7 +108,6 @@ def column() -> Reading:
 
 
 def every_kind() -> Reading:
-    """Cells of every kind, as they are drawn."""
     return random_cells(SEED, odd=True)
 
 
@@ -154,18 +148,12 @@ def memory(netlist: Netlist) -> Memory:
     return next(iter(netlist.memories.values()))
 
 
-def other_kind(netlist: Netlist) -> None:
-    cell(netlist, "add").kind = "sub"
+def with_both(each: Register) -> bool:
+    return each.reset != 0 and each.enable != 1 and each.reset_first
 
 
-def exchanged_bits(netlist: Netlist) -> None:
-    bits = cell(netlist, "mul").operands["A"]
-    bits[0], bits[1] = bits[1], bits[0]
-
-
-def exchanged_sides(netlist: Netlist) -> None:
-    sides = cell(netlist, "mux").operands
-    sides["A"], sides["B"] = sides["B"], sides["A"]
+def exchange(of: list | dict, first: int | str, second: int | str) -> None:
+    of[first], of[second] = of[second], of[first]
 
 
 def exchanged_outputs(netlist: Netlist) -> None:
@@ -183,67 +171,44 @@ def never_held(netlist: Netlist) -> None:
     raise LookupError("no register is held")
 
 
-def other_start(netlist: Netlist) -> None:
-    register(netlist).init ^= 1
-
-
-def always_enabled(netlist: Netlist) -> None:
-    register(netlist, lambda r: r.enable != 1).enable = 1
-
-
-def with_both(each: Register) -> bool:
-    return each.reset != 0 and each.enable != 1 and each.reset_first
-
-
-def never_reset(netlist: Netlist) -> None:
-    register(netlist, with_both).reset = 0
-
-
-def other_reset_value(netlist: Netlist) -> None:
-    register(netlist, with_both).reset_value ^= 1
-
-
-def reset_needs_enable(netlist: Netlist) -> None:
-    register(netlist, with_both).reset_first = False
-
-
 def unsigned(netlist: Netlist) -> None:
     for each in netlist.cells.values():
         if each.kind == "lt" and all(isinstance(bits[-1], tuple) for bits in each.operands.values()):
             each.signed = frozenset() if each.signed else frozenset("AB")
 
 
-def other_write_enable(netlist: Netlist) -> None:
-    memory(netlist).writes[0].enables[0] = 1
+def other_bit(register: Register, field: str) -> None:
+    setattr(register, field, getattr(register, field) ^ 1)
 
 
-def other_read_address(netlist: Netlist) -> None:
-    address = memory(netlist).reads[0].address
-    address[0], address[1] = address[1], address[0]
+FAULTS = {
+    "other kind": (column, lambda n: setattr(cell(n, "add"), "kind", "sub")),
+    "other start": (column, lambda n: other_bit(register(n), "init")),
+    "exchanged outputs": (column, exchanged_outputs),
+    "exchanged bits": (column, lambda n: exchange(cell(n, "mul").operands["A"], 0, 1)),
+    "exchanged sides": (column, lambda n: exchange(cell(n, "mux").operands, "A", "B")),
+    "never held": (column, never_held),
+    "always enabled": (every_state, lambda n: setattr(register(n, lambda r: r.enable != 1), "enable", 1)),
+    "never reset": (every_state, lambda n: setattr(register(n, with_both), "reset", 0)),
+    "other reset value": (every_state, lambda n: other_bit(register(n, with_both), "reset_value")),
+    "reset needs enable": (every_state, lambda n: setattr(register(n, with_both), "reset_first", False)),
+    "other write enable": (every_state, lambda n: memory(n).writes[0].enables.__setitem__(0, 1)),
+    "other read address": (every_state, lambda n: exchange(memory(n).reads[0].address, 0, 1)),
+    "unsigned": (every_kind, unsigned),
+}
+QUICK_FAULTS = ("other kind", "other start", "always enabled")
 
 
-FAULTS = [
-    *((column, fault) for fault in (other_kind, other_start)),
-    *(
-        pytest.param(column, fault, marks=pytest.mark.slow)
-        for fault in (exchanged_outputs, exchanged_bits, exchanged_sides, never_held)
-    ),
-    (every_state, always_enabled),
-    *(
-        pytest.param(every_state, fault, marks=pytest.mark.slow)
-        for fault in (never_reset, other_reset_value, reset_needs_enable, other_write_enable, other_read_address)
-    ),
-    pytest.param(every_kind, unsigned, marks=pytest.mark.slow),
-]
-
-
-@pytest.mark.parametrize(("module", "fault"), FAULTS)
-def test_fault_is_found(module, fault, tmp_path):
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK_FAULTS)) for name in FAULTS]
+)
+def test_fault_is_found(name, tmp_path):
+    module, fault = FAULTS[name]
     reading = module()
     fault(reading[1])
     proof = proof_of(reading, tmp_path)
     assert not proof.holds
-    assert bool(proof.apart) == (fault is other_start)
+    assert bool(proof.apart) == (name == "other start")
 
 
 def test_memories_of_other_contents_are_refused(tmp_path):

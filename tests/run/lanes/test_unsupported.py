@@ -109,8 +109,7 @@ def texts(cell: str, *, clock: str = "\\clk", held: bool = True) -> dict[str, st
     """
     ffs = {port: FLIP_FLOP.format(d=port[-1], q=port) for port in ("held_a", "held_b")}
     wires = {port: f"connect \\{port} \\{port[-1]}" for port in ("held_a", "held_b")}
-    lane = LANE.format(**(ffs if held else wires), cell=cell)
-    return {"odd_block": BLOCK.format(clock=clock), "odd_lane": lane}
+    return {"odd_block": BLOCK.format(clock=clock), "odd_lane": LANE.format(**(ffs if held else wires), cell=cell)}
 
 
 REASONS = {
@@ -123,10 +122,7 @@ REASONS = {
         "odd_block: output y depends on input a within a cycle; a register",
     ),
     "another clock": (texts(binary("and"), clock="\\a [0]"), "odd_block: first has a clock of its own"),
-    "transparent memory": (
-        texts(memory(transparent=1)),
-        "odd_lane: words shows what is written in the same cycle",
-    ),
+    "transparent memory": (texts(memory(transparent=1)), "odd_lane: words shows what is written in the same cycle"),
     "memory without a clock": (texts(memory(clocked=0)), "odd_lane: words is read within a cycle"),
     "falling edge": (texts(memory(rising=0)), "odd_lane: words does not work at the rising edge"),
     "memory with a reset": (texts(memory(reset="\\held_b [7]")), "odd_lane: memory words has a reset"),

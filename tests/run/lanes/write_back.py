@@ -42,14 +42,11 @@ def names_of(module: Mapping) -> dict[str, list[Bit | None]]:
 
 class _Writer:
     def __init__(self, netlist: Netlist, names: Mapping[str, list[Bit | None]]):
-        self.netlist = netlist
-        self.names = names
-        self.lines: list[str] = []
-        self.ports = 1
+        self.netlist, self.names, self.ports = netlist, names, 1
+        self.lines = [f"module \\{netlist.name}", "wire input 1 \\clk"]
 
     def text(self) -> str:
         netlist = self.netlist
-        self.lines = [f"module \\{netlist.name}", "wire input 1 \\clk"]
         for port, width in _whole(netlist.inputs).items():
             self._port("input", port, width)
         for port, width in _whole({port: len(bits) for port, bits in netlist.outputs.items()}).items():
@@ -117,33 +114,21 @@ class _Writer:
         self._add(f"${cell.kind}", f"$cell${cell.name}", parameters, operands | {"Y": f"${cell.name}"})
 
     def _register(self, register: Register) -> None:
-        polarities = {f"{port}_POLARITY": 1 for port in ("CLK", "EN", "SRST")}
-        value = _constant(register.reset_value, register.width)
-        connections = {
-            "CLK": "\\clk",
-            "EN": self._value([register.enable]),
-            "SRST": self._value([register.reset]),
-            "D": self._value(register.d),
-            "Q": f"${register.name}",
-        }
-        self._add(
-            "$sdffe" if register.reset_first else "$sdffce",
-            f"$register${register.name}",
-            {"WIDTH": register.width, **polarities, "SRST_VALUE": value},
-            connections,
-        )
+        kind, value = "$sdffe" if register.reset_first else "$sdffce", _constant(register.reset_value, register.width)
+        parameters = {"WIDTH": register.width, "SRST_VALUE": value}
+        parameters |= {f"{port}_POLARITY": 1 for port in ("CLK", "EN", "SRST")}
+        connections = {"CLK": "\\clk", "D": self._value(register.d), "Q": f"${register.name}"}
+        connections |= {"EN": self._value([register.enable]), "SRST": self._value([register.reset])}
+        self._add(kind, f"$register${register.name}", parameters, connections)
 
     def _memory(self, memory: Memory) -> None:
         reads, writes, width = memory.reads, memory.writes, memory.width
         flags = {
-            "RD_CLK_ENABLE": [read.clocked for read in reads],
-            "RD_CLK_POLARITY": [read.clocked for read in reads],
+            **dict.fromkeys(("RD_CLK_ENABLE", "RD_CLK_POLARITY"), [read.clocked for read in reads]),
             "RD_TRANSPARENCY_MASK": [shown for read in reads for shown in read.transparent],
             "RD_COLLISION_X_MASK": [0] * (len(reads) * len(writes)),
-            "RD_WIDE_CONTINUATION": [0] * len(reads),
-            "RD_CE_OVER_SRST": [0] * len(reads),
-            "WR_CLK_ENABLE": [1] * len(writes),
-            "WR_CLK_POLARITY": [1] * len(writes),
+            **dict.fromkeys(("RD_WIDE_CONTINUATION", "RD_CE_OVER_SRST"), [0] * len(reads)),
+            **dict.fromkeys(("WR_CLK_ENABLE", "WR_CLK_POLARITY"), [1] * len(writes)),
             "WR_PRIORITY_MASK": [0] * (len(writes) * len(writes)),
             "WR_WIDE_CONTINUATION": [0] * len(writes),
         }
@@ -158,15 +143,13 @@ class _Writer:
             "WR_PORTS": len(writes),
             "INIT": _joined(words, width),
             "RD_INIT_VALUE": _joined([read.init for read in reads], width),
-            "RD_ARST_VALUE": _joined([0] * len(reads), width),
-            "RD_SRST_VALUE": _joined([0] * len(reads), width),
+            **dict.fromkeys(("RD_ARST_VALUE", "RD_SRST_VALUE"), _joined([0] * len(reads), width)),
             **{name: _joined(map(int, bits), 1) for name, bits in flags.items()},
         }
         connections = {
             "RD_CLK": _concatenation("\\clk" if read.clocked else "1'0" for read in reads),
             "RD_EN": self._value([read.enable for read in reads]),
-            "RD_ARST": self._value([0] * len(reads)),
-            "RD_SRST": self._value([0] * len(reads)),
+            **dict.fromkeys(("RD_ARST", "RD_SRST"), self._value([0] * len(reads))),
             "RD_ADDR": self._value([bit for read in reads for bit in read.address]),
             "RD_DATA": _concatenation(f"${chunk}" for read in reads for chunk in read.chunks),
             "WR_CLK": _concatenation("\\clk" for _ in writes),

@@ -12,7 +12,6 @@ from neuroncore_rtl.tb.cli.commands import app
 
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch):
-    """Nothing is known yet of this machine."""
     monkeypatch.setattr(verilator, "find_verilator", cache(verilator.find_verilator.__wrapped__))
 
 

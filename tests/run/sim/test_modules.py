@@ -61,14 +61,9 @@ def test_what_is_made_of_something_without_a_value_is_not_kept(store, tmp_path):
 
 @pytest.mark.parametrize(
     ("changed", "found"),
-    [
-        ("hdl/tensor/edge.py", False),
-        ("hdl/arith/decode.py", False),
-        ("hdl/verilog/hierarchy.py", False),
-        ("spec/config.py", False),
-        ("hdl/vector/alu.py", True),
-    ],
-)
+    [("hdl/tensor/edge.py", False), ("hdl/arith/decode.py", False), ("hdl/verilog/hierarchy.py", False),
+     ("spec/config.py", False), ("hdl/vector/alu.py", True)],
+)  # fmt: skip
 def test_a_text_depends_on_the_sources_below_it(store, monkeypatch, changed, found):
     store.put("edge_8", partial(Edge, 8), "eight")
     read = modules.Path.read_text

@@ -235,8 +235,7 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", ["missing", pytest.param("empty", marks=pytest.mark.slow), "overwritten"])
 def test_a_damaged_program_is_built_again(sim, damage, root):
     text = f"{COUNTER}\n// {damage}\n"
-    program = counter(sim, root=root, text=text).directory / simulation.PROGRAMS[sim]
-    DAMAGES[damage](program)
+    DAMAGES[damage](counter(sim, root=root, text=text).directory / simulation.PROGRAMS[sim])
     built = counter(sim, root=root, text=text)
     assert built.fresh
     check(built, root)

@@ -2,6 +2,7 @@
 
 import os
 
+import cocotb_tools.config
 import pytest
 
 from neuroncore_rtl.run.harness import run
@@ -15,12 +16,10 @@ from tests.tb.reports import passed
     "test", ["matmul", *(pytest.param(t, marks=pytest.mark.slow) for t in ("vector", "activation"))]
 )
 def test_both_ways_are_right_in_the_same_cycles(test):
-    reports = []
+    words, reports = "TARGET=engine PRESET=tiny" if test == "matmul" else "PRESET=tiny COUNT=200", []
     for way in vectors.WAYS:
         with vectors.chosen(way):
-            reports.append(
-                passed(test, "TARGET=engine PRESET=tiny" if test == "matmul" else "PRESET=tiny COUNT=200").as_json()
-            )
+            reports.append(passed(test, words).as_json())
     names = {"cycles", "compared", "counters", "changed", "instructions"} & reports[0].keys()
     assert {"cycles", "compared", "counters"} <= names
     assert [reports[0][name] for name in names] == [reports[1][name] for name in names]
@@ -56,11 +55,7 @@ def test_wrong_choice_is_refused_with_what_there_is(variable, ask, monkeypatch):
 
 
 def test_libraries_come_before_those_of_the_environment(monkeypatch, tmp_path):
-    import cocotb_tools.config
-
-    from neuroncore_rtl.run.sim.simulation import Build, _library_path
-
     monkeypatch.setenv("LD_LIBRARY_PATH", "/elsewhere")
-    build = Build(directory=tmp_path, sim="verilator", top="top", waves=False, fresh=False, vectors=True)
-    cocotb = str(cocotb_tools.config.libs_dir)
-    assert _library_path(build).split(os.pathsep) == [cocotb, str(vectors.search_path()), "/elsewhere"]
+    build = simulation.Build(directory=tmp_path, sim="verilator", top="top", waves=False, fresh=False, vectors=True)
+    expected = [str(cocotb_tools.config.libs_dir), str(vectors.search_path()), "/elsewhere"]
+    assert simulation._library_path(build).split(os.pathsep) == expected

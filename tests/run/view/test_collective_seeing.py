@@ -14,7 +14,6 @@ from tests.run.view.recordings import SaveFile, Timeline, Waveform
 from tests.tb.reports import passed
 
 BYTES = 1200
-
 WORDS = "CHIPS=2 LINK_BYTES=8 LINK_LATENCY=1 WAVES=1 DEPTH=2 ERRORS=0.01 SEED=3"
 
 TESTS = {"allreduce": ("collective", f"BYTES={BYTES}"), "router": ("traffic", "FLITS=400 STALL=40")}
@@ -119,9 +118,9 @@ def test_waveforms_of_engines_say_what_the_report_says(seen, sim):
             assert {Receiving.RECEIVES, Receiving.WAIT_NET} <= receiving <= set(Receiving)
         assert max(wave.values(f"{at}.rank")) == core and max(wave.values(f"{at}.count")) == BYTES // 4
         assert wave.last(f"{at}.count") == 0
-    for channel in (0, 1):
+    for end in (0, 1):
         sent, received = (
-            sum(wave.last(f"engine_core_{core}.{way}{channel}") for core in range(4)) for way in ("sent", "received")
+            sum(wave.last(f"engine_core_{n}.{way}{end}") for n in range(4)) for way in ("sent", "received")
         )
         assert sent == received > 0
     credits = wave.values("link_chip_0_up.credits0")

@@ -22,8 +22,7 @@ def test_groups_are_named_after_links_and_cores(instance):
     found = known(instance, "collective")
     assert len(found) == instance.chips * instance.directions + instance.cores
     groups = collective_groups(found)
-    wires = range(instance.chips * instance.directions)
-    links = [link_name(instance, wire).partition(" ->")[0] for wire in wires]
+    links = [link_name(instance, wire).partition(" ->")[0] for wire in range(instance.chips * instance.directions)]
     assert [group for group in groups if group.startswith("link chip")] == links
     engines = [f"engine of core {core}" for core in range(instance.cores)]
     assert [group for group in groups if group.startswith("engine of")] == engines

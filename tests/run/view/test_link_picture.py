@@ -29,8 +29,7 @@ def test_every_wire_has_an_arrow_between_its_chips(instance):
         chip, direction = divmod(wire, instance.directions)
         for point, end in ((arrow.points[0], chip), (arrow.points[-1], instance.neighbour(chip, direction))):
             assert CHIP_RADIUS < np.linalg.norm(point - centres[end]) < CHIP_RADIUS + 0.06
-        nearest = np.linalg.norm(arrow.points[:, None] - centres, axis=2).min()
-        assert nearest > CHIP_RADIUS
+        assert np.linalg.norm(arrow.points[:, None] - centres, axis=2).min() > CHIP_RADIUS
         assert np.linalg.norm(arrow.side) == pytest.approx(1)
 
 

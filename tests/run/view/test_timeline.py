@@ -66,8 +66,7 @@ EVENTS = (
 
 
 def tracks_of(name, events, config=CONFIG):
-    run = Outcome(ending=Ending.FINISHED, cycles=END, events=events)
-    return core_tracks(name, run, config, RECORDS.__getitem__)
+    return core_tracks(name, Outcome(ending=Ending.FINISHED, cycles=END, events=events), config, RECORDS.__getitem__)
 
 
 def test_slices_of_a_core_have_the_cycles_of_the_run_and_do_not_overlap(written):

@@ -42,9 +42,7 @@ def product(directory: Path, sim: str, words: str):
 
 @pytest.fixture(scope="module", params=["icarus", pytest.param("verilator", marks=pytest.mark.slow)])
 def recorded(request, tmp_path_factory):
-    """A product on the engine."""
-    directory = tmp_path_factory.mktemp("waves")
-    return product(directory, request.param, f"TARGET=engine STALL=64 M={M} K={K} N={N}")
+    return product(tmp_path_factory.mktemp("waves"), request.param, f"TARGET=engine STALL=64 M={M} K={K} N={N}")
 
 
 def test_signals_agree_with_counters(recorded):
@@ -81,7 +79,6 @@ def test_save_file_names_signals_of_the_waveform_and_words_of_enumerations(recor
 
 @pytest.fixture(scope="module", params=["icarus", pytest.param("verilator", marks=pytest.mark.slow)])
 def recorded_core(request, tmp_path_factory):
-    """A product on the core."""
     return product(tmp_path_factory.mktemp("core_waves"), request.param, "M=4 K=8 N=4")
 
 
@@ -143,12 +140,9 @@ def written(path: Path, scope: str, variables: dict[str, str], behind: str = "")
 def test_what_was_not_recorded_is_left_out(tmp_path):
     variables = {"clk": "a", "rst": "b", "cycle": "c", "over": "d"}
     save = write_save_file(written(tmp_path / "shallow.vcd", "machine", variables, "#0\n0a\n#9\n1a\n"))
-    assert [line for line in save.read_text().splitlines() if line.startswith("+{")] == [
-        "+{clk} machine.clk",
-        "+{rst} machine.rst",
-        "+{cycle} machine.cycle",
-        "+{program has ended} machine.over",
-    ]
+    names = {"clk": "clk", "rst": "rst", "cycle": "cycle", "program has ended": "over"}
+    shown = [line for line in save.read_text().splitlines() if line.startswith("+{")]
+    assert shown == [f"+{{{name}}} machine.{signal}" for name, signal in names.items()]
     assert SaveFile(save).groups == ["run"]
 
 

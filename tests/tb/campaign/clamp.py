@@ -9,8 +9,7 @@ from neuroncore_rtl.tb.campaign.mutation.unit import Unit
 
 
 class Clamp(wiring.Component):
-    """The smaller of a number and 200, a cycle later; `large` says that it was cut. The number's lowest bit is not used
-    above 128."""
+    """min(i, 200), a cycle later, without the lowest bit of an `i` above 127; `large`: `o` is 200."""
 
     i: In(8)
     o: Out(8)
@@ -73,18 +72,9 @@ class Two(wiring.Component):
 
 
 HERE = "tests/tb/campaign"
-
-SEEN = Unit("clamp", Clamp, (f"{HERE}/clamp_seen.py",), cycles=4)
-"""With a test that looks at everything."""
-
-HALF_SEEN = Unit("clamp", Clamp, (f"{HERE}/clamp_half_seen.py",), cycles=4)
-"""With one that does not look at `large`."""
-
+SEEN = Unit("clamp", Clamp, (f"{HERE}/clamp_seen.py",), cycles=4)  # with a test that looks at everything
+HALF_SEEN = Unit("clamp", Clamp, (f"{HERE}/clamp_half_seen.py",), cycles=4)  # with one that does not look at `large`
 HARNESSED = Unit("clamp", Clamp, (f"{HERE}/clamp_harnessed.py",), cycles=4, module="clamp")
 """With a test that looks at everything in a harness."""
-
-UNTESTED = Unit("clamp", Clamp, (f"{HERE}/clamp_unseen.py",), cycles=4)
-"""With a file in which no test simulates it."""
-
-BROKEN = Unit("clamp", Clamp, (f"{HERE}/clamp_broken.py",), cycles=4)
-"""With a test that fails."""
+UNTESTED = Unit("clamp", Clamp, (f"{HERE}/clamp_unseen.py",), cycles=4)  # with a file in which no test simulates it
+BROKEN = Unit("clamp", Clamp, (f"{HERE}/clamp_broken.py",), cycles=4)  # with a test that fails

@@ -3,12 +3,16 @@
 import os
 import signal
 import time
+from collections import Counter
 from pathlib import Path
 
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.tb.campaign.task import Task, key_of
 
-__all__ = ["counted", "fragile", "held_up", "killer", "refused", "square", "task", "tasks", "unbuildable", "waiting"]
+__all__ = [
+    "counted", "fragile", "held_up", "killer", "refused", "square", "statuses", "task", "tasks", "unbuildable",
+    "waiting",
+]  # fmt: skip
 
 
 def square(number: int) -> dict:
@@ -57,6 +61,10 @@ def task(function, number: int, *arguments, group: str = "") -> Task:
 
 def tasks(function, count: int, *arguments, group: str = "") -> list[Task]:
     return [task(function, number, *arguments, group=group) for number in range(count)]
+
+
+def statuses(rows) -> Counter:
+    return Counter(row["status"] for row in rows)
 
 
 def held_up(number: int, started: str) -> dict:

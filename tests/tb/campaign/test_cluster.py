@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -23,6 +22,7 @@ from neuroncore_rtl.tb.campaign.task import Task, WorkersLost, key_of
 from neuroncore_rtl.tb.cli.sweep import simulate
 from tests.house.tree import FOLDERS, ROOT
 from tests.tb.campaign import jobs
+from tests.tb.campaign.jobs import statuses
 
 
 class Cluster:
@@ -39,22 +39,22 @@ class Cluster:
     def _start(self, program, *arguments, python_path=ROOT):
         path = os.pathsep.join(filter(None, (str(python_path), os.environ.get("PYTHONPATH"))))
         command = [sys.executable, "-m", f"distributed.cli.{program}", "--no-dashboard", *arguments]
+        environment = os.environ | {"PYTHONPATH": path}
         with (self.folder / f"{program}-{len(self.processes)}").open("w") as log:
-            process = subprocess.Popen(
-                command, env={**os.environ, "PYTHONPATH": path}, stdout=log, stderr=log, cwd=self.folder
-            )
+            process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=self.folder)
         self.processes.append(process)
         return process
 
-    def scheduler(self):
-        return self._start("dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port))
+    def scheduler(self, workers=0):
+        """Start a scheduler, which is returned, and workers of it."""
+        process = self._start("dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port))
+        for _ in range(workers):
+            self.worker()
+        return process
 
     def worker(self, *arguments, python_path=ROOT):
-        place = self.folder / f"place-{len(self.processes)}"
-        return self._start(
-            "dask_worker", self.address, "--nthreads", "1", "--local-directory", str(place), *arguments,
-            python_path=python_path,
-        )  # fmt: skip
+        place = ("--local-directory", str(self.folder / f"place-{len(self.processes)}"))
+        self._start("dask_worker", self.address, "--nthreads", "1", *place, *arguments, python_path=python_path)
 
     def end(self):
         for process in reversed(self.processes):
@@ -75,14 +75,8 @@ def rows_of(folder, tasks, executor):
         yield from campaign(tasks, store, executor, "squares")
 
 
-def statuses(rows):
-    return Counter(row["status"] for row in rows)
-
-
 def test_a_worker_that_is_killed_in_mid_run_costs_nothing(dask, tmp_path):
-    dask.scheduler()
-    dask.worker()
-    dask.worker()
+    dask.scheduler(workers=2)
     log, started = tmp_path / "log", tmp_path / "started"
     started.mkdir()
     tasks = [jobs.task(jobs.held_up, 0, str(started)), *jobs.tasks(jobs.counted, 12, str(log), 0.05)]
@@ -104,15 +98,12 @@ def test_a_worker_that_is_killed_in_mid_run_costs_nothing(dask, tmp_path):
 
 @pytest.mark.slow
 def test_a_scheduler_that_is_restarted_costs_nothing(dask, tmp_path):
-    scheduler = dask.scheduler()
-    dask.worker()
-    tasks = jobs.tasks(jobs.counted, 24, str(tmp_path / "log"), 0.2)
-    rows = rows_of(tmp_path, tasks, ClusterExecutor(dask.address))
+    scheduler = dask.scheduler(workers=1)
+    rows = rows_of(tmp_path, jobs.tasks(jobs.counted, 24, str(tmp_path / "log"), 0.2), ClusterExecutor(dask.address))
     found = [next(rows) for _ in range(5)]
     scheduler.kill()
     scheduler.wait()
-    dask.scheduler()
-    dask.worker()
+    dask.scheduler(workers=1)
     found += rows
     assert statuses(found) == {"passed": 24} and len({row["key"] for row in found}) == 24
     assert len(Store(tmp_path / "rows.jsonl").rows()) == 24
@@ -122,11 +113,9 @@ def test_a_scheduler_that_is_restarted_costs_nothing(dask, tmp_path):
 
 @pytest.mark.slow
 def test_a_task_that_kills_its_workers_is_named(dask, tmp_path):
-    dask.scheduler()
-    dask.worker()
-    rows = list(
-        rows_of(tmp_path, [jobs.task(jobs.killer, 7), *jobs.tasks(jobs.square, 6)], ClusterExecutor(dask.address))
-    )
+    dask.scheduler(workers=1)
+    tasks = [jobs.task(jobs.killer, 7), *jobs.tasks(jobs.square, 6)]
+    rows = list(rows_of(tmp_path, tasks, ClusterExecutor(dask.address)))
     assert statuses(rows) == {"passed": 6, "broken": 1}
     [failed] = [row for row in rows if row["failure"]]
     assert failed["label"] == "killer7" and failed["failure"].startswith("4 workers have died of it; the last: tcp://")
@@ -134,8 +123,7 @@ def test_a_task_that_kills_its_workers_is_named(dask, tmp_path):
 
 @pytest.mark.slow
 def test_a_scheduler_that_stays_away_is_an_error_and_rows_are_kept(dask, tmp_path):
-    scheduler = dask.scheduler()
-    dask.worker()
+    scheduler = dask.scheduler(workers=1)
     executor = ClusterExecutor(dask.address)
     rows = rows_of(tmp_path, jobs.tasks(jobs.square, 50), executor)
     first = next(rows)

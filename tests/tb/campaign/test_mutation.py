@@ -39,19 +39,21 @@ def built(tmp_path_factory):
     """The clamp's library, its mutants, and the folder of both."""
     folder = tmp_path_factory.mktemp("clamp")
     mutants = mutants_of(rtlil_of(Clamp()), COUNT, SEED, folder)
-    return compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(Clamp()))], folder), mutants, folder
+    return library_of(Clamp(), folder), mutants, folder
 
 
-EVERY = (*range(256), *reversed(range(256)))
-"""All inputs, up and down."""
+def library_of(unit, folder):
+    return compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(unit))], folder)
+
+
+EVERY = (*range(256), *reversed(range(256)))  # all inputs, up and down
 
 
 def shown(library, mutant: int, inputs=EVERY) -> np.ndarray:
     """Return o and large of some inputs: int[inputs, 2]."""
     model = library.model()
     model.set("mutant", mutant)
-    numbers = np.array([*inputs, 0], np.uint8)[:, None]
-    return model.trace({"p0": numbers}, ["p1", "p2"])[1:].astype(int)
+    return model.trace({"p0": np.array([*inputs, 0], np.uint8)[:, None]}, ["p1", "p2"])[1:].astype(int)
 
 
 def run(simulator) -> list:
@@ -153,15 +155,19 @@ def differences(library, mutants, inputs=EVERY) -> dict[int, tuple[bool, bool]]:
     return {mutant.number: tuple((shown(library, mutant.number, inputs) != sound).any(axis=0)) for mutant in mutants}
 
 
+def findings(proofs, differs) -> dict[int, Finding]:
+    """Return the findings by mutant; equal is proved of those that do not differ, and only of those."""
+    found = {mutant.number: proof.finding for mutant, proof in proofs}
+    assert {number: finding.equal for number, finding in found.items()} == {n: not any(differs[n]) for n in found}
+    return found
+
+
 @pytest.mark.slow
 def test_proved_equal_is_what_no_input_tells_apart(built):
     library, mutants, folder = built
     differs = differences(library, mutants)
     some = [mutant for mutant in mutants if not any(differs[mutant.number])][:4] + mutants[:8]
-    proofs = {mutant.number: proof.finding for mutant, proof in prove(some, 4, folder, 2)}
-    assert {number: finding.equal for number, finding in proofs.items()} == {
-        mutant.number: not any(differs[mutant.number]) for mutant in some
-    }
+    proofs = findings(prove(some, 4, folder, 2), differs)
     assert set(proofs.values()) >= {Finding.STEP, Finding.DIFFERS} and Finding.BOUNDED not in proofs.values()
 
 
@@ -178,7 +184,7 @@ def test_bits_of_a_register_that_nothing_reads_are_no_state(tmp_path):
 def test_what_never_comes_is_known(tmp_path):
     """A state that no other leads to, what a table does not say, and what a memory is given and does not take."""
     mutants = mutants_of(rtlil_of(Rare()), COUNT, SEED, tmp_path)
-    library = compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(Rare()))], tmp_path)
+    library = library_of(Rare(), tmp_path)
     random = np.random.default_rng(SEED)
     inputs = {"p0": random.integers(0, 256, (2000, 1), np.uint8), "rst": random.integers(0, 8, (2000, 1)) == 0}
 
@@ -203,14 +209,12 @@ def test_a_search_that_runs_out_of_stack_has_no_answer(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_what_means_nothing_is_not_looked_at(tmp_path):
-    """Inputs that never come, and an output."""
-
     def means(m, clamp):
         m.d.comb += Assume(clamp.i < 100)
         return {"large": 0}
 
     mutants = mutants_of(rtlil_of(Clamp(), means), COUNT, SEED, tmp_path)
-    library = compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(Clamp()))], tmp_path)
+    library = library_of(Clamp(), tmp_path)
     sound = shown(library, 0)
     unlike = {mutant.number: shown(library, mutant.number) != sound for mutant in mutants}
     differs = {number: bool(found[:100, 0].any()) for number, found in unlike.items()}
@@ -224,15 +228,11 @@ def test_what_means_nothing_is_not_looked_at(tmp_path):
 def test_proofs_ask_for_no_more_than_is_legal(built):
     """What differs for numbers above 127 alone is equal where there are none, though in no step by itself."""
     library, mutants, folder = built
-    few = [*range(128), *reversed(range(128))]
-    differs, rare = differences(library, mutants), differences(library, mutants, few)
+    differs, rare = differences(library, mutants), differences(library, mutants, [*range(128), *reversed(range(128))])
     some = [mutant for mutant in mutants if any(differs[mutant.number]) and not any(rare[mutant.number])][:2]
     some += [mutant for mutant in mutants if any(rare[mutant.number])][:1]
     watch = partial(watched, component=Clamp(), legal=lambda m, unit: unit.i < 128)
-    proofs = {mutant.number: proof.finding for mutant, proof in prove(some, 4, folder, 2, watch=watch)}
-    assert {number: finding.equal for number, finding in proofs.items()} == {
-        mutant.number: not any(rare[mutant.number]) for mutant in some
-    }
+    proofs = findings(prove(some, 4, folder, 2, watch=watch), rare)
     assert Counter(proofs.values()) == {Finding.INDUCTION: 2, Finding.DIFFERS: 1}
 
 
@@ -285,7 +285,7 @@ def test_a_test_in_a_harness_leaves_none(built):
     outcome = mutate("tests.tb.campaign.clamp:HARNESSED", 20, SEED, 2)
     mutants = list(outcome.mutants.values())
     again = mutants_of(rtlil_of(Clamp()), 20, SEED, built[2])
-    library = compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(Clamp()))], built[2])
+    library = library_of(Clamp(), built[2])
     assert again == mutants
     assert set(outcome.caught) == {number for number, seen in differences(library, mutants).items() if any(seen)}
     assert not outcome.holes and outcome.caught and outcome.proofs

@@ -12,8 +12,7 @@ from neuroncore_rtl.tb.campaign.mutation.legal import watched
 from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, as_seen, mutants_of, ports_of, rtlil_of
 from tests.tb.campaign.clamp import Clamp, Two
 
-LIMIT = 200
-"""What a clamp never puts out more than."""
+LIMIT = 200  # a clamp's largest output
 
 
 def limits(folder, bits):

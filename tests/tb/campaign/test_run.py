@@ -20,15 +20,12 @@ from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.campaign.task import Task, WorkerDied, WorkersLost, key_of, perform
 from tests.house.tree import ROOT
 from tests.tb.campaign import jobs
+from tests.tb.campaign.jobs import statuses
 
 
 def rows_of(folder, tasks, workers=2):
     with Store(folder / "rows.jsonl") as store:
         return list(campaign(tasks, store, LocalExecutor(workers), "squares"))
-
-
-def statuses(rows):
-    return Counter(row["status"] for row in rows)
 
 
 def test_every_task_has_a_row_and_runs_once(tmp_path, capsys):
@@ -69,8 +66,7 @@ def test_a_row_has_plain_values(tmp_path, cell):
 
 
 def test_a_worker_that_is_killed_costs_nothing(tmp_path):
-    tasks = [jobs.task(jobs.fragile, 1, str(tmp_path / "mark")), *jobs.tasks(jobs.square, 10)]
-    rows = rows_of(tmp_path, tasks)
+    rows = rows_of(tmp_path, [jobs.task(jobs.fragile, 1, str(tmp_path / "mark")), *jobs.tasks(jobs.square, 10)])
     assert statuses(rows) == {"passed": 11} and len({row["key"] for row in rows}) == 11
 
 
@@ -136,8 +132,7 @@ def test_what_cannot_be_built_is_tried_once(tmp_path):
 
 def test_the_first_of_a_group_ends_before_the_others_begin(tmp_path):
     log = tmp_path / "log"
-    tasks = jobs.tasks(jobs.counted, 4, str(log), 0.3, group="one")
-    rows = rows_of(tmp_path, tasks)
+    rows = rows_of(tmp_path, jobs.tasks(jobs.counted, 4, str(log), 0.3, group="one"))
     assert log.read_text().split()[0] == "0" and rows[0]["number"] == 0 and len(rows) == 4
 
 

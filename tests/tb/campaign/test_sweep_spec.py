@@ -28,8 +28,7 @@ def test_several_variables_go_together(tmp_path):
 
 
 def test_blocks_have_tests_of_their_own_and_a_run_is_there_once(tmp_path):
-    text = 'test = "matmul"\n[[sweep]]\nM = [4, 64]\n[[sweep]]\nM = [64, 4]\n[[sweep]]\ntest = "mac"'
-    found = points(tmp_path, text)
+    found = points(tmp_path, 'test = "matmul"\n[[sweep]]\nM = [4, 64]\n[[sweep]]\nM = [64, 4]\n[[sweep]]\ntest = "mac"')
     assert [point.test for point in found] == ["matmul", "matmul", "mac"]
     assert len({task.key for task in tasks_of(found)}) == 3
 

@@ -7,8 +7,7 @@ from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.cli import bitstream
 from neuroncore_rtl.tb.cli.registry import COMMANDS
 
-LEFT = "Info:       1000 |      250        749 |  250   749 |         7|       3.16       3.16|\n"
-"""What a router says."""
+LEFT = "Info:       1000 |      250        749 |  250   749 |         7|       3.16       3.16|\n"  # as a router prints
 
 [TEST] = [command for command in COMMANDS if command.name == "bitstream"]
 
@@ -21,14 +20,13 @@ def test_what_does_not_fit_is_said():
     assert bitstream.capacity_problem(counts, Ulx3sPlatform(), "tiny") is None
 
 
-def test_baud_wrong():
-    with pytest.raises(UsageError, match="baud must be within .*, not 12000000"):
-        bitstream.main(TEST.settings(["BAUD=12000000"]))
-
-
-def test_cores_wrong():
-    with pytest.raises(UsageError, match="CORES must be 1 on a board, not 2"):
-        bitstream.main(TEST.settings(["CORES=2"]))
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [("BAUD=12000000", "baud must be within .*, not 12000000"), ("CORES=2", "CORES must be 1 on a board, not 2")],
+)
+def test_variable_wrong(word, message):
+    with pytest.raises(UsageError, match=message):
+        bitstream.main(TEST.settings([word]))
 
 
 @pytest.mark.parametrize(("clocks", "tried", "packed"), [((36.5, 39.0, None, 38.0), 4, 2), ((None, 41.0, 42.0), 2, 2)])

@@ -46,7 +46,6 @@ def described(board) -> dict:
 
 @pytest.fixture(scope="module")
 def image() -> Path:
-    """The directory of an image."""
     result = CliRunner().invoke(app, ["image", "matmul", *IMAGE])
     assert result.exit_code == 0, result.output
     return SIM_BUILD / "images" / "matmul-tiny-M4-K4-N4"
@@ -69,7 +68,6 @@ def icarus(board: Path, out: Path, *sources: str) -> None:
 
 @pytest.fixture(scope="module")
 def simulation(board) -> Path:
-    """The testbench, built by Icarus."""
     icarus(board, board / "board.vvp")
     return board / "board.vvp"
 
@@ -89,19 +87,16 @@ def test_ports_are_those_that_tools_look_for(board, described):
 
 
 def test_what_never_varies_is_what_the_specification_asks_for(board):
-    """IHI 0022: AxSIZE is the logarithm of the bytes of a beat, AxBURST 1 is INCR, AxCACHE 2 normal and answered at the
-    destination."""
+    """IHI 0022: AxSIZE: log2 of a beat's bytes; AxBURST 1: INCR; AxCACHE 2: normal, answered at the destination."""
     text = (board / f"{BOARD_TOP}.v").read_text()
     values = {"size": "3'h4", "burst": "2'h1", "lock": "1'h0", "cache": "4'h2"}
     values |= {"prot": "3'h0", "qos": "4'h0", "region": "4'h0"}
-    found = dict(re.findall(r"^  assign m_axi_a[rw](\w+) = (\d'h\d);$", text, re.MULTILINE))
-    assert found == values
+    assert dict(re.findall(r"^  assign m_axi_a[rw](\w+) = (\d'h\d);$", text, re.MULTILINE)) == values
     assert len(re.findall(r"^  assign m_axi_a[rw]\w+ = \d'h\d;$", text, re.MULTILINE)) == 2 * len(values)
 
 
 def test_several_ports_and_debug_ports():
-    core = AxiCore(PRESETS["full"], debug=True)
-    names = set(core.signature.members)
+    names = set(AxiCore(PRESETS["full"], debug=True).signature.members)
     assert memory_ports(PRESETS["full"]) == [f"m_axi_{port}" for port in range(4)]
     assert {"m_axi_3_awaddr", "debug_counters", "debug_retired_addresses", "debug_console__valid"} <= names
     assert "debug_start" not in names and not any(name.startswith("m_axi_aw") for name in names)
@@ -207,8 +202,7 @@ def test_testbench_fails_where_there_is_no_result(simulation, image, arguments, 
 def test_testbench_fails_if_the_core_is_silent(board, described, image, tmp_path):
     ports = [f"{port['direction']} wire [{port['width'] - 1}:0] {port['name']}" for port in described["ports"]]
     zeros = [f"assign {port['name']} = 0;" for port in described["ports"] if port["direction"] == "output"]
-    silent = "\n".join((f"module {BOARD_TOP}({', '.join(ports)});", *zeros, "endmodule\n"))
-    (tmp_path / "silent.v").write_text(silent)
+    (tmp_path / "silent.v").write_text("\n".join((f"module {BOARD_TOP}({', '.join(ports)});", *zeros, "endmodule\n")))
     icarus(board, tmp_path / "board.vvp", f"{TESTBENCH}.v", str(tmp_path / "silent.v"))
     status, output = run("vvp", "-n", str(tmp_path / "board.vvp"), f"+image={image}", cwd=tmp_path)
     assert status != 0 and "FAILED: no answer at s_axi" in output
@@ -218,8 +212,7 @@ def test_testbench_fails_if_the_core_is_silent(board, described, image, tmp_path
 def test_verilator_has_nothing_to_say_and_passes(board, image, tmp_path):
     verilator = find_verilator()
     environment = dict(verilator.environment)
-    lint = run(verilator.program, "--lint-only", "--quiet", "-f", f"{BOARD_TOP}.f", cwd=board, **environment)
-    assert lint == (0, "")
+    assert run(verilator.program, "--lint-only", "--quiet", "-f", f"{BOARD_TOP}.f", cwd=board, **environment) == (0, "")
     if shutil.which("g++") is None:
         pytest.skip("g++ is missing, which compiles Verilator's waiting for times")
     made = "CXX=g++ LINK=g++ OPT_FAST=-O1 CFG_LDLIBS_THREADS=-pthread"

@@ -29,8 +29,7 @@ EVERY_ENGINE = pytest.mark.parametrize(
 CONFIG = Config(rows=12, columns=8)
 """Small, and yet with several tiles, blocks of two sizes, and partitions that PSUM does not have."""
 
-CORE_CONFIG = PRESETS["tiny"]
-"""Other tests have its modules elaborated, too, which takes longest."""
+CORE_CONFIG = PRESETS["tiny"]  # other tests elaborate its modules, too, which takes longest
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +68,7 @@ def test_verilator_has_nothing_to_say(exported, engine):
 
 
 def test_verilator_would_have_something_to_say(exported, tmp_path):
-    modules = re.findall(
-        r"^module .*?^endmodule$", (exported / "tensor_engine.v").read_text(), re.MULTILINE | re.DOTALL
-    )
+    modules = re.findall(r"^module .*?^endmodule$", (exported / "tensor_engine.v").read_text(), re.M | re.S)
     (tmp_path / "sloppy.v").write_text(next(m for m in modules if "default: ;" in m).replace("default: ;", "", 1))
     with pytest.raises(AssertionError, match="CASEINCOMPLETE"):
         verilator("--lint-only", "sloppy.v", cwd=tmp_path)
@@ -99,8 +96,7 @@ def test_text_does_not_depend_on_the_process():
         "text = to_verilog('tensor_engine', TensorEngine(PRESETS['tiny']));"
         "print(len(text), hashlib.sha256(text.encode()).hexdigest())"
     )
-    outputs = {run(sys.executable, "-c", program, cwd=ROOT, PYTHONHASHSEED=seed) for seed in ("1", "2")}
-    assert len(outputs) == 1
+    assert len({run(sys.executable, "-c", program, cwd=ROOT, PYTHONHASHSEED=seed) for seed in ("1", "2")}) == 1
 
 
 def described(exported: Path, engine: str) -> tuple[dict, dict[str, tuple[str, int]]]:
@@ -187,8 +183,7 @@ def test_description_of_the_core_says_what_the_verilog_says(exported):
 
 
 def test_description_of_a_core_of_an_instance_has_its_collective_engine():
-    text = "module core(clk);\nendmodule\n"
-    record = description("core", CORE_CONFIG.with_overrides(cores=4), text)
+    record = description("core", CORE_CONFIG.with_overrides(cores=4), "module core(clk);\nendmodule\n")
     instructions = record["record"]["instructions"]
     assert list(instructions) == ["tensor", "vector", "scalar", "dma", "collective"]
     assert instructions["collective"]["code"] == Engine.COLLECTIVE

@@ -36,8 +36,7 @@ def test_a_sweep_has_a_table_rows_and_pictures(run, tmp_path):
     assert found.project("M, K, N, status").fetchall() == [(n, n, n, "passed") for n in (4, 8, 16)]
     cycles = [row["cycles"] for row in Store(folder / "rows.jsonl").rows()]
     assert all(f"{count:,}" in done.output for count in cycles) and len(cycles) == 3
-    again = run(MODELLED.replace("16]", "16, 32]"))
-    assert "sweep: 4 tasks, 3 known: 4 passed" in again.output
+    assert "sweep: 4 tasks, 3 known: 4 passed" in run(MODELLED.replace("16]", "16, 32]")).output
     # A row that is known is taken as it is.
     lines = (folder / "rows.jsonl").read_text().splitlines()
     assert len(lines) == 4

@@ -33,8 +33,7 @@ from tests.tb.proofs.mutants import change
 PROOFS = {f"{unit.__name__.rpartition('.')[2]}: {p.name}": p for unit in (arbiters, axi, queue, semaphores)
           for p in unit.PROOFS}  # fmt: skip
 
-QUICK = {"arbiters: round robin of 3", "arbiters: shared line port"}
-"""Those that take less than a few seconds."""
+QUICK = {"arbiters: round robin of 3", "arbiters: shared line port"}  # a few seconds each
 
 
 class Fault(NamedTuple):

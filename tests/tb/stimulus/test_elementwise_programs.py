@@ -1,5 +1,4 @@
-"""Random programs of the vector engine, as TEST=vector draws them, show a mistake at any corner of its ALU; any machine
-has some."""
+"""Random programs of the vector engine, as TEST=vector draws them for any machine, show a mistake of its ALU."""
 
 from functools import cache
 from importlib import import_module
@@ -16,13 +15,12 @@ from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_prog
 
 alu = import_module("neuroncore_rtl.golden.vector.alu")  # the name is also that of its function
 CONFIG = PRESETS["tiny"]
-COUNT = 800  # as TEST=vector, unless told otherwise
 
 
 @cache
 def program(seed):
-    choices = Choices(opcodes=tuple(sorted(VECTOR_OPCODES)))
-    return random_program(np.random.default_rng(seed), CONFIG, COUNT, choices)
+    """Return a program as TEST=vector draws it."""
+    return random_program(np.random.default_rng(seed), CONFIG, 800, Choices(opcodes=tuple(sorted(VECTOR_OPCODES))))
 
 
 def executed(seed):

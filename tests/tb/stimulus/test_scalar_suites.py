@@ -61,10 +61,8 @@ def program(directory, body):
 
 
 def test_testfloat_is_told_seed_and_rounding(tmp_path):
-    path = program(
-        tmp_path, 'case "$*" in "-seed 7 -rmin f32_roundToInt") echo "BFC00000 C0000000 00";; *) exit 1; esac'
-    )
-    cases, left_out = read_testfloat(path, 7)
+    body = 'case "$*" in "-seed 7 -rmin f32_roundToInt") echo "BFC00000 C0000000 00";; *) exit 1; esac'
+    cases, left_out = read_testfloat(program(tmp_path, body), 7)
     [one] = cases
     assert (one.operation, one.operands[0].tolist(), one.expected.tolist()) == ("floor", [0xBFC00000], [0xC0000000])
     assert one.origin(0) == "f32_roundToInt-rmin, line 1"

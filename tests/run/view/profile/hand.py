@@ -13,17 +13,13 @@ __all__ = ["TINY", "hand_run", "soonest_run"]
 TINY = PRESETS["tiny"]
 
 Kernel = Callable[[Program], object]
+Times = Sequence[tuple[int, int, int | None]]
+Spans = Sequence[tuple[int, int]]
 
-BOOT, LOOK = 100, 4
-"""Cycles before the first record is issued, and from the end of what is waited for to who waits."""
+BOOT, LOOK = 100, 4  # cycles before the first record is issued, and from the end of a wait to the issue
 
 
-def hand_run(
-    kernel: Kernel,
-    times: Sequence[tuple[int, int, int | None]],
-    cycles: int = 1000,
-    busy: Mapping[int, Sequence[tuple[int, int]]] = {},
-) -> ProfiledRun:
+def hand_run(kernel: Kernel, times: Times, cycles: int = 1000, busy: Mapping[int, Spans] = {}) -> ProfiledRun:
     """Return a run of a kernel on the smallest machine.
 
     Arguments:
@@ -44,39 +40,23 @@ def soonest_run(kernel: Kernel, cycles_of: Callable[[Entry], int]) -> ProfiledRu
     kernel(program)
     ends, free, times = {}, {}, []
     for entry in program.entries:
-        issued = max(
-            [free.get(entry.queue, BOOT), *(ends[lane, count - 1] + LOOK for lane, count in entry.waits)], default=BOOT
-        )
+        issued = max([free.get(entry.queue, BOOT), *(ends[lane, count - 1] + LOOK for lane, count in entry.waits)])
         ends[entry.lane, entry.number] = free[entry.queue] = issued + cycles_of(entry)
         times.append((BOOT - 10, issued, issued + cycles_of(entry)))
     return _run(program, times, max(ends.values()) + 100, {})
 
 
-def _run(
-    program: Program,
-    times: Sequence[tuple[int, int, int | None]],
-    cycles: int,
-    busy: Mapping[int, Sequence[tuple[int, int]]],
-) -> ProfiledRun:
+def _run(program: Program, times: Times, cycles: int, busy: Mapping[int, Spans]) -> ProfiledRun:
     image = build_image(program)
     addresses = {
         entry.position: block.address + RECORD_BYTES * number
         for block, entries in zip(image.blocks, image.entries, strict=True)
         for number, entry in enumerate(entries)
     }
-    timed = sorted(zip(program.entries, times, strict=True), key=lambda pair: pair[1][1])
-    records = [
-        Ran(
-            number=number,
-            address=addresses[entry.position],
-            record=image.locate(addresses[entry.position])[1],
-            entry=image.entry(addresses[entry.position]),
-            fetched=fetched,
-            issued=issued,
-            retired=retired,
-        )
-        for number, (entry, (fetched, issued, retired)) in enumerate(timed)
-    ]
+    records = []
+    for entry, (fetched, issued, retired) in sorted(zip(program.entries, times, strict=True), key=lambda x: x[1][1]):
+        at, when = addresses[entry.position], {"fetched": fetched, "issued": issued, "retired": retired}
+        records.append(Ran(number=len(records), address=at, record=image.locate(at)[1], entry=image.entry(at), **when))
     worked = {
         queue: busy.get(queue, [(r.issued, r.retired or cycles) for r in records if r.queue == queue])
         for queue in range(queue_count(TINY))

@@ -1,5 +1,4 @@
-"""The profile of a product on the smallest core, on RTL and by the timing model: what its files say, and that they
-agree with what the core counted."""
+"""The profile of a product on the smallest core, by RTL and by the timing model: its files and the core's counters."""
 
 import json
 import re
@@ -8,6 +7,7 @@ import pytest
 from matplotlib import image as pictures
 
 from neuroncore_rtl.golden.timing import predict
+from neuroncore_rtl.kernels.program import build_image
 from neuroncore_rtl.run.harness.activity import STARTED
 from neuroncore_rtl.run.harness.run import run
 from neuroncore_rtl.run.jobs import ImageJob
@@ -25,14 +25,10 @@ from tests.run.view.recordings import Timeline
 from tests.tb.reports import passed, report_of
 
 M, K, N = 8, 8, 12
-HBM_WIDTH = TINY.hbm_ports * TINY.hbm_bytes
 
 
 @pytest.fixture(scope="module")
 def product():
-    """The image of a product."""
-    from neuroncore_rtl.kernels.program import build_image
-
     return build_image(product_program(M, K, N, BF16, TINY)[0])
 
 
@@ -45,19 +41,16 @@ def outcome(product):
 
 @pytest.fixture(scope="module", params=["rtl", "model"])
 def profiled(request, product, outcome):
-    """The run, by the one and by the other."""
-    return (
-        simulated_run("product", product, outcome)
-        if request.param == "rtl"
-        else modelled_run("product", product, predict(product))
-    )
+    if request.param == "rtl":
+        return simulated_run("product", product, outcome)
+    return modelled_run("product", product, predict(product))
 
 
 @pytest.fixture(scope="module")
 def written(profiled, tmp_path_factory):
     """The folder of its profile."""
     directory = tmp_path_factory.mktemp("profile")
-    write_profile(directory, profiled, HBM_WIDTH)
+    write_profile(directory, profiled, TINY.hbm_ports * TINY.hbm_bytes)
     return directory
 
 
@@ -118,8 +111,7 @@ def test_the_timeline_has_all_instructions_and_an_arrow_for_each_wait(profiled, 
     assert timeline.groups == ["controller", "engines", "stalls", "memories on chip"]
     slices = [one for (group, _), some in timeline.slices.items() if group == "engines" for one in some]
     assert len(slices) == len(profiled.records)
-    names = {one["name"] for one in slices}
-    assert {"load_stationary 4 x 4", f"multiply_moving 4 x 4 x {N}"} <= names
+    assert {"load_stationary 4 x 4", f"multiply_moving 4 x 4 x {N}"} <= {one["name"] for one in slices}
     multiply = next(one["args"] for one in slices if one["name"].startswith("multiply"))
     assert multiply["tensor moving"] == "operands" and multiply["tensor psum"] == "sums"
     assert re.fullmatch(r"matmul\.py:\d+(, from \w+\.py:\d+)?", multiply["source"])
@@ -159,8 +151,7 @@ def test_every_record_has_its_line_in_the_listing(profiled, written):
 
 def test_names_of_tensors(profiled):
     names = Names(profiled.image.space)
-    found = {name for ran in profiled.records for name in names.of(ran).values()}
-    assert {"a", "b", "c", "operands", "sums"} <= found
+    assert {"a", "b", "c", "operands", "sums"} <= {name for ran in profiled.records for name in names.of(ran).values()}
     multiply = next(ran for ran in profiled.records if isinstance(ran.record.instruction, MultiplyMoving))
     assert names.of(multiply) == {"psum": "sums", "moving": "operands"}
 

@@ -68,8 +68,7 @@ CASES = {
 def test_a_stall_has_its_cause(name):
     kernel, queue, times, stalls = CASES[name]
     run = hand_run(kernel, times)
-    last = times[-1][2]
-    assert spans(run, queue) == [*stalls, (last, 1000, "END")]
+    assert spans(run, queue) == [*stalls, (times[-1][2], 1000, "END")]
     counts = counted(causes_of(run, queue))
     assert sum(counts.values()) == run.cycles == 1000
     assert counts[Cause.BUSY] == run.worked(queue)
@@ -83,8 +82,7 @@ def test_an_engine_waits_for_itself_while_it_fills_and_drains():
         program.append(load_stationary(a[:, :4]))
         program.append(multiply_moving(program.space.psum("sums", FP32, (8,), 4), b))
 
-    times = [(50, 60, 80), (55, 82, 100), (60, 84, 90), (61, 104, 150)]
-    run = hand_run(product, times, busy={TENSOR: [(110, 118)]})
+    run = hand_run(product, [(50, 60, 80), (55, 82, 100), (60, 84, 90), (61, 104, 150)], busy={TENSOR: [(110, 118)]})
     assert spans(run, TENSOR) == [
         (0, 60, "START"),
         (60, 104, "RESULT"),
@@ -145,24 +143,17 @@ def test_between_sections_the_controller_works():
         loaded(program)
 
     run = hand_run(kernel, [(90, 100, 150), (90, 154, 200), (590, 600, 700), (590, 704, 750)])
-    assert spans(run, VECTOR) == [
-        (0, 100, "START"),
-        (100, 154, "DATA"),
-        (200, 600, "START"),
-        (600, 704, "DATA"),
-        (750, 1000, "END"),
-    ]
+    stalls = [(0, 100, "START"), (100, 154, "DATA"), (200, 600, "START"), (600, 704, "DATA"), (750, 1000, "END")]
+    assert spans(run, VECTOR) == stalls
     assert spans(run, DMA0)[:2] == [(0, 100, "START"), (150, 200, "END")]
 
 
 def test_a_section_may_run_again():
     """Each time it waits for the records of that time."""
     once = hand_run(loaded, [(90, 100, 150), (90, 154, 200)])
-    later = [
-        replace(ran, number=ran.number + 2, fetched=590, issued=ran.issued + 500, retired=ran.retired + 500)
-        for ran in once.records
-    ]
-    records = [*once.records, *later]
+    records = list(once.records)
+    for n, ran in enumerate(once.records, 2):
+        records.append(replace(ran, number=n, fetched=590, issued=ran.issued + 500, retired=ran.retired + 500))
     twice = replace(once, records=records, busy=once.busy | {VECTOR: [(154, 200), (654, 700)]})
     assert [begin for _, begin, _ in twice.sections] == [100, 600]
     assert twice.awaited(records[3]) == [records[2]]
