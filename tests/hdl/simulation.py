@@ -2,8 +2,10 @@
 
 import functools
 import inspect
+import os
 import random
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 
 import numpy as np
 from amaranth import ClockDomain, Module, ResetInserter, Signal, Value
@@ -15,7 +17,7 @@ from tests.hdl.engine import Engine
 from tests.hdl.processes import in_parts
 
 __all__ = [
-    "WORN", "drive", "next_turn", "offer", "put", "random_bits", "simulate", "simulate_each", "simulated",
+    "WAVEFORM", "WORN", "drive", "next_turn", "offer", "put", "random_bits", "simulate", "simulate_each", "simulated",
     "simulator_of",
 ]  # fmt: skip
 
@@ -24,13 +26,20 @@ _PERIOD = 1e-6
 WORN = 150
 """Cycles in which a unit can come into most of its states."""
 
+WAVEFORM = "NEURONCORE_WAVEFORM"
+"""The variable of the environment that names a VCD: Amaranth's own engine then runs simulations and writes it."""
+
+begun = 0
+"""Simulations so far, by which `tests/hdl/conftest.py` sees that a test had one."""
+
 
 def simulator_of(dut) -> Simulator:
     """Return Amaranth's simulator of a unit; `tb/campaign/mutation/` puts one of the unit's mutants in its place."""
     m = Module()
     m.domains.sync = ClockDomain()
     m.submodules.dut = dut
-    return Simulator(in_parts(Fragment.get(m, None)), engine=Engine)
+    fragment = Fragment.get(m, None)
+    return Simulator(fragment) if WAVEFORM in os.environ else Simulator(in_parts(fragment), engine=Engine)
 
 
 def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), worn: int = 0):
@@ -42,6 +51,8 @@ def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), w
         background: others, which may still wait for something at the end.
         worn: cycles in which the unit gets anything at random first, and is then reset: to a testbench it is as new.
     """
+    global begun
+    begun += 1
     reset, rested = Signal(), not worn
     simulator = simulator_of(ResetInserter(reset)(dut) if worn else dut)
     simulator.add_clock(_PERIOD)
@@ -62,7 +73,9 @@ def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), w
     for other in background:
         simulator.add_testbench(functools.partial(beside, other=other) if worn else other, background=True)
     simulator.add_testbench(main)
-    simulator.run()
+    path = os.environ.get(WAVEFORM)
+    with simulator.write_vcd(path) if path else nullcontext():
+        simulator.run()
     return returned[0]
 
 
