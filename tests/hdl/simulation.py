@@ -17,8 +17,8 @@ from tests.hdl.engine import Engine
 from tests.hdl.processes import in_parts
 
 __all__ = [
-    "WAVEFORM", "WORN", "drive", "next_turn", "offer", "put", "random_bits", "simulate", "simulate_each", "simulated",
-    "simulator_of",
+    "WAVEFORM", "WORN", "drive", "next_turn", "offer", "pulse", "put", "random_bits", "simulate", "simulate_each",
+    "simulated", "simulator_of",
 ]  # fmt: skip
 
 _PERIOD = 1e-6
@@ -85,9 +85,7 @@ def simulate_each(dut, testbench: Callable, cases: Iterable) -> None:
 
     async def bench(ctx):
         for case in cases:
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
+            await pulse(ctx, reset)
             await testbench(ctx, case)
 
     simulate(ResetInserter(reset)(dut), bench)
@@ -115,27 +113,47 @@ def next_turn(last: int, asking: int, count: int) -> int:
     return next(number % count for number in range(last + 1, last + 1 + count) if asking >> number % count & 1)
 
 
-def simulated(make: Callable, *, worn: int = 0) -> Callable:
+def simulated(make: Callable, *, each: Iterable | None = None, worn: int = 0) -> Callable:
     """Make a test of a testbench, which takes the simulator's context and a unit, and a test's arguments behind them.
+
+    A testbench that takes `reset` gets the signal that resets the unit.
 
     Arguments:
         make: returns the unit; it may take arguments of the test, by their names.
-        worn: see :func:`simulate`.
+        each: cases, of which the testbench takes one behind the unit; the unit is reset before each.
+        worn: see :func:`simulate`; a test may have a parameter of this name.
     """
+    cases = None if each is None else list(each)
 
     def decorate(testbench):
         _, place, *parameters = inspect.signature(testbench).parameters.values()
+        case = None if cases is None else parameters.pop(0).name
+        resets = "reset" in inspect.signature(testbench).parameters
 
         @functools.wraps(testbench)
         def test(**arguments):
             needed = inspect.signature(make).parameters
             unit = make(**{name: value for name, value in arguments.items() if name in needed})
-            simulate(unit, functools.partial(testbench, **{place.name: unit}, **arguments), worn=worn)
+            given, dut = {place.name: unit} | arguments, unit
+            if resets:
+                given["reset"] = Signal()
+                dut = ResetInserter(given["reset"])(unit)
+            if case is None:
+                simulate(dut, functools.partial(testbench, **given), worn=arguments.get("worn", worn))
+            else:
+                simulate_each(dut, lambda ctx, one: testbench(ctx, **given, **{case: one}), cases)
 
-        test.__signature__ = inspect.Signature(parameters)
+        test.__signature__ = inspect.Signature([one for one in parameters if one.name != "reset"])
         return test
 
     return decorate
+
+
+async def pulse(ctx, signal: Signal) -> None:
+    """Set a bit for a cycle."""
+    ctx.set(signal, 1)
+    await ctx.tick()
+    ctx.set(signal, 0)
 
 
 def random_bits(rng: np.random.Generator, bits: int) -> int:

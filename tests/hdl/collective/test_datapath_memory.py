@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.spec.isa.collective import CollectiveType, element_bytes
 from tests.hdl.collective.beats import beats_of_bytes
 from tests.hdl.memory.axi_memory import serve_reads, serve_writes
-from tests.hdl.simulation import WORN, drive, put, simulate_each
+from tests.hdl.simulation import WORN, drive, put, simulate_each, simulated
 from tests.hdl.streams import Played, play
 
 SEED = 20260612
@@ -276,19 +276,15 @@ def test_all_of_the_room_is_used(zeros, lengths):
     assert sum(beats for _, beats in bursts) == (40 if zeros else dut.words)
 
 
-def test_a_loader_is_not_idle_while_operations_wait_for_their_words():
-    dut = Loader(*TRIED)
-
-    async def bench(ctx, count):
-        assert ctx.get(dut.idle)
-        ctx.set(dut.axi.ar.ready, 1)
-        for number in range(count):
-            await put(ctx, dut.ops, operation(4, FP32, 64 * number))
-        for _ in range(4):
-            await ctx.tick()
-            assert not ctx.get(dut.idle) and not ctx.get(dut.beats.valid)
-
-    simulate_each(dut, bench, range(1, Loader.OPERATIONS + 1))
+@simulated(lambda: Loader(*TRIED), each=range(1, Loader.OPERATIONS + 1))
+async def test_a_loader_is_not_idle_while_operations_wait_for_their_words(ctx, dut, count):
+    assert ctx.get(dut.idle)
+    ctx.set(dut.axi.ar.ready, 1)
+    for number in range(count):
+        await put(ctx, dut.ops, operation(4, FP32, 64 * number))
+    for _ in range(4):
+        await ctx.tick()
+        assert not ctx.get(dut.idle) and not ctx.get(dut.beats.valid)
 
 
 @pytest.mark.parametrize("words", [*((1 << bit) + 5 for bit in (6, 8, 10)), pytest.param(3072, marks=pytest.mark.slow)])
@@ -350,48 +346,36 @@ def test_words_of_long_bursts_of_which_nobody_takes_anything_are_kept():
     assert not failed
 
 
-def test_it_is_not_quiet_while_operations_wait_for_their_beats():
-    dut = Storer(*TRIED)
-
-    async def bench(ctx, count):
-        assert ctx.get(dut.quiet)
-        for number in range(count):
-            await put(ctx, dut.ops, operation(4, FP32, 64 * number))
-        for _ in range(4):
-            await ctx.tick()
-            assert not ctx.get(dut.quiet)
-
-    simulate_each(dut, bench, range(1, Storer.OPERATIONS + 1))
+@simulated(lambda: Storer(*TRIED), each=range(1, Storer.OPERATIONS + 1))
+async def test_it_is_not_quiet_while_operations_wait_for_their_beats(ctx, dut, count):
+    assert ctx.get(dut.quiet)
+    for number in range(count):
+        await put(ctx, dut.ops, operation(4, FP32, 64 * number))
+    for _ in range(4):
+        await ctx.tick()
+        assert not ctx.get(dut.quiet)
 
 
-def test_after_a_reset_nothing_is_written_of_what_came_before():
-    dut = Storer(*TRIED)
-
-    async def bench(ctx, count):
-        drive(ctx, dut.axi.aw, ready=0)
-        await ctx.tick().repeat(4)
-        assert not ctx.get(dut.axi.aw.valid | dut.axi.w.valid)
-        drive(ctx, dut.beats, valid=1)
-        for number in range(count):
-            await put(ctx, dut.ops, operation(1, FP32, 64 * number))
-        await ctx.tick().until(dut.axi.aw.valid)
-
-    simulate_each(dut, bench, range(1, Storer.OPERATIONS))
+@simulated(lambda: Storer(*TRIED), each=range(1, Storer.OPERATIONS))
+async def test_after_a_reset_nothing_is_written_of_what_came_before(ctx, dut, count):
+    drive(ctx, dut.axi.aw, ready=0)
+    await ctx.tick().repeat(4)
+    assert not ctx.get(dut.axi.aw.valid | dut.axi.w.valid)
+    drive(ctx, dut.beats, valid=1)
+    for number in range(count):
+        await put(ctx, dut.ops, operation(1, FP32, 64 * number))
+    await ctx.tick().until(dut.axi.aw.valid)
 
 
 @pytest.mark.parametrize("response", [1, 2, 3])
-def test_an_answer_is_an_error_when_it_comes(response):
-    dut = Storer(*TRIED)
-
-    async def bench(ctx, _):
-        drive(ctx, dut.axi.b, payload={"resp": response}, valid=0)
-        await ctx.tick().repeat(3)
-        assert not ctx.get(dut.error)
-        drive(ctx, dut.axi.b, valid=1)
-        await ctx.tick()
-        assert ctx.get(dut.error)
-
-    simulate_each(dut, bench, range(2))
+@simulated(lambda: Storer(*TRIED), each=range(2))
+async def test_an_answer_is_an_error_when_it_comes(ctx, dut, _, response):
+    drive(ctx, dut.axi.b, payload={"resp": response}, valid=0)
+    await ctx.tick().repeat(3)
+    assert not ctx.get(dut.error)
+    drive(ctx, dut.axi.b, valid=1)
+    await ctx.tick()
+    assert ctx.get(dut.error)
 
 
 def test_so_many_bursts_are_not_answered_at_once():

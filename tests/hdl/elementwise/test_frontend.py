@@ -27,7 +27,7 @@ from neuroncore_rtl.spec.isa import Rule
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, uses
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
-from tests.hdl.simulation import drive, random_bits, simulate
+from tests.hdl.simulation import drive, pulse, random_bits, simulate
 
 SEED = 2024
 
@@ -151,9 +151,7 @@ class Command:
         async def bench(ctx):
             before.dut = self.dut
             await before._bench(ctx, cycles)
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
+            await pulse(ctx, reset)
             return await self._bench(ctx)
 
         return simulate(ResetInserter(reset)(self.dut), bench) if before else simulate(self.dut, self._bench)

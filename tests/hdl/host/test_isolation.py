@@ -7,7 +7,7 @@ import pytest
 
 from neuroncore_rtl.hdl.host.isolation import AxiIsolation
 from tests.hdl.memory.axi_memory import serve_reads
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import simulate, simulated
 
 SIZE = 8
 SEED = 7
@@ -127,24 +127,18 @@ def test_what_is_under_way_ends_without_the_manager(stall):
     assert min(cut.values()) > EPOCHS // 4 and writes.bursts > 15
 
 
-def test_a_beat_a_cycle():
-    dut = AxiIsolation(SIZE, 1)
+@simulated(lambda: AxiIsolation(SIZE, 1))
+async def test_a_beat_a_cycle(ctx, dut):
     seen = []
-
-    async def bench(ctx):
-        for name in ("aw", "w"):
-            ctx.set(getattr(dut.port, name).ready, 1)
-        ctx.set(dut.manager.aw.payload, {"len": 15})
-        ctx.set(dut.manager.aw.valid, 1)
-        ctx.set(dut.manager.w.valid, 1)
-        sent = 0
-        for _ in range(40):
-            ctx.set(dut.manager.w.payload, {"data": sent, "strb": 255, "last": sent % 16 == 15})
-            *_, ready, valid, data = await ctx.tick().sample(
-                dut.manager.w.ready, dut.port.w.valid, dut.port.w.payload.data
-            )
-            sent += ready
-            seen.append((valid, data))
-
-    simulate(dut, bench)
+    for name in ("aw", "w"):
+        ctx.set(getattr(dut.port, name).ready, 1)
+    ctx.set(dut.manager.aw.payload, {"len": 15})
+    ctx.set(dut.manager.aw.valid, 1)
+    ctx.set(dut.manager.w.valid, 1)
+    sent = 0
+    for _ in range(40):
+        ctx.set(dut.manager.w.payload, {"data": sent, "strb": 255, "last": sent % 16 == 15})
+        *_, ready, valid, data = await ctx.tick().sample(dut.manager.w.ready, dut.port.w.valid, dut.port.w.payload.data)
+        sent += ready
+        seen.append((valid, data))
     assert [data for valid, data in seen if valid] == [*range(38)]

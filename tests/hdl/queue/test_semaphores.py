@@ -1,13 +1,12 @@
 """The semaphores against a list of numbers: every wait in every cycle, every update, every refusal, and whose turn."""
 
 import pytest
-from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORES
 from neuroncore_rtl.spec.isa import UpdateOp
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
-from tests.hdl.simulation import WORN, drive, next_turn, simulate, simulated
+from tests.hdl.simulation import WORN, drive, next_turn, pulse, simulated
 
 SEED = 1965
 
@@ -164,25 +163,19 @@ async def test_askers_take_turns(ctx, dut):
 
 
 @pytest.mark.parametrize("count", [FEW, SEMAPHORES])
-def test_reset_clears_every_value(count):
+@simulated(lambda count: Semaphores(QUEUES, count))
+async def test_reset_clears_every_value(ctx, dut, reset, count):
     """Values survive in the memory; the sweep after a reset takes them away, and nothing holds or is taken before."""
-    dut, reset = Semaphores(QUEUES, count), Signal()
-
-    async def bench(ctx):
-        for cycles in range(2):
-            for cycle in range(count):
-                ctx.set(dut.access.valid, 1)
-                assert not ctx.get(dut.ready) and not ctx.get(dut.satisfied) and not ctx.get(dut.access.ready), cycle
-                await ctx.tick()
-            assert ctx.get(dut.ready) and ctx.get(dut.satisfied) == (1 << QUEUES) - 1
-            for op in (UpdateOp.NONE, UpdateOp.SET):
-                for semaphore in range(count):
-                    ctx.set(dut.access.update, {"op": op, "semaphore": semaphore, "value": semaphore + 1})
-                    assert ctx.get(dut.access.ready) and ctx.get(dut.access.has) == 0, (cycles, semaphore)
-                    await ctx.tick()
-            ctx.set(dut.access.valid, 0)
-            ctx.set(reset, 1)
+    for cycles in range(2):
+        for cycle in range(count):
+            ctx.set(dut.access.valid, 1)
+            assert not ctx.get(dut.ready) and not ctx.get(dut.satisfied) and not ctx.get(dut.access.ready), cycle
             await ctx.tick()
-            ctx.set(reset, 0)
-
-    simulate(ResetInserter(reset)(dut), bench)
+        assert ctx.get(dut.ready) and ctx.get(dut.satisfied) == (1 << QUEUES) - 1
+        for op in (UpdateOp.NONE, UpdateOp.SET):
+            for semaphore in range(count):
+                ctx.set(dut.access.update, {"op": op, "semaphore": semaphore, "value": semaphore + 1})
+                assert ctx.get(dut.access.ready) and ctx.get(dut.access.has) == 0, (cycles, semaphore)
+                await ctx.tick()
+        ctx.set(dut.access.valid, 0)
+        await pulse(ctx, reset)
