@@ -38,22 +38,13 @@ ENDS = [
 ]
 """Cycles in which each core retires them, one after the other: without pauses, and with some."""
 
-AWAKE = [
-    [6504, 6525, 6546, 6567, 6587],
-    [7763, 7784, 7805, 7826, 7846],
-]
+AWAKE = [[6504, 6525, 6546, 6567, 6587], [7763, 7784, 7805, 7826, 7846]]
 """Cycles in which each core needs its clock, of both."""
 
-BUSY = [
-    [6503, 6524, 6545, 6566, 6586],
-    [7762, 7783, 7804, 7825, 7845],
-]
+BUSY = [[6503, 6524, 6545, 6566, 6586], [7762, 7783, 7804, 7825, 7845]]
 """Cycles in which each is busy."""
 
-NAMED = [
-    [190131, 88351, 61683, 118615, 132929],
-    [250896, 128644, 82050, 177603, 187337],
-]
+NAMED = [[190131, 88351, 61683, 118615, 132929], [250896, 128644, 82050, 177603, 187337]]
 """Sums, over their cycles, of the numbers of those whom each core waits for, plus one."""
 
 

@@ -6,6 +6,7 @@ from neuroncore_rtl.hdl.collective.loader import Loader
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from tests.hdl.collective.test_datapath_memory import BF16, FP32, INT32, TRIED, line, load, operation, store
 from tests.hdl.simulation import drive, put, simulated
+from tests.hdl.slow import slow
 
 LINK_BYTES, HBM_BYTES = TRIED
 
@@ -18,7 +19,7 @@ def test_every_bit_of_a_length_counts_beside_the_others(transfer):
     assert not failed
 
 
-@pytest.mark.parametrize("words", [255, pytest.param((1 << 18) + (1 << 16) - 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("words", [255, *slow((1 << 18) + (1 << 16) - 1)])
 @simulated(lambda: Loader(*TRIED))
 async def test_a_load_ends_behind_its_last_beat(ctx, dut, words):
     """With a word, and an even number of beats; what is behind it is right, too. Words come burst by burst, as fast as
@@ -58,7 +59,7 @@ async def test_a_load_ends_behind_its_last_beat(ctx, dut, words):
     assert beats[-len(ends) :] == ends and ctx.get(dut.idle)
 
 
-@pytest.mark.parametrize("count", [257, pytest.param((1 << 18) + (1 << 15) - 9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [257, *slow((1 << 18) + (1 << 15) - 9)])
 @simulated(lambda: Loader(*TRIED))
 async def test_zeros_end_behind_their_last_beat(ctx, dut, count):
     """An odd number of beats, one a cycle: whoever counts them two and two in another order comes to another end."""

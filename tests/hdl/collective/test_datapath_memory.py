@@ -13,6 +13,7 @@ from neuroncore_rtl.spec.isa.collective import CollectiveType, element_bytes
 from tests.hdl.collective.beats import beats_of_bytes
 from tests.hdl.memory.axi_memory import serve_reads, serve_writes
 from tests.hdl.simulation import WORN, drive, put, simulate_each, simulated
+from tests.hdl.slow import slow
 from tests.hdl.streams import Played, play
 
 SEED = 20260612
@@ -117,13 +118,7 @@ def test_transfers_of_every_kind(transfer, link_bytes, hbm_bytes):
 @pytest.mark.parametrize(("link_bytes", "hbm_bytes"), RATED)
 @pytest.mark.parametrize(
     ("transfer", "beats", "wide"),
-    [
-        (load, 4, 0),
-        (load, 4, 1),
-        pytest.param(load, 200, 0, marks=pytest.mark.slow),
-        (store, 4, 0),
-        pytest.param(store, 200, 0, marks=pytest.mark.slow),
-    ],
+    [(load, 4, 0), (load, 4, 1), *slow((load, 200, 0)), (store, 4, 0), *slow((store, 200, 0))],
 )
 def test_transfers_hide_the_latency_of_hbm(transfer, beats, wide, link_bytes, hbm_bytes):
     """A beat a cycle, once the first has come, if HBM is wide enough; else a word of HBM."""
@@ -138,14 +133,7 @@ def test_transfers_hide_the_latency_of_hbm(transfer, beats, wide, link_bytes, hb
     assert cycles[-1] - cycles[0] <= max(beats * count, count * -(-size // hbm_bytes))
 
 
-@pytest.mark.parametrize(
-    "base",
-    [
-        *(pytest.param(base, marks=pytest.mark.slow) for base in (0x55_5555_4000, 0xAA_AAAA_8000)),
-        (1 << 39) - SIZE // 2,
-        (1 << 40) - SIZE,
-    ],
-)
+@pytest.mark.parametrize("base", [*slow(0x55_5555_4000, 0xAA_AAAA_8000), (1 << 39) - SIZE // 2, (1 << 40) - SIZE])
 @pytest.mark.parametrize("transfer", [load, store])
 def test_every_bit_of_an_address(transfer, base):
     sizes = ((0, 1000), (4096, 40), (7 << 10, 800), (SIZE - 512, 128))
@@ -287,7 +275,7 @@ async def test_a_loader_is_not_idle_while_operations_wait_for_their_words(ctx, d
         assert not ctx.get(dut.idle) and not ctx.get(dut.beats.valid)
 
 
-@pytest.mark.parametrize("words", [*((1 << bit) + 5 for bit in (6, 8, 10)), pytest.param(3072, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("words", [*((1 << bit) + 5 for bit in (6, 8, 10)), *slow(3072)])
 def test_a_load_of_some_thousand_beats_ends(words):
     """Which is at the bits of a length that no shorter one has; it begins within what a burst may be."""
     _, failed = load(*TRIED, [operation(4 * words - 1, FP32, 64), operation(5, FP32, 0)], size=1 << 16)

@@ -17,6 +17,7 @@ from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp, element
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from tests.hdl.collective.beats import beats_of_bytes, bytes_of_beats
 from tests.hdl.simulation import WORN, drive, put, simulate_each, simulated
+from tests.hdl.slow import slow
 from tests.hdl.streams import play
 
 FP32, BF16, INT32 = CollectiveType
@@ -124,10 +125,7 @@ class Traffic:
         return found
 
 
-@pytest.mark.parametrize(
-    ("link_bytes", "stall"),
-    [(8, 0.4), (64, 0.3), *(pytest.param(*c, marks=pytest.mark.slow) for c in ((8, 0), (16, 0.4)))],
-)
+@pytest.mark.parametrize(("link_bytes", "stall"), [(8, 0.4), (64, 0.3), *slow((8, 0), (16, 0.4))])
 def test_random_operations(link_bytes, stall):
     """Numbers of elements that end a beat at every place, short and longer, in random order."""
     traffic, most = Traffic(link_bytes, SEED + link_bytes), link_bytes // 2
@@ -139,7 +137,7 @@ def test_random_operations(link_bytes, stall):
     print(f"{len(traffic.ops)} operations, {sum(map(len, traffic.results['store']))} bytes stored")
 
 
-@pytest.mark.parametrize("link_bytes", [8, pytest.param(16, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("link_bytes", [8, *slow(16)])
 @pytest.mark.parametrize("held", ["store", "forward"])
 def test_results_that_nobody_takes_are_kept(held, link_bytes):
     traffic = Traffic(link_bytes)
@@ -179,7 +177,7 @@ def test_every_bit_of_what_is_rounded_at_random(draw):
 
 
 @pytest.mark.parametrize("name", RATES)
-@pytest.mark.parametrize("steps", [1, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("steps", [1, *slow(4)])
 def test_a_step_a_cycle_across_operations(name, steps):
     """No cycle is lost, with results for both sinks."""
     dtype, fields, size = RATES[name]

@@ -13,6 +13,7 @@ from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS, DmaCopy, DmaIndex, Storage
 from tests.hdl.dma.copies import differing, execute, legal_copy, random_memories, tensor
 from tests.hdl.dma.machine import HBM_BYTES, run_copies
+from tests.hdl.slow import slow
 from tests.oracles.copies import beyond
 
 CONFIG = replace(PRESETS["tiny"], rows=8)
@@ -184,7 +185,7 @@ def test_a_row_that_is_skipped_costs_a_cycle():
     assert cycles[0] - cycles[1] > 2 * 7 * (400 // CONFIG.hbm_bytes - 2) and cycles[2] <= 60
 
 
-@pytest.mark.parametrize("port_latency", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("port_latency", [0, *slow(1)])
 def test_a_copy_to_the_chip_is_over_when_its_last_line_is_written(port_latency):
     config = replace(CONFIG, port_latency=port_latency)
     memories = random_memories(np.random.default_rng(3), config)

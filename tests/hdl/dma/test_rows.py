@@ -11,6 +11,7 @@ from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from tests.hdl.simulation import WORN, drive, random_bits, simulated
+from tests.hdl.slow import slow
 
 SEED = 31337
 
@@ -50,11 +51,8 @@ def expected_of(rows: dict[str, int], numbers: list[int]) -> dict[str, list[tupl
     return learned
 
 
-@pytest.mark.parametrize("latency", [pytest.param(0, marks=pytest.mark.slow), 1])
-@pytest.mark.parametrize(
-    "stalls",
-    [*(pytest.param(s, marks=pytest.mark.slow) for s in ((0, 0, 0), (0.5, 0, 0), (0, 0.7, 0.2))), (0.2, 0.3, 0.9)],
-)
+@pytest.mark.parametrize("latency", [*slow(0), 1])
+@pytest.mark.parametrize("stalls", [*slow(((0, 0, 0),), ((0.5, 0, 0),), ((0, 0.7, 0.2),)), (0.2, 0.3, 0.9)])
 @simulated(lambda latency: RowReader(SIZE, latency), worn=WORN)
 async def test_rows(ctx, dut, stalls, latency, rng):
     """Jobs one after another; of the last ones a number may fail, and the first such one is kept."""

@@ -16,9 +16,7 @@ RECORDS = 60
 @pytest.mark.parametrize("depth", [1, 2, 3, 8])
 @pytest.mark.parametrize(("size", "kept"), [(8, 700), (16, 128), (32, 257), (64, RECORD_BITS), (128, 90)])
 @simulated(lambda size, kept, depth: RecordFifo(data.StructLayout({"bits": kept, "error": 1}), size, depth))
-async def test_what_is_kept_of_a_record_comes_out_a_cycle_after_its_last_beat(
-    ctx, dut, size, kept, depth, rng
-):
+async def test_what_is_kept_of_a_record_comes_out_a_cycle_after_its_last_beat(ctx, dut, size, kept, depth, rng):
     coming, here, left = deque(), deque(), RECORDS
     seen = full = 0
     while seen < RECORDS:

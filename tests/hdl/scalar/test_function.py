@@ -41,8 +41,7 @@ def test_every_function_in_stages_is_that_of_golden(rng, trigonometry):
 
 
 each_unit = pytest.mark.parametrize(
-    "unit",
-    [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages", marks=pytest.mark.slow)],
+    "unit", [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages", marks=pytest.mark.slow)]
 )
 
 

@@ -17,6 +17,7 @@ from neuroncore_rtl.tb.stimulus.one_bit import lone_bits
 from neuroncore_rtl.tb.stimulus.operands import add_cases, special_fp32
 from tests.hdl.arith.units import play
 from tests.hdl.simulation import drive, simulate
+from tests.hdl.slow import slow
 from tests.oracles.words import on_words
 
 SEED = 20260405
@@ -73,7 +74,7 @@ def test_every_sum_is_that_of_golden(rng):
     assert wrong == 0
 
 
-@pytest.mark.parametrize("partitions", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("partitions", [2, *slow(4)])
 def test_every_partition_has_a_sum(partitions, rng):
     """Partitions take turns, with pauses between their steps; of each step some add, or begin again."""
     unit = RunningSum(partitions)

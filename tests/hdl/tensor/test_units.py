@@ -13,6 +13,7 @@ from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.hdl.tensor.tile import RowEvents
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from tests.hdl.simulation import simulate, simulated
+from tests.hdl.slow import slow
 
 SEED = 1977
 
@@ -53,10 +54,7 @@ def random_operands(rng, shape):
     return bits, np.where(sign == 1, -magnitude, magnitude).astype(np.float32), kind != 1
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns", "mac_latency"),
-    [(2, 2, 1), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((3, 5, 3), (4, 8, 2))), (2, 10, 5)],
-)
+@pytest.mark.parametrize(("rows", "columns", "mac_latency"), [(2, 2, 1), *slow((3, 5, 3), (4, 8, 2)), (2, 10, 5)])
 def test_array_multiplies_with_the_weights_of_the_last_swap_however_loads_fall(rows, columns, mac_latency, rng):
     """Swaps and load steps at random, in the same cycle and one behind the other: each column sum is the chain of
     multiply-adds with what was loaded before the latest swap, the swap of its own column included."""

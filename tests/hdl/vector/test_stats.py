@@ -17,10 +17,11 @@ from neuroncore_rtl.hdl.vector.alu import Alu
 from neuroncore_rtl.hdl.vector.stats import SHARES, Sample, Statistics
 from neuroncore_rtl.spec import timing
 from tests.hdl.simulation import drive, simulate
+from tests.hdl.slow import slow
 from tests.hdl.vector.units import pause, random_words, rest
 
 SEED = 20260403
-LATENCIES = (2, *(pytest.param(latency, marks=pytest.mark.slow) for latency in (1, 6)))
+LATENCIES = (2, *slow(1, 6))
 """Of the ALUs."""
 
 OPERATIONS = ("sum0", "fused0", "sum1", "fused1", "divide")
