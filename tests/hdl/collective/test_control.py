@@ -191,30 +191,23 @@ def test_sender_refuses_another_collective(place, dice):
     assert sent == wanted[: sum(beats_of(op, "wide") for op in ops[:bad])]
 
 
-def test_what_goes_together_in_every_field(dice):
+@simulated(lambda: Sender(LINK_BYTES, CORES, WINDOW), each=product(K, range(isa.SIGNATURE_BITS)))
+async def test_what_goes_together_in_every_field(ctx, dut, case, dice):
     """One bit of an announcement differs: the field that it is of is named, if the kind has one there."""
-    dut, refused = Sender(LINK_BYTES, CORES, WINDOW), 0
-
-    async def bench(ctx, case):
-        nonlocal refused
-        (kind, bit), source = case, dice.randrange(CORES)
-        field = field_at(kind, bit)
-        own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
-        said = other_side(own, kind) ^ 1 << bit
-        drive(ctx, dut, own=own, put=1, source=source, announced=said)
-        drive(ctx, dut.ops, payload={"new_peer": 1, "peer": source, "elements": 2}, valid=1)
-        taken = 0
-        for _ in range(5):
-            taken += (await ctx.tick().sample(dut.ops.ready))[-1]
-            drive(ctx, dut, put=0)
-            drive(ctx, dut.ops, valid=not taken)
-        shown = tuple(ctx.get(getattr(dut.disagreement, part)) for part in ("valid", "core", "field"))
-        assert (taken, ctx.get(dut.refuses)) == (field == 0, field != 0)
-        assert shown == ((1, source, field) if field else (0, 0, 0))
-        refused += field != 0
-
-    simulate_each(dut, bench, product(K, range(isa.SIGNATURE_BITS)))
-    print(f"{refused} of {len(K) * isa.SIGNATURE_BITS} refused")
+    (kind, bit), source = case, dice.randrange(CORES)
+    field = field_at(kind, bit)
+    own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
+    said = other_side(own, kind) ^ 1 << bit
+    drive(ctx, dut, own=own, put=1, source=source, announced=said)
+    drive(ctx, dut.ops, payload={"new_peer": 1, "peer": source, "elements": 2}, valid=1)
+    taken = 0
+    for _ in range(5):
+        taken += (await ctx.tick().sample(dut.ops.ready))[-1]
+        drive(ctx, dut, put=0)
+        drive(ctx, dut.ops, valid=not taken)
+    shown = tuple(ctx.get(getattr(dut.disagreement, part)) for part in ("valid", "core", "field"))
+    assert (taken, ctx.get(dut.refuses)) == (field == 0, field != 0)
+    assert shown == ((1, source, field) if field else (0, 0, 0))
 
 
 @simulated(lambda: Sender(LINK_BYTES, CORES, WINDOW), each=(0, 1))
@@ -293,29 +286,26 @@ async def test_what_is_owed_of_long_operations(ctx, dut, case):
     drive(ctx, dut, popped=0)
 
 
-def test_every_bit_of_what_is_owed(dice):
+@simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=range(60))
+async def test_every_bit_of_what_is_owed(ctx, dut, case, dice):
     """It is counted modulo a power of two, so that operations that come to that owe nothing."""
-    dut, modulus = CreditManager(LINK_BYTES, WINDOW), 1 << ELEMENTS_BITS + 1
-
-    async def bench(ctx, case):
-        op, owed = {"net": 1, "new_peer": 1, "elements": 2}, 0
-        drive(ctx, dut.o, ready=1)
-        drive(ctx, dut, told=1)
-        while owed != modulus:
-            owed += beats_of(op, "wide_in")
-            await put(ctx, dut.i, op)
-            await ctx.tick().repeat(dice.randrange(1, 3))
-            # Another peer is told to send if nothing is owed.
-            drive(ctx, dut.i, payload={"new_peer": 1}, valid=1)
-            await ctx.tick()
-            drive(ctx, dut.i, valid=0)
-            assert ctx.get(dut.ready) == (owed == modulus)
-            op = {"net": 1, "dtype": dice.randrange(3), "wide_in": dice.randrange(2)}
-            op["elements"] = dice.choice((dice.randrange(1, 1 << ELEMENTS_BITS), (1 << ELEMENTS_BITS) - 1))
-            if owed + beats_of(op, "wide_in") > modulus:
-                op |= {"dtype": 0, "elements": (modulus - owed) * LINK_BYTES // 4 - dice.randrange(2)}
-
-    simulate_each(dut, bench, range(60))
+    modulus = 1 << ELEMENTS_BITS + 1
+    op, owed = {"net": 1, "new_peer": 1, "elements": 2}, 0
+    drive(ctx, dut.o, ready=1)
+    drive(ctx, dut, told=1)
+    while owed != modulus:
+        owed += beats_of(op, "wide_in")
+        await put(ctx, dut.i, op)
+        await ctx.tick().repeat(dice.randrange(1, 3))
+        # Another peer is told to send if nothing is owed.
+        drive(ctx, dut.i, payload={"new_peer": 1}, valid=1)
+        await ctx.tick()
+        drive(ctx, dut.i, valid=0)
+        assert ctx.get(dut.ready) == (owed == modulus)
+        op = {"net": 1, "dtype": dice.randrange(3), "wide_in": dice.randrange(2)}
+        op["elements"] = dice.choice((dice.randrange(1, 1 << ELEMENTS_BITS), (1 << ELEMENTS_BITS) - 1))
+        if owed + beats_of(op, "wide_in") > modulus:
+            op |= {"dtype": 0, "elements": (modulus - owed) * LINK_BYTES // 4 - dice.randrange(2)}
 
 
 @simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=range(1 << CORE_BITS))

@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp, element_bytes
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from tests.hdl.collective.beats import beats_of_bytes, bytes_of_beats
-from tests.hdl.simulation import WORN, drive, put, simulate_each, simulated
+from tests.hdl.simulation import WORN, drive, put, simulated
 from tests.hdl.slow import slow
 from tests.hdl.streams import play
 
@@ -235,25 +235,22 @@ async def test_long_operations_do_not_end(ctx, dut, case):
 
 
 @pytest.mark.slow
-def test_an_operation_of_some_thousand_steps_ends():
+@simulated(lambda: ReceivePath(8), each=(FP32, BF16))
+async def test_an_operation_of_some_thousand_steps_ends(ctx, dut, dtype):
     """With its last step, which is at the bits of a length that no shorter one has."""
-    dut, elements = ReceivePath(8), 8191
-
-    async def bench(ctx, dtype):
-        for port in (dut.store_ops, dut.store, dut.forward):
-            ctx.set(port.ready, 1)
-        await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": dtype, "elements": elements})
-        drive(ctx, dut.net, valid=1)
-        ctx.set(dut.ops.valid, 1)
-        for steps, last in ((-(-elements * element_bytes(dtype) // 8) - 1, 0), (1, 1)):
-            *_, ends = await ctx.tick().sample(dut.ops.ready).repeat(steps)
-            assert ends == last
-        ctx.set(dut.net.valid, 0)
-        ctx.set(dut.ops.valid, 0)
-        await ctx.tick().repeat(ReceivePath.LATENCY + 2)
-        assert ctx.get(dut.wait_net)
-
-    simulate_each(dut, bench, (FP32, BF16))
+    elements = 8191
+    for port in (dut.store_ops, dut.store, dut.forward):
+        ctx.set(port.ready, 1)
+    await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": dtype, "elements": elements})
+    drive(ctx, dut.net, valid=1)
+    ctx.set(dut.ops.valid, 1)
+    for steps, last in ((-(-elements * element_bytes(dtype) // 8) - 1, 0), (1, 1)):
+        *_, ends = await ctx.tick().sample(dut.ops.ready).repeat(steps)
+        assert ends == last
+    ctx.set(dut.net.valid, 0)
+    ctx.set(dut.ops.valid, 0)
+    await ctx.tick().repeat(ReceivePath.LATENCY + 2)
+    assert ctx.get(dut.wait_net)
 
 
 @simulated(lambda: ReceivePath(8))

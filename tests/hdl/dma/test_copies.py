@@ -17,7 +17,6 @@ from tests.hdl.slow import slow
 from tests.oracles.copies import beyond
 
 CONFIG = replace(PRESETS["tiny"], rows=8)
-WIDE = replace(CONFIG, hbm_bytes=64)
 
 
 def compare(config, seed, number, *, base=0, **options):
@@ -33,31 +32,25 @@ def compare(config, seed, number, *, base=0, **options):
     return differing(outcome.memories, memories)
 
 
-@pytest.mark.parametrize(("seed", "stall", "latency"), [(11, 0, 50), (12, 60, 10), (13, 180, 2)])
-def test_copies_are_those_of_the_specification(seed, stall, latency):
-    assert compare(CONFIG, seed, 300, stall=stall, latency=latency) == 0
-
-
-@pytest.mark.slow
-def test_a_beat_of_64_bytes(seed=14):
-    assert compare(WIDE, seed, 300, stall=40) == 0
-
-
-@pytest.mark.slow
-def test_registers_between_the_parts_change_nothing(seed=17):
-    assert compare(replace(CONFIG, hbm_bytes=8, port_latency=1), seed, 200, stall=40) == 0
-
-
-def test_the_last_bytes_of_hbm(seed=15):
-    assert compare(CONFIG, seed, 200, base=(1 << HBM_ADDRESS_BITS) - HBM_BYTES) == 0
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "changed", [{"hbm_bytes": 8, "cast_lanes": 1, "cast_latency": 3}, {"cast_lanes": 2, "cast_latency": 2}], ids=str
+    ("changed", "seed", "number", "options"),
+    [
+        ({}, 11, 300, {"latency": 50}),
+        ({}, 12, 300, {"stall": 60, "latency": 10}),
+        ({}, 13, 300, {"stall": 180, "latency": 2}),
+        ({}, 15, 200, {"base": (1 << HBM_ADDRESS_BITS) - HBM_BYTES}),  # the last bytes of HBM
+        *slow(
+            ({"hbm_bytes": 64}, 14, 300, {"stall": 40}),
+            ({"hbm_bytes": 8, "port_latency": 1}, 17, 200, {"stall": 40}),
+            # Fewer lanes, and more stages, cast the same.
+            ({"hbm_bytes": 8, "cast_lanes": 1, "cast_latency": 3}, 7, 200, {"stall": 20}),
+            ({"cast_lanes": 2, "cast_latency": 2}, 7, 200, {"stall": 20}),
+        ),
+    ],
+    ids=str,
 )
-def test_fewer_lanes_and_more_stages_cast_the_same(changed, seed=7):
-    assert compare(replace(CONFIG, **changed), seed, 200, stall=20) == 0
+def test_copies_are_those_of_the_specification(changed, seed, number, options):
+    assert compare(replace(CONFIG, **changed), seed, number, **options) == 0
 
 
 def test_no_simulator_finds_unknown_bits(sim, seed=16):

@@ -11,7 +11,7 @@ from neuroncore_rtl.hdl.dma.reader import Reader
 from neuroncore_rtl.hdl.memory.port import LineRead
 from neuroncore_rtl.spec.isa import Storage
 from tests.hdl.dma.chunks import BASES, any_chunk, beats_of
-from tests.hdl.simulation import WORN, drive, simulate, simulated
+from tests.hdl.simulation import WORN, drive, simulated
 
 SEED = 2311
 
@@ -69,10 +69,10 @@ ROOM = 32
         for number, base in enumerate(BASES)
     ],
 )
-def test_chunks(stall, base, rng):
+@simulated(lambda: Reader(SIZE, ROOM), worn=WORN)
+async def test_chunks(ctx, dut, stall, base, rng):
     """Pieces of chunks of all sizes, at any place, with formats and errors of their own; HBM and lines take their time,
     and all of the room is used."""
-    dut = Reader(SIZE, ROOM)
     chunks = [
         any_chunk(rng, SIZE, base) | {"formats": int(rng.integers(1 << Formats.as_shape().size))} for _ in range(CHUNKS)
     ]
@@ -83,64 +83,59 @@ def test_chunks(stall, base, rng):
         (content, place, count, chunk["formats"], int(answer != 0 and chunk["storage"] == Storage.HBM))
         for (chunk, place, count, _), content, answer in zip(beats, contents, answers, strict=True)
     ]
-
-    async def bench(ctx):
-        found, given, asked, cycle, most = [], 0, 0, 0, 0
-        beat = 0  # the first of the chunk that is next
-        owed, lines = deque(), deque([None] * LineRead.LATENCY[0])
-        while len(found) < len(expected) or cycle < 20:
-            chunk = chunks[given] if given < len(chunks) else None
-            numbers = list(range(beat, beat + len(list(beats_of(chunk, SIZE))))) if chunk else []
-            plain = {name: chunk[name] for name in ("storage", "partition", "address", "bytes")} if chunk else {}
-            drive(ctx, dut.i, valid=int(chunk is not None), payload=plain)
-            ctx.set(dut.formats.as_value(), chunk["formats"] if chunk else 0)
-            ctx.set(dut.line.ready, int(rng.random() >= stall))
-            ctx.set(dut.axi.ar.ready, int(rng.random() >= stall))
-            ctx.set(dut.o.ready, int(rng.random() >= stall and cycle % 300 > 100))
-            come = owed.popleft() if owed and rng.random() >= stall else None
-            noise = {"data": int(rng.integers(1 << 63)), "resp": int(rng.integers(4))}
-            answer = noise if come is None else {"data": contents[come], "resp": answers[come]}
-            drive(ctx, dut.axi.r, valid=int(come is not None), payload=answer)
-            line = lines.popleft()
-            ctx.set(dut.line.data, int(rng.integers(1 << 63)) if line is None else contents[line])
-            await ctx.delay(1e-9)
-            assert ctx.get(dut.axi.r.ready)
-            burst, access = ctx.get(dut.axi.ar.valid & dut.axi.ar.ready), ctx.get(dut.line.valid & dut.line.ready)
-            assert ctx.get(dut.i.ready) == (burst or access)
-            asks = (ctx.get(dut.axi.ar.valid), ctx.get(dut.line.valid))
-            under_way = asked - len(found)
-            waits = any(n is not None for n in (line, *lines)), bool(owed) or come is not None
-            if chunk:
-                room = ROOM - under_way >= len(numbers)
-                hbm = chunk["storage"] == Storage.HBM
-                assert asks == (hbm and room and not waits[0], not hbm and room and not waits[1])
-            else:
-                assert asks == (0, 0)
-            lines.append(None)
-            if burst:
-                payload = ctx.get(dut.axi.ar.payload)
-                assert (payload.addr, payload.len) == (chunk["address"] // SIZE * SIZE, len(numbers) - 1)
-                owed.extend(numbers)
-            if access:
-                where = ctx.get(dut.line.storage), ctx.get(dut.line.partition), ctx.get(dut.line.address)
-                assert (int(where[0].value), *where[1:]) == (
-                    int(chunk["storage"]), chunk["partition"], chunk["address"] % (1 << 18) // SIZE * SIZE,
-                )  # fmt: skip
-                assert ctx.get(dut.line.word) == chunk["address"] % SIZE // 4
-                lines[-1] = numbers[0]
-            assert ctx.get(dut.busy) == (under_way > 0)
-            assert ctx.get(dut.starved) == (waits[1] and not ctx.get(dut.o.valid))
-            if burst or access:
-                given, beat, asked = given + 1, numbers[-1] + 1, asked + len(numbers)
-            most = max(most, asked - len(found))
-            if ctx.get(dut.o.valid & dut.o.ready):
-                piece = ctx.get(dut.o.payload)
-                formats = ctx.get(dut.o.payload.formats.as_value())
-                found.append((piece.bytes.data, piece.bytes.offset, piece.bytes.count, formats, piece.bad))
-            await ctx.tick()
-            cycle += 1
-            assert cycle < 100 * len(beats)
-        assert found == expected and most == ROOM
-        return cycle
-
-    print(f"{len(beats)} beats in {simulate(dut, bench, worn=WORN)} cycles")
+    found, given, asked, cycle, most = [], 0, 0, 0, 0
+    beat = 0  # the first of the chunk that is next
+    owed, lines = deque(), deque([None] * LineRead.LATENCY[0])
+    while len(found) < len(expected) or cycle < 20:
+        chunk = chunks[given] if given < len(chunks) else None
+        numbers = list(range(beat, beat + len(list(beats_of(chunk, SIZE))))) if chunk else []
+        plain = {name: chunk[name] for name in ("storage", "partition", "address", "bytes")} if chunk else {}
+        drive(ctx, dut.i, valid=int(chunk is not None), payload=plain)
+        ctx.set(dut.formats.as_value(), chunk["formats"] if chunk else 0)
+        ctx.set(dut.line.ready, int(rng.random() >= stall))
+        ctx.set(dut.axi.ar.ready, int(rng.random() >= stall))
+        ctx.set(dut.o.ready, int(rng.random() >= stall and cycle % 300 > 100))
+        come = owed.popleft() if owed and rng.random() >= stall else None
+        noise = {"data": int(rng.integers(1 << 63)), "resp": int(rng.integers(4))}
+        answer = noise if come is None else {"data": contents[come], "resp": answers[come]}
+        drive(ctx, dut.axi.r, valid=int(come is not None), payload=answer)
+        line = lines.popleft()
+        ctx.set(dut.line.data, int(rng.integers(1 << 63)) if line is None else contents[line])
+        await ctx.delay(1e-9)
+        assert ctx.get(dut.axi.r.ready)
+        burst, access = ctx.get(dut.axi.ar.valid & dut.axi.ar.ready), ctx.get(dut.line.valid & dut.line.ready)
+        assert ctx.get(dut.i.ready) == (burst or access)
+        asks = (ctx.get(dut.axi.ar.valid), ctx.get(dut.line.valid))
+        under_way = asked - len(found)
+        waits = any(n is not None for n in (line, *lines)), bool(owed) or come is not None
+        if chunk:
+            room = ROOM - under_way >= len(numbers)
+            hbm = chunk["storage"] == Storage.HBM
+            assert asks == (hbm and room and not waits[0], not hbm and room and not waits[1])
+        else:
+            assert asks == (0, 0)
+        lines.append(None)
+        if burst:
+            payload = ctx.get(dut.axi.ar.payload)
+            assert (payload.addr, payload.len) == (chunk["address"] // SIZE * SIZE, len(numbers) - 1)
+            owed.extend(numbers)
+        if access:
+            where = ctx.get(dut.line.storage), ctx.get(dut.line.partition), ctx.get(dut.line.address)
+            assert (int(where[0].value), *where[1:]) == (
+                int(chunk["storage"]), chunk["partition"], chunk["address"] % (1 << 18) // SIZE * SIZE,
+            )  # fmt: skip
+            assert ctx.get(dut.line.word) == chunk["address"] % SIZE // 4
+            lines[-1] = numbers[0]
+        assert ctx.get(dut.busy) == (under_way > 0)
+        assert ctx.get(dut.starved) == (waits[1] and not ctx.get(dut.o.valid))
+        if burst or access:
+            given, beat, asked = given + 1, numbers[-1] + 1, asked + len(numbers)
+        most = max(most, asked - len(found))
+        if ctx.get(dut.o.valid & dut.o.ready):
+            piece = ctx.get(dut.o.payload)
+            formats = ctx.get(dut.o.payload.formats.as_value())
+            found.append((piece.bytes.data, piece.bytes.offset, piece.bytes.count, formats, piece.bad))
+        await ctx.tick()
+        cycle += 1
+        assert cycle < 100 * len(beats)
+    assert found == expected and most == ROOM

@@ -11,7 +11,7 @@ from neuroncore_rtl.hdl.link.flit import body_layout, flit_layout, frame_layout
 from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
 from tests.hdl.link.ends import BAD, EndModel, Said
 from tests.hdl.link.pair import ENDS, Pair
-from tests.hdl.simulation import simulate, simulated
+from tests.hdl.simulation import simulated
 
 LATENCY, BYTES = 2, 1
 VCS = range(VIRTUAL_CHANNELS)
@@ -114,17 +114,14 @@ async def test_all_that_the_ends_show_in_every_cycle_is_that_of_their_models(ctx
         assert len(model.flits) > 300 and min(model.counters.values()) > 0
 
 
-def test_a_dead_end_stays_dead():
+@simulated(lambda: Pair(BYTES, LATENCY))
+async def test_a_dead_end_stays_dead(ctx, pair):
     """It is dead after `DEAD_CYCLES` without a frame, and for as long again with frames that come."""
-    pair, silent, heard = Pair(BYTES, LATENCY), LinkEnd.DEAD_CYCLES, LinkEnd.DEAD_CYCLES + 100
-
-    async def bench(ctx):
-        dead = []
-        for drop, cycles in ((1, silent), (0, heard)):
-            ctx.set(pair.disturbance[1], {"drop": drop})
-            for _ in range(cycles):
-                dead.append(ctx.get(pair.dead[0]))
-                await ctx.tick()
-        return dead
-
-    assert simulate(pair, bench) == [0] * silent + [1] * heard
+    silent, heard = LinkEnd.DEAD_CYCLES, LinkEnd.DEAD_CYCLES + 100
+    dead = []
+    for drop, cycles in ((1, silent), (0, heard)):
+        ctx.set(pair.disturbance[1], {"drop": drop})
+        for _ in range(cycles):
+            dead.append(ctx.get(pair.dead[0]))
+            await ctx.tick()
+    assert dead == [0] * silent + [1] * heard

@@ -7,6 +7,7 @@ from neuroncore_rtl.spec.config import SEMAPHORES
 from neuroncore_rtl.spec.isa import UpdateOp
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 from tests.hdl.simulation import WORN, drive, next_turn, pulse, simulated
+from tests.hdl.slow import slow
 
 SEED = 1965
 
@@ -66,28 +67,13 @@ class Values(list):
         super().__setitem__(semaphore % len(self), value)
 
 
-@simulated(lambda: Semaphores(QUEUES))
-async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, rng):
-    await compare(ctx, dut, rng)
-
-
-@simulated(lambda: Semaphores(QUEUES, latency=1))
-async def test_changes_may_come_a_cycle_later(ctx, dut, rng):
-    await compare(ctx, dut, rng)
-
-
-@simulated(lambda: Semaphores(QUEUES, FEW), worn=WORN)
-async def test_after_a_reset_they_are_as_new(ctx, dut, rng):
-    await compare(ctx, dut, rng)
-
-
-@pytest.mark.slow
-@simulated(lambda: Semaphores(QUEUES, FEW))
-async def test_of_few_semaphores_the_upper_bits_of_a_number_do_not_count(ctx, dut, rng):
-    await compare(ctx, dut, rng)
-
-
-async def compare(ctx, dut, rng):
+@pytest.mark.parametrize(
+    ("count", "latency", "worn"), [(SEMAPHORES, 0, 0), (SEMAPHORES, 1, 0), (FEW, 0, WORN), *slow((FEW, 0, 0))]
+)
+@simulated(lambda count, latency: Semaphores(QUEUES, count, latency=latency))
+async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, latency, worn, rng):
+    """Changes may come a cycle later; of few semaphores the upper bits of a number do not count; and after a reset they
+    are as new."""
     values = Values([0] * dut.count)
     seen = {"refused": 0, "satisfied": 0, "short": 0, "taken": [0] * (QUEUES + 1)}
     last = QUEUES
