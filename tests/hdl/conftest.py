@@ -11,6 +11,11 @@ from neuroncore_rtl import SIM_BUILD
 from tests.hdl import simulation
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let tests make units that they do not elaborate: only what files of tests make is exempt."""
+    config.addinivalue_line("filterwarnings", "ignore::amaranth.hdl.UnusedElaboratable:.*/tests/hdl/.*")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item):
     item.stash[_BEGUN] = simulation.begun

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """What a core of an instance has beside one that is alone, and who is on which port of HBM."""
 
 from types import SimpleNamespace

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The rounding unit against golden, every format, both modes, at every latency."""
 
 import numpy as np

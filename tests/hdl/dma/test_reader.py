@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The reader of a DMA engine alone: chunks of both memories in any turn, of which either may take long."""
 
 from collections import deque

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The reader of row numbers alone: any numbers, limits and steps; lines and both tensors take their time."""
 
 from collections import deque

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The checker refuses what `spec.isa.elementwise.rules` refuses, with its cause, and lets nothing pass behind it."""
 
 from itertools import product

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The front end between memories that stall and lanes that send back what they read, against the definition of steps.
 
 The lanes and the memories are Python. A result is the sum of what the step reads and of where it is in the instruction,

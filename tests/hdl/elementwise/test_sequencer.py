@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """Walks and steps against their definitions, and their pace."""
 
 from itertools import pairwise

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """Lanes that take turns: what they get of a step of all partitions, and what the engine gets of their results."""
 
 import pytest

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """PSUM beside a model of it: sums, both ports that read and the one that writes, all at random and at once."""
 
 from collections import deque

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """Counters: what each adds up, beyond its largest value, too."""
 
 import pytest

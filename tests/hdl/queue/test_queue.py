@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """A queue, port by port and cycle by cycle, against its model."""
 
 from collections import deque

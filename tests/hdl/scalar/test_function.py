@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The activation functions in hardware against golden: every function, and tables and roundings broken on purpose."""
 
 import re

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The running sum of deep lanes against golden: additions that depend on each other, every cycle."""
 
 import functools

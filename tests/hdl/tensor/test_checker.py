@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The checker: it finds in every word of bits the rule that the specification does, and stops there."""
 
 from collections import Counter

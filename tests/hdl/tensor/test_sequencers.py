@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The two sequencers beside a memory that stalls: what they ask for, and all that they say in every cycle."""
 
 from collections import deque

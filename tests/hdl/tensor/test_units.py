@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The engine's units in Amaranth's simulator, elaborated whole: delay lines and array."""
 
 import numpy as np

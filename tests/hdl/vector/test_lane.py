@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """Two lanes of a block, step by step, against golden: every path to a result, its latency, and the least intervals."""
 
 from dataclasses import dataclass

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The statistics of a lane, with its ALUs and its divider, against golden."""
 
 from fractions import Fraction
