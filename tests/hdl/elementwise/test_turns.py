@@ -30,8 +30,7 @@ async def test_every_partition_has_its_turn(ctx, unit, turns, rng):
     given, cycle, following = [], 0, 0
     while len(found) < STEPS:
         assert cycle < 40 * STEPS
-        ctx.set(unit.valid, 0)
-        drive(ctx, unit, a=random_bits(rng, 256), b=random_bits(rng, 256), moved=moved.pop(cycle, 0))
+        drive(ctx, unit, valid=0, a=random_bits(rng, 256), b=random_bits(rng, 256), moved=moved.pop(cycle, 0))
         ctx.set(unit.step.as_value(), random_bits(rng, len(unit.step.as_value())))
         if len(given) < STEPS and cycle >= following:
             step = {
