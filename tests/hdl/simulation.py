@@ -2,8 +2,10 @@
 
 import functools
 import inspect
+import os
 import random
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 
 import numpy as np
 from amaranth import ClockDomain, Module, ResetInserter, Signal, Value
@@ -15,8 +17,8 @@ from tests.hdl.engine import Engine
 from tests.hdl.processes import in_parts
 
 __all__ = [
-    "WORN", "drive", "next_turn", "offer", "put", "random_bits", "simulate", "simulate_each", "simulated",
-    "simulator_of",
+    "WAVEFORM", "WORN", "drive", "next_turn", "offer", "pulse", "put", "random_bits", "simulate", "simulate_each",
+    "simulated", "simulator_of",
 ]  # fmt: skip
 
 _PERIOD = 1e-6
@@ -24,13 +26,20 @@ _PERIOD = 1e-6
 WORN = 150
 """Cycles in which a unit can come into most of its states."""
 
+WAVEFORM = "NEURONCORE_WAVEFORM"
+"""The variable of the environment that names a VCD: Amaranth's own engine then runs simulations and writes it."""
+
+begun = 0
+"""Simulations so far, by which `tests/hdl/conftest.py` sees that a test had one."""
+
 
 def simulator_of(dut) -> Simulator:
     """Return Amaranth's simulator of a unit; `tb/campaign/mutation/` puts one of the unit's mutants in its place."""
     m = Module()
     m.domains.sync = ClockDomain()
     m.submodules.dut = dut
-    return Simulator(in_parts(Fragment.get(m, None)), engine=Engine)
+    fragment = Fragment.get(m, None)
+    return Simulator(fragment) if WAVEFORM in os.environ else Simulator(in_parts(fragment), engine=Engine)
 
 
 def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), worn: int = 0):
@@ -42,6 +51,8 @@ def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), w
         background: others, which may still wait for something at the end.
         worn: cycles in which the unit gets anything at random first, and is then reset: to a testbench it is as new.
     """
+    global begun
+    begun += 1
     reset, rested = Signal(), not worn
     simulator = simulator_of(ResetInserter(reset)(dut) if worn else dut)
     simulator.add_clock(_PERIOD)
@@ -62,7 +73,9 @@ def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), w
     for other in background:
         simulator.add_testbench(functools.partial(beside, other=other) if worn else other, background=True)
     simulator.add_testbench(main)
-    simulator.run()
+    path = os.environ.get(WAVEFORM)
+    with simulator.write_vcd(path) if path else nullcontext():
+        simulator.run()
     return returned[0]
 
 
@@ -72,9 +85,7 @@ def simulate_each(dut, testbench: Callable, cases: Iterable) -> None:
 
     async def bench(ctx):
         for case in cases:
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
+            await pulse(ctx, reset)
             await testbench(ctx, case)
 
     simulate(ResetInserter(reset)(dut), bench)
@@ -102,27 +113,47 @@ def next_turn(last: int, asking: int, count: int) -> int:
     return next(number % count for number in range(last + 1, last + 1 + count) if asking >> number % count & 1)
 
 
-def simulated(make: Callable, *, worn: int = 0) -> Callable:
+def simulated(make: Callable, *, each: Iterable | None = None, worn: int = 0) -> Callable:
     """Make a test of a testbench, which takes the simulator's context and a unit, and a test's arguments behind them.
+
+    A testbench that takes `reset` gets the signal that resets the unit.
 
     Arguments:
         make: returns the unit; it may take arguments of the test, by their names.
-        worn: see :func:`simulate`.
+        each: cases, of which the testbench takes one behind the unit; the unit is reset before each.
+        worn: see :func:`simulate`; a test may have a parameter of this name.
     """
+    cases = None if each is None else list(each)
 
     def decorate(testbench):
         _, place, *parameters = inspect.signature(testbench).parameters.values()
+        case = None if cases is None else parameters.pop(0).name
+        resets = "reset" in inspect.signature(testbench).parameters
 
         @functools.wraps(testbench)
         def test(**arguments):
             needed = inspect.signature(make).parameters
             unit = make(**{name: value for name, value in arguments.items() if name in needed})
-            simulate(unit, functools.partial(testbench, **{place.name: unit}, **arguments), worn=worn)
+            given, dut = {place.name: unit} | arguments, unit
+            if resets:
+                given["reset"] = Signal()
+                dut = ResetInserter(given["reset"])(unit)
+            if case is None:
+                simulate(dut, functools.partial(testbench, **given), worn=arguments.get("worn", worn))
+            else:
+                simulate_each(dut, lambda ctx, one: testbench(ctx, **given, **{case: one}), cases)
 
-        test.__signature__ = inspect.Signature(parameters)
+        test.__signature__ = inspect.Signature([one for one in parameters if one.name != "reset"])
         return test
 
     return decorate
+
+
+async def pulse(ctx, signal: Signal) -> None:
+    """Set a bit for a cycle."""
+    ctx.set(signal, 1)
+    await ctx.tick()
+    ctx.set(signal, 0)
 
 
 def random_bits(rng: np.random.Generator, bits: int) -> int:

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """What a core of an instance has beside one that is alone, and who is on which port of HBM."""
 
 from types import SimpleNamespace
@@ -20,7 +18,7 @@ from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa import Engine, collective_queue, queue_count
 from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD
 from neuroncore_rtl.spec.link import CHANNELS
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, simulate
 
 ALONE = PRESETS["tiny"]
 ONE_OF_4 = ALONE.with_overrides(cores=4)
@@ -91,8 +89,7 @@ def test_a_flit_either_way_is_progress():
                 ctx.set(valid, offered)
                 ctx.set(ready, taken)
                 assert ctx.get(moves) == (offered and taken)
-        ctx.set(core.number, 3)
-        ctx.set(core.dead, 0b0110)
+        drive(ctx, core, number=3, dead=0b0110)
         ctx.set(queue.oldest, 0x1280)
         ctx.set(collective.peer, {"valid": 1, "core": 2})
         assert (ctx.get(collective.core), ctx.get(registers.core_number), ctx.get(collective.dead)) == (3, 3, 0b0110)

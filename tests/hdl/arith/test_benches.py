@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The benches of the MAC and of the rounding unit: they pass on the real units and fail on broken ones."""
 
 import re

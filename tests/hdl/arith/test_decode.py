@@ -1,4 +1,3 @@
-# amaranth: UnusedElaboratable=no
 """The edge decoder against golden, every code of the narrow formats."""
 
 import numpy as np

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """FP32 adder and fused multiply-add, also as a multiplier, against golden: at every latency, in bulk, and broken on
 purpose."""
 

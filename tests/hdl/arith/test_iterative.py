@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The divider and the power unit against golden in bulk, special quotients by name, and their handshake."""
 
 from collections.abc import Callable

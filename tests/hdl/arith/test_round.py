@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The rounding unit against golden, every format, both modes, at every latency."""
 
 import numpy as np
@@ -11,6 +9,7 @@ from neuroncore_rtl.spec.formats import FORMATS, FP32
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.one_bit import lone_fraction_bits
 from tests.hdl.arith.units import run, shuffled
+from tests.hdl.slow import slow
 from tests.oracles.known import ROUNDED, assert_known
 
 PER_TARGET = 150
@@ -20,11 +19,7 @@ FIELDS = ("format", "stochastic", "value", "random")
 
 
 @pytest.mark.parametrize(
-    "latency",
-    [
-        pytest.param(n, marks=[pytest.mark.slow] * (n not in (1, max(Fp32Rounder.CUTS))))
-        for n in sorted(Fp32Rounder.CUTS)
-    ],
+    "latency", [1, *slow(*(n for n in Fp32Rounder.CUTS if n not in (1, max(Fp32Rounder.CUTS)))), max(Fp32Rounder.CUTS)]
 )
 def test_rounds_as_golden(rng, latency):
     parts = []

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The random number generator against its published known answers, and against golden."""
 
 import numpy as np

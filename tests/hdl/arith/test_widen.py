@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """Between storage words and the lanes' arithmetic: every code of the narrow formats, and saturation, against golden."""
 
 from itertools import product

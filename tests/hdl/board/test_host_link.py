@@ -1,7 +1,8 @@
 """The board's end of the link: what it writes and reads, what it refuses, and that it goes on after anything."""
 
+import inspect
 import random
-from functools import partial
+from functools import partial, wraps
 
 import pytest
 
@@ -55,6 +56,22 @@ class Board:
             drive(ctx, bus, result=self.registers.get(address, 0), error=address not in self.registers, response=valid)
 
 
+def on_board(**options):
+    """Make a test of what a host does, which takes its line, the board, and a test's arguments behind them."""
+
+    def decorate(bench):
+        _, _, *parameters = inspect.signature(bench).parameters.values()
+
+        @wraps(bench)
+        def test(**arguments):
+            Board(partial(bench, **arguments), **options)
+
+        test.__signature__ = inspect.Signature(parameters)
+        return test
+
+    return decorate
+
+
 async def alive(line: Line) -> None:
     """The link executes a command."""
     found = await line.ask(frame(Command.READ_REGISTER, 0, 4, tag=77))
@@ -79,15 +96,13 @@ def test_memory_is_written_and_read(stall, blocks):
     Board(bench, stall=stall)
 
 
-def test_registers_are_written_and_read():
-    async def bench(line, board):
-        await alive(line)
-        asked = write(4, b"\x01\x02\x03\x84", 9, Command.WRITE_REGISTER)
-        assert await line.ask(asked) == (Answer.DONE, 9, b"")
-        assert board.registers[4] == 0x84030201
-        assert await line.ask(frame(Command.READ_REGISTER, 4, 4)) == (Answer.DONE, 0, b"\x01\x02\x03\x84")
-
-    Board(bench)
+@on_board()
+async def test_registers_are_written_and_read(line, board):
+    await alive(line)
+    asked = write(4, b"\x01\x02\x03\x84", 9, Command.WRITE_REGISTER)
+    assert await line.ask(asked) == (Answer.DONE, 9, b"")
+    assert board.registers[4] == 0x84030201
+    assert await line.ask(frame(Command.READ_REGISTER, 4, 4)) == (Answer.DONE, 0, b"\x01\x02\x03\x84")
 
 
 REFUSED = {
@@ -107,17 +122,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refused(case):
+@on_board()
+async def test_refused(line, board, case):
     asked, answer = REFUSED[case]
-
-    async def bench(line, board):
-        before = bytes(board.memory)
-        assert await line.ask(asked) == (answer, 0, b"")
-        assert answer == Answer.FAILED or (board.memory == before and not board.bursts)
-        assert board.registers == REGISTERS
-        await alive(line)
-
-    Board(bench)
+    before = bytes(board.memory)
+    assert await line.ask(asked) == (answer, 0, b"")
+    assert answer == Answer.FAILED or (board.memory == before and not board.bursts)
+    assert board.registers == REGISTERS
+    await alive(line)
 
 
 def flipped(data: bytes, bit: int) -> bytes:
@@ -125,80 +137,64 @@ def flipped(data: bytes, bit: int) -> bytes:
     return (int.from_bytes(data, "little") ^ 1 << bit).to_bytes(len(data), "little")
 
 
-def test_no_flipped_bit_is_executed():
+@on_board()
+async def test_no_flipped_bit_is_executed(line, board):
     """Of every field, and of some bytes of payload and check: one answer each, and the next command is executed."""
     asked = write(0, b"\xff" * 8, 3)
-
-    async def bench(line, board):
-        before = bytes(board.memory)
-        for bit in (*range(0, 8 * 9, 5), 8 * 4, 8 * 4 + 7, 8 * 9, 8 * 16 + 7, 8 * 17, 8 * 20 + 7):
-            await line.send(flipped(asked, bit))
-            answer, _, payload = parsed(await line.receive())
-            assert answer in (Answer.CORRUPTED, Answer.TRUNCATED) and payload == b"", bit
-            await alive(line)
-        assert board.memory == before and not board.bursts
-
-    Board(bench)
+    before = bytes(board.memory)
+    for bit in (*range(0, 8 * 9, 5), 8 * 4, 8 * 4 + 7, 8 * 9, 8 * 16 + 7, 8 * 17, 8 * 20 + 7):
+        await line.send(flipped(asked, bit))
+        answer, _, payload = parsed(await line.receive())
+        assert answer in (Answer.CORRUPTED, Answer.TRUNCATED) and payload == b"", bit
+        await alive(line)
+    assert board.memory == before and not board.bursts
 
 
-def test_no_part_of_a_frame_is_executed():
+@on_board()
+async def test_no_part_of_a_frame_is_executed(line, board):
     """Its first bytes: the line is quiet within it. Its last ones, and bytes too many: they are no frame."""
     asked = write(0, b"\xff" * 8)
-
-    async def bench(line, board):
-        before = bytes(board.memory)
-        for length in (1, 2, 8, 9, 10, 17, 20):
-            assert (await line.ask(asked[:length]))[0] == Answer.TRUNCATED
-            await alive(line)
-        for start in (1, 5, 20):
-            assert (await line.ask(asked[start:]))[0] == Answer.CORRUPTED
-            await alive(line)
-        assert board.memory == before and not board.bursts
-
-    Board(bench)
+    before = bytes(board.memory)
+    for length in (1, 2, 8, 9, 10, 17, 20):
+        assert (await line.ask(asked[:length]))[0] == Answer.TRUNCATED
+        await alive(line)
+    for start in (1, 5, 20):
+        assert (await line.ask(asked[start:]))[0] == Answer.CORRUPTED
+        await alive(line)
+    assert board.memory == before and not board.bursts
 
 
-def test_gaps_within_a_frame_are_shorter_than_its_end():
-    async def bench(line, board):
-        asked = write(0, bytes(8))
-        await line.send(asked[:-1], gap=PATIENCE)
-        await line.send(asked[-1:])
-        assert parsed(await line.receive())[0] == Answer.DONE
-        await line.send(asked[:-1])
-        assert parsed(await line.receive())[0] == Answer.TRUNCATED
-
-    Board(bench)
+@on_board()
+async def test_gaps_within_a_frame_are_shorter_than_its_end(line, board):
+    asked = write(0, bytes(8))
+    await line.send(asked[:-1], gap=PATIENCE)
+    await line.send(asked[-1:])
+    assert parsed(await line.receive())[0] == Answer.DONE
+    await line.send(asked[:-1])
+    assert parsed(await line.receive())[0] == Answer.TRUNCATED
 
 
-def test_noise_ends():
+@on_board()
+async def test_noise_ends(line, board):
     """Random bytes, however many, are answered once, behind them."""
     noise = random.Random(4).randbytes(100).replace(b"\xa5", b"")
-
-    async def bench(line, board):
-        await line.send(noise)
-        found = await line.receive()
-        assert len(found) == 13 and parsed(found)[0] == Answer.CORRUPTED
-        await alive(line)
-
-    Board(bench)
+    await line.send(noise)
+    found = await line.receive()
+    assert len(found) == 13 and parsed(found)[0] == Answer.CORRUPTED
+    await alive(line)
 
 
-def test_a_break_within_a_frame_ends_it():
+@on_board()
+async def test_a_break_within_a_frame_ends_it(line, board):
     """The line is low for longer than a byte takes, as where a cable is unplugged."""
+    await line.send(write(0, bytes(8))[:12])
+    await line.send_break()
+    assert parsed(await line.receive())[0] == Answer.CORRUPTED
+    await alive(line)
 
-    async def bench(line, board):
-        await line.send(write(0, bytes(8))[:12])
-        await line.send_break()
-        assert parsed(await line.receive())[0] == Answer.CORRUPTED
+
+@on_board(silent=True)
+async def test_memory_that_does_not_answer_hangs_nothing(line, board):
+    for _ in range(2):  # the second one at once
+        assert (await line.ask(frame(Command.READ_MEMORY, 0, 8)))[0] == Answer.FAILED
         await alive(line)
-
-    Board(bench)
-
-
-def test_memory_that_does_not_answer_hangs_nothing():
-    async def bench(line, board):
-        for _ in range(2):  # the second one at once
-            assert (await line.ask(frame(Command.READ_MEMORY, 0, 8)))[0] == Answer.FAILED
-            await alive(line)
-
-    Board(bench, silent=True)

@@ -8,7 +8,7 @@ import pytest
 
 from neuroncore_rtl.hdl.board.memory import BeatSplitter, BurstServer
 from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, simulate
 from tests.hdl.streams import play
 
 SIZE = 8
@@ -51,8 +51,7 @@ class Manager:
 
     async def _write(self, ctx, address: int, data: bytes, strobes: list[int]) -> int:
         port, words = self.port, deque(range(len(strobes)))
-        ctx.set(port.aw.payload, {"id": self.identity, "addr": address, "len": len(strobes) - 1})
-        ctx.set(port.aw.valid, 1)
+        drive(ctx, port.aw, payload={"id": self.identity, "addr": address, "len": len(strobes) - 1}, valid=1)
         for _ in range(self.dice.randrange(4)):  # its beats are late
             assert not ctx.get(port.aw.ready)
             await ctx.tick()
@@ -75,8 +74,7 @@ class Manager:
 
     async def _read(self, ctx, address: int, beats: int) -> tuple[bytes, set[int]]:
         port, found, responses = self.port, bytearray(), set()
-        ctx.set(port.ar.payload, {"id": self.identity, "addr": address, "len": beats - 1})
-        ctx.set(port.ar.valid, 1)
+        drive(ctx, port.ar, payload={"id": self.identity, "addr": address, "len": beats - 1}, valid=1)
         while True:
             takes = self.dice.random() < 0.7
             ctx.set(port.r.ready, takes)
@@ -169,8 +167,7 @@ def test_beats_become_words_and_words_beats(stall):
             *_, valid, ready, payload = await ctx.tick().sample(dut.words.valid, dut.words.ready, dut.words.payload)
             arriving.append(payload.number * 40503 & 0xFFFF if valid and ready and not payload.write else None)
             come = arriving.pop(0)
-            ctx.set(dut.read.valid, come is not None)
-            ctx.set(dut.read.payload, come or 0)
+            drive(ctx, dut.read, valid=come is not None, payload=come or 0)
 
     reads = [one for one in beats if not one["write"]]
     given = {"beats": [beat.const(one).as_bits() for one in beats]}

@@ -191,177 +191,147 @@ def test_sender_refuses_another_collective(place, dice):
     assert sent == wanted[: sum(beats_of(op, "wide") for op in ops[:bad])]
 
 
-def test_what_goes_together_in_every_field(dice):
+@simulated(lambda: Sender(LINK_BYTES, CORES, WINDOW), each=product(K, range(isa.SIGNATURE_BITS)))
+async def test_what_goes_together_in_every_field(ctx, dut, case, dice):
     """One bit of an announcement differs: the field that it is of is named, if the kind has one there."""
-    dut, refused = Sender(LINK_BYTES, CORES, WINDOW), 0
-
-    async def bench(ctx, case):
-        nonlocal refused
-        (kind, bit), source = case, dice.randrange(CORES)
-        field = field_at(kind, bit)
-        own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
-        said = other_side(own, kind) ^ 1 << bit
-        drive(ctx, dut, own=own, put=1, source=source, announced=said)
-        drive(ctx, dut.ops, payload={"new_peer": 1, "peer": source, "elements": 2}, valid=1)
-        taken = 0
-        for _ in range(5):
-            taken += (await ctx.tick().sample(dut.ops.ready))[-1]
-            drive(ctx, dut, put=0)
-            drive(ctx, dut.ops, valid=not taken)
-        shown = tuple(ctx.get(getattr(dut.disagreement, part)) for part in ("valid", "core", "field"))
-        assert (taken, ctx.get(dut.refuses)) == (field == 0, field != 0)
-        assert shown == ((1, source, field) if field else (0, 0, 0))
-        refused += field != 0
-
-    simulate_each(dut, bench, product(K, range(isa.SIGNATURE_BITS)))
-    print(f"{refused} of {len(K) * isa.SIGNATURE_BITS} refused")
-
-
-def test_waits_of_a_sender_say_what_is_missing():
-    dut = Sender(LINK_BYTES, CORES, WINDOW)
-
-    async def bench(ctx, load):
-        def assert_waits(*expected):
-            assert tuple(map(ctx.get, (dut.wait_ready, dut.wait_credit, dut.wait_load))) == expected
-
-        assert_waits(0, 0, 0)
-        op = {"load": load, "new_peer": 1, "peer": 3, "elements": 4 * WINDOW}
-        drive(ctx, dut.ops, payload=op, valid=1)
-        await ctx.tick().repeat(3)
-        assert_waits(1, 0, 0)
-        drive(ctx, dut, put=1, source=3, announced=0)
-        await ctx.tick()
+    (kind, bit), source = case, dice.randrange(CORES)
+    field = field_at(kind, bit)
+    own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
+    said = other_side(own, kind) ^ 1 << bit
+    drive(ctx, dut, own=own, put=1, source=source, announced=said)
+    drive(ctx, dut.ops, payload={"new_peer": 1, "peer": source, "elements": 2}, valid=1)
+    taken = 0
+    for _ in range(5):
+        taken += (await ctx.tick().sample(dut.ops.ready))[-1]
         drive(ctx, dut, put=0)
-        await ctx.tick().until(dut.ops.ready)
-        drive(ctx, dut.ops, valid=0)
-        assert_waits(0, 0, load)
-        beats = dut.load if load else dut.forward
-        drive(ctx, beats, valid=1)
-        await ctx.tick()
-        assert_waits(0, 0, 0)
-        drive(ctx, dut.o, ready=1)
-        drive(ctx, dut, stop=1)
-        await ctx.tick()
-        assert not ctx.get(dut.o.valid | beats.ready)
-        drive(ctx, dut, stop=0)
-        await ctx.tick().repeat(WINDOW)
-        assert_waits(0, 1, 0)
-        drive(ctx, dut, granted=1, source=2)
-        await ctx.tick()
-        assert_waits(0, 1, 0)
-        drive(ctx, beats, valid=0)
-        await ctx.tick()
-        assert_waits(0, 0, load)
-        drive(ctx, dut, granted=0)
-        drive(ctx, dut.o, ready=0)
+        drive(ctx, dut.ops, valid=not taken)
+    shown = tuple(ctx.get(getattr(dut.disagreement, part)) for part in ("valid", "core", "field"))
+    assert (taken, ctx.get(dut.refuses)) == (field == 0, field != 0)
+    assert shown == ((1, source, field) if field else (0, 0, 0))
 
-    simulate_each(dut, bench, (0, 1))
+
+@simulated(lambda: Sender(LINK_BYTES, CORES, WINDOW), each=(0, 1))
+async def test_waits_of_a_sender_say_what_is_missing(ctx, dut, load):
+    def assert_waits(*expected):
+        assert tuple(map(ctx.get, (dut.wait_ready, dut.wait_credit, dut.wait_load))) == expected
+
+    assert_waits(0, 0, 0)
+    op = {"load": load, "new_peer": 1, "peer": 3, "elements": 4 * WINDOW}
+    drive(ctx, dut.ops, payload=op, valid=1)
+    await ctx.tick().repeat(3)
+    assert_waits(1, 0, 0)
+    drive(ctx, dut, put=1, source=3, announced=0)
+    await ctx.tick()
+    drive(ctx, dut, put=0)
+    await ctx.tick().until(dut.ops.ready)
+    drive(ctx, dut.ops, valid=0)
+    assert_waits(0, 0, load)
+    beats = dut.load if load else dut.forward
+    drive(ctx, beats, valid=1)
+    await ctx.tick()
+    assert_waits(0, 0, 0)
+    drive(ctx, dut.o, ready=1)
+    drive(ctx, dut, stop=1)
+    await ctx.tick()
+    assert not ctx.get(dut.o.valid | beats.ready)
+    drive(ctx, dut, stop=0)
+    await ctx.tick().repeat(WINDOW)
+    assert_waits(0, 1, 0)
+    drive(ctx, dut, granted=1, source=2)
+    await ctx.tick()
+    assert_waits(0, 1, 0)
+    drive(ctx, beats, valid=0)
+    await ctx.tick()
+    assert_waits(0, 0, load)
+    drive(ctx, dut, granted=0)
+    drive(ctx, dut.o, ready=0)
 
 
 LONG = [((1 << bit) + 6, dtype, wide) for bit in range(8, 30) for dtype, wide in ((0, 0), (1, 0), (1, 1))]
 """Elements of operations, which are a few but for one bit, and what says how many of them a beat has."""
 
 
-def test_long_sends_do_not_end():
-    dut = Sender(LINK_BYTES, CORES, WINDOW)
-
-    async def bench(ctx, case):
-        elements, dtype, wide = case
-        drive(ctx, dut, put=1, source=3, announced=0)
-        drive(ctx, dut.o, ready=1)
-        drive(ctx, dut.load, valid=1)
-        op = {"load": 1, "wide": wide, "dtype": dtype, "elements": elements, "peer": 3}
-        drive(ctx, dut.ops, payload=op | {"new_peer": 1}, valid=1)
-        await ctx.tick()
-        drive(ctx, dut, put=0)
-        await ctx.tick().until(dut.ops.ready)
-        drive(ctx, dut.ops, payload=op)
-        for cycle in range(40):
-            drive(ctx, dut, granted=cycle % 8 == 7)
-            *_, moves, ends = await ctx.tick().sample(dut.o.valid, dut.ops.ready)
-            assert moves and not ends
-        drive(ctx, dut.ops, valid=0)
-
-    simulate_each(dut, bench, LONG)
+@simulated(lambda: Sender(LINK_BYTES, CORES, WINDOW), each=LONG)
+async def test_long_sends_do_not_end(ctx, dut, case):
+    elements, dtype, wide = case
+    drive(ctx, dut, put=1, source=3, announced=0)
+    drive(ctx, dut.o, ready=1)
+    drive(ctx, dut.load, valid=1)
+    op = {"load": 1, "wide": wide, "dtype": dtype, "elements": elements, "peer": 3}
+    drive(ctx, dut.ops, payload=op | {"new_peer": 1}, valid=1)
+    await ctx.tick()
+    drive(ctx, dut, put=0)
+    await ctx.tick().until(dut.ops.ready)
+    drive(ctx, dut.ops, payload=op)
+    for cycle in range(40):
+        drive(ctx, dut, granted=cycle % 8 == 7)
+        *_, moves, ends = await ctx.tick().sample(dut.o.valid, dut.ops.ready)
+        assert moves and not ends
+    drive(ctx, dut.ops, valid=0)
 
 
-def test_what_is_owed_of_long_operations():
+@simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=LONG)
+async def test_what_is_owed_of_long_operations(ctx, dut, case):
     """Nobody else is told to send before all has come."""
-    dut = CreditManager(LINK_BYTES, WINDOW)
-
-    async def bench(ctx, case):
-        elements, dtype, wide = case
-        op = {"net": 1, "dtype": dtype, "wide_in": wide, "elements": elements, "new_peer": 1}
-        drive(ctx, dut.o, ready=1)
-        drive(ctx, dut, told=1)
-        await put(ctx, dut.i, op)
-        drive(ctx, dut.i, payload=op | {"peer": 5}, valid=1)
-        drive(ctx, dut, popped=1)
-        for _ in range(20):
-            *_, ready, passes = await ctx.tick().sample(dut.ready, dut.i.ready)
-            assert not (ready or passes)
-        drive(ctx, dut, popped=0)
-
-    simulate_each(dut, bench, LONG)
+    elements, dtype, wide = case
+    op = {"net": 1, "dtype": dtype, "wide_in": wide, "elements": elements, "new_peer": 1}
+    drive(ctx, dut.o, ready=1)
+    drive(ctx, dut, told=1)
+    await put(ctx, dut.i, op)
+    drive(ctx, dut.i, payload=op | {"peer": 5}, valid=1)
+    drive(ctx, dut, popped=1)
+    for _ in range(20):
+        *_, ready, passes = await ctx.tick().sample(dut.ready, dut.i.ready)
+        assert not (ready or passes)
+    drive(ctx, dut, popped=0)
 
 
-def test_every_bit_of_what_is_owed(dice):
+@simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=range(60))
+async def test_every_bit_of_what_is_owed(ctx, dut, case, dice):
     """It is counted modulo a power of two, so that operations that come to that owe nothing."""
-    dut, modulus = CreditManager(LINK_BYTES, WINDOW), 1 << ELEMENTS_BITS + 1
-
-    async def bench(ctx, case):
-        op, owed = {"net": 1, "new_peer": 1, "elements": 2}, 0
-        drive(ctx, dut.o, ready=1)
-        drive(ctx, dut, told=1)
-        while owed != modulus:
-            owed += beats_of(op, "wide_in")
-            await put(ctx, dut.i, op)
-            await ctx.tick().repeat(dice.randrange(1, 3))
-            # Another peer is told to send if nothing is owed.
-            drive(ctx, dut.i, payload={"new_peer": 1}, valid=1)
-            await ctx.tick()
-            drive(ctx, dut.i, valid=0)
-            assert ctx.get(dut.ready) == (owed == modulus)
-            op = {"net": 1, "dtype": dice.randrange(3), "wide_in": dice.randrange(2)}
-            op["elements"] = dice.choice((dice.randrange(1, 1 << ELEMENTS_BITS), (1 << ELEMENTS_BITS) - 1))
-            if owed + beats_of(op, "wide_in") > modulus:
-                op |= {"dtype": 0, "elements": (modulus - owed) * LINK_BYTES // 4 - dice.randrange(2)}
-
-    simulate_each(dut, bench, range(60))
-
-
-def test_every_peer_is_told():
-    dut = CreditManager(LINK_BYTES, WINDOW)
-
-    async def bench(ctx, peer):
-        drive(ctx, dut.i, payload={"net": 1, "elements": 2, "new_peer": 1, "peer": peer}, valid=1)
+    modulus = 1 << ELEMENTS_BITS + 1
+    op, owed = {"net": 1, "new_peer": 1, "elements": 2}, 0
+    drive(ctx, dut.o, ready=1)
+    drive(ctx, dut, told=1)
+    while owed != modulus:
+        owed += beats_of(op, "wide_in")
+        await put(ctx, dut.i, op)
+        await ctx.tick().repeat(dice.randrange(1, 3))
+        # Another peer is told to send if nothing is owed.
+        drive(ctx, dut.i, payload={"new_peer": 1}, valid=1)
         await ctx.tick()
-        assert (ctx.get(dut.ready), ctx.get(dut.peer)) == (1, peer)
+        drive(ctx, dut.i, valid=0)
+        assert ctx.get(dut.ready) == (owed == modulus)
+        op = {"net": 1, "dtype": dice.randrange(3), "wide_in": dice.randrange(2)}
+        op["elements"] = dice.choice((dice.randrange(1, 1 << ELEMENTS_BITS), (1 << ELEMENTS_BITS) - 1))
+        if owed + beats_of(op, "wide_in") > modulus:
+            op |= {"dtype": 0, "elements": (modulus - owed) * LINK_BYTES // 4 - dice.randrange(2)}
 
-    simulate_each(dut, bench, range(1 << CORE_BITS))
+
+@simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=range(1 << CORE_BITS))
+async def test_every_peer_is_told(ctx, dut, peer):
+    drive(ctx, dut.i, payload={"net": 1, "elements": 2, "new_peer": 1, "peer": peer}, valid=1)
+    await ctx.tick()
+    assert (ctx.get(dut.ready), ctx.get(dut.peer)) == (1, peer)
 
 
 @pytest.mark.parametrize("told", [0, 1])
-def test_a_new_peer_is_granted_for_itself_alone(told):
+@simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=range(WINDOW))
+async def test_a_new_peer_is_granted_for_itself_alone(ctx, dut, left, told):
     """When half of the window is free again, whatever the one before has used and was not told."""
-    dut = CreditManager(LINK_BYTES, WINDOW)
-
-    async def bench(ctx, left):
-        for beats, tells in ((WINDOW - left, told), (WINDOW, 1)):
-            drive(ctx, dut.i, payload={"net": 1, "elements": beats * LINK_BYTES // 4, "new_peer": 1}, valid=1)
-            await ctx.tick().until(dut.ready)
-            drive(ctx, dut, told=1)
-            drive(ctx, dut.o, ready=1)
-            await ctx.tick()
-            drive(ctx, dut.i, valid=0)
-            grants = []
-            for _ in range(beats):
-                drive(ctx, dut, popped=1, told=tells and ctx.get(dut.grant))
-                grants += (await ctx.tick().sample(dut.grant))[-1:]
-            drive(ctx, dut, popped=0, told=0)
-            assert not tells or grants == [number == WINDOW // 2 for number in range(beats)]
-
-    simulate_each(dut, bench, range(WINDOW))
+    for beats, tells in ((WINDOW - left, told), (WINDOW, 1)):
+        drive(ctx, dut.i, payload={"net": 1, "elements": beats * LINK_BYTES // 4, "new_peer": 1}, valid=1)
+        await ctx.tick().until(dut.ready)
+        drive(ctx, dut, told=1)
+        drive(ctx, dut.o, ready=1)
+        await ctx.tick()
+        drive(ctx, dut.i, valid=0)
+        grants = []
+        for _ in range(beats):
+            drive(ctx, dut, popped=1, told=tells and ctx.get(dut.grant))
+            grants += (await ctx.tick().sample(dut.grant))[-1:]
+        drive(ctx, dut, popped=0, told=0)
+        assert not tells or grants == [number == WINDOW // 2 for number in range(beats)]
 
 
 @pytest.mark.parametrize("slow", [0.0, 0.9])

@@ -38,22 +38,13 @@ ENDS = [
 ]
 """Cycles in which each core retires them, one after the other: without pauses, and with some."""
 
-AWAKE = [
-    [6504, 6525, 6546, 6567, 6587],
-    [7763, 7784, 7805, 7826, 7846],
-]
+AWAKE = [[6504, 6525, 6546, 6567, 6587], [7763, 7784, 7805, 7826, 7846]]
 """Cycles in which each core needs its clock, of both."""
 
-BUSY = [
-    [6503, 6524, 6545, 6566, 6586],
-    [7762, 7783, 7804, 7825, 7845],
-]
+BUSY = [[6503, 6524, 6545, 6566, 6586], [7762, 7783, 7804, 7825, 7845]]
 """Cycles in which each is busy."""
 
-NAMED = [
-    [190131, 88351, 61683, 118615, 132929],
-    [250896, 128644, 82050, 177603, 187337],
-]
+NAMED = [[190131, 88351, 61683, 118615, 132929], [250896, 128644, 82050, 177603, 187337]]
 """Sums, over their cycles, of the numbers of those whom each core waits for, plus one."""
 
 
@@ -71,53 +62,13 @@ NAMED_SLOW = [57811, 29890, 4282, 36722, 4707]
 
 SLOW = all_reduce(Group(0, 1, CORES), count=9000, dst=1 << 16, chunk=32)
 
+NAMES = ("sent", "received", "wait_ready", "wait_credit", "wait_link", "wait_net", "wait_load", "wait_store")
+
 COUNTED = [
-    [
-        {
-            "sent": 16638,
-            "received": 16638,
-            "wait_ready": 4621,
-            "wait_credit": 0,
-            "wait_link": 5089,
-            "wait_net": 8700,
-            "wait_load": 5837,
-            "wait_store": 0,
-        },
-        {
-            "sent": 16224,
-            "received": 16224,
-            "wait_ready": 3783,
-            "wait_credit": 0,
-            "wait_link": 4920,
-            "wait_net": 6852,
-            "wait_load": 5759,
-            "wait_store": 0,
-        },
-    ],
-    [
-        {
-            "sent": 18048,
-            "received": 18048,
-            "wait_ready": 105,
-            "wait_credit": 868,
-            "wait_link": 65594,
-            "wait_net": 329,
-            "wait_load": 10408,
-            "wait_store": 2441,
-        },
-        {
-            "sent": 17952,
-            "received": 17952,
-            "wait_ready": 104,
-            "wait_credit": 821,
-            "wait_link": 63951,
-            "wait_net": 324,
-            "wait_load": 10068,
-            "wait_store": 2256,
-        },
-    ],
+    [(16638, 16638, 4621, 0, 5089, 8700, 5837, 0), (16224, 16224, 3783, 0, 4920, 6852, 5759, 0)],
+    [(18048, 18048, 105, 868, 65594, 329, 10408, 2441), (17952, 17952, 104, 821, 63951, 324, 10068, 2256)],
 ]
-"""Of all cores and each channel what is counted: of all kinds with some pauses, and of a long one with many."""
+"""Sums over all cores of what each channel counts: of all kinds with some pauses, and of a long one with many."""
 
 
 def test_counters():
@@ -128,4 +79,4 @@ def test_counters():
         assert stall != 200 or outcome.named == NAMED_SLOW
         for channel, counted in enumerate(expected):
             own = [counter[f"channel{channel}"] for counter in counters]
-            assert {name: sum(one[name] for one in own) for name in own[0]} == counted
+            assert {name: sum(one[name] for one in own) for name in own[0]} == dict(zip(NAMES, counted, strict=True))

@@ -12,7 +12,8 @@ from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.spec.isa.collective import CollectiveType, element_bytes
 from tests.hdl.collective.beats import beats_of_bytes
 from tests.hdl.memory.axi_memory import serve_reads, serve_writes
-from tests.hdl.simulation import WORN, drive, put, simulate_each
+from tests.hdl.simulation import WORN, drive, put, simulate_each, simulated
+from tests.hdl.slow import slow
 from tests.hdl.streams import Played, play
 
 SEED = 20260612
@@ -33,12 +34,12 @@ def operation(elements: int, dtype: CollectiveType, address: int, **flags) -> di
 
 
 def load(
-    link_bytes: int, hbm_bytes: int, ops, *, stall=0.0, hold=0, worn=0, size=SIZE, limit=20_000, **options
-) -> tuple[Played, bool]:
-    """Load from a memory of random bytes; return what passed, and whether an error was seen, without which all that
-    passed is right.
+    link_bytes: int, hbm_bytes: int, ops, *, stall=0.0, hold=0, worn=0, size=SIZE, limit=20_000, fails=False, **options
+) -> Played:
+    """Load from a memory of random bytes, and compare all that passed.
 
     Arguments:
+        fails: whether HBM's error is to be seen; what passed then means nothing.
         hold: cycles in which no beat is taken. worn, limit: of `play`. size: bytes of the memory. options: of
             `serve_reads`.
     """
@@ -58,17 +59,18 @@ def load(
         seed=SEED, others=(reads,), finished="idle", watch=(dut.error,), worn=worn,
         limit=limit,
     )  # fmt: skip
-    failed = bool(played.watched[-1][0])
-    assert failed or played.payloads["beats"] == expected
+    assert played.watched[-1][0] == fails
+    assert fails or played.payloads["beats"] == expected
     # None goes over a multiple of its largest size.
     assert all(address // hbm_bytes % BURST_BEATS + beats <= BURST_BEATS for address, beats in bursts)
-    return played, failed
+    return played
 
 
-def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, worn=0, **options) -> tuple[Played, bool]:
-    """Store random beats; return what passed, and whether an error was seen, without which the memory is as it should.
+def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, worn=0, fails=False, **options) -> Played:
+    """Store random beats, and compare the memory.
 
     Arguments:
+        fails: whether HBM's error is to be seen; the memory then is as it may be.
         stall: of the streams, and unless it is for each of them, of HBM. worn: of
             `play`. bursts, options: of `serve_writes`.
     """
@@ -89,10 +91,10 @@ def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, worn=
         dut, {"ops": words, "beats": beats}, {}, stall=stall, seed=SEED, others=(writes,), finished="quiet",
         watch=watch, worn=worn,
     )  # fmt: skip
-    failed = bool(played.watched[-1][0])
-    assert failed or memory == expected
+    assert played.watched[-1][0] == fails
+    assert fails or memory == expected
     assert max(length for *_, length in bursts) <= BURST_BEATS
-    return played, failed
+    return played
 
 
 @pytest.mark.parametrize("transfer", [load, store])
@@ -109,21 +111,14 @@ def test_transfers_of_every_kind(transfer, link_bytes, hbm_bytes):
     tried = (link_bytes, hbm_bytes) == TRIED
     for stall, latency in ((0.5, 3), (0, 20))[: 1 + tried]:
         worn = WORN if tried else 0
-        _, failed = transfer(link_bytes, hbm_bytes, ops, stall=stall, latency=latency, worn=worn)
-        assert not failed
+        transfer(link_bytes, hbm_bytes, ops, stall=stall, latency=latency, worn=worn)
     print(f"{len(ops)} operations")
 
 
 @pytest.mark.parametrize(("link_bytes", "hbm_bytes"), RATED)
 @pytest.mark.parametrize(
     ("transfer", "beats", "wide"),
-    [
-        (load, 4, 0),
-        (load, 4, 1),
-        pytest.param(load, 200, 0, marks=pytest.mark.slow),
-        (store, 4, 0),
-        pytest.param(store, 200, 0, marks=pytest.mark.slow),
-    ],
+    [(load, 4, 0), (load, 4, 1), *slow((load, 200, 0)), (store, 4, 0), *slow((store, 200, 0))],
 )
 def test_transfers_hide_the_latency_of_hbm(transfer, beats, wide, link_bytes, hbm_bytes):
     """A beat a cycle, once the first has come, if HBM is wide enough; else a word of HBM."""
@@ -132,25 +127,17 @@ def test_transfers_hide_the_latency_of_hbm(transfer, beats, wide, link_bytes, hb
     size = element_bytes(dtype) * elements
     step = -(-size // 64) * 64
     ops = [operation(elements, dtype, n * step % (SIZE - step + 64), **flags) for n in range(count)]
-    played, failed = transfer(link_bytes, hbm_bytes, ops, latency=LATENCY)
+    played = transfer(link_bytes, hbm_bytes, ops, latency=LATENCY)
     cycles = played.cycles["beats"]
-    assert not failed and (transfer is store or cycles[0] < LATENCY + 10 + link_bytes // hbm_bytes)
+    assert transfer is store or cycles[0] < LATENCY + 10 + link_bytes // hbm_bytes
     assert cycles[-1] - cycles[0] <= max(beats * count, count * -(-size // hbm_bytes))
 
 
-@pytest.mark.parametrize(
-    "base",
-    [
-        *(pytest.param(base, marks=pytest.mark.slow) for base in (0x55_5555_4000, 0xAA_AAAA_8000)),
-        (1 << 39) - SIZE // 2,
-        (1 << 40) - SIZE,
-    ],
-)
+@pytest.mark.parametrize("base", [*slow(0x55_5555_4000, 0xAA_AAAA_8000), (1 << 39) - SIZE // 2, (1 << 40) - SIZE])
 @pytest.mark.parametrize("transfer", [load, store])
 def test_every_bit_of_an_address(transfer, base):
     sizes = ((0, 1000), (4096, 40), (7 << 10, 800), (SIZE - 512, 128))
-    _, failed = transfer(*TRIED, [operation(elements, FP32, base + start) for start, elements in sizes], base=base)
-    assert not failed
+    transfer(*TRIED, [operation(elements, FP32, base + start) for start, elements in sizes], base=base)
 
 
 LONG = [1 << bit for bit in range(10, 30)]
@@ -256,8 +243,7 @@ def test_loads_that_nobody_takes_are_kept(words):
         ops = [one_word(n, **flags[n % 5 % 4]) for n in range(3 * Loader.OPERATIONS)]
     else:
         ops = [operation(4 * words, FP32, 2048 * n % SIZE) for n in range(3 if words > 9 else 10)]
-    _, failed = load(*TRIED, ops, hold=400)
-    assert not failed
+    load(*TRIED, ops, hold=400)
 
 
 @pytest.mark.parametrize(("zeros", "lengths"), [(0, [9] * 30), (Loader.OPERATIONS, [40, 1])])
@@ -276,52 +262,43 @@ def test_all_of_the_room_is_used(zeros, lengths):
     assert sum(beats for _, beats in bursts) == (40 if zeros else dut.words)
 
 
-def test_a_loader_is_not_idle_while_operations_wait_for_their_words():
-    dut = Loader(*TRIED)
-
-    async def bench(ctx, count):
-        assert ctx.get(dut.idle)
-        ctx.set(dut.axi.ar.ready, 1)
-        for number in range(count):
-            await put(ctx, dut.ops, operation(4, FP32, 64 * number))
-        for _ in range(4):
-            await ctx.tick()
-            assert not ctx.get(dut.idle) and not ctx.get(dut.beats.valid)
-
-    simulate_each(dut, bench, range(1, Loader.OPERATIONS + 1))
+@simulated(lambda: Loader(*TRIED), each=range(1, Loader.OPERATIONS + 1))
+async def test_a_loader_is_not_idle_while_operations_wait_for_their_words(ctx, dut, count):
+    assert ctx.get(dut.idle)
+    ctx.set(dut.axi.ar.ready, 1)
+    for number in range(count):
+        await put(ctx, dut.ops, operation(4, FP32, 64 * number))
+    for _ in range(4):
+        await ctx.tick()
+        assert not ctx.get(dut.idle) and not ctx.get(dut.beats.valid)
 
 
-@pytest.mark.parametrize("words", [*((1 << bit) + 5 for bit in (6, 8, 10)), pytest.param(3072, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("words", [*((1 << bit) + 5 for bit in (6, 8, 10)), *slow(3072)])
 def test_a_load_of_some_thousand_beats_ends(words):
     """Which is at the bits of a length that no shorter one has; it begins within what a burst may be."""
-    _, failed = load(*TRIED, [operation(4 * words - 1, FP32, 64), operation(5, FP32, 0)], size=1 << 16)
-    assert not failed
+    load(*TRIED, [operation(4 * words - 1, FP32, 64), operation(5, FP32, 0)], size=1 << 16)
 
 
 @pytest.mark.slow
 def test_a_load_of_many_thousand_beats_ends():
     words = (1 << 15) + 5
-    _, failed = load(*TRIED, [operation(4 * words - 1, FP32, 64)], size=1 << 20, limit=1 << 17)
-    assert not failed
+    load(*TRIED, [operation(4 * words - 1, FP32, 64)], size=1 << 20, limit=1 << 17)
 
 
 @pytest.mark.slow
 def test_many_thousand_zeros_end():
     ops = [operation(2 * ((1 << 18) + (1 << 15) - 10), FP32, 0, zero=1), operation(5, FP32, 64)]
-    _, failed = load(*TRIED, ops, limit=1 << 20)
-    assert not failed
+    load(*TRIED, ops, limit=1 << 20)
 
 
 @pytest.mark.parametrize(("elements", "dtype"), [(4096 + 1024 + 5, FP32), (4096 + 3, INT32), (8192 + 1030, BF16)])
 def test_some_thousand_zeros_end(elements, dtype):
-    _, failed = load(*TRIED, [operation(elements, dtype, 0, zero=1), operation(5, FP32, 64)])
-    assert not failed
+    load(*TRIED, [operation(elements, dtype, 0, zero=1), operation(5, FP32, 64)])
 
 
 def test_zeros_are_not_read():
     ops = [operation(100, FP32, SIZE - 64, zero=1), operation(16, FP32, 0)]
-    _, failed = load(*TRIED, ops, errors=set(range(64, SIZE, 16)))
-    assert not failed
+    load(*TRIED, ops, errors=set(range(64, SIZE, 16)))
 
 
 def test_too_little_room_is_noticed(monkeypatch):
@@ -332,79 +309,64 @@ def test_too_little_room_is_noticed(monkeypatch):
 
 def test_stores_whose_addresses_nobody_takes_are_kept():
     """Words are taken all the time; bursts of one word, more than there is room for."""
-    _, failed = store(*TRIED, [one_word(n) for n in range(60)], hold=200)
-    assert not failed
+    store(*TRIED, [one_word(n) for n in range(60)], hold=200)
 
 
 @pytest.mark.parametrize("stall", [0.6, 0.5, 0.3, 0.1])
 def test_bursts_of_which_nobody_takes_anything_are_kept(stall):
     """As many as there is room for; one behind them whose words come slowly is not begun before they are there."""
     ops = [one_word(n) for n in range(Storer.WORDS + 8)] + [operation(100, FP32, 4096)]
-    played, failed = store(*TRIED, ops, stall={"ops": 0, "beats": stall}, hold=250, held=("aw", "w"))
+    played = store(*TRIED, ops, stall={"ops": 0, "beats": stall}, hold=250, held=("aw", "w"))
     kept = sum(-(-element_bytes(op["dtype"]) * op["elements"] // TRIED[0]) for op in ops[: Storer.WORDS])
-    assert not failed and sum(cycle < 250 for cycle in played.cycles["beats"]) == kept
+    assert sum(cycle < 250 for cycle in played.cycles["beats"]) == kept
 
 
 def test_words_of_long_bursts_of_which_nobody_takes_anything_are_kept():
-    _, failed = store(*TRIED, [operation(400, FP32, 2048 * n) for n in range(3)], hold=250, held=("aw", "w"))
-    assert not failed
+    store(*TRIED, [operation(400, FP32, 2048 * n) for n in range(3)], hold=250, held=("aw", "w"))
 
 
-def test_it_is_not_quiet_while_operations_wait_for_their_beats():
-    dut = Storer(*TRIED)
-
-    async def bench(ctx, count):
-        assert ctx.get(dut.quiet)
-        for number in range(count):
-            await put(ctx, dut.ops, operation(4, FP32, 64 * number))
-        for _ in range(4):
-            await ctx.tick()
-            assert not ctx.get(dut.quiet)
-
-    simulate_each(dut, bench, range(1, Storer.OPERATIONS + 1))
+@simulated(lambda: Storer(*TRIED), each=range(1, Storer.OPERATIONS + 1))
+async def test_it_is_not_quiet_while_operations_wait_for_their_beats(ctx, dut, count):
+    assert ctx.get(dut.quiet)
+    for number in range(count):
+        await put(ctx, dut.ops, operation(4, FP32, 64 * number))
+    for _ in range(4):
+        await ctx.tick()
+        assert not ctx.get(dut.quiet)
 
 
-def test_after_a_reset_nothing_is_written_of_what_came_before():
-    dut = Storer(*TRIED)
-
-    async def bench(ctx, count):
-        drive(ctx, dut.axi.aw, ready=0)
-        await ctx.tick().repeat(4)
-        assert not ctx.get(dut.axi.aw.valid | dut.axi.w.valid)
-        drive(ctx, dut.beats, valid=1)
-        for number in range(count):
-            await put(ctx, dut.ops, operation(1, FP32, 64 * number))
-        await ctx.tick().until(dut.axi.aw.valid)
-
-    simulate_each(dut, bench, range(1, Storer.OPERATIONS))
+@simulated(lambda: Storer(*TRIED), each=range(1, Storer.OPERATIONS))
+async def test_after_a_reset_nothing_is_written_of_what_came_before(ctx, dut, count):
+    drive(ctx, dut.axi.aw, ready=0)
+    await ctx.tick().repeat(4)
+    assert not ctx.get(dut.axi.aw.valid | dut.axi.w.valid)
+    drive(ctx, dut.beats, valid=1)
+    for number in range(count):
+        await put(ctx, dut.ops, operation(1, FP32, 64 * number))
+    await ctx.tick().until(dut.axi.aw.valid)
 
 
 @pytest.mark.parametrize("response", [1, 2, 3])
-def test_an_answer_is_an_error_when_it_comes(response):
-    dut = Storer(*TRIED)
-
-    async def bench(ctx, _):
-        drive(ctx, dut.axi.b, payload={"resp": response}, valid=0)
-        await ctx.tick().repeat(3)
-        assert not ctx.get(dut.error)
-        drive(ctx, dut.axi.b, valid=1)
-        await ctx.tick()
-        assert ctx.get(dut.error)
-
-    simulate_each(dut, bench, range(2))
+@simulated(lambda: Storer(*TRIED), each=range(2))
+async def test_an_answer_is_an_error_when_it_comes(ctx, dut, _, response):
+    drive(ctx, dut.axi.b, payload={"resp": response}, valid=0)
+    await ctx.tick().repeat(3)
+    assert not ctx.get(dut.error)
+    drive(ctx, dut.axi.b, valid=1)
+    await ctx.tick()
+    assert ctx.get(dut.error)
 
 
 def test_so_many_bursts_are_not_answered_at_once():
     bursts = []
-    _, failed = store(*TRIED, [operation(2, FP32, 64 * n) for n in range(150)], latency=400, bursts=bursts)
-    assert not failed
+    store(*TRIED, [operation(2, FP32, 64 * n) for n in range(150)], latency=400, bursts=bursts)
     assert sum(cycle < 400 for cycle, *_ in bursts) == Storer.BURSTS
 
 
 def test_a_burst_waits_for_its_data():
     """No address before the last word is there."""
     link_bytes, hbm_bytes = TRIED
-    played, _ = store(*TRIED, [operation(BURST_BEATS * hbm_bytes // 4, FP32, 0)], stall=0.8)
+    played = store(*TRIED, [operation(BURST_BEATS * hbm_bytes // 4, FP32, 0)], stall=0.8)
     come, beats = 0, BURST_BEATS * hbm_bytes // link_bytes
     for _, beat, begins in played.watched:
         assert not begins or come == beats
@@ -415,5 +377,5 @@ def test_a_burst_waits_for_its_data():
 @pytest.mark.parametrize(("transfer", "bad"), [(load, 48), (store, 0)])
 def test_an_error_is_seen(transfer, bad):
     ops = [operation(64, FP32, 0)]
-    assert transfer(*TRIED, ops, errors={bad})[1]
-    assert not transfer(*TRIED, ops, errors={1 << 13})[1]
+    transfer(*TRIED, ops, errors={bad}, fails=True)
+    transfer(*TRIED, ops, errors={1 << 13})

@@ -16,7 +16,8 @@ from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp, element_bytes
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from tests.hdl.collective.beats import beats_of_bytes, bytes_of_beats
-from tests.hdl.simulation import WORN, drive, put, simulate, simulate_each
+from tests.hdl.simulation import WORN, drive, put, simulated
+from tests.hdl.slow import slow
 from tests.hdl.streams import play
 
 FP32, BF16, INT32 = CollectiveType
@@ -124,10 +125,7 @@ class Traffic:
         return found
 
 
-@pytest.mark.parametrize(
-    ("link_bytes", "stall"),
-    [(8, 0.4), (64, 0.3), *(pytest.param(*c, marks=pytest.mark.slow) for c in ((8, 0), (16, 0.4)))],
-)
+@pytest.mark.parametrize(("link_bytes", "stall"), [(8, 0.4), (64, 0.3), *slow((8, 0), (16, 0.4))])
 def test_random_operations(link_bytes, stall):
     """Numbers of elements that end a beat at every place, short and longer, in random order."""
     traffic, most = Traffic(link_bytes, SEED + link_bytes), link_bytes // 2
@@ -139,7 +137,7 @@ def test_random_operations(link_bytes, stall):
     print(f"{len(traffic.ops)} operations, {sum(map(len, traffic.results['store']))} bytes stored")
 
 
-@pytest.mark.parametrize("link_bytes", [8, pytest.param(16, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("link_bytes", [8, *slow(16)])
 @pytest.mark.parametrize("held", ["store", "forward"])
 def test_results_that_nobody_takes_are_kept(held, link_bytes):
     traffic = Traffic(link_bytes)
@@ -179,7 +177,7 @@ def test_every_bit_of_what_is_rounded_at_random(draw):
 
 
 @pytest.mark.parametrize("name", RATES)
-@pytest.mark.parametrize("steps", [1, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("steps", [1, *slow(4)])
 def test_a_step_a_cycle_across_operations(name, steps):
     """No cycle is lost, with results for both sinks."""
     dtype, fields, size = RATES[name]
@@ -220,73 +218,63 @@ def test_too_little_room_is_noticed(monkeypatch):
         test_a_step_a_cycle_across_operations("fp32", 4)
 
 
-def test_long_operations_do_not_end():
+@simulated(lambda: ReceivePath(8), each=(((1 << bit) + 6, dtype) for bit in range(8, 30) for dtype in (FP32, BF16)))
+async def test_long_operations_do_not_end(ctx, dut, case):
     """Their numbers of elements are a few, but for one bit."""
-    dut = ReceivePath(8)
-
-    async def bench(ctx, case):
-        elements, dtype = case
-        for port in (dut.store_ops, dut.store, dut.forward):
-            ctx.set(port.ready, 1)
-        for port in (dut.net, dut.load):
-            ctx.set(port.valid, 1)
-        await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": dtype, "elements": elements})
-        ctx.set(dut.ops.valid, 1)
-        for _ in range(20):
-            *_, steps, ends = await ctx.tick().sample(dut.net.ready, dut.ops.ready)
-            assert steps and not ends
-        ctx.set(dut.ops.valid, 0)
-
-    simulate_each(dut, bench, (((1 << bit) + 6, dtype) for bit in range(8, 30) for dtype in (FP32, BF16)))
+    elements, dtype = case
+    for port in (dut.store_ops, dut.store, dut.forward):
+        ctx.set(port.ready, 1)
+    for port in (dut.net, dut.load):
+        ctx.set(port.valid, 1)
+    await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": dtype, "elements": elements})
+    ctx.set(dut.ops.valid, 1)
+    for _ in range(20):
+        *_, steps, ends = await ctx.tick().sample(dut.net.ready, dut.ops.ready)
+        assert steps and not ends
+    ctx.set(dut.ops.valid, 0)
 
 
 @pytest.mark.slow
-def test_an_operation_of_some_thousand_steps_ends():
+@simulated(lambda: ReceivePath(8), each=(FP32, BF16))
+async def test_an_operation_of_some_thousand_steps_ends(ctx, dut, dtype):
     """With its last step, which is at the bits of a length that no shorter one has."""
-    dut, elements = ReceivePath(8), 8191
-
-    async def bench(ctx, dtype):
-        for port in (dut.store_ops, dut.store, dut.forward):
-            ctx.set(port.ready, 1)
-        await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": dtype, "elements": elements})
-        drive(ctx, dut.net, valid=1)
-        ctx.set(dut.ops.valid, 1)
-        for steps, last in ((-(-elements * element_bytes(dtype) // 8) - 1, 0), (1, 1)):
-            *_, ends = await ctx.tick().sample(dut.ops.ready).repeat(steps)
-            assert ends == last
-        ctx.set(dut.net.valid, 0)
-        ctx.set(dut.ops.valid, 0)
-        await ctx.tick().repeat(ReceivePath.LATENCY + 2)
-        assert ctx.get(dut.wait_net)
-
-    simulate_each(dut, bench, (FP32, BF16))
+    elements = 8191
+    for port in (dut.store_ops, dut.store, dut.forward):
+        ctx.set(port.ready, 1)
+    await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": dtype, "elements": elements})
+    drive(ctx, dut.net, valid=1)
+    ctx.set(dut.ops.valid, 1)
+    for steps, last in ((-(-elements * element_bytes(dtype) // 8) - 1, 0), (1, 1)):
+        *_, ends = await ctx.tick().sample(dut.ops.ready).repeat(steps)
+        assert ends == last
+    ctx.set(dut.net.valid, 0)
+    ctx.set(dut.ops.valid, 0)
+    await ctx.tick().repeat(ReceivePath.LATENCY + 2)
+    assert ctx.get(dut.wait_net)
 
 
-def test_waits_say_what_is_missing():
+@simulated(lambda: ReceivePath(8))
+async def test_waits_say_what_is_missing(ctx, dut):
     traffic = Traffic(8)
     traffic.add(2, FP32, net=1, load=1)
-    dut = ReceivePath(8)
 
-    async def watch(ctx):
-        def assert_waits(*expected):
-            assert tuple(map(ctx.get, (dut.wait_net, dut.wait_load, dut.wait_room, dut.idle))) == expected
+    def assert_waits(*expected):
+        assert tuple(map(ctx.get, (dut.wait_net, dut.wait_load, dut.wait_room, dut.idle))) == expected
 
-        await ctx.tick().repeat(3)
-        assert_waits(0, 0, 0, 1)
-        ctx.set(dut.store_ops.ready, 1)
-        await put(ctx, dut.ops, ReceiveOp.from_bits(traffic.ops[0]))
-        assert_waits(1, 0, 0, 0)
-        ctx.set(dut.net.valid, 1)
-        await ctx.delay(1e-8)
-        assert_waits(0, 1, 0, 0)
-        ctx.set(dut.load.valid, 1)
-        await ctx.tick().repeat(20)
-        assert_waits(0, 0, 0, 0)
-        await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": FP32, "elements": 4 * ReceivePath.RESULTS})
-        await ctx.tick().repeat(ReceivePath.RESULTS + 2)
-        assert_waits(0, 0, 1, 0)
-        ctx.set(dut.net.valid, 0)
-        await ctx.delay(1e-8)
-        assert_waits(1, 0, 0, 0)
-
-    simulate(dut, watch)
+    await ctx.tick().repeat(3)
+    assert_waits(0, 0, 0, 1)
+    ctx.set(dut.store_ops.ready, 1)
+    await put(ctx, dut.ops, ReceiveOp.from_bits(traffic.ops[0]))
+    assert_waits(1, 0, 0, 0)
+    ctx.set(dut.net.valid, 1)
+    await ctx.delay(1e-8)
+    assert_waits(0, 1, 0, 0)
+    ctx.set(dut.load.valid, 1)
+    await ctx.tick().repeat(20)
+    assert_waits(0, 0, 0, 0)
+    await put(ctx, dut.ops, {"net": 1, "store": 1, "dtype": FP32, "elements": 4 * ReceivePath.RESULTS})
+    await ctx.tick().repeat(ReceivePath.RESULTS + 2)
+    assert_waits(0, 0, 1, 0)
+    ctx.set(dut.net.valid, 0)
+    await ctx.delay(1e-8)
+    assert_waits(1, 0, 0, 0)

@@ -17,6 +17,7 @@ from neuroncore_rtl.spec.isa.collective import (
     Group,
 )  # fmt: skip
 from tests.hdl.collective.machine import CORES, FIRST, HBM_BYTES, LINK_BYTES, run_collectives
+from tests.hdl.slow import slow
 from tests.oracles.collectives import on_every_rank, random_collective
 
 SEED = 8128
@@ -141,7 +142,7 @@ def test_a_receiver_hears_of_it_from_its_sender(kind, memories):
     assert outcome.errors == [disagreement(1, 3, "dtype"), disagreement(3, 1, "dtype")]
 
 
-@pytest.mark.parametrize("bits", [(1, 12, 29), pytest.param(range(1, 30), marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize("bits", [(1, 12, 29), *slow(range(1, 30))], ids=["some", "all"])
 @pytest.mark.parametrize("kind", [K.SEND, K.BROADCAST])
 def test_a_refusal_is_of_any_bit(kind, bits, memories):
     sender, receiver = on_every_rank(all_reduce(Group(3, -2, 2), kind=kind, root=int(kind == K.SEND), count=1))
@@ -151,7 +152,7 @@ def test_a_refusal_is_of_any_bit(kind, bits, memories):
         assert errors == [disagreement(1, 3, "count"), disagreement(3, 1, "count")]
 
 
-@pytest.mark.parametrize("ranks", [*(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (2, 3)), 5])
+@pytest.mark.parametrize("ranks", [*slow(2, 3), 5])
 def test_broadcasts_of_different_roots(ranks, memories):
     """Whoever is the odd one out: its neighbours and it say so, or at least two that are next to each other."""
     for odd in range(ranks):

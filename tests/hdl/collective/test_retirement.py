@@ -10,6 +10,7 @@ from neuroncore_rtl.spec.isa import Rule
 from neuroncore_rtl.spec.isa.collective import GRANULE, CollectiveKind, Group
 from tests.hdl.collective.machine import CORES, HBM_BYTES, run_collectives
 from tests.hdl.collective.test_engines import all_reduce, check, programs_of
+from tests.hdl.slow import slow
 
 SEED = 496
 
@@ -31,7 +32,7 @@ def test_whoever_sends_waits_for_the_token(network, rng):
     assert outcome.taken[0][1::2] == taken.tolist()
 
 
-@pytest.mark.parametrize("before", [1023, pytest.param(2047, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("before", [1023, *slow(2047)])
 def test_an_error_says_how_many_came_before(before):
     """So many that each bit of their number has been 1."""
     memories = np.zeros((CORES, HBM_BYTES), np.uint8)

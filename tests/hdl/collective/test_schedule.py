@@ -13,6 +13,7 @@ from neuroncore_rtl.spec.isa.collective import GRANULE
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from tests.hdl.collective.jobs import job_bits, operations
 from tests.hdl.simulation import WORN
+from tests.hdl.slow import slow
 from tests.hdl.streams import Played, play
 from tests.oracles.collectives import large_collective, random_collective
 
@@ -54,8 +55,8 @@ def jobs_of(rng, kinds, each):
     ]
 
 
-@pytest.mark.parametrize("stall", [pytest.param(0.0, marks=pytest.mark.slow), 0.5])
-@pytest.mark.parametrize("channel", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stall", [*slow(0.0), 0.5])
+@pytest.mark.parametrize("channel", [0, *slow(1)])
 def test_operations_are_those_of_the_description(channel, stall, rng):
     check(channel, jobs_of(rng, K, 14), stall)
 
@@ -84,7 +85,7 @@ def test_a_channel_without_a_part_takes_two_cycles(rng):
     assert set(np.diff(played.cycles["i"])) == {2}
 
 
-@pytest.mark.parametrize("channel", [pytest.param(0, marks=pytest.mark.slow), 1])
+@pytest.mark.parametrize("channel", [*slow(0), 1])
 def test_every_bit_of_a_place(channel, rng):
     """The first rounds of collectives far from address 0, of large blocks, in any of which channel 1 begins."""
     for number in range(40):

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.width_converter import BYTES_BITS, WidthConverter
 from tests.hdl.collective.beats import beats_of_bytes
-from tests.hdl.simulation import WORN, drive, simulate_each
+from tests.hdl.simulation import WORN, drive, simulated
 from tests.hdl.streams import play
 
 SEED = 6765
@@ -91,30 +91,22 @@ def test_operations(small, large, stall):
         assert stall or np.diff(played.cycles[name]).max() == 1
 
 
-def test_long_operations_do_not_end():
-    dut = Both(8, 16)
-
-    async def bench(ctx, size):
-        ctx.set(dut.begun, 3)
-        for name in dut.units:
-            drive(ctx, getattr(dut, name), bytes=size)
-            drive(ctx, getattr(dut, name).i, valid=1)
-            drive(ctx, getattr(dut, name).o, ready=1)
-        for _ in range(15):
-            lasts = [getattr(dut, name).o.payload.last for name in dut.units]
-            assert not any((await ctx.tick().sample(*lasts))[-2:])
-
-    simulate_each(dut, bench, [(1 << bit) + few for bit in range(7, BYTES_BITS) for few in (0, 9)])
+@simulated(lambda: Both(8, 16), each=[(1 << bit) + few for bit in range(7, BYTES_BITS) for few in (0, 9)])
+async def test_long_operations_do_not_end(ctx, dut, size):
+    ctx.set(dut.begun, 3)
+    for name in dut.units:
+        drive(ctx, getattr(dut, name), bytes=size)
+        drive(ctx, getattr(dut, name).i, valid=1)
+        drive(ctx, getattr(dut, name).o, ready=1)
+    for _ in range(15):
+        lasts = [getattr(dut, name).o.payload.last for name in dut.units]
+        assert not any((await ctx.tick().sample(*lasts))[-2:])
 
 
-def test_the_first_part_of_a_beat_waits_for_nobody():
-    dut = Both(8, 16)
-
-    async def bench(ctx, size):
-        ctx.set(dut.begun, 1)
-        drive(ctx, dut.widens, bytes=size)
-        drive(ctx, dut.widens.i, valid=1)
-        parts = [(await ctx.tick().sample(dut.widens.i.ready, dut.widens.o.valid))[-2:] for _ in range(3)]
-        assert parts == [(1, 0), (0, 1), (0, 1)] if size > 8 else [(0, 1)] * 3
-
-    simulate_each(dut, bench, (8, 9, 16, 40))
+@simulated(lambda: Both(8, 16), each=(8, 9, 16, 40))
+async def test_the_first_part_of_a_beat_waits_for_nobody(ctx, dut, size):
+    ctx.set(dut.begun, 1)
+    drive(ctx, dut.widens, bytes=size)
+    drive(ctx, dut.widens.i, valid=1)
+    parts = [(await ctx.tick().sample(dut.widens.i.ready, dut.widens.o.valid))[-2:] for _ in range(3)]
+    assert parts == [(1, 0), (0, 1), (0, 1)] if size > 8 else [(0, 1)] * 3

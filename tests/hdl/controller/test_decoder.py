@@ -18,18 +18,9 @@ def owner_of(region: int) -> int | None:
     return next((number for number, regions in enumerate(REGIONS) if region in regions), None)
 
 
-@pytest.mark.parametrize("ready_share", [1.0, 0.5])
+@pytest.mark.parametrize(("ready_share", "worn"), [(1.0, 0), (0.5, 0), (0.5, WORN)])
 @simulated(lambda: Decoder(REGIONS))
-async def test_every_request_goes_to_its_owner_and_its_answer_back(ctx, dut, ready_share, rng):
-    await serve(ctx, dut, ready_share, rng)
-
-
-@simulated(lambda: Decoder(REGIONS), worn=WORN)
-async def test_after_a_reset_nothing_waits_for_an_answer(ctx, dut, rng):
-    await serve(ctx, dut, 0.5, rng)
-
-
-async def serve(ctx, dut, ready_share, rng):
+async def test_every_request_goes_to_its_owner_and_its_answer_back(ctx, dut, ready_share, worn, rng):
     """At random, with answers from the next cycle on; a request waits until the one before it is answered."""
     asked, answered = [], []
     waiting = None  # owner, cycles until it answers, result, error

@@ -7,7 +7,7 @@ import pytest
 from neuroncore_rtl.hdl.dma.address_generator import AddressGenerator
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS, Storage
-from tests.hdl.simulation import WORN, drive, simulate, simulate_each
+from tests.hdl.simulation import WORN, drive, simulated
 
 SEED = 1597
 
@@ -62,9 +62,10 @@ async def begin(ctx, dut, side, indexed):
 
 
 @pytest.mark.parametrize("stall", [0, 0.4])
-def test_walks(stall, rng):
+@simulated(AddressGenerator, worn=WORN)
+async def test_walks(ctx, dut, stall, rng):
     """The runs of the description, one in each cycle in which it is taken; a row takes a cycle more."""
-    dut, total = AddressGenerator(), 0
+    total = 0
 
     async def walk(ctx, side, rows):
         expected, given, found = runs_of(side, rows), iter(rows or ()), []
@@ -91,31 +92,23 @@ def test_walks(stall, rng):
         drive(ctx, dut.rows, valid=0)
         return len(found)
 
-    async def bench(ctx):
-        nonlocal total
-        assert not ctx.get(dut.busy | dut.o.valid | dut.rows.ready)
-        for number in range(60):
-            side = any_side(rng)
-            total += await walk(ctx, side, any_rows(rng, side["last"][OUTERMOST] + 1) if number % 3 else None)
-
-    simulate(dut, bench, worn=WORN)
+    assert not ctx.get(dut.busy | dut.o.valid | dut.rows.ready)
+    for number in range(60):
+        side = any_side(rng)
+        total += await walk(ctx, side, any_rows(rng, side["last"][OUTERMOST] + 1) if number % 3 else None)
     print(f"{total} runs")
     assert total > 2000
 
 
-def test_long_walks_do_not_end():
+@simulated(AddressGenerator, each=product(range(DMA_DIMENSIONS), range(4, 16), (0, 2)))
+async def test_long_walks_do_not_end(ctx, dut, case):
     """A dimension has a few runs, but for one bit of their number."""
-    dut = AddressGenerator()
-
-    async def bench(ctx, case):
-        dimension, bit, few = case
-        lasts = [0] * DMA_DIMENSIONS
-        lasts[dimension] = (1 << bit) + few
-        await begin(ctx, dut, {"last": lasts, "axis": OUTERMOST + 1}, False)
-        drive(ctx, dut.o, ready=1)
-        for _ in range(10):
-            *_, busy = await ctx.tick().sample(dut.busy)
-            assert busy
-        drive(ctx, dut.o, ready=0)
-
-    simulate_each(dut, bench, product(range(DMA_DIMENSIONS), range(4, 16), (0, 2)))
+    dimension, bit, few = case
+    lasts = [0] * DMA_DIMENSIONS
+    lasts[dimension] = (1 << bit) + few
+    await begin(ctx, dut, {"last": lasts, "axis": OUTERMOST + 1}, False)
+    drive(ctx, dut.o, ready=1)
+    for _ in range(10):
+        *_, busy = await ctx.tick().sample(dut.busy)
+        assert busy
+    drive(ctx, dut.o, ready=0)

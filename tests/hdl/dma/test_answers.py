@@ -3,11 +3,10 @@
 from collections import Counter
 
 import pytest
-from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.dma.answers import Answers
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY
-from tests.hdl.simulation import simulate, simulated
+from tests.hdl.simulation import simulated
 
 SEED = 1597
 
@@ -97,33 +96,29 @@ def drive(ctx, answers, burst, close, response, beside=0):
     ctx.set(answers.b.payload.resp, beside if response is None else response)
 
 
-def test_every_cycle_is_as_in_a_model(dice):
+@simulated(Answers)
+async def test_every_cycle_is_as_in_a_model(ctx, answers, reset, dice):
     """HBM answers soon, or not before there is no room; copies that write nothing crowd; errors are early or late."""
-    answers, reset = Answers(), Signal()
     seen = Counter()
-
-    async def bench(ctx):
-        model, awake = Model(), False
-        for cycles, *likely in PHASES:
-            for _ in range(cycles):
-                says = model.says()
-                assert said(ctx, answers) == says, vars(model)
-                burst, close, answers_now, wrong = (dice.random() < chance for chance in likely)
-                awake = answers_now if dice.random() > BOUT else awake
-                response = dice.choice(ERRORS) if wrong else RESPONSE_OKAY
-                burst, close = burst and says["room"], close and says["closable"]
-                response = response if awake and model.missing else None
-                fresh = says["failed"] and dice.random() < RESET
-                seen.update(name for name, bit in says.items() if bit == (name not in ("room", "closable")))
-                seen["waits for its turn"] += says["retired"] and model.waiting[0] < model.good
-                seen["is not to blame"] += says["retired"] and model.error is not None
-                drive(ctx, answers, burst, close, response, dice.getrandbits(2))
-                ctx.set(reset, fresh)
-                model.step(burst, close, response)
-                model = Model() if fresh else model
-                await ctx.tick()
-
-    simulate(ResetInserter(reset)(answers), bench)
+    model, awake = Model(), False
+    for cycles, *likely in PHASES:
+        for _ in range(cycles):
+            says = model.says()
+            assert said(ctx, answers) == says, vars(model)
+            burst, close, answers_now, wrong = (dice.random() < chance for chance in likely)
+            awake = answers_now if dice.random() > BOUT else awake
+            response = dice.choice(ERRORS) if wrong else RESPONSE_OKAY
+            burst, close = burst and says["room"], close and says["closable"]
+            response = response if awake and model.missing else None
+            fresh = says["failed"] and dice.random() < RESET
+            seen.update(name for name, bit in says.items() if bit == (name not in ("room", "closable")))
+            seen["waits for its turn"] += says["retired"] and model.waiting[0] < model.good
+            seen["is not to blame"] += says["retired"] and model.error is not None
+            drive(ctx, answers, burst, close, response, dice.getrandbits(2))
+            ctx.set(reset, fresh)
+            model.step(burst, close, response)
+            model = Model() if fresh else model
+            await ctx.tick()
     print(seen)
     assert len(seen) == 8 and min(seen.values()) > 9
 

@@ -11,6 +11,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import DmaCopy, Storage
 from tests.hdl.dma.copies import random_memories, tensor
 from tests.hdl.dma.machine import run_copies
+from tests.hdl.slow import slow
 
 CONFIGS = {16: replace(PRESETS["tiny"], rows=8), 64: replace(PRESETS["tiny"], rows=8, hbm_bytes=64)}
 
@@ -33,7 +34,7 @@ def by_repeat(cycles):
     return [cycles[n :: len(REPEATS)] for n in range(len(REPEATS))]
 
 
-@pytest.mark.parametrize("size", [16, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [16, *slow(64)])
 def test_adjacent_bytes_move_at_the_speed_of_the_port(size):
     """Between any two places, at 95 % of a beat a cycle, once a copy is under way."""
     length = 400 * size
@@ -49,7 +50,7 @@ def test_adjacent_bytes_move_at_the_speed_of_the_port(size):
         assert rate >= 0.95, f"{rate:.2f} beats a cycle from {src} to {dst}"
 
 
-@pytest.mark.parametrize("size", [16, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [16, *slow(64)])
 def test_rows_of_partitions_follow_each_other_without_a_gap(size):
     """Loads and stores of 512 bytes a partition, one copy after the other, at 95 % of a beat a cycle."""
     inside = tensor(SBUF, 0, (1, 1), axis=0)

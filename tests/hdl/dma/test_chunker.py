@@ -7,7 +7,7 @@ from neuroncore_rtl.hdl.dma.job import Run, chunk_layout
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Storage
 from tests.hdl.dma.chunks import grids
-from tests.hdl.simulation import WORN, drive, simulate_each
+from tests.hdl.simulation import WORN, drive, simulated
 from tests.hdl.streams import play
 
 SEED = 10946
@@ -50,20 +50,16 @@ def test_runs_are_cut_at_the_grid_of_their_memory(stall, rng):
     print(f"{len(wanted)} chunks")
 
 
-def test_long_runs_do_not_end():
+@simulated(lambda: Chunker(SIZE), each=[(bit, few, to) for bit in range(11, 41) for few in (0, 5) for to in GRIDS])
+async def test_long_runs_do_not_end(ctx, dut, case):
     """They are as long as a few chunks, but for one bit of their number."""
-    dut = Chunker(SIZE)
-
-    async def bench(ctx, case):
-        bit, few, storage = case
-        count = (1 << bit) + few * GRIDS[storage] + 1
-        drive(ctx, dut.i, valid=1, payload={"storage": storage, "address": 0, "bytes": count})
-        drive(ctx, dut.o, ready=1)
-        await ctx.tick()
-        for _ in range(8):
-            *_, ready, valid, count = await ctx.tick().sample(dut.i.ready, dut.o.valid, dut.o.payload.bytes)
-            assert valid and not ready and count == GRIDS[storage]
-        drive(ctx, dut.i, valid=0)
-        await ctx.tick()
-
-    simulate_each(dut, bench, [(bit, few, to) for bit in range(11, 41) for few in (0, 5) for to in GRIDS])
+    bit, few, storage = case
+    count = (1 << bit) + few * GRIDS[storage] + 1
+    drive(ctx, dut.i, valid=1, payload={"storage": storage, "address": 0, "bytes": count})
+    drive(ctx, dut.o, ready=1)
+    await ctx.tick()
+    for _ in range(8):
+        *_, ready, valid, count = await ctx.tick().sample(dut.i.ready, dut.o.valid, dut.o.payload.bytes)
+        assert valid and not ready and count == GRIDS[storage]
+    drive(ctx, dut.i, valid=0)
+    await ctx.tick()

@@ -13,10 +13,10 @@ from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS, DmaCopy, DmaIndex, Storage
 from tests.hdl.dma.copies import differing, execute, legal_copy, random_memories, tensor
 from tests.hdl.dma.machine import HBM_BYTES, run_copies
+from tests.hdl.slow import slow
 from tests.oracles.copies import beyond
 
 CONFIG = replace(PRESETS["tiny"], rows=8)
-WIDE = replace(CONFIG, hbm_bytes=64)
 
 
 def compare(config, seed, number, *, base=0, **options):
@@ -32,31 +32,25 @@ def compare(config, seed, number, *, base=0, **options):
     return differing(outcome.memories, memories)
 
 
-@pytest.mark.parametrize(("seed", "stall", "latency"), [(11, 0, 50), (12, 60, 10), (13, 180, 2)])
-def test_copies_are_those_of_the_specification(seed, stall, latency):
-    assert compare(CONFIG, seed, 300, stall=stall, latency=latency) == 0
-
-
-@pytest.mark.slow
-def test_a_beat_of_64_bytes(seed=14):
-    assert compare(WIDE, seed, 300, stall=40) == 0
-
-
-@pytest.mark.slow
-def test_registers_between_the_parts_change_nothing(seed=17):
-    assert compare(replace(CONFIG, hbm_bytes=8, port_latency=1), seed, 200, stall=40) == 0
-
-
-def test_the_last_bytes_of_hbm(seed=15):
-    assert compare(CONFIG, seed, 200, base=(1 << HBM_ADDRESS_BITS) - HBM_BYTES) == 0
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "changed", [{"hbm_bytes": 8, "cast_lanes": 1, "cast_latency": 3}, {"cast_lanes": 2, "cast_latency": 2}], ids=str
+    ("changed", "seed", "number", "options"),
+    [
+        ({}, 11, 300, {"latency": 50}),
+        ({}, 12, 300, {"stall": 60, "latency": 10}),
+        ({}, 13, 300, {"stall": 180, "latency": 2}),
+        ({}, 15, 200, {"base": (1 << HBM_ADDRESS_BITS) - HBM_BYTES}),  # the last bytes of HBM
+        *slow(
+            ({"hbm_bytes": 64}, 14, 300, {"stall": 40}),
+            ({"hbm_bytes": 8, "port_latency": 1}, 17, 200, {"stall": 40}),
+            # Fewer lanes, and more stages, cast the same.
+            ({"hbm_bytes": 8, "cast_lanes": 1, "cast_latency": 3}, 7, 200, {"stall": 20}),
+            ({"cast_lanes": 2, "cast_latency": 2}, 7, 200, {"stall": 20}),
+        ),
+    ],
+    ids=str,
 )
-def test_fewer_lanes_and_more_stages_cast_the_same(changed, seed=7):
-    assert compare(replace(CONFIG, **changed), seed, 200, stall=20) == 0
+def test_copies_are_those_of_the_specification(changed, seed, number, options):
+    assert compare(replace(CONFIG, **changed), seed, number, **options) == 0
 
 
 def test_no_simulator_finds_unknown_bits(sim, seed=16):
@@ -184,7 +178,7 @@ def test_a_row_that_is_skipped_costs_a_cycle():
     assert cycles[0] - cycles[1] > 2 * 7 * (400 // CONFIG.hbm_bytes - 2) and cycles[2] <= 60
 
 
-@pytest.mark.parametrize("port_latency", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("port_latency", [0, *slow(1)])
 def test_a_copy_to_the_chip_is_over_when_its_last_line_is_written(port_latency):
     config = replace(CONFIG, port_latency=port_latency)
     memories = random_memories(np.random.default_rng(3), config)

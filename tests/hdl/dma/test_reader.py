@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The reader of a DMA engine alone: chunks of both memories in any turn, of which either may take long."""
 
 from collections import deque
@@ -11,7 +9,7 @@ from neuroncore_rtl.hdl.dma.reader import Reader
 from neuroncore_rtl.hdl.memory.port import LineRead
 from neuroncore_rtl.spec.isa import Storage
 from tests.hdl.dma.chunks import BASES, any_chunk, beats_of
-from tests.hdl.simulation import WORN, drive, simulate
+from tests.hdl.simulation import WORN, drive, simulated
 
 SEED = 2311
 
@@ -25,41 +23,37 @@ def data_at(storage, address):
 
 @pytest.mark.parametrize("latency", [0, 1])
 @pytest.mark.parametrize("patience", [1.0, 0.3, 0.05])
-def test_pieces_come_in_the_order_of_their_chunks_whichever_memory_is_slow(latency, patience, rng):
+@simulated(lambda latency: Reader(SIZE, 32, latency))
+async def test_pieces_come_in_the_order_of_their_chunks_whichever_memory_is_slow(ctx, dut, latency, patience, rng):
     """HBM answers in the cycle behind a request; a line is taken in a share `patience` of the cycles."""
-    dut = Reader(SIZE, 32, latency)
     storages = [(Storage.SBUF, Storage.HBM)[n] for n in rng.integers(2, size=CHUNKS)]
     addresses = [int(rng.integers(1 << 14)) * SIZE for _ in range(CHUNKS)]
-
-    async def bench(ctx):
-        found, sent = [], 0
-        beats, lines = deque(), deque([None] * LineRead.LATENCY[latency])
-        drive(ctx, dut.axi.ar, ready=1)
-        drive(ctx, dut.o, ready=1)
-        for _ in range(100 * CHUNKS):
-            at = min(sent, CHUNKS - 1)
-            payload = {"storage": storages[at], "partition": 0, "address": addresses[at], "bytes": SIZE}
-            drive(ctx, dut.i, valid=sent < CHUNKS, payload=payload)
-            ctx.set(dut.line.ready, int(rng.random() < patience))
-            come = beats.popleft() if beats else None
-            drive(ctx, dut.axi.r, valid=come is not None, payload={"data": come or 0, "last": 1, "resp": 0})
-            ctx.set(dut.line.data, lines.popleft() or 0)
-            await ctx.delay(1e-9)
-            taken = ctx.get(dut.line.valid & dut.line.ready)
-            lines.append(data_at(Storage.SBUF, ctx.get(dut.line.address)) if taken else None)
-            if ctx.get(dut.axi.ar.valid):
-                beats.append(data_at(Storage.HBM, ctx.get(dut.axi.ar.payload.addr)))
-            if ctx.get(dut.o.valid):
-                found.append(ctx.get(dut.o.payload.bytes.data))
-            sent += ctx.get(dut.i.valid & dut.i.ready)
-            await ctx.tick()
-            if len(found) == CHUNKS:
-                break
-        assert found == [data_at(*where) for where in zip(storages, addresses, strict=True)]
+    found, sent = [], 0
+    beats, lines = deque(), deque([None] * LineRead.LATENCY[latency])
+    drive(ctx, dut.axi.ar, ready=1)
+    drive(ctx, dut.o, ready=1)
+    for _ in range(100 * CHUNKS):
+        at = min(sent, CHUNKS - 1)
+        payload = {"storage": storages[at], "partition": 0, "address": addresses[at], "bytes": SIZE}
+        drive(ctx, dut.i, valid=sent < CHUNKS, payload=payload)
+        ctx.set(dut.line.ready, int(rng.random() < patience))
+        come = beats.popleft() if beats else None
+        drive(ctx, dut.axi.r, valid=come is not None, payload={"data": come or 0, "last": 1, "resp": 0})
+        ctx.set(dut.line.data, lines.popleft() or 0)
+        await ctx.delay(1e-9)
+        taken = ctx.get(dut.line.valid & dut.line.ready)
+        lines.append(data_at(Storage.SBUF, ctx.get(dut.line.address)) if taken else None)
+        if ctx.get(dut.axi.ar.valid):
+            beats.append(data_at(Storage.HBM, ctx.get(dut.axi.ar.payload.addr)))
+        if ctx.get(dut.o.valid):
+            found.append(ctx.get(dut.o.payload.bytes.data))
+        sent += ctx.get(dut.i.valid & dut.i.ready)
         await ctx.tick()
-        assert not ctx.get(dut.busy)
-
-    simulate(dut, bench)
+        if len(found) == CHUNKS:
+            break
+    assert found == [data_at(*where) for where in zip(storages, addresses, strict=True)]
+    await ctx.tick()
+    assert not ctx.get(dut.busy)
 
 
 ROOM = 32
@@ -73,10 +67,10 @@ ROOM = 32
         for number, base in enumerate(BASES)
     ],
 )
-def test_chunks(stall, base, rng):
+@simulated(lambda: Reader(SIZE, ROOM), worn=WORN)
+async def test_chunks(ctx, dut, stall, base, rng):
     """Pieces of chunks of all sizes, at any place, with formats and errors of their own; HBM and lines take their time,
     and all of the room is used."""
-    dut = Reader(SIZE, ROOM)
     chunks = [
         any_chunk(rng, SIZE, base) | {"formats": int(rng.integers(1 << Formats.as_shape().size))} for _ in range(CHUNKS)
     ]
@@ -87,64 +81,59 @@ def test_chunks(stall, base, rng):
         (content, place, count, chunk["formats"], int(answer != 0 and chunk["storage"] == Storage.HBM))
         for (chunk, place, count, _), content, answer in zip(beats, contents, answers, strict=True)
     ]
-
-    async def bench(ctx):
-        found, given, asked, cycle, most = [], 0, 0, 0, 0
-        beat = 0  # the first of the chunk that is next
-        owed, lines = deque(), deque([None] * LineRead.LATENCY[0])
-        while len(found) < len(expected) or cycle < 20:
-            chunk = chunks[given] if given < len(chunks) else None
-            numbers = list(range(beat, beat + len(list(beats_of(chunk, SIZE))))) if chunk else []
-            plain = {name: chunk[name] for name in ("storage", "partition", "address", "bytes")} if chunk else {}
-            drive(ctx, dut.i, valid=int(chunk is not None), payload=plain)
-            ctx.set(dut.formats.as_value(), chunk["formats"] if chunk else 0)
-            ctx.set(dut.line.ready, int(rng.random() >= stall))
-            ctx.set(dut.axi.ar.ready, int(rng.random() >= stall))
-            ctx.set(dut.o.ready, int(rng.random() >= stall and cycle % 300 > 100))
-            come = owed.popleft() if owed and rng.random() >= stall else None
-            noise = {"data": int(rng.integers(1 << 63)), "resp": int(rng.integers(4))}
-            answer = noise if come is None else {"data": contents[come], "resp": answers[come]}
-            drive(ctx, dut.axi.r, valid=int(come is not None), payload=answer)
-            line = lines.popleft()
-            ctx.set(dut.line.data, int(rng.integers(1 << 63)) if line is None else contents[line])
-            await ctx.delay(1e-9)
-            assert ctx.get(dut.axi.r.ready)
-            burst, access = ctx.get(dut.axi.ar.valid & dut.axi.ar.ready), ctx.get(dut.line.valid & dut.line.ready)
-            assert ctx.get(dut.i.ready) == (burst or access)
-            asks = (ctx.get(dut.axi.ar.valid), ctx.get(dut.line.valid))
-            under_way = asked - len(found)
-            waits = any(n is not None for n in (line, *lines)), bool(owed) or come is not None
-            if chunk:
-                room = ROOM - under_way >= len(numbers)
-                hbm = chunk["storage"] == Storage.HBM
-                assert asks == (hbm and room and not waits[0], not hbm and room and not waits[1])
-            else:
-                assert asks == (0, 0)
-            lines.append(None)
-            if burst:
-                payload = ctx.get(dut.axi.ar.payload)
-                assert (payload.addr, payload.len) == (chunk["address"] // SIZE * SIZE, len(numbers) - 1)
-                owed.extend(numbers)
-            if access:
-                where = ctx.get(dut.line.storage), ctx.get(dut.line.partition), ctx.get(dut.line.address)
-                assert (int(where[0].value), *where[1:]) == (
-                    int(chunk["storage"]), chunk["partition"], chunk["address"] % (1 << 18) // SIZE * SIZE,
-                )  # fmt: skip
-                assert ctx.get(dut.line.word) == chunk["address"] % SIZE // 4
-                lines[-1] = numbers[0]
-            assert ctx.get(dut.busy) == (under_way > 0)
-            assert ctx.get(dut.starved) == (waits[1] and not ctx.get(dut.o.valid))
-            if burst or access:
-                given, beat, asked = given + 1, numbers[-1] + 1, asked + len(numbers)
-            most = max(most, asked - len(found))
-            if ctx.get(dut.o.valid & dut.o.ready):
-                piece = ctx.get(dut.o.payload)
-                formats = ctx.get(dut.o.payload.formats.as_value())
-                found.append((piece.bytes.data, piece.bytes.offset, piece.bytes.count, formats, piece.bad))
-            await ctx.tick()
-            cycle += 1
-            assert cycle < 100 * len(beats)
-        assert found == expected and most == ROOM
-        return cycle
-
-    print(f"{len(beats)} beats in {simulate(dut, bench, worn=WORN)} cycles")
+    found, given, asked, cycle, most = [], 0, 0, 0, 0
+    beat = 0  # the first of the chunk that is next
+    owed, lines = deque(), deque([None] * LineRead.LATENCY[0])
+    while len(found) < len(expected) or cycle < 20:
+        chunk = chunks[given] if given < len(chunks) else None
+        numbers = list(range(beat, beat + len(list(beats_of(chunk, SIZE))))) if chunk else []
+        plain = {name: chunk[name] for name in ("storage", "partition", "address", "bytes")} if chunk else {}
+        drive(ctx, dut.i, valid=int(chunk is not None), payload=plain)
+        ctx.set(dut.formats.as_value(), chunk["formats"] if chunk else 0)
+        ctx.set(dut.line.ready, int(rng.random() >= stall))
+        ctx.set(dut.axi.ar.ready, int(rng.random() >= stall))
+        ctx.set(dut.o.ready, int(rng.random() >= stall and cycle % 300 > 100))
+        come = owed.popleft() if owed and rng.random() >= stall else None
+        noise = {"data": int(rng.integers(1 << 63)), "resp": int(rng.integers(4))}
+        answer = noise if come is None else {"data": contents[come], "resp": answers[come]}
+        drive(ctx, dut.axi.r, valid=int(come is not None), payload=answer)
+        line = lines.popleft()
+        ctx.set(dut.line.data, int(rng.integers(1 << 63)) if line is None else contents[line])
+        await ctx.delay(1e-9)
+        assert ctx.get(dut.axi.r.ready)
+        burst, access = ctx.get(dut.axi.ar.valid & dut.axi.ar.ready), ctx.get(dut.line.valid & dut.line.ready)
+        assert ctx.get(dut.i.ready) == (burst or access)
+        asks = (ctx.get(dut.axi.ar.valid), ctx.get(dut.line.valid))
+        under_way = asked - len(found)
+        waits = any(n is not None for n in (line, *lines)), bool(owed) or come is not None
+        if chunk:
+            room = ROOM - under_way >= len(numbers)
+            hbm = chunk["storage"] == Storage.HBM
+            assert asks == (hbm and room and not waits[0], not hbm and room and not waits[1])
+        else:
+            assert asks == (0, 0)
+        lines.append(None)
+        if burst:
+            payload = ctx.get(dut.axi.ar.payload)
+            assert (payload.addr, payload.len) == (chunk["address"] // SIZE * SIZE, len(numbers) - 1)
+            owed.extend(numbers)
+        if access:
+            where = ctx.get(dut.line.storage), ctx.get(dut.line.partition), ctx.get(dut.line.address)
+            assert (int(where[0].value), *where[1:]) == (
+                int(chunk["storage"]), chunk["partition"], chunk["address"] % (1 << 18) // SIZE * SIZE,
+            )  # fmt: skip
+            assert ctx.get(dut.line.word) == chunk["address"] % SIZE // 4
+            lines[-1] = numbers[0]
+        assert ctx.get(dut.busy) == (under_way > 0)
+        assert ctx.get(dut.starved) == (waits[1] and not ctx.get(dut.o.valid))
+        if burst or access:
+            given, beat, asked = given + 1, numbers[-1] + 1, asked + len(numbers)
+        most = max(most, asked - len(found))
+        if ctx.get(dut.o.valid & dut.o.ready):
+            piece = ctx.get(dut.o.payload)
+            formats = ctx.get(dut.o.payload.formats.as_value())
+            found.append((piece.bytes.data, piece.bytes.offset, piece.bytes.count, formats, piece.bad))
+        await ctx.tick()
+        cycle += 1
+        assert cycle < 100 * len(beats)
+    assert found == expected and most == ROOM

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The reader of row numbers alone: any numbers, limits and steps; lines and both tensors take their time."""
 
 from collections import deque
@@ -10,7 +8,8 @@ from neuroncore_rtl.hdl.dma.job import Rows
 from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
-from tests.hdl.simulation import WORN, drive, random_bits, simulate
+from tests.hdl.simulation import WORN, drive, random_bits, simulated
+from tests.hdl.slow import slow
 
 SEED = 31337
 
@@ -50,91 +49,80 @@ def expected_of(rows: dict[str, int], numbers: list[int]) -> dict[str, list[tupl
     return learned
 
 
-@pytest.mark.parametrize("latency", [pytest.param(0, marks=pytest.mark.slow), 1])
-@pytest.mark.parametrize(
-    "stalls",
-    [*(pytest.param(s, marks=pytest.mark.slow) for s in ((0, 0, 0), (0.5, 0, 0), (0, 0.7, 0.2))), (0.2, 0.3, 0.9)],
-)
-def test_rows(stalls, latency, rng):
+@pytest.mark.parametrize("latency", [*slow(0), 1])
+@pytest.mark.parametrize("stalls", [*slow(((0, 0, 0),), ((0.5, 0, 0),), ((0, 0.7, 0.2),)), (0.2, 0.3, 0.9)])
+@simulated(lambda latency: RowReader(SIZE, latency), worn=WORN)
+async def test_rows(ctx, dut, stalls, latency, rng):
     """Jobs one after another; of the last ones a number may fail, and the first such one is kept."""
-    dut = RowReader(SIZE, latency)
     counts = [1, 2, 63, 64, 65, 128, *(int(n) for n in rng.integers(1, 90, 8))]
     jobs = [random_rows(rng, 8, False, bits) for bits in range(1, 33)]
     jobs += [random_rows(rng, count, place > 10) for place, count in enumerate(counts)]
-
-    async def bench(ctx):
-        lines = deque([None] * LineRead.LATENCY[latency])
-        bad = None
-        for rows, numbers in jobs:
-            wanted, found, asked = expected_of(rows, numbers), {"src": [], "dst": []}, 0
-            drive(ctx, dut, load=1, rows=rows)
-            ctx.set(dut.line.ready, 0)
+    lines = deque([None] * LineRead.LATENCY[latency])
+    bad = None
+    for rows, numbers in jobs:
+        wanted, found, asked = expected_of(rows, numbers), {"src": [], "dst": []}, 0
+        drive(ctx, dut, load=1, rows=rows)
+        ctx.set(dut.line.ready, 0)
+        await ctx.tick()
+        drive(ctx, dut, load=0, rows=dict.fromkeys(FIELDS, 0))
+        cycle, most = 0, 0
+        while any(len(found[name]) < len(numbers) for name in found) or cycle < 10:
+            ctx.set(dut.line.ready, int(rng.random() >= stalls[0]))
+            takes = {name: int(rng.random() >= stall and cycle % 500 >= 250)
+                     for name, stall in zip(found, stalls[1:], strict=True)}  # fmt: skip
+            for name, take in takes.items():
+                ctx.set(getattr(dut, name).ready, take)
+            line = lines.popleft()
+            ctx.set(dut.line.data, random_bits(rng, 8 * SIZE) if line is None else line)
+            await ctx.delay(1e-9)
+            lines.append(None)
+            if ctx.get(dut.line.valid & dut.line.ready):
+                where = tuple(ctx.get(getattr(dut.line, name)) for name in ("storage", "partition", "address"))
+                partitions = 1 << len(dut.line.partition)
+                assert where[0] == OnChipStorage.SBUF
+                assert where[1] == (rows["partition"] + asked) % partitions
+                assert where[2] == rows["address"] // SIZE * SIZE
+                place = 8 * (rows["address"] % SIZE)
+                noise = random_bits(rng, 8 * SIZE) & ~((1 << 32) - 1 << place)
+                lines[-1] = noise | numbers[asked] << place
+                asked += 1
+            for name, take in takes.items():
+                port = getattr(dut, name)
+                if ctx.get(port.valid) and take:
+                    row = ctx.get(port.payload)
+                    found[name].append((row.bad, row.skip, row.offset))
+            under_way = asked - min(map(len, found.values()))
+            most = max(most, under_way)
+            assert under_way <= RowReader.AHEAD + 2 * latency
+            if asked < len(numbers) or any(one is not None for one in lines):
+                assert ctx.get(dut.busy)
             await ctx.tick()
-            drive(ctx, dut, load=0, rows=dict.fromkeys(FIELDS, 0))
-            cycle, most = 0, 0
-            while any(len(found[name]) < len(numbers) for name in found) or cycle < 10:
-                ctx.set(dut.line.ready, int(rng.random() >= stalls[0]))
-                takes = {name: int(rng.random() >= stall and cycle % 500 >= 250)
-                         for name, stall in zip(found, stalls[1:], strict=True)}  # fmt: skip
-                for name, take in takes.items():
-                    ctx.set(getattr(dut, name).ready, take)
-                line = lines.popleft()
-                ctx.set(dut.line.data, random_bits(rng, 8 * SIZE) if line is None else line)
-                await ctx.delay(1e-9)
-                lines.append(None)
-                if ctx.get(dut.line.valid & dut.line.ready):
-                    where = tuple(ctx.get(getattr(dut.line, name)) for name in ("storage", "partition", "address"))
-                    partitions = 1 << len(dut.line.partition)
-                    assert where[0] == OnChipStorage.SBUF
-                    assert where[1] == (rows["partition"] + asked) % partitions
-                    assert where[2] == rows["address"] // SIZE * SIZE
-                    place = 8 * (rows["address"] % SIZE)
-                    noise = random_bits(rng, 8 * SIZE) & ~((1 << 32) - 1 << place)
-                    lines[-1] = noise | numbers[asked] << place
-                    asked += 1
-                for name, take in takes.items():
-                    port = getattr(dut, name)
-                    if ctx.get(port.valid) and take:
-                        row = ctx.get(port.payload)
-                        found[name].append((row.bad, row.skip, row.offset))
-                under_way = asked - min(map(len, found.values()))
-                most = max(most, under_way)
-                assert under_way <= RowReader.AHEAD + 2 * latency
-                if asked < len(numbers) or any(one is not None for one in lines):
-                    assert ctx.get(dut.busy)
-                await ctx.tick()
-                cycle += 1
-                assert cycle < 30 * len(numbers) + 500
-            assert found == wanted
-            assert most >= min(len(numbers), RowReader.AHEAD)
-            assert not ctx.get(dut.busy) and not ctx.get(dut.line.valid)
-            failing = (n for n in numbers if n >= rows["limit"] and not rows["skip"])
-            bad = next(failing, None) if bad is None else bad
-            assert ctx.get(dut.failed) == (bad is not None)
-            assert bad is None or ctx.get(dut.number) == bad
-
-    simulate(dut, bench, worn=WORN)
+            cycle += 1
+            assert cycle < 30 * len(numbers) + 500
+        assert found == wanted
+        assert most >= min(len(numbers), RowReader.AHEAD)
+        assert not ctx.get(dut.busy) and not ctx.get(dut.line.valid)
+        failing = (n for n in numbers if n >= rows["limit"] and not rows["skip"])
+        bad = next(failing, None) if bad is None else bad
+        assert ctx.get(dut.failed) == (bad is not None)
+        assert bad is None or ctx.get(dut.number) == bad
 
 
 @pytest.mark.parametrize(("latency", "first"), [(0, 6), (1, 9)])
-def test_a_row_a_cycle(latency, first, rng):
+@simulated(lambda latency: RowReader(SIZE, latency))
+async def test_a_row_a_cycle(ctx, dut, latency, first, rng):
     """With late ports one every other cycle; the first comes so many cycles behind the load."""
-    dut = RowReader(SIZE, latency)
     rows, numbers = random_rows(rng, 60, False)
-
-    async def bench(ctx):
-        drive(ctx, dut, load=1, rows=rows)
-        ctx.set(dut.line.ready, 1)
-        ctx.set(dut.src.ready, 1)
-        ctx.set(dut.dst.ready, 1)
-        await ctx.tick()
-        ctx.set(dut.load, 0)
-        cycles = []
-        for cycle in range(200):
-            *_, come = await ctx.tick().sample(dut.src.valid)
-            cycles += [cycle] * come
-        assert len(cycles) == len(numbers)
-        assert cycles[0] == first
-        assert cycles[-1] - cycles[0] == (len(numbers) - 1) * (1 + latency)
-
-    simulate(dut, bench)
+    drive(ctx, dut, load=1, rows=rows)
+    ctx.set(dut.line.ready, 1)
+    ctx.set(dut.src.ready, 1)
+    ctx.set(dut.dst.ready, 1)
+    await ctx.tick()
+    ctx.set(dut.load, 0)
+    cycles = []
+    for cycle in range(200):
+        *_, come = await ctx.tick().sample(dut.src.valid)
+        cycles += [cycle] * come
+    assert len(cycles) == len(numbers)
+    assert cycles[0] == first
+    assert cycles[-1] - cycles[0] == (len(numbers) - 1) * (1 + latency)

@@ -4,12 +4,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-from amaranth import ResetInserter, Signal, Value
+from amaranth import Value
 
 from neuroncore_rtl.hdl.dma.job import Formats, Rows, Side
 from neuroncore_rtl.hdl.dma.sequencer import Sequencer
 from neuroncore_rtl.spec.isa import Cause, Storage
-from tests.hdl.simulation import drive, simulate, simulate_each
+from tests.hdl.simulation import drive, simulate_each, simulated
 
 SEED = 4181
 
@@ -201,34 +201,30 @@ def random_copy(dice, near: float, indexed: float) -> Copy:
     )
 
 
-def test_every_cycle_is_as_in_a_model(dice):
+@simulated(Sequencer)
+async def test_every_cycle_is_as_in_a_model(ctx, unit, reset, dice):
     """In every phase something is likely that is not in others; who has failed is reset soon."""
-    unit, reset = Sequencer(), Signal()
     ports, seen = Ports(unit), Counter()
-
-    async def bench(ctx):
-        model, copy = Model(Copy()), Copy()
-        for phase in PHASES:
-            likely = USUAL | phase
-            for _ in range(CYCLES):
-                given = {name: int(dice.random() < chance) for name, chance in likely.items()}
-                given |= {name: dice.getrandbits(bits) for name, bits in NUMBERS.items()}
-                if dice.random() < ANOTHER:
-                    copy = random_copy(dice, likely["near"], likely["indexed"])
-                given["copy"] = copy
-                ports.give(ctx, given)
-                assert ports.said(ctx) == model.says(given), (vars(model), given)
-                fresh = dice.random() < (RESET if model.error else likely["reset"])
-                ctx.set(reset, fresh)
-                fails = model.fails(given) if not model.error else None
-                seen[model.ends(given)] += 1
-                seen["refused" if fails and fails[0] == given["cause"] else "fails"] += bool(fails)
-                seen["begins behind another"] += bool(model.takes(given) and model.target)
-                model.step(given)
-                model = Model(model.last) if fresh else model
-                await ctx.tick()
-
-    simulate(ResetInserter(reset)(unit), bench)
+    model, copy = Model(Copy()), Copy()
+    for phase in PHASES:
+        likely = USUAL | phase
+        for _ in range(CYCLES):
+            given = {name: int(dice.random() < chance) for name, chance in likely.items()}
+            given |= {name: dice.getrandbits(bits) for name, bits in NUMBERS.items()}
+            if dice.random() < ANOTHER:
+                copy = random_copy(dice, likely["near"], likely["indexed"])
+            given["copy"] = copy
+            ports.give(ctx, given)
+            assert ports.said(ctx) == model.says(given), (vars(model), given)
+            fresh = dice.random() < (RESET if model.error else likely["reset"])
+            ctx.set(reset, fresh)
+            fails = model.fails(given) if not model.error else None
+            seen[model.ends(given)] += 1
+            seen["refused" if fails and fails[0] == given["cause"] else "fails"] += bool(fails)
+            seen["begins behind another"] += bool(model.takes(given) and model.target)
+            model.step(given)
+            model = Model(model.last) if fresh else model
+            await ctx.tick()
     print(seen)
     assert len(seen) == 7 and min(seen.values()) > 9
 

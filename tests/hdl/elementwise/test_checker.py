@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The checker refuses what `spec.isa.elementwise.rules` refuses, with its cause, and lets nothing pass behind it."""
 
 from itertools import product
@@ -24,6 +22,7 @@ from neuroncore_rtl.spec.isa.alu import AluOp, Arithmetic
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, arithmetic_of, elementwise_violation
 from neuroncore_rtl.spec.isa.fields import pack, unpack
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields, near_word, random_word
+from tests.hdl.slow import slow
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 1993
@@ -146,7 +145,7 @@ NEVER_OF_ACTIVATE = {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORT
             for shape in CONFIGS
             if shape != "8x4"
         ),
-        pytest.param("8x4", OPCODES, (150, 900, 150), EVERY, marks=pytest.mark.slow),
+        *slow(("8x4", OPCODES, (150, 900, 150), EVERY)),
         ("8x4", SCALAR_OPCODES, (50, 300, 50), EVERY - NEVER_OF_ACTIVATE),
     ],
     ids=[*(shape for shape in CONFIGS if shape != "8x4"), "8x4", "scalar"],
@@ -190,8 +189,8 @@ def test_what_lanes_have_no_unit_for_is_refused(opcodes, units, rng):
     ("name", "value"),
     [
         ("STATS_ELEMENTS", elementwise.STATS_ELEMENTS + 1),
-        pytest.param("FUNCTION_COUNT", elementwise.FUNCTION_COUNT + 1, marks=pytest.mark.slow),
-        pytest.param("OUTPUTS", {}, marks=pytest.mark.slow),
+        *slow(("FUNCTION_COUNT", elementwise.FUNCTION_COUNT + 1)),
+        *slow(("OUTPUTS", {})),
         ("OPERATIONS", {}),
     ],
 )

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The front end between memories that stall and lanes that send back what they read, against the definition of steps.
 
 The lanes and the memories are Python. A result is the sum of what the step reads and of where it is in the instruction,
@@ -27,7 +25,8 @@ from neuroncore_rtl.spec.isa import Rule
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, uses
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
-from tests.hdl.simulation import drive, random_bits, simulate
+from tests.hdl.simulation import drive, pulse, random_bits, simulate
+from tests.hdl.slow import slow
 
 SEED = 2024
 
@@ -151,9 +150,7 @@ class Command:
         async def bench(ctx):
             before.dut = self.dut
             await before._bench(ctx, cycles)
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
+            await pulse(ctx, reset)
             return await self._bench(ctx)
 
         return simulate(ResetInserter(reset)(self.dut), bench) if before else simulate(self.dut, self._bench)
@@ -328,7 +325,7 @@ def assert_program_runs(config, instructions, rng, **options):
     return seen
 
 
-@pytest.mark.parametrize("stall", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
+@pytest.mark.parametrize("stall", [*slow(0.0), 0.4])
 @pytest.mark.parametrize(
     "shape", [pytest.param(shape, marks=[pytest.mark.slow] * (shape in ("6x4", "4x8"))) for shape in CONFIGS]
 )
@@ -343,7 +340,7 @@ def test_long_lanes_and_stalled_writes_keep_all_results(rng):
     assert_program_runs(TINY, program(rng, TINY, 50), rng, stall=0.7, latency=11)
 
 
-@pytest.mark.parametrize("cycles", [35, *(pytest.param(n, marks=pytest.mark.slow) for n in (50, 65)), 80])
+@pytest.mark.parametrize("cycles", [35, *slow(50, 65), 80])
 def test_a_reset_leaves_nothing(cycles, rng):
     """Of steps and results that are under way."""
     words = [Elementwise.pack(values) for values in program(rng, TINY, 20)]
@@ -377,7 +374,7 @@ def test_latency_is_that_of_the_units(rng):
     assert seen.writes == [cycle + 5 + timing.STORE_LATENCY[0] for cycle in seen.steps]
 
 
-@pytest.mark.parametrize("latency", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3)), 12])
+@pytest.mark.parametrize("latency", [1, *slow(2, 3), 12])
 def test_instructions_that_overlap_leave_no_bubble(latency, rng):
     seen = assert_program_runs(TINY, [copy(n) for n in (5, 4, 30, 6, 4)], rng, latency=latency)
     assert set(np.diff(seen.steps)) == set(np.diff(seen.writes)) == {1}

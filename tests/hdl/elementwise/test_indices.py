@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The loops over an instruction's elements beside a model of every step, and counts of which one bit decides."""
 
 import numpy as np

@@ -10,7 +10,7 @@ from neuroncore_rtl.hdl.elementwise.store import Store
 from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS
 from neuroncore_rtl.spec.timing import STORE_LATENCY
 from tests.hdl.elementwise.instructions import CONFIGS
-from tests.hdl.simulation import WORN, drive, random_bits, simulate
+from tests.hdl.simulation import WORN, drive, random_bits, simulated
 
 SEED = 4181
 
@@ -50,45 +50,42 @@ def written(config, write, words, enable) -> dict[str, int]:
 
 @pytest.mark.parametrize("stall", [0, 0.3, 0.7])
 @pytest.mark.parametrize("name", ["8x4", "registered"])
-def test_every_port_in_every_cycle(name, stall, rng):
+@simulated(lambda name: Store(CONFIGS[name], DEPTH), worn=WORN)
+async def test_every_port_in_every_cycle(ctx, dut, name, stall, rng):
     config = CONFIGS[name]
-    dut, latency, before = Store(config, DEPTH), STORE_LATENCY[config.port_latency], BEFORE[config.port_latency]
-
-    async def bench(ctx):
-        waiting, results = deque(), deque()  # announcements and when; what is to be written, from when on
-        outstanding, retired, count, full = 0, 0, 0, 0
-        for cycle in range(CYCLES):
-            write = any_write(rng, config)
-            announces = outstanding < DEPTH and rng.random() >= stall
-            drive(ctx, dut.writes, valid=int(announces), payload=write)
-            comes = bool(waiting) and cycle >= waiting[0][0] and rng.random() >= stall / 2
-            enable = random_bits(rng, config.partitions)
-            size = waiting[0][1]["place"]["size"] if comes else 2
-            words = [random_bits(rng, 8 << size) for _ in range(config.partitions)]
-            result = sum(word << 32 * lane for lane, word in enumerate(words))
-            drive(ctx, dut, result_valid=int(comes), result=result, enable=enable)
-            ready = rng.random() >= stall and cycle % 100 > 20
-            ctx.set(dut.port.ready, int(ready))
-            shows = bool(results) and cycle >= results[0][0]
-            assert tuple(map(ctx.get, (dut.room, dut.drained, dut.retired, dut.port.valid))) == (
-                outstanding < DEPTH, outstanding == 0, retired, shows,
-            )  # fmt: skip
-            if shows:
-                _, last, expected = results[0]
-                assert {part: ctx.get(Value.cast(getattr(dut.port, part))) for part in expected} == expected
-            retired = 0
-            if shows and ready:
-                retired, outstanding, count = last, outstanding - 1, count + 1
-                results.popleft()
-            if comes:
-                _, announced = waiting.popleft()
-                results.append((cycle + latency, announced["last"], written(config, announced, words, enable)))
-            if announces:
-                waiting.append((cycle + before, write))
-                outstanding += 1
-            full += outstanding == DEPTH
-            await ctx.tick()
-        print(f"{count} results")
-        assert full > 20 and count > CYCLES * (1 - stall) / 3
-
-    simulate(dut, bench, worn=WORN)
+    latency, before = STORE_LATENCY[config.port_latency], BEFORE[config.port_latency]
+    waiting, results = deque(), deque()  # announcements and when; what is to be written, from when on
+    outstanding, retired, count, full = 0, 0, 0, 0
+    for cycle in range(CYCLES):
+        write = any_write(rng, config)
+        announces = outstanding < DEPTH and rng.random() >= stall
+        drive(ctx, dut.writes, valid=int(announces), payload=write)
+        comes = bool(waiting) and cycle >= waiting[0][0] and rng.random() >= stall / 2
+        enable = random_bits(rng, config.partitions)
+        size = waiting[0][1]["place"]["size"] if comes else 2
+        words = [random_bits(rng, 8 << size) for _ in range(config.partitions)]
+        result = sum(word << 32 * lane for lane, word in enumerate(words))
+        drive(ctx, dut, result_valid=int(comes), result=result, enable=enable)
+        ready = rng.random() >= stall and cycle % 100 > 20
+        ctx.set(dut.port.ready, int(ready))
+        shows = bool(results) and cycle >= results[0][0]
+        assert tuple(map(ctx.get, (dut.room, dut.drained, dut.retired, dut.port.valid))) == (
+            outstanding < DEPTH, outstanding == 0, retired, shows,
+        )  # fmt: skip
+        if shows:
+            _, last, expected = results[0]
+            assert {part: ctx.get(Value.cast(getattr(dut.port, part))) for part in expected} == expected
+        retired = 0
+        if shows and ready:
+            retired, outstanding, count = last, outstanding - 1, count + 1
+            results.popleft()
+        if comes:
+            _, announced = waiting.popleft()
+            results.append((cycle + latency, announced["last"], written(config, announced, words, enable)))
+        if announces:
+            waiting.append((cycle + before, write))
+            outstanding += 1
+        full += outstanding == DEPTH
+        await ctx.tick()
+    print(f"{count} results")
+    assert full > 20 and count > CYCLES * (1 - stall) / 3

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """Lanes that take turns: what they get of a step of all partitions, and what the engine gets of their results."""
 
 import pytest
@@ -8,7 +6,7 @@ from amaranth import Module, Signal
 from neuroncore_rtl.hdl.elementwise.step import Step
 from neuroncore_rtl.hdl.elementwise.turns import Turns, in_turn
 from neuroncore_rtl.spec import timing
-from tests.hdl.simulation import drive, random_bits, simulate
+from tests.hdl.simulation import drive, random_bits, simulate, simulated
 
 SEED = 20261124
 PARTITIONS = 8
@@ -24,50 +22,44 @@ def packed(words) -> int:
 
 
 @pytest.mark.parametrize("turns", [2, 4, 8])
-def test_every_partition_has_its_turn(turns, rng):
+@simulated(lambda turns: Turns(PARTITIONS, turns))
+async def test_every_partition_has_its_turn(ctx, unit, turns, rng):
     """A step of all partitions goes in, cut up, a cycle later; its results come together, after the last one's."""
-    unit = Turns(PARTITIONS, turns)
     lanes = PARTITIONS // turns
-
-    async def bench(ctx):
-        seen, found, issued, under_way, moved = [], [], [], {}, {}
-        given, cycle, following = [], 0, 0
-        while len(found) < STEPS:
-            assert cycle < 40 * STEPS
-            ctx.set(unit.valid, 0)
-            drive(ctx, unit, a=random_bits(rng, 256), b=random_bits(rng, 256), moved=moved.pop(cycle, 0))
-            ctx.set(unit.step.as_value(), random_bits(rng, len(unit.step.as_value())))
-            if len(given) < STEPS and cycle >= following:
-                step = {
-                    "index": int(rng.integers(1 << 62)), "index_partition": int(rng.integers(-(1 << 31), 1 << 31)),
-                    "partitions": int(rng.integers(PARTITIONS + 1)), "scalar0": int(rng.integers(1 << 32)),
-                }  # fmt: skip
-                a, b, words = rng.integers(0, 1 << 32, (3, PARTITIONS))
-                drive(ctx, unit, valid=1, step=Step.const(step), a=packed(a), b=packed(b))
-                given.append((step, a, b, words))
-                issued.append(cycle)
-                moved[cycle + 1] = packed(words)
-                following = cycle + turns + int(rng.choice([0, 0, 0, 1, 5]))
-            result = under_way.pop(cycle, None)
-            ctx.set(unit.lanes_result_valid, result is not None)
-            drive(ctx, unit, lanes_word=result[0] if result else 0, lanes_enable=result[1] if result else 0)
-            if ctx.get(unit.result_valid):
-                found.append((ctx.get(unit.word), ctx.get(unit.enable), cycle))
-            if ctx.get(unit.lanes_valid):
-                got = ctx.get(unit.lanes_step)
-                word = random_bits(rng, 32 * lanes), random_bits(rng, lanes)
-                seen.append(
-                    [got[name] for name in ("index", "partitions", "scalar0")]
-                    + [ctx.get(unit.lanes_a), ctx.get(unit.lanes_b), *word, cycle]
-                )
-                under_way[cycle + LATENCY] = word
-            await ctx.tick()
-            if seen and seen[-1][7] == cycle:
-                seen[-1].append(ctx.get(unit.lanes_moved))
-            cycle += 1
-        return given, issued, seen, found
-
-    given, issued, seen, found = simulate(unit, bench)
+    seen, found, issued, under_way, moved = [], [], [], {}, {}
+    given, cycle, following = [], 0, 0
+    while len(found) < STEPS:
+        assert cycle < 40 * STEPS
+        drive(ctx, unit, valid=0, a=random_bits(rng, 256), b=random_bits(rng, 256), moved=moved.pop(cycle, 0))
+        ctx.set(unit.step.as_value(), random_bits(rng, len(unit.step.as_value())))
+        if len(given) < STEPS and cycle >= following:
+            step = {
+                "index": int(rng.integers(1 << 62)), "index_partition": int(rng.integers(-(1 << 31), 1 << 31)),
+                "partitions": int(rng.integers(PARTITIONS + 1)), "scalar0": int(rng.integers(1 << 32)),
+            }  # fmt: skip
+            a, b, words = rng.integers(0, 1 << 32, (3, PARTITIONS))
+            drive(ctx, unit, valid=1, step=Step.const(step), a=packed(a), b=packed(b))
+            given.append((step, a, b, words))
+            issued.append(cycle)
+            moved[cycle + 1] = packed(words)
+            following = cycle + turns + int(rng.choice([0, 0, 0, 1, 5]))
+        result = under_way.pop(cycle, None)
+        ctx.set(unit.lanes_result_valid, result is not None)
+        drive(ctx, unit, lanes_word=result[0] if result else 0, lanes_enable=result[1] if result else 0)
+        if ctx.get(unit.result_valid):
+            found.append((ctx.get(unit.word), ctx.get(unit.enable), cycle))
+        if ctx.get(unit.lanes_valid):
+            got = ctx.get(unit.lanes_step)
+            word = random_bits(rng, 32 * lanes), random_bits(rng, lanes)
+            seen.append(
+                [got[name] for name in ("index", "partitions", "scalar0")]
+                + [ctx.get(unit.lanes_a), ctx.get(unit.lanes_b), *word, cycle]
+            )
+            under_way[cycle + LATENCY] = word
+        await ctx.tick()
+        if seen and seen[-1][7] == cycle:
+            seen[-1].append(ctx.get(unit.lanes_moved))
+        cycle += 1
     assert len(given) == len(found) == STEPS and len(seen) == turns * STEPS
     for number, ((step, a, b, words), (word, enable, cycle)) in enumerate(zip(given, found, strict=True)):
         of_step = seen[turns * number : turns * (number + 1)]
@@ -104,21 +96,17 @@ def test_a_value_comes_round(turns, rng):
                 expected[whose] = new if changes else expected[whose]
                 assert ctx.get(held) == expected[whose]
                 whose, compared = (whose + 1) % turns, compared + 1
-        return compared
+        assert compared > 100
 
-    assert simulate(m, bench) > 100
+    simulate(m, bench)
 
 
-def test_an_instruction_that_comes_too_fast_is_not_cut_up_whole(rng):
+@simulated(lambda: Turns(4, 4))
+async def test_an_instruction_that_comes_too_fast_is_not_cut_up_whole(ctx, unit, rng):
     """What the interval of the front end is for."""
-    unit = Turns(4, 4)
-
-    async def bench(ctx):
-        steps = 0
-        for cycle in range(12):
-            ctx.set(unit.valid, cycle in (0, 3))
-            await ctx.tick()
-            steps += ctx.get(unit.lanes_valid)
-        return steps
-
-    assert simulate(unit, bench) == 7
+    steps = 0
+    for cycle in range(12):
+        ctx.set(unit.valid, cycle in (0, 3))
+        await ctx.tick()
+        steps += ctx.get(unit.lanes_valid)
+    assert steps == 7

@@ -7,7 +7,7 @@ import pytest
 
 from neuroncore_rtl.hdl.host.isolation import AxiIsolation
 from tests.hdl.memory.axi_memory import serve_reads
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, simulate, simulated
 
 SIZE = 8
 SEED = 7
@@ -85,8 +85,7 @@ def test_what_is_under_way_ends_without_the_manager(stall):
                         owed.popleft()
                 for name in ("ar", "aw", "w"):
                     channel = getattr(dut.manager, name)
-                    ctx.set(channel.valid, name in offered)
-                    ctx.set(channel.payload, offered.get(name, {}))
+                    drive(ctx, channel, valid=name in offered, payload=offered.get(name, {}))
                 for name in ("r", "b"):
                     ctx.set(getattr(dut.manager, name).ready, rng.random() < 0.7)
                 taken = {name: getattr(dut.manager, name).ready for name in ("ar", "aw", "w")}
@@ -127,24 +126,17 @@ def test_what_is_under_way_ends_without_the_manager(stall):
     assert min(cut.values()) > EPOCHS // 4 and writes.bursts > 15
 
 
-def test_a_beat_a_cycle():
-    dut = AxiIsolation(SIZE, 1)
+@simulated(lambda: AxiIsolation(SIZE, 1))
+async def test_a_beat_a_cycle(ctx, dut):
     seen = []
-
-    async def bench(ctx):
-        for name in ("aw", "w"):
-            ctx.set(getattr(dut.port, name).ready, 1)
-        ctx.set(dut.manager.aw.payload, {"len": 15})
-        ctx.set(dut.manager.aw.valid, 1)
-        ctx.set(dut.manager.w.valid, 1)
-        sent = 0
-        for _ in range(40):
-            ctx.set(dut.manager.w.payload, {"data": sent, "strb": 255, "last": sent % 16 == 15})
-            *_, ready, valid, data = await ctx.tick().sample(
-                dut.manager.w.ready, dut.port.w.valid, dut.port.w.payload.data
-            )
-            sent += ready
-            seen.append((valid, data))
-
-    simulate(dut, bench)
+    for name in ("aw", "w"):
+        ctx.set(getattr(dut.port, name).ready, 1)
+    drive(ctx, dut.manager.aw, payload={"len": 15}, valid=1)
+    ctx.set(dut.manager.w.valid, 1)
+    sent = 0
+    for _ in range(40):
+        ctx.set(dut.manager.w.payload, {"data": sent, "strb": 255, "last": sent % 16 == 15})
+        *_, ready, valid, data = await ctx.tick().sample(dut.manager.w.ready, dut.port.w.valid, dut.port.w.payload.data)
+        sent += ready
+        seen.append((valid, data))
     assert [data for valid, data in seen if valid] == [*range(38)]

@@ -5,14 +5,13 @@ import zlib
 from collections import deque
 
 import pytest
-from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.hdl.link.flit import body_layout, flit_layout, frame_layout
 from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
 from tests.hdl.link.ends import BAD, EndModel, Said
 from tests.hdl.link.pair import ENDS, Pair
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import simulated
 
 LATENCY, BYTES = 2, 1
 VCS = range(VIRTUAL_CHANNELS)
@@ -96,40 +95,33 @@ class Machine:
 
 
 @pytest.mark.parametrize("cycles", [150])
-def test_all_that_the_ends_show_in_every_cycle_is_that_of_their_models(cycles):
+@simulated(lambda: Pair(BYTES, LATENCY))
+async def test_all_that_the_ends_show_in_every_cycle_is_that_of_their_models(ctx, pair, reset, cycles):
     """A reset of both comes in the middle of work, behind each phase; all numbers go round between."""
-    pair, reset = Pair(BYTES, LATENCY), Signal()
     dice = random.Random(cycles)
-
-    async def bench(ctx):
-        machine = Machine(ctx, pair, dice)
-        for number, phase in enumerate(PHASES):
-            for _ in range(cycles * (5 if number == len(PHASES) - 1 else 1)):
-                await machine.cycle(**phase)
-            assert number or min(model.counters["flits"] for model in machine.models) > 100
-            ctx.set(reset, 1)
+    machine = Machine(ctx, pair, dice)
+    for number, phase in enumerate(PHASES):
+        for _ in range(cycles * (5 if number == len(PHASES) - 1 else 1)):
             await machine.cycle(**phase)
-            ctx.set(reset, 0)
-            last = machine.models
-            machine.fresh()
-        for model in last:
-            print(model.counters)
-            assert len(model.flits) > 300 and min(model.counters.values()) > 0
+        assert number or min(model.counters["flits"] for model in machine.models) > 100
+        ctx.set(reset, 1)
+        await machine.cycle(**phase)
+        ctx.set(reset, 0)
+        last = machine.models
+        machine.fresh()
+    for model in last:
+        print(model.counters)
+        assert len(model.flits) > 300 and min(model.counters.values()) > 0
 
-    simulate(ResetInserter(reset)(pair), bench)
 
-
-def test_a_dead_end_stays_dead():
+@simulated(lambda: Pair(BYTES, LATENCY))
+async def test_a_dead_end_stays_dead(ctx, pair):
     """It is dead after `DEAD_CYCLES` without a frame, and for as long again with frames that come."""
-    pair, silent, heard = Pair(BYTES, LATENCY), LinkEnd.DEAD_CYCLES, LinkEnd.DEAD_CYCLES + 100
-
-    async def bench(ctx):
-        dead = []
-        for drop, cycles in ((1, silent), (0, heard)):
-            ctx.set(pair.disturbance[1], {"drop": drop})
-            for _ in range(cycles):
-                dead.append(ctx.get(pair.dead[0]))
-                await ctx.tick()
-        return dead
-
-    assert simulate(pair, bench) == [0] * silent + [1] * heard
+    silent, heard = LinkEnd.DEAD_CYCLES, LinkEnd.DEAD_CYCLES + 100
+    dead = []
+    for drop, cycles in ((1, silent), (0, heard)):
+        ctx.set(pair.disturbance[1], {"drop": drop})
+        for _ in range(cycles):
+            dead.append(ctx.get(pair.dead[0]))
+            await ctx.tick()
+    assert dead == [0] * silent + [1] * heard

@@ -6,6 +6,7 @@ import pytest
 
 from neuroncore_rtl.hdl.link.end import LinkEnd, window
 from tests.hdl.link.pair import ENDS, PATHS, run_pair
+from tests.hdl.slow import slow
 
 
 def delivered(**options):
@@ -17,15 +18,7 @@ def delivered(**options):
 
 @pytest.mark.parametrize(
     "errors,offer,drain",
-    [
-        (0.0, 1.0, 0.5),
-        (0.03, 0.9, 0.6),
-        (0.1, 0.3, 0.3),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in ((0.001, 0.4, 1.0), (0.01, 1.0, 1.0), (0.1, 1.0, 1.0))
-        ),
-    ],
+    [(0.0, 1.0, 0.5), (0.03, 0.9, 0.6), (0.1, 0.3, 0.3), *slow((0.001, 0.4, 1.0), (0.01, 1.0, 1.0), (0.1, 1.0, 1.0))],
 )
 def test_every_flit_once_in_order(errors, offer, drain):
     """Under bit errors, drops and repeats in equal parts, with stalls on either side."""
@@ -41,7 +34,7 @@ def test_every_flit_once_in_order(errors, offer, drain):
         assert replays <= outcome.events.total()
 
 
-@pytest.mark.parametrize("latency", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 13, 64))])
+@pytest.mark.parametrize("latency", [1, *slow(4, 13, 64)])
 def test_errors_at_other_latencies(latency):
     delivered(link_bytes=2, latency=latency, flits=150, seed=latency, offer=0.9, drain=0.9, errors=0.03)
 
@@ -73,7 +66,7 @@ def test_turns():
         assert all(later - earlier == 2 for earlier, later in pairwise(cycles))
 
 
-@pytest.mark.parametrize("full", [pytest.param(0, marks=pytest.mark.slow), 1])
+@pytest.mark.parametrize("full", [*slow(0), 1])
 def test_a_full_virtual_channel_leaves_the_other_free(full):
     """Its sink takes nothing: `window` flits of it are taken, and all of the other's."""
     drain = {path: float(path[1] != full) for path in PATHS}
@@ -91,9 +84,7 @@ def test_many_flits_wrap_every_number():
     assert delivered(link_bytes=1, flits=flits, seed=3, errors=0.05).counters[0]["replays"] > 32
 
 
-@pytest.mark.parametrize(
-    "counts", [(0, 0), *(pytest.param(c, marks=pytest.mark.slow) for c in ((0x55, 0xAA), (0xAA, 0x55)))]
-)
+@pytest.mark.parametrize("counts", [(0, 0), *slow(((0x55, 0xAA),), ((0xAA, 0x55),))])
 def test_idle_link_is_not_dead(counts):
     """Nor is it behind flits of any number."""
     cycles = LinkEnd.DEAD_CYCLES + 300
@@ -104,9 +95,7 @@ def test_idle_link_is_not_dead(counts):
         assert outcome.counters[end] == dict.fromkeys(outcome.counters[end], 0) | seen
 
 
-@pytest.mark.parametrize(
-    ("busy", "arrived"), [(False, 100), (True, 0x55), pytest.param(True, 0xAA, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("busy", "arrived"), [(False, 100), (True, 0x55), *slow((True, 0xAA))])
 def test_cut_link_is_dead(busy, arrived):
     """The end that hears nothing reports it in time, and the other one if flits of it are under way, whatever number
     the first of them has."""

@@ -112,19 +112,15 @@ ON, HOME = link_output(0, 0), local_output(RING, 3)
 """Where flits to cores 4 and 3 leave chip 1."""
 
 
-def test_latency():
-    given = {local_output(RING, 0): [flit(4, 0, 1)], link_output(1, 0): [flit(3, 1, 2)]}
-    played = run(RING, 1, given, {ON: 1, HOME: 1})
-    assert played.cycles["out", ON] == played.cycles["out", HOME] == [Router.LATENCY]
-
-
-def test_a_flit_every_cycle():
-    given = {
-        link_output(1, 0): [flit(4, 0, n) for n in range(50)],
-        link_output(0, 1): [flit(3, 1, n) for n in range(50)],
-    }
-    played = run(RING, 1, given, {ON: 50, HOME: 50})
-    assert played.cycles["out", ON] == played.cycles["out", HOME] == list(range(2, 52))
+@pytest.mark.parametrize(
+    ("on", "home", "count"),
+    [(local_output(RING, 0), link_output(1, 0), 1), (link_output(1, 0), link_output(0, 1), 50)],
+)
+def test_a_flit_every_cycle_after_the_latency(on, home, count):
+    given = {on: [flit(4, 0, n) for n in range(count)], home: [flit(3, 1, n) for n in range(count)]}
+    played = run(RING, 1, given, {ON: count, HOME: count})
+    wanted = list(range(Router.LATENCY, Router.LATENCY + count))
+    assert played.cycles["out", ON] == played.cycles["out", HOME] == wanted
 
 
 def test_inputs_that_do_not_meet_do_not_wait_for_each_other():

@@ -2,12 +2,10 @@
 
 import random
 
-from amaranth import ResetInserter, Signal
-
 from neuroncore_rtl.hdl.link.router import Router
 from tests.hdl.link.routers import RouterModel, came_from
 from tests.hdl.link.test_router import RING, cases, flit
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import pulse, simulated
 
 NUMBERS = range(len(came_from(RING)))
 
@@ -72,30 +70,26 @@ class Machine:
             await ctx.tick()
 
 
-def test_every_stream_in_every_cycle_is_that_of_the_model():
+@simulated(lambda: Router(RING))
+async def test_every_stream_in_every_cycle_is_that_of_the_model(ctx, router, reset):
     """On each chip of a ring, all inputs to each output, and to any, and few at once; a reset comes in the middle of
     work."""
-    router, reset, dice = Router(RING), Signal(), random.Random(1)
+    dice = random.Random(1)
 
-    async def bench(ctx):
-        async def again():
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
-            machine.fresh()
+    async def again():
+        await pulse(ctx, reset)
+        machine.fresh()
 
-        machine = Machine(ctx, router, dice)
-        for chip in range(RING.chips):
-            ctx.set(router.chip, chip)
-            for target in (*NUMBERS, None):
-                makers = random_flits(dice, chip, target)
-                if any(makers):
-                    busy, drain = (0.7, 0.6) if target is None else (1, 0.95)
-                    await machine.run(14, makers, busy, drain)
-                    await again()
-                    await machine.run(80 if target is None else 22, makers, busy, drain)
-                    await machine.run(40, makers, 0.3, drain)
-            await again()
-        assert machine.passed > 900
-
-    simulate(ResetInserter(reset)(router), bench)
+    machine = Machine(ctx, router, dice)
+    for chip in range(RING.chips):
+        ctx.set(router.chip, chip)
+        for target in (*NUMBERS, None):
+            makers = random_flits(dice, chip, target)
+            if any(makers):
+                busy, drain = (0.7, 0.6) if target is None else (1, 0.95)
+                await machine.run(14, makers, busy, drain)
+                await again()
+                await machine.run(80 if target is None else 22, makers, busy, drain)
+                await machine.run(40, makers, 0.3, drain)
+        await again()
+    assert machine.passed > 900

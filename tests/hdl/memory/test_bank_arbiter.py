@@ -1,10 +1,9 @@
 """Who gets a bank: beside a model that asks all who want one to line up, cycle by cycle."""
 
 import pytest
-from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE, BankArbiter
-from tests.hdl.simulation import drive, simulate
+from tests.hdl.simulation import drive, pulse, simulated
 
 SEED = 2014
 
@@ -64,33 +63,27 @@ async def step(ctx, arbiter, model, wishes, turn, held_up, rng):
 
 
 @pytest.mark.parametrize("early", [False, True])
-def test_each_bank_goes_to_who_is_first(early, rng):
+@simulated(lambda early: BankArbiter(ENGINES, LINES, BANKS, early))
+async def test_each_bank_goes_to_who_is_first(ctx, arbiter, reset, early, rng):
     """Each asks until it is served, or now and then gives up for a cycle; a reset comes when all have lost patience."""
-    arbiter, reset = BankArbiter(ENGINES, LINES, BANKS, early), Signal()
-
-    async def bench(ctx):
+    model = Model(early)
+    seen = {"urgent": 0, "behind a line": 0}
+    for engines, lines, held, banks in PHASES:
+        wishes, resting = [None] * len(REQUESTERS), set()
+        for _ in range(200):
+            for number in set(REQUESTERS) - resting:
+                if wishes[number] is None and rng.random() < (engines if number < ENGINES else lines):
+                    wishes[number] = int(rng.integers(banks))
+            turn, held_up = int(rng.integers(LINES)), bool(rng.random() < held)
+            seen["urgent"] += LINE_PATIENCE in model.waited
+            granted, stalled = await step(ctx, arbiter, model, wishes, turn, held_up, rng)
+            seen["behind a line"] += any(n < ENGINES for n in stalled) and any(n >= ENGINES for n in granted)
+            resting = {number for number in stalled if rng.random() < 0.03}
+            wishes = [wish if number in stalled - resting else None for number, wish in enumerate(wishes)]
+        for _ in range(LINE_PATIENCE + 1):
+            await step(ctx, arbiter, model, [0] * len(REQUESTERS), 0, True, rng)
+        assert model.waited == [LINE_PATIENCE] * LINES
+        await pulse(ctx, reset)
         model = Model(early)
-        seen = {"urgent": 0, "behind a line": 0}
-        for engines, lines, held, banks in PHASES:
-            wishes, resting = [None] * len(REQUESTERS), set()
-            for _ in range(200):
-                for number in set(REQUESTERS) - resting:
-                    if wishes[number] is None and rng.random() < (engines if number < ENGINES else lines):
-                        wishes[number] = int(rng.integers(banks))
-                turn, held_up = int(rng.integers(LINES)), bool(rng.random() < held)
-                seen["urgent"] += LINE_PATIENCE in model.waited
-                granted, stalled = await step(ctx, arbiter, model, wishes, turn, held_up, rng)
-                seen["behind a line"] += any(n < ENGINES for n in stalled) and any(n >= ENGINES for n in granted)
-                resting = {number for number in stalled if rng.random() < 0.03}
-                wishes = [wish if number in stalled - resting else None for number, wish in enumerate(wishes)]
-            for _ in range(LINE_PATIENCE + 1):
-                await step(ctx, arbiter, model, [0] * len(REQUESTERS), 0, True, rng)
-            assert model.waited == [LINE_PATIENCE] * LINES
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
-            model = Model(early)
-        print(seen)
-        assert min(seen.values()) > 50
-
-    simulate(ResetInserter(reset)(arbiter), bench)
+    print(seen)
+    assert min(seen.values()) > 50

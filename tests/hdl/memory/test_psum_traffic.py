@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """PSUM beside a model of it: sums, both ports that read and the one that writes, all at random and at once."""
 
 from collections import deque
@@ -15,6 +13,7 @@ from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.stimulus.one_bit import lone_bits
 from neuroncore_rtl.tb.stimulus.operands import partners, random_fp32
 from tests.hdl.simulation import drive, simulated
+from tests.hdl.slow import slow
 from tests.oracles.words import on_words
 
 SEED = 1978
@@ -86,7 +85,7 @@ def random_sums(rng, update: dict | None) -> np.ndarray:
     return np.where(rng.random(COLUMNS) < 0.5, related, sums)
 
 
-@pytest.mark.parametrize("banks", [8, *(pytest.param(banks, marks=pytest.mark.slow) for banks in (4, 2))])
+@pytest.mark.parametrize("banks", [8, *slow(4, 2)])
 @simulated(lambda banks: Psum(COLUMNS, BANK, 1, banks))
 async def test_everyone_sees_what_was_written_before(ctx, psum, rng, banks):
     """Who asks for a bank that a sum uses has to wait, and nobody else; what is read and written is that of golden."""

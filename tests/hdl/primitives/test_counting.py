@@ -1,12 +1,10 @@
-# amaranth: UnusedElaboratable=no
-
 """Counters: what each adds up, beyond its largest value, too."""
 
 import pytest
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl.primitives.counting import Counting
-from tests.hdl.simulation import WORN, drive, simulate
+from tests.hdl.simulation import WORN, drive, simulated
 
 SEED = 20261124
 SHAPE = data.StructLayout({"events": 5, "bytes": 7, "nothing": 3})
@@ -18,17 +16,13 @@ def counting():
 
 
 @pytest.mark.parametrize("worn", [0, WORN])
-def test_every_cycle_adds_its_amounts(worn, rng):
-    unit = counting()
-
-    async def bench(ctx):
-        sums = dict.fromkeys(SHAPE.members, 0)
-        for _ in range(300):
-            assert {name: ctx.get(unit.counters[name]) for name in sums} == sums
-            amounts = {name: int(rng.integers(1 << bits)) for name, bits in AMOUNTS.items()}
-            drive(ctx, unit, amounts=amounts)
-            await ctx.tick()
-            for name, amount in amounts.items():
-                sums[name] = (sums[name] + amount) % (1 << SHAPE[name].width)
-
-    simulate(unit, bench, worn=worn)
+@simulated(counting)
+async def test_every_cycle_adds_its_amounts(ctx, unit, worn, rng):
+    sums = dict.fromkeys(SHAPE.members, 0)
+    for _ in range(300):
+        assert {name: ctx.get(unit.counters[name]) for name in sums} == sums
+        amounts = {name: int(rng.integers(1 << bits)) for name, bits in AMOUNTS.items()}
+        drive(ctx, unit, amounts=amounts)
+        await ctx.tick()
+        for name, amount in amounts.items():
+            sums[name] = (sums[name] + amount) % (1 << SHAPE[name].width)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
-from tests.hdl.simulation import drive, next_turn, simulate_each, simulated
+from tests.hdl.simulation import drive, next_turn, simulated
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 19])
@@ -23,13 +23,9 @@ async def test_the_next_one_that_asks(ctx, dut, count):
         last = grant if taken else last
 
 
-def test_a_reset_begins_with_the_first():
-    dut = RoundRobin(8)
-
-    async def bench(ctx, number):
-        drive(ctx, dut, requests=0xFF, taken=0)
-        assert ctx.get(dut.grant) == 0
-        drive(ctx, dut, requests=1 << number, taken=1)
-        await ctx.tick()
-
-    simulate_each(dut, bench, range(8))
+@simulated(lambda: RoundRobin(8), each=range(8))
+async def test_a_reset_begins_with_the_first(ctx, dut, number):
+    drive(ctx, dut, requests=0xFF, taken=0)
+    assert ctx.get(dut.grant) == 0
+    drive(ctx, dut, requests=1 << number, taken=1)
+    await ctx.tick()

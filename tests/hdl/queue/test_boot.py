@@ -14,6 +14,7 @@ from neuroncore_rtl.spec.isa import RECORD_BYTES
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
 from tests.hdl.memory.axi_memory import serve_reads
 from tests.hdl.simulation import WORN, drive, simulate
+from tests.hdl.slow import slow
 
 BASE = 0x1280
 """Of the image: not at the start of a page."""
@@ -186,9 +187,7 @@ def test_error_of_the_program(response):
     assert (loaded, state) == (dict.fromkeys(range(8), 0), (0, 1, 0))
 
 
-@pytest.mark.parametrize(
-    ("size", "program_bytes"), [(8, 4096), pytest.param(16, LOCAL_BYTES, marks=pytest.mark.slow), (64, 4096)]
-)
+@pytest.mark.parametrize(("size", "program_bytes"), [(8, 4096), *slow((16, LOCAL_BYTES)), (64, 4096)])
 def test_a_word_per_cycle(size, program_bytes):
     """Latency is paid twice, for header and program."""
     config = CONFIG.with_overrides(hbm_bytes=size)

@@ -97,14 +97,18 @@ def addresses(count: int, seed: int = SEED) -> list[list[int]]:
     return [[rng.randrange(0, 1 << 40, RECORD_BYTES) for _ in range(count)] for _ in range(5)]
 
 
+def by_queue(delivered) -> list[list[tuple[bytes, bool]]]:
+    """Return what each queue got, records and errors."""
+    return [[(record, error) for _, number, record, error in delivered if number == queue] for queue in range(5)]
+
+
 @pytest.mark.parametrize("size", [8, 16, 32, 64])
 @pytest.mark.parametrize("stall", [0, 0.4])
 def test_every_queue_gets_its_records_in_order(size, stall):
     wanted = addresses(6)
     wrong = wanted[1][2]
     delivered = fetch(size, wanted, pause=stall, stall=stall, latency=8, errors={wrong + RECORD_BYTES - size})
-    for queue, asked in enumerate(wanted):
-        got = [(record, error) for _, number, record, error in delivered if number == queue]
+    for got, asked in zip(by_queue(delivered), wanted, strict=True):
         assert [error for _, error in got] == [address == wrong for address in asked]
         assert [r for r, error in got if not error] == [MEMORY[a : a + RECORD_BYTES] for a in asked if a != wrong]
 
@@ -113,9 +117,7 @@ def test_every_queue_gets_its_records_in_order(size, stall):
 def test_after_a_reset_it_is_as_new(size, worn):
     wanted = addresses(6)
     delivered = fetch(size, wanted, pause=0.4, worn=worn, stall=0.4, latency=8)
-    for queue, asked in enumerate(wanted):
-        got = [(record, error) for _, number, record, error in delivered if number == queue]
-        assert got == [(MEMORY[a : a + RECORD_BYTES], False) for a in asked]
+    assert by_queue(delivered) == [[(MEMORY[a : a + RECORD_BYTES], False) for a in asked] for asked in wanted]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,4 @@ def test_as_many_records_are_under_way_as_there_may_be(size):
 def test_between_records_nothing_may_be_under_way(size):
     wanted = addresses(4)
     delivered = fetch(size, wanted, pause=0.98)
-    for queue, asked in enumerate(wanted):
-        assert [record for _, number, record, _ in delivered if number == queue] == [
-            MEMORY[address : address + RECORD_BYTES] for address in asked
-        ]
+    assert by_queue(delivered) == [[(MEMORY[a : a + RECORD_BYTES], False) for a in asked] for asked in wanted]

@@ -1,17 +1,14 @@
-# amaranth: UnusedElaboratable=no
-
 """A queue, port by port and cycle by cycle, against its model."""
 
 from collections import deque
 
 import pytest
-from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT, Queue
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
 from neuroncore_rtl.spec.isa.record import HEADER_BITS
 from tests.hdl.queue.queues import OWN, Item, QueueModel, holds, whole
-from tests.hdl.simulation import drive, random_bits, simulate, simulated
+from tests.hdl.simulation import drive, pulse, random_bits, simulated
 
 SEED = 1977
 
@@ -188,44 +185,32 @@ async def test_every_port_in_every_cycle_is_that_of_the_model(ctx, dut, kind, pa
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in ("tensor", "dma"))) for kind in QUEUES]
 )
-def test_after_a_reset_in_the_middle_of_work_it_is_as_new(kind, rng):
-    dut, reset = Queue(*QUEUES[kind]), Signal()
-
-    async def bench(ctx):
-        for _ in range(25):
-            blocks, memory = random_blocks(rng, QUEUES[kind][0], 3)
-            driver = Driver(rng, ctx, dut, QueueModel(*QUEUES[kind]), memory, PACES["random"] | {"update": 0.25})
-            driver.blocks.extend(blocks)
-            for _ in range(int(rng.integers(10, 50))):
-                await driver.cycle()
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
-            drive(ctx, dut.blocks, valid=0)
-        await compare(ctx, dut, kind, "random", rng)
-
-    simulate(ResetInserter(reset)(dut), bench)
+@simulated(lambda kind: Queue(*QUEUES[kind]))
+async def test_after_a_reset_in_the_middle_of_work_it_is_as_new(ctx, dut, reset, kind, rng):
+    for _ in range(25):
+        blocks, memory = random_blocks(rng, QUEUES[kind][0], 3)
+        driver = Driver(rng, ctx, dut, QueueModel(*QUEUES[kind]), memory, PACES["random"] | {"update": 0.25})
+        driver.blocks.extend(blocks)
+        for _ in range(int(rng.integers(10, 50))):
+            await driver.cycle()
+        await pulse(ctx, reset)
+        drive(ctx, dut.blocks, valid=0)
+    await compare(ctx, dut, kind, "random", rng)
 
 
-def test_a_block_has_as_many_records_as_its_count_says(rng):
+@simulated(lambda: Queue(*QUEUES["tensor"]))
+async def test_a_block_has_as_many_records_as_its_count_says(ctx, dut, reset, rng):
     """Every bit of the count alone makes it longer than two records are; of the longest 2,048 records are fetched."""
-    dut, reset = Queue(*QUEUES["tensor"]), Signal()
-
-    async def bench(ctx):
-        for bit in range(16):
-            place, cycles = int(rng.integers(1 << 40)), 4150 if bit == 15 else 25
-            addresses = [(place + n * RECORD_BYTES) % (1 << 40) for n in range(cycles)]
-            memory = {at: Item(int(Engine.TENSOR), random_bits(rng, 500), address=at) for at in addresses}
-            driver = Driver(rng, ctx, dut, QueueModel(*QUEUES["tensor"]), memory, PACES["fast"])
-            driver.blocks.append((place, (1 << bit) + 2))
-            for _ in range(cycles):
-                await driver.cycle()
-            assert len(driver.issued) > min(1 << bit, cycles // 2 - 10)
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
-
-    simulate(ResetInserter(reset)(dut), bench)
+    for bit in range(16):
+        place, cycles = int(rng.integers(1 << 40)), 4150 if bit == 15 else 25
+        addresses = [(place + n * RECORD_BYTES) % (1 << 40) for n in range(cycles)]
+        memory = {at: Item(int(Engine.TENSOR), random_bits(rng, 500), address=at) for at in addresses}
+        driver = Driver(rng, ctx, dut, QueueModel(*QUEUES["tensor"]), memory, PACES["fast"])
+        driver.blocks.append((place, (1 << bit) + 2))
+        for _ in range(cycles):
+            await driver.cycle()
+        assert len(driver.issued) > min(1 << bit, cycles // 2 - 10)
+        await pulse(ctx, reset)
 
 
 @simulated(lambda: Queue(*QUEUES["tensor"]))

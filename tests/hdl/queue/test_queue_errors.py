@@ -1,13 +1,12 @@
 """What a queue reports: the first error in the order of the program, with its address, and nothing behind it."""
 
 import pytest
-from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause, Engine, Rule, UpdateOp
 from tests.hdl.queue.queues import whole
 from tests.hdl.queue.test_queue import QUEUES, mark, random_item
-from tests.hdl.simulation import drive, simulate
+from tests.hdl.simulation import drive, simulated
 
 SEED = 1984
 
@@ -100,19 +99,15 @@ async def fail(ctx, dut, rng, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_first_error_is_reported_and_nothing_follows(kind, rng):
+@simulated(lambda: Queue(*QUEUES["tensor"]))
+async def test_the_first_error_is_reported_and_nothing_follows(ctx, dut, reset, kind, rng):
     """Some programs, each behind a reset of the one before."""
-    dut, reset = Queue(*QUEUES["tensor"]), Signal()
-
-    async def bench(ctx):
-        for _ in range(8):
-            await fail(ctx, dut, rng, kind)
-            ctx.set(reset, 1)
-            drive(ctx, dut, completions=0, update_refused=0)
-            ctx.set(dut.engine_error.valid, 0)
-            ctx.set(dut.record.valid, 0)
-            await ctx.tick()
-            ctx.set(reset, 0)
-            assert not ctx.get(dut.error.valid) and not ctx.get(dut.busy)
-
-    simulate(ResetInserter(reset)(dut), bench)
+    for _ in range(8):
+        await fail(ctx, dut, rng, kind)
+        ctx.set(reset, 1)
+        drive(ctx, dut, completions=0, update_refused=0)
+        ctx.set(dut.engine_error.valid, 0)
+        ctx.set(dut.record.valid, 0)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        assert not ctx.get(dut.error.valid) and not ctx.get(dut.busy)

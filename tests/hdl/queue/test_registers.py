@@ -10,7 +10,7 @@ from neuroncore_rtl.spec import memory_map as at
 from neuroncore_rtl.spec.config import PRESETS, SEMAPHORES
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, UpdateOp, queue_count
 from tests.hdl.queue.bus import Asker
-from tests.hdl.simulation import WORN, drive, simulated
+from tests.hdl.simulation import WORN, drive, pulse, simulated
 
 SEED = 1961
 
@@ -91,19 +91,11 @@ async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut)
                 assert await asker.access(word, 0, mask=mask) == "error"
 
 
+@pytest.mark.parametrize("worn", [0, WORN])
 @simulated(lambda: Registers(CONFIG))
-async def test_the_ones_that_keep_what_is_written(ctx, dut, rng):
-    await keep(ctx, dut, rng)
-
-
-@simulated(lambda: Registers(CONFIG), worn=WORN)
-async def test_after_a_reset_they_are_as_new(ctx, dut, rng):
+async def test_the_ones_that_keep_what_is_written(ctx, dut, worn, rng):
     assert not ctx.get(dut.exit_valid) and not ctx.get(dut.console.valid) and not ctx.get(dut.external_interrupt)
     assert not ctx.get(dut.bus.response)
-    await keep(ctx, dut, rng)
-
-
-async def keep(ctx, dut, rng):
     asker = Asker(ctx, dut.bus)
     outputs = {
         at.WATCH_SEMAPHORE: dut.watch_semaphore,
@@ -205,12 +197,8 @@ async def test_an_access_to_a_semaphore_is_answered_when_it_is_taken(ctx, dut, r
     asker, port = Asker(ctx, dut.bus), dut.semaphore
     ops = dict(zip(CHANGES, (UpdateOp.SET, UpdateOp.ADD, UpdateOp.SUBTRACT), strict=True))
     for _ in range(300):
-        first, n, wait, writes = (
-            int(rng.choice(CHANGES)),
-            int(rng.integers(256)),
-            int(rng.integers(4)),
-            rng.random() < 0.8,
-        )
+        first, writes = int(rng.choice(CHANGES)), rng.random() < 0.8
+        n, wait = int(rng.integers(256)), int(rng.integers(4))
         value = int(rng.integers(1 << 16)) | (1 << int(rng.integers(16, 32))) * (rng.random() < 0.2)
         has, refused, seen = int(rng.integers(1 << 16)), int(rng.random() < 0.3), []
         legal = value < 1 << 16 if writes else first == at.SEMAPHORES
@@ -303,13 +291,8 @@ async def test_interrupts(ctx, whole):
         await ctx.tick().repeat(2)
         return ctx.get(dut.external_interrupt)
 
-    async def ring():
-        ctx.set(dut.host_interrupt, 1)
-        await ctx.tick()
-        ctx.set(dut.host_interrupt, 0)
-
     # The host's stays until it is taken back, and only that bit does it.
-    await ring()
+    await pulse(ctx, dut.host_interrupt)
     assert not await interrupted()
     assert await asker.access(pending) == host
     assert not await interrupted(enable, error | semaphore)
@@ -317,7 +300,7 @@ async def test_interrupts(ctx, whole):
     assert await interrupted(pending, error | semaphore)
     assert not await interrupted(pending, host) and await asker.access(pending) == 0
     # One that comes in the cycle in which the one before is taken back is not lost.
-    await ring()
+    await pulse(ctx, dut.host_interrupt)
     await asker.access(pending, host, each=lambda: ctx.set(dut.host_interrupt, 1))
     ctx.set(dut.host_interrupt, 0)
     assert await interrupted()

@@ -1,13 +1,13 @@
 """The semaphores against a list of numbers: every wait in every cycle, every update, every refusal, and whose turn."""
 
 import pytest
-from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORES
 from neuroncore_rtl.spec.isa import UpdateOp
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
-from tests.hdl.simulation import WORN, drive, next_turn, simulate, simulated
+from tests.hdl.simulation import WORN, drive, next_turn, pulse, simulated
+from tests.hdl.slow import slow
 
 SEED = 1965
 
@@ -67,28 +67,13 @@ class Values(list):
         super().__setitem__(semaphore % len(self), value)
 
 
-@simulated(lambda: Semaphores(QUEUES))
-async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, rng):
-    await compare(ctx, dut, rng)
-
-
-@simulated(lambda: Semaphores(QUEUES, latency=1))
-async def test_changes_may_come_a_cycle_later(ctx, dut, rng):
-    await compare(ctx, dut, rng)
-
-
-@simulated(lambda: Semaphores(QUEUES, FEW), worn=WORN)
-async def test_after_a_reset_they_are_as_new(ctx, dut, rng):
-    await compare(ctx, dut, rng)
-
-
-@pytest.mark.slow
-@simulated(lambda: Semaphores(QUEUES, FEW))
-async def test_of_few_semaphores_the_upper_bits_of_a_number_do_not_count(ctx, dut, rng):
-    await compare(ctx, dut, rng)
-
-
-async def compare(ctx, dut, rng):
+@pytest.mark.parametrize(
+    ("count", "latency", "worn"), [(SEMAPHORES, 0, 0), (SEMAPHORES, 1, 0), (FEW, 0, WORN), *slow((FEW, 0, 0))]
+)
+@simulated(lambda count, latency: Semaphores(QUEUES, count, latency=latency))
+async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, latency, worn, rng):
+    """Changes may come a cycle later; of few semaphores the upper bits of a number do not count; and after a reset they
+    are as new."""
     values = Values([0] * dut.count)
     seen = {"refused": 0, "satisfied": 0, "short": 0, "taken": [0] * (QUEUES + 1)}
     last = QUEUES
@@ -164,25 +149,19 @@ async def test_askers_take_turns(ctx, dut):
 
 
 @pytest.mark.parametrize("count", [FEW, SEMAPHORES])
-def test_reset_clears_every_value(count):
+@simulated(lambda count: Semaphores(QUEUES, count))
+async def test_reset_clears_every_value(ctx, dut, reset, count):
     """Values survive in the memory; the sweep after a reset takes them away, and nothing holds or is taken before."""
-    dut, reset = Semaphores(QUEUES, count), Signal()
-
-    async def bench(ctx):
-        for cycles in range(2):
-            for cycle in range(count):
-                ctx.set(dut.access.valid, 1)
-                assert not ctx.get(dut.ready) and not ctx.get(dut.satisfied) and not ctx.get(dut.access.ready), cycle
-                await ctx.tick()
-            assert ctx.get(dut.ready) and ctx.get(dut.satisfied) == (1 << QUEUES) - 1
-            for op in (UpdateOp.NONE, UpdateOp.SET):
-                for semaphore in range(count):
-                    ctx.set(dut.access.update, {"op": op, "semaphore": semaphore, "value": semaphore + 1})
-                    assert ctx.get(dut.access.ready) and ctx.get(dut.access.has) == 0, (cycles, semaphore)
-                    await ctx.tick()
-            ctx.set(dut.access.valid, 0)
-            ctx.set(reset, 1)
+    for cycles in range(2):
+        for cycle in range(count):
+            ctx.set(dut.access.valid, 1)
+            assert not ctx.get(dut.ready) and not ctx.get(dut.satisfied) and not ctx.get(dut.access.ready), cycle
             await ctx.tick()
-            ctx.set(reset, 0)
-
-    simulate(ResetInserter(reset)(dut), bench)
+        assert ctx.get(dut.ready) and ctx.get(dut.satisfied) == (1 << QUEUES) - 1
+        for op in (UpdateOp.NONE, UpdateOp.SET):
+            for semaphore in range(count):
+                ctx.set(dut.access.update, {"op": op, "semaphore": semaphore, "value": semaphore + 1})
+                assert ctx.get(dut.access.ready) and ctx.get(dut.access.has) == 0, (cycles, semaphore)
+                await ctx.tick()
+        ctx.set(dut.access.valid, 0)
+        await pulse(ctx, reset)

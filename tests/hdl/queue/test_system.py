@@ -7,6 +7,7 @@ from neuroncore_rtl.spec.isa import Cause, Engine, Rule, UpdateOp
 from tests.hdl.queue.queues import Item
 from tests.hdl.queue.system import ENGINES, Player, System
 from tests.hdl.simulation import drive, simulate
+from tests.hdl.slow import slow
 
 SEED = 1981
 
@@ -182,13 +183,10 @@ def test_a_record_that_cannot_be_fetched(rng):
 
 
 @pytest.mark.parametrize(("op", "value"), [(SUBTRACT, 8), (ADD, 65529)])
-@pytest.mark.parametrize("lane", [pytest.param(0, marks=pytest.mark.slow), 1])
+@pytest.mark.parametrize("lane", [*slow(0), 1])
 def test_an_update_beyond_the_range(op, value, lane, rng):
     """It is left out; the one behind it, and those of records in flight, are done."""
-    programs = {
-        TENSOR: [item(TENSOR, body=2 - lane) for _ in range(6)],
-        VECTOR: [item(VECTOR, updates=[(ADD, 2, 5)])],
-    }
+    programs = {TENSOR: [item(TENSOR, body=2 - lane) for _ in range(6)], VECTOR: [item(VECTOR, updates=[(ADD, 2, 5)])]}
     programs[TENSOR][0].updates = ((SET, 4, 7), (NONE, 0, 0))
     programs[TENSOR][3].updates = ((op, 4, value), (ADD, 1, 1))
 
@@ -196,7 +194,7 @@ def test_an_update_beyond_the_range(op, value, lane, rng):
     assert player.left == [0, 1, 5, 0, 7, 0, 0, 0]
 
 
-@pytest.mark.parametrize("bad", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 21)), 40])
+@pytest.mark.parametrize("bad", [0, *slow(3, 21), 40])
 @pytest.mark.parametrize("queue", [TENSOR, DMA])
 def test_an_engine_error_names_the_record_by_its_number(queue, bad, rng):
     """The engine stops at an instruction early, and says so while those before it are still at work."""

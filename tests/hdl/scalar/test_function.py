@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The activation functions in hardware against golden: every function, and tables and roundings broken on purpose."""
 
 import re
@@ -41,8 +39,7 @@ def test_every_function_in_stages_is_that_of_golden(rng, trigonometry):
 
 
 each_unit = pytest.mark.parametrize(
-    "unit",
-    [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages", marks=pytest.mark.slow)],
+    "unit", [pytest.param(UNIT, id="at once"), pytest.param(STAGED[True], id="in stages", marks=pytest.mark.slow)]
 )
 
 

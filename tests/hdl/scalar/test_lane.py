@@ -19,6 +19,7 @@ from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import faulty_wire, play
 from tests.hdl.scalar.activations import ALPHAS
+from tests.hdl.slow import slow
 
 SEED = 20260404
 INSTRUCTIONS = {"verilator": 700, "icarus": 100}
@@ -153,7 +154,7 @@ class Program:
     ("sim", "unit"),
     [
         ("verilator", "shallow"),
-        pytest.param("verilator", "bare", marks=pytest.mark.slow),
+        *slow(("verilator", "bare")),
         *(pytest.param("icarus", unit, marks=pytest.mark.slow) for unit in ("shallow", "bare")),
         *(pytest.param(sim, "deep", marks=pytest.mark.slow) for sim in SIMULATORS),
     ],

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The running sum of deep lanes against golden: additions that depend on each other, every cycle."""
 
 import functools
@@ -16,7 +14,8 @@ from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.stimulus.one_bit import lone_bits
 from neuroncore_rtl.tb.stimulus.operands import add_cases, special_fp32
 from tests.hdl.arith.units import play
-from tests.hdl.simulation import drive, simulate
+from tests.hdl.simulation import drive, simulate, simulated
+from tests.hdl.slow import slow
 from tests.oracles.words import on_words
 
 SEED = 20260405
@@ -73,34 +72,29 @@ def test_every_sum_is_that_of_golden(rng):
     assert wrong == 0
 
 
-@pytest.mark.parametrize("partitions", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_every_partition_has_a_sum(partitions, rng):
+@pytest.mark.parametrize("partitions", [2, *slow(4)])
+@simulated(lambda partitions: RunningSum(partitions))
+async def test_every_partition_has_a_sum(ctx, unit, partitions, rng):
     """Partitions take turns, with pauses between their steps; of each step some add, or begin again."""
-    unit = RunningSum(partitions)
-
-    async def bench(ctx):
-        totals, compared, wrong = [np.float32(0)] * partitions, 0, 0
-        for number in range(ADDITIONS):
-            of_step = rng.random() < 0.9, rng.random() < 0.05
-            for partition in range(partitions):
-                before = int(totals[partition].view(np.uint32))
-                adds = int(of_step[0] and rng.random() < 0.9)
-                restart = int(of_step[1] or (rng.random() < 0.3 and before & 0x7F800000 == 0x7F800000))
-                y = addend(rng, before)
-                drive(ctx, unit, turn=1, y=y, adds=adds, restart=restart)
-                await ctx.tick()
-                if number and not (adds and restart):
-                    compared += 1
-                    wrong += ctx.get(unit.out) != before
-                if adds:
-                    total = np.float32(0) if restart else totals[partition]
-                    totals[partition] = add_fp32(total, np.uint32(y).view(np.float32))
-            drive(ctx, unit, turn=0, y=addend(rng, 0), adds=0, restart=1)
-            for _ in range(int(rng.choice([0, 0, 1, 2, 5]))):
-                await ctx.tick()
-        return compared, wrong
-
-    compared, wrong = simulate(unit, bench)
+    totals, compared, wrong = [np.float32(0)] * partitions, 0, 0
+    for number in range(ADDITIONS):
+        of_step = rng.random() < 0.9, rng.random() < 0.05
+        for partition in range(partitions):
+            before = int(totals[partition].view(np.uint32))
+            adds = int(of_step[0] and rng.random() < 0.9)
+            restart = int(of_step[1] or (rng.random() < 0.3 and before & 0x7F800000 == 0x7F800000))
+            y = addend(rng, before)
+            drive(ctx, unit, turn=1, y=y, adds=adds, restart=restart)
+            await ctx.tick()
+            if number and not (adds and restart):
+                compared += 1
+                wrong += ctx.get(unit.out) != before
+            if adds:
+                total = np.float32(0) if restart else totals[partition]
+                totals[partition] = add_fp32(total, np.uint32(y).view(np.float32))
+        drive(ctx, unit, turn=0, y=addend(rng, 0), adds=0, restart=1)
+        for _ in range(int(rng.choice([0, 0, 1, 2, 5]))):
+            await ctx.tick()
     assert compared > partitions * ADDITIONS * 0.8 and wrong == 0
 
 

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The checker: it finds in every word of bits the rule that the specification does, and stops there."""
 
 from collections import Counter
@@ -13,6 +11,7 @@ from neuroncore_rtl.spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMovin
 from neuroncore_rtl.spec.isa.fields import pack
 from neuroncore_rtl.spec.isa.rule import Rule
 from neuroncore_rtl.spec.isa.tensor import TensorInstruction, tensor_violation
+from tests.hdl.slow import slow
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 5
@@ -107,12 +106,7 @@ def violations_of(words, config):
 
 @pytest.mark.parametrize(
     ("config", "legal"),
-    [
-        (CONFIG, LOADS + MOVES),
-        pytest.param(NARROW, LOADS + MOVES, marks=pytest.mark.slow),
-        (QUARTERED, PLACED),
-        pytest.param(SMALL, SMALLEST, marks=pytest.mark.slow),
-    ],
+    [(CONFIG, LOADS + MOVES), *slow((NARROW, LOADS + MOVES)), (QUARTERED, PLACED), *slow((SMALL, SMALLEST))],
 )
 def test_every_word_breaks_the_rule_that_the_specification_names(config, legal, rng):
     setups = [(), *((one.encode(),) for one in legal if isinstance(one, LoadStationary))]

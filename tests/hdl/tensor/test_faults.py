@@ -55,10 +55,7 @@ REPORTED = {
         (r"tile_\w+", {"swap": "late"}, "    reg late = 0; always @(posedge clk) late <= swap;"),
         "unknown bits",
     ),
-    "retires nothing": (
-        ("tensor_engine", {"retired": ""}, "    assign retired = 0;"),
-        "the engine did not finish",
-    ),
+    "retires nothing": (("tensor_engine", {"retired": ""}, "    assign retired = 0;"), "the engine did not finish"),
     "takes no instruction": (
         ("tensor_engine", {"instructions__ready": ""}, "    assign instructions__ready = 0;"),
         "the engine did not finish",

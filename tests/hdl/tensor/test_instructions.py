@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """Instructions: what cannot be executed is refused with the rule and the value; hardware reads what was written."""
 
 from dataclasses import replace

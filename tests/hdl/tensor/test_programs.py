@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """Random instruction programs on the engine: every word of PSUM is what the golden interpreter leaves there."""
 
 import numpy as np

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The two sequencers beside a memory that stalls: what they ask for, and all that they say in every cycle."""
 
 from collections import deque
@@ -155,16 +153,14 @@ async def test_mover_says_of_every_cycle_what_it_does(ctx, mover, rng):
     seen = dict.fromkeys(("wait_weights", "wait_psum", "wait_operand", "swapped", "again"), 0)
     on_the_way = deque(maxlen=Psum.spacing_of(MOVER.add_latency) - 1)
     for fields, swap in random_moves(rng):
-        ctx.set(mover.i.valid, 0)
-        ctx.set(mover.i.payload, {"instruction": random_fields(rng), "swap": 1})
+        drive(ctx, mover.i, valid=0, payload={"instruction": random_fields(rng), "swap": 1})
         for _ in range(int(rng.choice([0, 0, 0, 0, 1, 3]))):
             ctx.set(mover.memory.ready, 1)
             said = {name: ctx.get(getattr(mover, name)) for name in (*MOVER_SAYS, "idle")}
             assert said == dict.fromkeys(MOVER_SAYS, 0) | {"idle": 1} and not ctx.get(mover.memory.valid)
             on_the_way.appendleft(None)
             await ctx.tick()
-        ctx.set(mover.i.valid, 1)
-        ctx.set(mover.i.payload, {"instruction": fields, "swap": swap})
+        drive(ctx, mover.i, valid=1, payload={"instruction": fields, "swap": swap})
         before = None  # what was read for another instruction is read again
         for address, column in move_columns(fields, swap):
             word, waits = address // COLUMN * COLUMN, True
@@ -220,8 +216,7 @@ async def test_loader_says_of_every_cycle_what_it_does(ctx, loader, rng):
             said = {name: ctx.get(getattr(loader, name)) for name in (*LOADER_SAYS, "idle")}
             assert said == dict.fromkeys(LOADER_SAYS, 0) | {"idle": 1} and not ctx.get(loader.memory.valid)
             await ctx.tick()
-        ctx.set(loader.i.valid, 1)
-        ctx.set(loader.i.payload, fields)
+        drive(ctx, loader.i, valid=1, payload=fields)
         steps = list(load_steps(fields))
         for index, (address, step) in enumerate(steps):
             taken = False

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The engine's units in Amaranth's simulator, elaborated whole: delay lines and array."""
 
 import numpy as np
@@ -12,7 +10,8 @@ from neuroncore_rtl.hdl.tensor.array import Array, row_skew, tile_count
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.hdl.tensor.tile import RowEvents
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
-from tests.hdl.simulation import simulate, simulated
+from tests.hdl.simulation import simulated
+from tests.hdl.slow import slow
 
 SEED = 1977
 
@@ -53,14 +52,11 @@ def random_operands(rng, shape):
     return bits, np.where(sign == 1, -magnitude, magnitude).astype(np.float32), kind != 1
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns", "mac_latency"),
-    [(2, 2, 1), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((3, 5, 3), (4, 8, 2))), (2, 10, 5)],
-)
-def test_array_multiplies_with_the_weights_of_the_last_swap_however_loads_fall(rows, columns, mac_latency, rng):
+@pytest.mark.parametrize(("rows", "columns", "mac_latency"), [(2, 2, 1), *slow((3, 5, 3), (4, 8, 2)), (2, 10, 5)])
+@simulated(lambda rows, columns, mac_latency: Array(Config(rows=rows, columns=columns, mac_latency=mac_latency)))
+async def test_array_multiplies_with_the_weights_of_the_last_swap(ctx, array, rows, columns, mac_latency, rng):
     """Swaps and load steps at random, in the same cycle and one behind the other: each column sum is the chain of
     multiply-adds with what was loaded before the latest swap, the swap of its own column included."""
-    config = Config(rows=rows, columns=columns, mac_latency=mac_latency)
     cycles, tiles = 250, tile_count(columns)
     x_bits, x, x_present = random_operands(rng, (cycles, rows))
     w_bits, w, w_present = random_operands(rng, (cycles, rows, LOAD_COLUMNS))
@@ -68,7 +64,6 @@ def test_array_multiplies_with_the_weights_of_the_last_swap_however_loads_fall(r
     distance = rng.integers(0, tiles, cycles)
     # The first cycles load every tile and swap, so that nothing depends on what the registers held.
     load[:tiles], distance[:tiles], swap[: tiles + 1] = True, range(tiles), [False] * tiles + [True]
-
     shadow, active = (np.zeros((rows, tiles * LOAD_COLUMNS), np.float32) for _ in range(2))
     shadow_present, active_present = (np.zeros(shadow.shape, bool) for _ in range(2))
     expected = np.zeros((cycles, columns), np.uint32)
@@ -83,9 +78,7 @@ def test_array_multiplies_with_the_weights_of_the_last_swap_however_loads_fall(r
             present = x_present[cycle, row] & active_present[row, :columns]
             sums = np.where(present, fma_fp32(x[cycle, row], active[row, :columns], sums), sums)
         expected[cycle] = sums.view(np.uint32)
-
     layout = RowEvents(tiles)
-    array = Array(config)
     seen = np.zeros((cycles, columns), np.uint32)
 
     def event(cycle, row):
@@ -93,20 +86,17 @@ def test_array_multiplies_with_the_weights_of_the_last_swap_however_loads_fall(r
         fields = {"swap": int(swap[cycle]), "load": int(load[cycle]), "distance": int(distance[cycle])}
         return layout.const({"moving": moving, "weights": weights, **fields}).as_bits()
 
-    async def bench(ctx):
-        latency = rows * config.mac_latency
-        for cycle in range(cycles + latency + tiles):
-            for row in range(rows):
-                entered = cycle - row_skew(config, row)
-                ctx.set(Value.cast(array.events[row]), event(entered, row) if 0 <= entered < cycles else 0)
-            ctx.set(array.identity, int(identity[cycle]) if cycle < cycles else 0)
-            for column in range(columns):
-                entered = cycle - latency - column // LOAD_COLUMNS
-                if 0 <= entered < cycles:
-                    seen[entered, column] = ctx.get(Value.cast(array.sums).word_select(column, 32))
-            await ctx.tick()
-
-    simulate(array, bench)
+    latency = rows * mac_latency
+    for cycle in range(cycles + latency + tiles):
+        for row in range(rows):
+            entered = cycle - row_skew(array.config, row)
+            ctx.set(Value.cast(array.events[row]), event(entered, row) if 0 <= entered < cycles else 0)
+        ctx.set(array.identity, int(identity[cycle]) if cycle < cycles else 0)
+        for column in range(columns):
+            entered = cycle - latency - column // LOAD_COLUMNS
+            if 0 <= entered < cycles:
+                seen[entered, column] = ctx.get(Value.cast(array.sums).word_select(column, 32))
+        await ctx.tick()
     settled = slice(tiles, None)
     behind = int((swap[:-1] & load[1:]).sum())
     together = int((swap & load)[settled].sum())

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """Two lanes of a block, step by step, against golden: every path to a result, its latency, and the least intervals."""
 
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT32, UINT8, UI
 from neuroncore_rtl.spec.isa import AluOp, Index, Opcode
 from neuroncore_rtl.spec.isa.alu import Arithmetic
 from tests.hdl.simulation import drive, simulate
+from tests.hdl.slow import slow
 from tests.hdl.vector.units import random_words
 
 SEED = 20260406
@@ -296,13 +295,13 @@ def test_results_are_those_of_golden_after_the_stated_latency(make, rng):
     assert wrong_cases(cases, played(cases, rng)) == []
 
 
-@pytest.mark.parametrize("alu_latency", [2, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("alu_latency", [2, *slow(6)])
 def test_deep_alus_change_no_result(alu_latency, rng):
     cases = list(ordinary_cases(rng))[1 + alu_latency % 4 :: 3] + list(slow_cases(rng))[alu_latency % 4 :: 6]
     assert wrong_cases(cases, played(cases, rng, alu_latency=alu_latency), alu_latency) == []
 
 
-@pytest.mark.parametrize("alu_latency", [pytest.param(1, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize("alu_latency", [*slow(1), 3])
 def test_a_lane_may_serve_several_partitions(alu_latency, rng):
     """Scalars, running results and scans are kept for each."""
     cases = list(ordinary_cases(rng))

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The largest eight elements and the places of eight values against golden."""
 
 import numpy as np

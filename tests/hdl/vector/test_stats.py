@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The statistics of a lane, with its ALUs and its divider, against golden."""
 
 from fractions import Fraction
@@ -16,11 +14,12 @@ from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.vector.alu import Alu
 from neuroncore_rtl.hdl.vector.stats import SHARES, Sample, Statistics
 from neuroncore_rtl.spec import timing
-from tests.hdl.simulation import drive, simulate
+from tests.hdl.simulation import drive, simulate, simulated
+from tests.hdl.slow import slow
 from tests.hdl.vector.units import pause, random_words, rest
 
 SEED = 20260403
-LATENCIES = (2, *(pytest.param(latency, marks=pytest.mark.slow) for latency in (1, 6)))
+LATENCIES = (2, *slow(1, 6))
 """Of the ALUs."""
 
 OPERATIONS = ("sum0", "fused0", "sum1", "fused1", "divide")
@@ -211,9 +210,9 @@ def test_a_set_costs_no_more_than_is_published():
 
 
 @pytest.mark.parametrize("latency", LATENCIES)
-def test_units_are_taken_when_they_are_needed_and_no_longer(latency):
+@simulated(lambda latency: WithUnits(latency))
+async def test_units_are_taken_when_they_are_needed_and_no_longer(ctx, unit, latency):
     """The ALUs are those of the lane's own operations else."""
-    unit = WithUnits(latency)
     step, quotient = unit.statistics.latency, timing.quotient_wait(latency, unit.statistics.set_interval)
     needed = {
         "update": {"sum0": [0], "fused0": [step], "sum1": [2 * step], "fused1": [3 * step]},
@@ -225,21 +224,17 @@ def test_units_are_taken_when_they_are_needed_and_no_longer(latency):
         "first": {},
     }
     assert set(needed) == {name for name, _ in Sample.as_shape()}
-
-    async def bench(ctx):
-        found = {}
-        for kind in needed:
-            found[kind] = {}
-            for cycle in range(quotient + 4 * latency):
-                drive(ctx, unit, sample={kind: int(cycle == 0)})
-                taken = ctx.get(unit.taken)
-                for number, name in enumerate(OPERATIONS):
-                    if taken >> number & 1:
-                        found[kind].setdefault(name, []).append(cycle)
-                await ctx.tick()
-        return found
-
-    assert simulate(unit, bench) == needed
+    found = {}
+    for kind in needed:
+        found[kind] = {}
+        for cycle in range(quotient + 4 * latency):
+            drive(ctx, unit, sample={kind: int(cycle == 0)})
+            taken = ctx.get(unit.taken)
+            for number, name in enumerate(OPERATIONS):
+                if taken >> number & 1:
+                    found[kind].setdefault(name, []).append(cycle)
+            await ctx.tick()
+    assert found == needed
 
 
 def test_sets_that_come_too_fast_are_noticed(rng):

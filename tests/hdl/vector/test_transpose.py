@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The transposition of blocks that follow each other, with random cycles between the columns."""
 
 import numpy as np

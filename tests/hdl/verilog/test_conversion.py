@@ -74,14 +74,6 @@ def test_a_block_is_replaced_with_what_is_below_it():
     assert "// ('lane_',) ['lane_4', 'two_lanes']" in text
 
 
-def test_an_irreplaceable_block_stays_and_the_reason_is_said(capsys):
-    def replaced(name, of, texts):
-        raise Irreplaceable(f"{name} is too beautiful")
-
-    assert sorted(modules(to_verilog("top", Top(), replaced=replaced))) == ["lane_4", "lane_8", "top", "two_lanes"]
-    assert capsys.readouterr().err == "two_lanes is too beautiful\n"
-
-
 class Shelf(dict):
     """A store that notes what is asked for."""
 
@@ -116,8 +108,8 @@ def test_an_irreplaceable_block_is_whole_and_said_to_be_so_each_time(capsys):
         raise Irreplaceable(f"{name} is too beautiful")
 
     shelf = Shelf()
-    for _ in range(2):
-        text = to_verilog("top", Top(), replaced=replaced, store=shelf)
+    for store in (None, shelf, shelf):
+        text = to_verilog("top", Top(), replaced=replaced, store=store)
         assert sorted(modules(text)) == ["lane_4", "lane_8", "top", "two_lanes"]
         assert capsys.readouterr().err == "two_lanes is too beautiful\n"
 

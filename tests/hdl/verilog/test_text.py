@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """What is rewritten in the Verilog of the pinned Amaranth and Yosys: the pattern is met, and nothing of it is left."""
 
 import re

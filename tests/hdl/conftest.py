@@ -1,0 +1,53 @@
+"""A test that fails after a simulation is run once more, by itself, with Amaranth's own engine, for its waveform."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from neuroncore_rtl import SIM_BUILD
+from tests.hdl import simulation
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let tests make units that they do not elaborate: only what files of tests make is exempt."""
+    config.addinivalue_line("filterwarnings", "ignore::amaranth.hdl.UnusedElaboratable:.*/tests/hdl/.*")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item):
+    item.stash[_BEGUN] = simulation.begun
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
+    report = yield
+    has_simulated = simulation.begun > item.stash.get(_BEGUN, simulation.begun)
+    if call.when == "call" and report.failed and has_simulated and simulation.WAVEFORM not in os.environ:
+        report.sections.append(("waveform", _waveform_of(item)))
+    return report
+
+
+_BEGUN = pytest.StashKey[int]()
+
+
+def _waveform_of(item: pytest.Item) -> str:
+    """Run a test again in a process of its own, where all that it draws is drawn again; return what became of it."""
+    test = re.sub(r"[^-+=\w\[\]]+", ".", item.nodeid.removeprefix("tests/hdl/").replace(".py::", "-"))
+    path = SIM_BUILD / "failed" / f"{test}.vcd"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", item.nodeid]
+    again = subprocess.run(
+        command, cwd=item.config.rootpath, env=os.environ | {simulation.WAVEFORM: str(path)}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+    )  # fmt: skip
+    if again.returncode == pytest.ExitCode.TESTS_FAILED and path.exists():
+        return f"waveform: {path.relative_to(SIM_BUILD.parent)}"
+    path.unlink(missing_ok=True)
+    if again.returncode == pytest.ExitCode.OK:
+        return "waveform: none, the test did not fail again"
+    return f"waveform: none, the test did not run again:\n{again.stdout}"
