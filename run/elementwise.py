@@ -12,7 +12,7 @@ from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.footprint import addresses_of
 from neuroncore_rtl.run.harness.engines.elementwise import ENGINES, ElementwiseDevice, ElementwiseWork, EngineRecord
 from neuroncore_rtl.run.harness.outcome import Outcome
-from neuroncore_rtl.run.job import Expected
+from neuroncore_rtl.run.job import Expected, Job
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Elementwise, Engine, Storage, queue_name
 
@@ -121,29 +121,31 @@ class Differences:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElementwiseJob:
+class ElementwiseJob(Job):
     """A program on the vector and the scalar engine alone, from SBUF and PSUM to SBUF and PSUM.
 
-    Arguments:
+    Arguments (besides those of `Job`):
         config: the machine's parameters.
         program: the program.
-        name: of the waveform; None: none is recorded.
         engines: those that take part.
         stall: every stream and memory port pauses in so many of 256 cycles, at random.
         events: whether the outcome has the cycles of each instruction.
-        subject: what the program was made of, for the judge of the result.
     """
 
     config: Config
     program: ElementwiseProgram
-    name: str | None = None
     engines: tuple[str, ...] = ENGINES
     stall: int = 0
     events: bool = False
-    subject: Any = None
 
-    pictures = instance = core = None
-    levels, title = 0, ""
+    @property
+    def instance(self) -> None:
+        """None: no links take part."""
+
+    @property
+    def title(self) -> str:
+        """No picture of links has a title."""
+        return ""
 
     @property
     def doing(self) -> str:
@@ -171,11 +173,3 @@ class ElementwiseJob:
         """Yield the instructions that an engine refused."""
         for engine, error in outcome.faults.items():
             yield f"the {engine} engine refused instruction {error.number}, rule {error.cause}"
-
-    def cycles(self, outcome: Outcome) -> int:
-        """Return the cycles of the run."""
-        return outcome.cycles
-
-    def tracks(self, outcome: Outcome) -> tuple[()]:
-        """Return no tracks."""
-        return ()

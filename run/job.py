@@ -1,8 +1,8 @@
 """The interface of a job: what a target executes, what golden makes of it, and how an outcome is judged."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,38 +27,42 @@ class Expected:
     outcomes: Sequence[Any] = ()
 
 
-class Job(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Job:
     """A piece of work for a target.
 
-    Attributes:
+    Arguments:
         name: of the waveform; None: none is recorded.
         pictures: name of the timeline, the picture of the links and the profile; None: there are none.
+        subject: what it was made of, for the judge of the result.
+
+    Attributes:
         instance: the instance whose links take part; None if there are none.
         doing: the activity, for the progress display.
         title: of the picture of the links.
-        subject: what it was made of, for the judge of the result.
         core: the core whose insides a waveform shows; None: none in particular.
         levels: levels of the hierarchy between the harness and the level from which DEPTH counts.
     """
 
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def pictures(self) -> str | None: ...
-    @property
-    def instance(self) -> Instance | None: ...
-    @property
-    def doing(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def core(self) -> int | None: ...
-    @property
-    def levels(self) -> int: ...
+    name: str | None = None
+    pictures: str | None = None
+    subject: Any = None
+
+    core = None
+    levels = 0
+
+    if TYPE_CHECKING:  # fields of some jobs, properties of others
+
+        @property
+        def instance(self) -> Instance | None: ...
+        @property
+        def doing(self) -> str: ...
+        @property
+        def title(self) -> str: ...
 
     def device(self, *, waves: bool = False) -> Device:
         """Return the device that executes it; waves: with the signals that a waveform needs."""
-        ...
+        raise NotImplementedError
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> object:
         """Return the work of the device.
@@ -68,71 +72,56 @@ class Job(Protocol):
             sampled: whether the links are sampled.
             profiled: whether the outcome has the engines' activity.
         """
-        ...
+        raise NotImplementedError
 
     def golden(self) -> Expected | None:
         """Return what golden makes of it; None if only the caller can judge the outcome."""
-        ...
+        return None
+
+    def parts(self, memories: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Return the bytes of memories that are compared, by name."""
+        return memories
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterable[str]:
         """Yield what is wrong with the outcome besides the contents of memories, a sentence each."""
-        ...
+        return ()
 
     def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterable[str]:
         """Yield the first differences between memories, a line each."""
-        ...
+        return ()
 
     def cycles(self, outcome: Outcome) -> int:
         """Return the cycles of the run."""
-        ...
+        return outcome.cycles
 
     def tracks(self, outcome: Outcome) -> Iterable[TrackGroup]:
         """Return the tracks of the timeline."""
-        ...
+        return ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeviceJob:
+class DeviceJob(Job):
     """Work of any device, whose outcome the caller judges.
 
-    Arguments:
+    Arguments (besides those of `Job`):
         on: the device.
         load: its work.
-        doing, name, pictures, instance, title: see `Job`.
-        subject: what the work was made of, for the judge of the result.
-        recorded: tracks of the timeline, made of the outcome; None: there is no timeline.
+        doing, instance, title: see `Job`.
+        recorded: returns the tracks of the timeline, given the outcome; None: there is no timeline.
     """
 
     on: Device
-    load: object
+    load: Any
     doing: str
-    name: str | None = None
-    pictures: str | None = None
     instance: Instance | None = None
     title: str = ""
-    subject: Any = None
     recorded: Any = None
-
-    core: int | None = field(default=None, init=False)
-    levels: int = field(default=0, init=False)
 
     def device(self, *, waves: bool = False) -> Device:
         return self.on
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> object:
         return self.load
-
-    def golden(self) -> None:
-        return None
-
-    def failures(self, outcome: Outcome, expected: Expected) -> Iterable[str]:
-        return ()
-
-    def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterable[str]:
-        return ()
-
-    def cycles(self, outcome: Outcome) -> int:
-        return outcome.cycles
 
     def tracks(self, outcome: Outcome) -> Iterable[TrackGroup]:
         return self.recorded(outcome) if self.recorded else ()

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from neuroncore_rtl.run.harness.collective_faults import link_name
 from neuroncore_rtl.run.harness.cores import CoreDevice, CoreWork, room_of
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.outcome import Outcome
-from neuroncore_rtl.run.job import Expected
+from neuroncore_rtl.run.job import Expected, Job
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.view.timeline import TrackGroup
 from neuroncore_rtl.run.view.tracks import core_tracks, link_tracks
@@ -43,16 +42,14 @@ CHIP_LEVELS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageJob:
+class ImageJob(Job):
     """Images for a core that executes them one after another, or one image for each core of an instance.
 
     Reset clears no memory: each image finds what the images before it left on chip.
 
-    Arguments:
+    Arguments (besides those of `Job`):
         machine: parameters of the core, or of the instance.
         images: in ascending order of their addresses, or of the cores.
-        name: of the waveform; None: none is recorded.
-        pictures: name of the timeline and of the picture of the links; None: there are none.
         data: of an instance uint8 [cores, bytes], further contents of HBM from address 0.
         delays: of each core, cycles before its start; none if not given.
         behaviour: of HBM.
@@ -66,7 +63,6 @@ class ImageJob:
         path: returns the options of :func:`golden.timing.predict` for an outcome of golden; None: those of an image
             with loops, if it has some.
         note: what golden computes, for the progress display.
-        subject: what the images were made of, for the judge of the result.
 
     Raises:
         UsageError: if there is no such core.
@@ -74,8 +70,6 @@ class ImageJob:
 
     machine: Config | Instance
     images: Sequence[Image]
-    name: str | None = None
-    pictures: str | None = None
     data: np.ndarray | None = None
     delays: Sequence[int] | None = None
     behaviour: Hbm = Hbm()
@@ -88,7 +82,6 @@ class ImageJob:
     computes: bool = True
     path: Callable[[CoreOutcome], dict[str, object]] | None = None
     note: str = ""
-    subject: Any = None
 
     def __post_init__(self):
         if self.core is not None and self.core >= len(self.images):
@@ -236,12 +229,8 @@ class ImageJob:
     def _beyond(self, found: Mapping[str, np.ndarray], golden: Mapping[str, np.ndarray]) -> int:
         """Return the number of bytes of HBM that differ outside of the compared parts."""
         pairs = zip(self.parts(found).values(), self.parts(golden).values(), strict=True)
-        compared = sum(np.count_nonzero(one != other) for one, other in pairs)
-        return np.count_nonzero(found["hbm"] != golden["hbm"]) - compared
-
-    def cycles(self, outcome: Outcome) -> int:
-        """Return the cycles until the last program ended."""
-        return outcome.cycles
+        compared = sum(int(np.count_nonzero(one != other)) for one, other in pairs)
+        return int(np.count_nonzero(found["hbm"] != golden["hbm"])) - compared
 
     def tracks(self, outcome: Outcome) -> Iterator[TrackGroup]:
         """Yield the tracks of all cores and of the links."""

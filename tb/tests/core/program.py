@@ -86,6 +86,7 @@ def _rows(settings: Settings, results: Iterable[Result]) -> Rows:
         kinds.update(record.instruction.name for record in records)
         names.append(f"programs from {result.job.subject}")
         if result.failures or result.mismatches:
+            failures += [f"{names[-1]}: {line}" for line in result.differences]
             failures.append(f"{names[-1]}: HBM was {result.job.behaviour}")
     return Rows(
         label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
