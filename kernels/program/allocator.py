@@ -1,7 +1,7 @@
 """Places for tensors in SBUF, PSUM and HBM.
 
 A tensor on chip is a *temporary* unless told: it has a place from the instruction that touches it first to the one that
-touches it last, and its place is known when the program is (:mod:`kernels.program.lifetimes`). Until then its address
+touches it last, and its place is known when the program is (:mod:`kernels.program.allocation`). Until then its address
 is one of a *buffer* of its own, far beyond those of any memory, so that views, and what instructions touch, are worked
 out in the same way. What is *kept* has its own place from the start to the end of the program.
 """

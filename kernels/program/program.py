@@ -1,9 +1,9 @@
 """A program of the whole core under construction: instructions in program order, and where their tensors are.
 
 Instructions are appended as if they ran one after the other; so kernels read like the algorithm. When the program is
-whole, they are put in an order that keeps engines busy (:mod:`kernels.program.schedule`), if that is wanted; its
-temporaries get their places (:mod:`kernels.program.lifetimes`), and each instruction goes to the queue of its engine
-with what it must wait for (:mod:`kernels.program.sequence`); everything else runs at the same time.
+whole, they are put in an order that keeps engines busy (:mod:`kernels.program.list_scheduling`), if that is wanted; its
+temporaries get their places (:mod:`kernels.program.allocation`), and each instruction goes to the queue of its engine
+with what it must wait for (:mod:`kernels.program.synchronisation`); everything else runs at the same time.
 
 A collective waits and is waited for like everything else that touches its core's HBM; its queue is one lane. What other
 cores have to do before it is their programs' affair: all of a group must append it, and what comes before it in their
@@ -19,15 +19,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 
+from neuroncore_rtl.kernels.program.allocation import OutOfMemory, addresses, peak
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of, offset_of
 from neuroncore_rtl.kernels.program.collector import collector_paused
 from neuroncore_rtl.kernels.program.entries import Entry, Step, records_of
 from neuroncore_rtl.kernels.program.flow import Flow
 from neuroncore_rtl.kernels.program.footprint import check_apart
-from neuroncore_rtl.kernels.program.lifetimes import NoRoom, addresses, peak
-from neuroncore_rtl.kernels.program.schedule import scheduled
-from neuroncore_rtl.kernels.program.sequence import Sequence
+from neuroncore_rtl.kernels.program.list_scheduling import scheduled
 from neuroncore_rtl.kernels.program.source import caller, located
+from neuroncore_rtl.kernels.program.synchronisation import Synchronisation
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Storage
@@ -202,7 +202,7 @@ class Program:
         """What was appended, and NOPs, in the order in which they were laid out.
 
         Raises:
-            ValueError: as :func:`kernels.program.lifetimes.addresses`.
+            ValueError: as :func:`kernels.program.allocation.addresses`.
         """
         return self._lay_out()[1]
 
@@ -236,14 +236,14 @@ class Program:
         for share in SHARES if self.order == "scheduled" else ():
             try:
                 return self._placed(scheduled(self._steps, self.space, share))
-            except NoRoom:
+            except OutOfMemory:
                 continue
         return None
 
     def _placed(self, steps: list[Step]) -> tuple[dict[int, int], list[Entry]]:
         """Return the same of steps in their order."""
         places = addresses(steps, self.space)
-        sequence = Sequence(self.config)
+        sequence = Synchronisation(self.config)
 
         def place(storage: Storage, address: int) -> int:
             buffer = buffer_of(address)

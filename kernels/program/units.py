@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from neuroncore_rtl.kernels.program.entries import Step
-from neuroncore_rtl.kernels.program.live import Live, reaches
+from neuroncore_rtl.kernels.program.liveness import LiveRegions, reaches
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.estimate import Estimate
@@ -60,7 +60,7 @@ def units_of(steps: Sequence[Step], config: Config) -> list[Unit]:
         cycles, unit.delay = estimate.cycles(instruction)
         unit.cycles += cycles
         places.append(unit)
-    live = Live(ordered=False)
+    live = LiveRegions(ordered=False)
     in_order: dict[int, Unit] = {}
     for number, step in enumerate(steps):
         unit, instruction = places[number], step.instruction

@@ -2,7 +2,7 @@
 
 SBUF and PSUM start with zeros on golden and in simulations, and with anything on a machine: so a result that depends on
 it is wrong however well the two agree. What kernels append is refused where a whole tensor is read first
-(`kernels.program.lifetimes`); here it is seen byte by byte, in the order in which golden executed the records.
+(`kernels.program.allocation`); here it is seen byte by byte, in the order in which golden executed the records.
 """
 
 from collections.abc import Iterable, Iterator

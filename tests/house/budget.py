@@ -1,7 +1,7 @@
 """Budgets of lines: Python lines of each folder beside the most that it may have (`[tool.neuroncore.budget]`).
 
 `python -m tests.house.budget` prints the table and fails if a folder has more; `make lint` runs it. Raise a budget in
-the same commit as the lines that need it, and say why in its message. """
+the same commit as the lines that need it, and say why in its message."""
 
 import sys
 import tomllib

@@ -8,9 +8,9 @@ import pytest
 from neuroncore_rtl.golden.timing import predict
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program import units as dependences
+from neuroncore_rtl.kernels.program.allocation import OutOfMemory
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy, tensor_tensor
-from neuroncore_rtl.kernels.program.lifetimes import NoRoom
-from neuroncore_rtl.kernels.program.live import Live
+from neuroncore_rtl.kernels.program.liveness import LiveRegions
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.run import run
 from neuroncore_rtl.spec.config import Config, preset_named
@@ -139,12 +139,12 @@ def test_random_instructions_of_every_kind_leave_the_same_bits(rng):
 
 @pytest.mark.parametrize("written", [True, False], ids=["what is read", "what is overwritten"])
 def test_a_dependence_that_is_left_out_is_seen(rng, monkeypatch, written):
-    class Forgetful(Live):
+    class Forgetful(LiveRegions):
         def last(self, regions, known=None, **options):
             found = super().last(regions, known, **options)
             return {} if options["written"] == written else found
 
-    monkeypatch.setattr(dependences, "Live", Forgetful)
+    monkeypatch.setattr(dependences, "LiveRegions", Forgetful)
     seen = 0
     for seed in range(8):
         both = [Steps(seed, Program(TINY, order=order)) for order in ORDERS]
@@ -184,7 +184,7 @@ def test_what_fits_in_program_order_is_not_refused(rng):
             tight(np.random.default_rng(seed), one)
         try:
             program.records()
-        except NoRoom:
+        except OutOfMemory:
             continue
         assert len(scheduled.records()) >= 45
         fits += 1
@@ -200,7 +200,7 @@ def test_what_does_not_fit_keeps_the_order_of_the_program(rng, monkeypatch):
         program.append(dma_copy(x[number], tile))
 
     def refused(*_):
-        raise NoRoom
+        raise OutOfMemory
 
     monkeypatch.setattr("neuroncore_rtl.kernels.program.program.scheduled", refused)
     assert [entry.instruction.name for entry in program.entries] == ["MEMSET", "DMA_COPY"] * 2

@@ -1,4 +1,4 @@
-"""The order of a program's instructions, chosen so that engines are busy.
+"""List scheduling: the order of a program's instructions, chosen so that engines are busy.
 
 Kernels append in the order of the algorithm, in which an engine would often wait for another one while there is other
 work. Here that order is kept only where bytes, or the state of an engine, make it necessary. Time goes by on a model of
@@ -10,7 +10,7 @@ that is ready:
   cycles ahead as the longest way through its steps takes. A load is due when the first step is that needs it, wherever
   it stands among the other loads.
 * An engine does not wait for the most urgent step if another one is ready: so loads run ahead, as far as there is room
-  for them (:mod:`kernels.program.room`).
+  for them (:mod:`kernels.program.memory_pressure`).
 
 Any order that is kept to leaves the same in every memory, so what is estimated badly costs cycles and nothing else.
 """
@@ -22,7 +22,7 @@ from math import inf
 
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.entries import Step
-from neuroncore_rtl.kernels.program.room import Room
+from neuroncore_rtl.kernels.program.memory_pressure import MemoryPressure
 from neuroncore_rtl.kernels.program.units import Unit, units_of
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.estimate import Estimate
@@ -68,7 +68,7 @@ class _Schedule:
         self._steps, self._config = steps, space.config
         self._units = units_of(steps, self._config)
         buffers = [sorted({*chain(*(touched[number] for number in unit.steps))} - always) for unit in self._units]
-        self._room = Room(buffers, always, space, share)
+        self._room = MemoryPressure(buffers, always, space, share)
         self._copying = isa.queues_of(Engine.DMA, self._config)
         self._starts = self._latest_starts()
         # Of each queue, and of any DMA engine's (None): units that need room, and those that do not.

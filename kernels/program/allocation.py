@@ -1,4 +1,4 @@
-"""Where temporaries are: a place from the first instruction that touches one to the last one in the program's order.
+"""Allocation of temporaries: each is live from the first instruction that touches it to the last one in program order.
 
 Places are given out round and round a memory. So a place is taken again as late as possible, and what fills it next,
 such as a load, has the longest time ahead of what needs it; how far that runs ahead is a matter of the memory's size.
@@ -12,10 +12,10 @@ from neuroncore_rtl.kernels.program.entries import Step
 from neuroncore_rtl.kernels.program.source import Source
 from neuroncore_rtl.spec.isa import Storage
 
-__all__ = ["NoRoom", "addresses", "peak"]
+__all__ = ["OutOfMemory", "addresses", "peak"]
 
 
-class NoRoom(ValueError):
+class OutOfMemory(ValueError):
     """There is none for a temporary."""
 
 
@@ -26,7 +26,7 @@ def addresses(steps: Sequence[Step], space: Allocator) -> dict[int, int]:
 
     Raises:
         ValueError: if a buffer is read before anything is written to it.
-        NoRoom: if there is none for a buffer; the message names it, and what has its place there at that time.
+        OutOfMemory: if there is none for a buffer; the message names it, and what has its place there at that time.
     """
     first, last = _lives(steps, space.buffers)
     lives = {number: (first[number], last[number]) for number in first}
@@ -45,7 +45,7 @@ def addresses(steps: Sequence[Step], space: Allocator) -> dict[int, int]:
             place = rings[buffer.storage].take(buffer)
             if place is None:
                 live = [other for other in found if lives[other][1] >= step]
-                raise NoRoom(_no_room(number, live, {other: steps[first[other]].source for other in first}, space))
+                raise OutOfMemory(_no_room(number, live, {other: steps[first[other]].source for other in first}, space))
             found[number] = place
         for number in dying.get(step, ()):
             buffer = space.buffers[number]

@@ -1,7 +1,7 @@
-"""From instructions in the program's order to records: which queue each goes to, and what it waits for.
+"""Synchronisation: turns instructions in program order into records with a queue and the semaphores that they wait for.
 
 Each instruction starts when what it conflicts with has completed; everything else runs at the same time. The order is
-worked out from the bytes that instructions touch (:mod:`kernels.program.order`) and held by semaphores:
+worked out from the bytes that instructions touch (:mod:`kernels.program.dependence`) and held by semaphores:
 
 * An instruction that another one waits for adds 1 to a semaphore of its lane when it completes; the other one waits for
   the count. The tensor queue has two lanes, as a LoadStationary may complete before the MultiplyMoving before it; every
@@ -14,14 +14,14 @@ worked out from the bytes that instructions touch (:mod:`kernels.program.order`)
 
 from itertools import cycle
 
+from neuroncore_rtl.kernels.program.dependence import Dependences
 from neuroncore_rtl.kernels.program.entries import Entry, Step
-from neuroncore_rtl.kernels.program.live import reaches
-from neuroncore_rtl.kernels.program.order import Order
+from neuroncore_rtl.kernels.program.liveness import reaches
 from neuroncore_rtl.kernels.program.source import Source
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["Sequence"]
+__all__ = ["Synchronisation"]
 
 MULTIPLIES, LOADS = 0, 1
 """Lanes of the tensor queue; that of queue q > 0 is q + 1."""
@@ -29,7 +29,7 @@ MULTIPLIES, LOADS = 0, 1
 MOST_WAITS = 2
 
 
-class Sequence:
+class Synchronisation:
     """The entries of a program as it is laid out, on the addresses that instructions have in the end.
 
     Arguments:
@@ -43,7 +43,7 @@ class Sequence:
         self.entries: list[Entry] = []
         queues = isa.queue_count(config)
         self._queues = {engine: isa.queues_of(engine, config) for engine in isa.Engine}
-        self._order = Order(lanes=queues + 1, queues=queues)
+        self._order = Dependences(lanes=queues + 1, queues=queues)
         self._last: list[Entry | None] = [None] * queues
         self._section = 0
         self._source: Source | None = None

@@ -1,4 +1,4 @@
-"""How far instructions may run ahead of their turn: as far as there is room for what they write.
+"""Memory pressure: how far instructions may be moved up, as far as memory has room for their results.
 
 In program order a program has its places; what is done early takes room beside these. So it may take what the fullest
 moment between now and its turn leaves, and whatever has been done early, the oldest instruction always finds room.
@@ -11,12 +11,12 @@ import numpy as np
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.spec.isa import Storage
 
-__all__ = ["Room"]
+__all__ = ["MemoryPressure"]
 
 STORAGES = (Storage.SBUF, Storage.PSUM)
 
 
-class Room:
+class MemoryPressure:
     """The bytes of a partition that buffers take while the units of a section are put in order.
 
     Arguments:

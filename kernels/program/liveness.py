@@ -1,4 +1,4 @@
-"""Regions that instructions have touched, and with which a later one can conflict.
+"""Live regions: those that instructions have touched, and with which a later one can conflict.
 
 They are kept by pages of memory, so that looking for those that meet takes no longer in a long program.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from neuroncore_rtl.kernels.program.footprint import overlap
 from neuroncore_rtl.spec.isa import Region, Storage
 
-__all__ = ["Live", "Reach", "reaches"]
+__all__ = ["LiveRegions", "Reach", "reaches"]
 
 PAGE_BITS = {Storage.SBUF: 12, Storage.PSUM: 11, Storage.HBM: 18}
 """Bits of an address within a page; those of HBM are larger, as a copy there goes over rows that are far apart."""
@@ -51,7 +51,7 @@ _number = attrgetter("number")
 
 
 def reaches(regions: Iterable[Region]) -> list[Reach]:
-    """Return where regions are, for all that is asked of :class:`Live` about them."""
+    """Return where regions are, for all that is asked of :class:`LiveRegions` about them."""
     return [_reach(region) for region in regions]
 
 
@@ -64,7 +64,7 @@ def _reach(region: Region) -> Reach:
     return Reach(low, high, first, first + (region.partitions - 1) * step + 1, whole, pages, region)
 
 
-class Live:
+class LiveRegions:
     """What instructions have read and written so far.
 
     A write hides what it covers: who conflicts with that also conflicts with the write, which came after it.

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
+from neuroncore_rtl.kernels.program.allocation import addresses
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of
 from neuroncore_rtl.kernels.program.entries import Step
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
-from neuroncore_rtl.kernels.program.lifetimes import addresses
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT8
 from neuroncore_rtl.spec.isa import Storage
@@ -124,7 +124,7 @@ def test_what_is_in_the_way_is_named():
         program.append(dma_copy(out, tensor[:, 0, :10]))
     with pytest.raises(ValueError) as refusal:
         program.records()
-    line = rf"\(test_lifetimes.py:{inspect.currentframe().f_lineno - 5}\)"
+    line = rf"\(test_allocation.py:{inspect.currentframe().f_lineno - 5}\)"
     beside = "c: SBUF must have room for 60,000 bytes of a partition beside 140,000 of 196,608 that are in use"
     assert re.fullmatch(rf"{beside} {line}:\n  b: 90,000 bytes {line}\n  a: 50,000 bytes {line}", str(refusal.value))
     # Of what two sections touch it is the line that touches it first, too.
@@ -137,7 +137,7 @@ def test_what_is_in_the_way_is_named():
     program.start_section()
     program.append(memset(huge, 0))
     program.append(dma_copy(out, large[:, 0, :10]))
-    with pytest.raises(ValueError, match=rf"h: SBUF .* \(test_lifetimes.py:{line + 3}\):\n  l: .*:{line}\)$"):
+    with pytest.raises(ValueError, match=rf"h: SBUF .* \(test_allocation.py:{line + 3}\):\n  l: .*:{line}\)$"):
         program.records()
     with pytest.raises(ValueError, match="d: SBUF must have room for 200,000 bytes of a partition, not 196,608"):
         program.space.sbuf("d", INT8, (200_000,))

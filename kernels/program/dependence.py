@@ -1,4 +1,4 @@
-"""What instructions must wait for, so that running them at the same time has the result of one after the other.
+"""Dependence analysis: the instructions that each one must wait for, so that the result is that of program order.
 
 Instructions stand in program order, each in a queue that starts its own in order. They complete in lanes: within a lane
 in order, too. Two instructions conflict if one writes what the other touches; then the later one must start after the
@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program.live import Live, Reach
+from neuroncore_rtl.kernels.program.liveness import LiveRegions, Reach
 
-__all__ = ["Order"]
+__all__ = ["Dependences"]
 
 EVERYTHING = sys.maxsize
 """More than any number of instructions."""
 
 
 @dataclass
-class Order:
+class Dependences:
     """The order of a program under construction.
 
     Arguments:
@@ -41,7 +41,7 @@ class Order:
         self.counts = [0] * self.lanes
         self._known = [np.zeros(self.lanes, np.int64) for _ in range(self.queues)]
         self._clocks: list[list[np.ndarray]] = [[] for _ in range(self.lanes)]
-        self._live = Live()
+        self._live = LiveRegions()
 
     def conflicts(
         self, queue: int, reads: Sequence[Reach], writes: Sequence[Reach], ordered: tuple[int, ...] = ()
@@ -84,7 +84,7 @@ class Order:
         """Note that all instructions so far have completed before the next one of any queue starts."""
         for known in self._known:
             known[:] = self.counts
-        self._live = Live()
+        self._live = LiveRegions()
 
     def settle(self, queue: int, lane: int) -> None:
         """Note that a queue's next instruction starts after all of a lane so far."""
