@@ -1,5 +1,6 @@
 """Compiles control programs: C and assembly to the bytes of local memory, with the clang of the package ziglang."""
 
+import builtins
 import hashlib
 import importlib.metadata
 import json
@@ -52,10 +53,10 @@ class ControlProgram:
         symbols: addresses of its symbols, by name.
     """
 
-    bytes: bytes
+    bytes: "builtins.bytes"
     symbols: Mapping[str, int]
 
-    def image(self, arguments: Sequence[int] = ()) -> bytes:
+    def image(self, arguments: Sequence[int] = ()) -> "builtins.bytes":
         """Return the program with its argument words.
 
         Raises:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
@@ -105,7 +106,7 @@ def _image(elf: ELFFile, name: str, memory_bytes: int) -> bytes:
 
 
 def _symbols(elf: ELFFile) -> dict[str, int]:
-    table = elf.get_section_by_name(".symtab")
+    table: Any = elf.get_section_by_name(".symtab")
     symbols = [symbol for symbol in table.iter_symbols() if symbol.name] if table else []
     ordered = sorted(symbols, key=lambda symbol: symbol["st_info"]["bind"] != "STB_LOCAL")
     return {symbol.name: symbol["st_value"] for symbol in ordered}

@@ -7,6 +7,7 @@ window, when no section runs.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import islice
 from pathlib import Path
 
 from neuroncore_rtl.kernels.control.compile import ControlProgram, compile_program
@@ -109,8 +110,8 @@ def executed(operations: Sequence[Operation], words: Iterable[int]) -> Iterator[
     read, place = iter(words), 0
     while True:
         operation = operations[place]
-        values = [next(read, None) for _ in range(operation.reads)]
-        if None in values:
+        values = [*islice(read, operation.reads)]
+        if len(values) < operation.reads:
             return
         signed = [value - (value >> 31 << 32) for value in values]
         leaves = operation.code == Code.AGAIN
@@ -119,4 +120,4 @@ def executed(operations: Sequence[Operation], words: Iterable[int]) -> Iterator[
         yield operation, leaves
         if operation.code == Code.END:
             return
-        place = operation.label.place if leaves else place + 1
+        place = operation.label.place if leaves and operation.label else place + 1

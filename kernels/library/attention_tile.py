@@ -134,7 +134,10 @@ class Queries:
         yield
         weights_t = self._turned(weights, [length(part) for part in parts])
         yield
-        self._total = total if rescale is None else self._added(total, rescale, self._total)
+        if rescale is not None:
+            assert self._total is not None
+            total = self._added(total, rescale, self._total)
+        self._total = total
         if last:
             inverse(program, self.inverse, self._total)
         pieces = cut(0, self.out.size, program.config.psum_words)
@@ -182,8 +185,8 @@ class Queries:
             hide(program, scores, self.past + self.rows.start - first)
         # From here on in SBUF, so that the bank is soon free.
         program.append(tensor_scalar_reduce(scaled, scores, self.scale, AluOp.MULTIPLY, largest, AluOp.MAX))
-        least = () if before is None else (before, AluOp.MIN)
-        program.append(tensor_scalar(bias, largest, -1.0, AluOp.MULTIPLY, *least))
+        least = {} if before is None else {"s1": before, "op1": AluOp.MIN}
+        program.append(tensor_scalar(bias, largest, -1.0, AluOp.MULTIPLY, **least))
         # Backwards, as the array reads its operands forwards: behind it, it would wait in one bank after another.
         program.append(activation(weights[:, ::-1], scaled[:, ::-1], "exp", bias=bias, sum_into=total))
         return weights, total

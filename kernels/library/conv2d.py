@@ -50,7 +50,8 @@ class Window:
         padded = tuple(pixels + 2 * more for pixels, more in zip(image, self.padding, strict=True))
         if padded[0] < size[0] or padded[1] < size[1]:
             raise ValueError(f"a filter must fit the padded image, {list(padded)}, not be {list(size)}")
-        return tuple((p - s) // step + 1 for p, s, step in zip(padded, size, self.stride, strict=True))
+        height, width = ((p - s) // step + 1 for p, s, step in zip(padded, size, self.stride, strict=True))
+        return height, width
 
 
 def conv2d(

@@ -125,7 +125,8 @@ class _Kernel:
         )
         self.strips = strips
         first = self._groups_in_time()
-        self.blocks = [block for rows in strips for block in blocks(rows, *c.shape, self.config, first)]
+        m, n = c.shape
+        self.blocks = [block for rows in strips for block in blocks(rows, m, n, self.config, first)]
         self.column = Column(program, a)
         sizes = [self._beats(length(self.depth[0]), min(*of)) for of in zip(self.widths, c.shape, strict=True)]
         self.loading = Engines(program, program.load_queues, min(sizes[1:] if self.column.tiles else sizes))

@@ -1,7 +1,7 @@
 """The end of a transformer's sublayer: layernorm(x w + bias + residual), row by row as sums leave the array."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from neuroncore_rtl.kernels.library.product import product, strips_of
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, scratch
@@ -26,8 +26,8 @@ assert Config.RANGES["psum_words"][1] <= STATS_ELEMENTS
 class Scales(NamedTuple):
     """Parameters of a layer normalisation: gamma and beta, [features], in HBM, or as `load_row` brings them."""
 
-    gamma: HbmTensor | Tensor
-    beta: HbmTensor | Tensor
+    gamma: Any  # HbmTensor, or Tensor
+    beta: Any
 
 
 class Normed(NamedTuple):

@@ -23,6 +23,7 @@ def softmax(program: Program, y: Rows, x: Rows) -> None:
         if waiting is not None:
             _divide(program, *waiting)
         waiting = out, power, total
+    assert waiting is not None  # tiles_of yields at least one
     _divide(program, *waiting)
 
 

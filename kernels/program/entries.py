@@ -85,7 +85,7 @@ def records_of(entries: Sequence[Entry], semaphores: range) -> list[Record]:
     ]
 
 
-def _places(entries: Sequence[Entry], semaphores: range) -> dict[tuple[int, int], tuple[int, int]]:
+def _places(entries: Sequence[Entry], semaphores: range) -> dict[tuple[int | None, int], tuple[int, int]]:
     """Return the semaphore and its value for each lane and count that is waited for."""
     sections = {(entry.lane, entry.number + 1): entry.section for entry in entries}
     awaited = {wait for entry in entries for wait in entry.waits}

@@ -168,6 +168,7 @@ class Flow:
         yield register
         self._program.start_section()
         self._operations += [*last, Operation(Code.AGAIN, label=start, source=leave.source)]
+        assert leave.label is not None
         leave.label.place = len(self._operations)
         self._open.pop()
 

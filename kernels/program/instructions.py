@@ -6,7 +6,7 @@ Whatever a machine must refuse is left to the checks of `spec.isa`, which :class
 calls.
 """
 
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from neuroncore_rtl.kernels.program.operands import Draw, Scalar, elementwise, reduced, word
 from neuroncore_rtl.kernels.program.source import located
@@ -197,6 +197,6 @@ def activation(
         sum_continue: go on with the running sums of the instruction before, instead of starting from 0.
         stochastic: how to round dst.
     """
-    options = {"function": function_named(function).code, "alpha": word("alpha", alpha, False)}
+    options: dict[str, Any] = {"function": function_named(function).code, "alpha": word("alpha", alpha, False)}
     options |= {"sum_continue": sum_continue, "sum_store": sum_into is not None}
     return elementwise(Opcode.ACTIVATE, dst, a=a, s0=scale, s1=bias, result=sum_into, stochastic=stochastic, **options)

@@ -55,7 +55,8 @@ def scheduled(steps: Sequence[Step], space: Allocator, share: float) -> list[Ste
     }
     found: list[Step] = []
     for _, pairs in groupby(zip(steps, touched, strict=True), lambda pair: pair[0].section):
-        found += _Schedule(*zip(*pairs, strict=True), always, space, share).order()
+        own, buffers = zip(*pairs, strict=True)
+        found += _Schedule(own, buffers, always, space, share).order()
     return found
 
 

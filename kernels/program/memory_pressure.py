@@ -5,6 +5,7 @@ moment between now and its turn leaves, and whatever has been done early, the ol
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -40,18 +41,18 @@ class MemoryPressure:
         self._first = first
         self._sizes = {number: (named[number].storage, named[number].size) for number in first}
         self._born: list[list[int]] = [[] for _ in buffers]
-        changes = {storage: np.zeros(len(buffers) + 1, np.int64) for storage in STORAGES}
+        changes: dict[Storage, Any] = {storage: np.zeros(len(buffers) + 1, np.int64) for storage in STORAGES}
         for number, (storage, size) in self._sizes.items():
             self._born[first[number]].append(number)
             changes[storage][first[number]] += size
             changes[storage][last[number] + 1] -= size
         self._in_order = {storage: changes[storage].cumsum() for storage in STORAGES}
-        self._most = {storage: share * len(space.room(storage)) for storage in STORAGES}
+        self._most: dict[Storage, float] = {storage: share * len(space.room(storage)) for storage in STORAGES}
         for number in always:
             self._most[named[number].storage] -= named[number].size
         self._placed: set[int] = set()
         self._early: set[int] = set()
-        self._early_bytes = dict.fromkeys(STORAGES, 0)
+        self._early_bytes: dict[Storage, int] = dict.fromkeys(STORAGES, 0)
         self._farthest = 0
 
     def needed(self, unit: int) -> bool:
@@ -60,7 +61,7 @@ class MemoryPressure:
 
     def fits(self, unit: int, oldest: int) -> bool:
         """Return whether a unit may go before its turn; oldest: the unit whose turn it is."""
-        wanted = dict.fromkeys(STORAGES, 0)
+        wanted: dict[Storage, int] = dict.fromkeys(STORAGES, 0)
         for number in self._buffers[unit]:
             if number not in self._placed:
                 storage, size = self._sizes[number]

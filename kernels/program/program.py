@@ -68,7 +68,7 @@ class Program:
 
     config: Config
     base: int = 0
-    semaphores: range | None = None
+    semaphores: range = None  # pyright: ignore[reportAssignmentType] (all, see __post_init__)
     core: int = 0
     order: str = "program"
     tile: int | None = None

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache, wraps
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 __all__ = ["Line", "Source", "caller", "located", "stand_in", "standing_in"]
 
@@ -68,7 +68,7 @@ def caller() -> Source:
     source = stand_in()
     if source is not None:
         return source
-    frame = sys._getframe(1)
+    frame: Any = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_PROGRAM):
         frame = frame.f_back
     file, number = frame.f_code.co_filename, frame.f_lineno
@@ -94,8 +94,9 @@ def located(function: _Function) -> _Function:
             return function(*args, **options)
         except ValueError as refusal:
             if not hasattr(refusal, "source"):
-                refusal.source = caller()
-                refusal.args = (f"{refusal} ({refusal.source})",)
+                source = caller()
+                setattr(refusal, "source", source)  # noqa: B010 (ValueError declares none)
+                refusal.args = (f"{refusal} ({source})",)
             raise
 
-    return checked
+    return cast(_Function, checked)

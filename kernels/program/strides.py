@@ -53,6 +53,7 @@ def part(shape: _Sizes, steps: _Sizes, key: Iterable) -> tuple[int, _Sizes, _Siz
             strides += steps[d:rest]
             d = rest
         elif isinstance(index, Integral):
+            index = int(index)
             if not -shape[d] <= index < shape[d]:
                 raise IndexError(f"index {index} is out of bounds for dimension {d} of {shape[d]}")
             start += (int(index) % shape[d]) * steps[d]

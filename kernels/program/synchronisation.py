@@ -58,6 +58,7 @@ class Synchronisation:
         instruction = step.instruction
         queue = self._queue(instruction) if step.queue is None else step.queue
         lane = queue + 1 if queue else instruction.lane
+        assert lane is not None  # of the tensor queue each instruction has one
         # The engine keeps the order of its own instructions; the two lanes of the tensor queue have no memory in common
         # that either writes.
         ordered = (MULTIPLIES, LOADS) if queue == 0 else (lane,)
@@ -108,6 +109,7 @@ class Synchronisation:
         number: int = 0,
         buffers: tuple[int, ...] = (),
     ) -> None:
+        assert self._source is not None
         entry = Entry(
             position=len(self.entries),
             section=self._section,

@@ -27,7 +27,7 @@ class _Strided:
     format: Format
     address: int
     shape: tuple[int, ...]
-    steps: tuple[int, ...] | None = None
+    steps: tuple[int, ...] = None  # pyright: ignore[reportAssignmentType] (row-major, see __post_init__)
 
     def __post_init__(self):
         if self.steps is None:

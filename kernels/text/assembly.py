@@ -18,6 +18,7 @@ import enum
 import re
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
+from typing import Any, cast
 
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
@@ -83,7 +84,7 @@ def parse_record(line: str) -> isa.Record:
         ValueError: that says what is wrong.
     """
     text, *others = line.split("|")
-    found = {"wait": (), "signal": ()}
+    found: dict[str, tuple[str, ...]] = {"wait": (), "signal": ()}
     for words in (other.split() for other in others):
         if not words or words[0] not in found:
             raise ValueError(f"behind a bar must stand wait or signal, not {' '.join(words)!r}")
@@ -103,7 +104,7 @@ def parse_record(line: str) -> isa.Record:
 
 def _instruction_text(instruction: isa.Instruction) -> str:
     words = [instruction.name.lower()]
-    for field in fields(instruction):
+    for field in fields(cast(Any, instruction)):
         value = getattr(instruction, field.name)
         if field.name == _naming(type(instruction)) or value == field.default:
             continue
@@ -150,8 +151,8 @@ def _instruction(words: list[str]) -> isa.Instruction:
     if name not in isa.MNEMONICS:
         raise ValueError(f"an instruction must be one of {', '.join(isa.MNEMONICS)}, not {name!r}")
     kind = isa.MNEMONICS[name]
-    known = {field.name: field for field in fields(kind) if field.name != _naming(kind)}
-    values = {kind.named_by[0]: kind.named_by[1][name.upper()]} if kind.named_by else {}
+    known: dict[str, Any] = {field.name: field for field in fields(cast(Any, kind)) if field.name != _naming(kind)}
+    values: dict[str, Any] = {kind.named_by[0]: kind.named_by[1][name.upper()]} if kind.named_by else {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if key not in known:

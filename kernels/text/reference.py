@@ -9,14 +9,16 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
+from typing import Any
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.kernels.text import assembly
 from neuroncore_rtl.spec import host_map, isa, memory_map
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import FORMATS, MATMUL_FORMATS
+from neuroncore_rtl.spec.formats import FORMATS, MATMUL_FORMATS, FloatFormat
 from neuroncore_rtl.spec.functions import FUNCTIONS
 from neuroncore_rtl.spec.isa import collective, dma, elementwise, engine, record
+from neuroncore_rtl.spec.isa.collective import agreement, layout, rules
 from neuroncore_rtl.spec.isa.fields import Layout
 
 __all__ = ["PAGE", "main", "page"]
@@ -59,13 +61,13 @@ def page() -> str:
         *("## DMA engines", _prose(dma), f"`opcode` is {isa.DMA_COPY}.", _layout(isa.DMA_FIELDS)),
         *(_prose(isa.DmaCopy), "A tensor:", _prose(isa.DmaTensor), "Row numbers:", _prose(isa.DmaIndex)),
         *("## Collective engine", _prose(collective), sizes, _layout(collective.COLLECTIVE_FIELDS)),
-        *(_documented(collective.layout)["COLLECTIVE_FIELDS"], _prose(collective.Collective)),
+        *(_documented(layout)["COLLECTIVE_FIELDS"], _prose(collective.Collective)),
         *("A group:", _prose(collective.Group)),
         *("### Kinds", *_coded(collective.CollectiveKind)),
         *("### Reductions and types", *_coded(collective.ReduceOp), *_coded(collective.CollectiveType)),
         *("### What ranks must agree on", _layout(collective.SIGNATURE_FIELDS, collective.SIGNATURE_OFFSETS)),
-        _documented(collective.agreement)["SIGNATURE_FIELDS"],
-        *("### What the rules judge", _prose(collective.rules)),
+        _documented(agreement)["SIGNATURE_FIELDS"],
+        *("### What the rules judge", _prose(rules)),
         *("## Assembly", _prose(assembly)),
         *("## Errors", "### Rules", *_coded(isa.Rule), "### Other causes", *_coded(isa.Cause)),
         *("## Memory map", _prose(memory_map), _memory_map()),
@@ -117,7 +119,7 @@ def _functions() -> str:
 def _formats() -> str:
     rows = []
     for f in FORMATS.values():
-        parts = (f.exponent_bits, f.mantissa_bits) if f.is_float else ("", "")
+        parts = (f.exponent_bits, f.mantissa_bits) if isinstance(f, FloatFormat) else ("", "")
         used = "yes" if f in MATMUL_FORMATS else ""
         rows.append((str(f.code), f"`{f.name}`", str(f.bits), *map(str, parts), used))
     return _table(("code", "name", "bits", "exponent", "mantissa", "tensor engine"), rows)
@@ -154,7 +156,7 @@ def _prose(documented: type | ModuleType) -> str:
         kinds += [base for base in documented.__bases__ if base.__module__ == documented.__module__]
     items: list[str] = []
     for kind in reversed(kinds):
-        before, _, arguments = inspect.getdoc(kind).partition("Arguments:\n")
+        before, _, arguments = (inspect.getdoc(kind) or "").partition("Arguments:\n")
         for line in arguments.splitlines():
             named = re.fullmatch(r" {4}(\w+(?:, \w+)*): (.*)", line)
             if named:
@@ -167,7 +169,7 @@ def _prose(documented: type | ModuleType) -> str:
 
 def _documented(place: type | ModuleType) -> dict[str, str]:
     """Return the strings that stand behind assignments, by the name that is assigned to."""
-    body = ast.parse(inspect.getsource(place)).body
+    body: Any = ast.parse(inspect.getsource(place)).body
     body = body[0].body if inspect.isclass(place) else body
     return {
         name: _plain(" ".join(ast.literal_eval(text.value).split()))

@@ -41,6 +41,6 @@ class Engines:
     def copy(self, target: Tensor | HbmTensor, source: Tensor | HbmTensor) -> None:
         """Append a copy."""
         shape, _ = source.copied()
-        queue = min(self._given, key=self._given.get)
+        queue = min(self._given, key=self._given.__getitem__)
         self._given[queue] += beats(self._program.config, prod(shape[:-1]), shape[-1] * source.format.bits // 8)
         self._program.append(dma_copy(target, source), queue)

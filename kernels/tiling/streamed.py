@@ -7,6 +7,7 @@ SBUF has room.
 
 from collections.abc import Callable, Sequence
 from itertools import cycle
+from typing import Any
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy, place_rows, replicate
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
@@ -45,7 +46,7 @@ def streamed(
     matrices = [*results, *(operand for operand in operands if operand not in results)]
     if not matrices:
         raise ValueError("streamed: there must be at least one matrix, not none")
-    rows = (*matrices[0].shape, "rows")[0]
+    rows: Any = (*matrices[0].shape, "rows")[0]
     for matrix in matrices:
         if len(matrix.shape) != 2 or matrix.shape[0] != rows:
             raise ValueError(f"{matrix.name}: shape must be [{rows}, columns], not {list(matrix.shape)}")

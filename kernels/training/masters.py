@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from math import prod
+from typing import Any, cast
 
 from neuroncore_rtl.kernels.program import Allocator, HbmTensor, Program, Rows, tiles_of
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
@@ -77,7 +78,8 @@ class Masters:
             for copy, p, m, v, g, *others in tiles_of(copies, values, first, second, *gradients):
                 for other in others:
                     program.append(tensor_tensor(g, g, other, AluOp.ADD))
-                own = Correction(correction.pace[: p.partitions], correction.scale[: p.partitions])
+                pace, scale = cast(Any, correction.pace), cast(Any, correction.scale)
+                own = Correction(pace[: p.partitions], scale[: p.partitions])
                 descend(program, p, *update(program, p, m, v, g, own, options), own, None)
                 # The scalar engine has the least to do. Adding -0.0 changes nothing, not even the sign of a zero.
                 program.append(activation(copy, p, "identity", bias=-0.0))

@@ -3,6 +3,7 @@ scores of the next character of each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -90,11 +91,10 @@ def dense_of(find: Callable[[str], HbmTensor], name: str) -> Dense:
 
 def layer_of(find: Callable[[str], HbmTensor], layer: int) -> EncoderWeights:
     """Return the parameters of an encoder layer, or what else there is of each; arguments as of `dense_of`."""
-    return EncoderWeights(
-        *(
-            Scales(*(find(f"layer{layer}.{name}.{kind}") for kind in Scales._fields))
-            if name in NORMS
-            else dense_of(find, f"layer{layer}.{name}")
-            for name in EncoderWeights._fields
-        )
-    )
+    parts: dict[str, Any] = {
+        name: Scales(*(find(f"layer{layer}.{name}.{kind}") for kind in Scales._fields))
+        if name in NORMS
+        else dense_of(find, f"layer{layer}.{name}")
+        for name in EncoderWeights._fields
+    }
+    return EncoderWeights(**parts)

@@ -9,7 +9,7 @@ The program has two sections: all of this with BF16 operands, then the same with
 the second one only if the first one leaves it unsure (`control.c`); its results take the place of the first one's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from neuroncore_rtl.kernels.program.instructions import (
 )
 from neuroncore_rtl.kernels.tiling.blocks import cut
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import BF16, FP32, INT32, Format
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32, FloatFormat, Format
 from neuroncore_rtl.spec.isa import AluOp, Index
 from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
@@ -109,7 +109,7 @@ class Classifier:
             contents.append((self._images[fmt], encode(images.T, fmt)))
             contents += [(self._weights[fmt][n], encode(layer.weight, fmt)) for n, layer in enumerate(layers)]
 
-        def arguments(blocks: list[Block]) -> list[int]:
+        def arguments(blocks: Sequence[Block]) -> list[int]:
             pitch = VALUES8 * FP32.bits // 8
             limit = int(np.float32(threshold).view(np.uint32))
             first, again = section_words(blocks).values()
@@ -119,7 +119,7 @@ class Classifier:
         control = compile_program([Path(__file__).with_name("control.c")], local_bytes=self.config.local_bytes)
         return build_image(self.program, contents, control=control, arguments=arguments)
 
-    def _classify(self, fmt: Format) -> None:
+    def _classify(self, fmt: FloatFormat) -> None:
         """Append both layers with operands of a format."""
         hidden, (first, second) = self._hidden[fmt], self._weights[fmt]
         matmul(self.program, hidden, first, self._images[fmt], self._finish_hidden)

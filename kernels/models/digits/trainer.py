@@ -14,6 +14,7 @@ sections, of which the controller runs some again and again (`runs` of :func:`ke
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -227,7 +228,7 @@ class Trainer:
         """Append AdamW."""
         program, options = self.program, self._options
         correction = next_correction(program, self._powers, options)
-        rounded = []
+        rounded: list[tuple[Any, tuple[Any, Any]]] = []
         for one, _ in self._all:
             parts = update(program, one.values, one.first, one.second, one.gradient, correction, options)
             if self._seed is None or one.values.format is FP32:

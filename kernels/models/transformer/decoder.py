@@ -133,8 +133,8 @@ def _attended(program: Program, q_t: Rows, own: Owners, cache: Cache, position: 
     """Append and return softmax(q k.T / sqrt(width)) v of all heads side by side, [features, 1]."""
     (features, positions), heads = cache.keys_t.shape, own.by_heads.shape[0]
     queries_t = scratch(program.space, "queries_t", own.by_features, fmt=BF16)
-    for out, mine, q in tiles_of(queries_t, own.by_features, q_t):
-        program.append(tensor_scalar(out, mine, q, AluOp.MULTIPLY))
+    for out, owned, q in tiles_of(queries_t, own.by_features, q_t):
+        program.append(tensor_scalar(out, owned, q, AluOp.MULTIPLY))
     # A position that is not there yet has no share: what is added to its score leaves nothing of it.
     numbers = program.space.sbuf("positions", INT32, (positions,))
     hidden = program.space.sbuf("hidden", FP32, (positions,))

@@ -117,7 +117,8 @@ def _heads(program: Program, x_t: Rows, weights: EncoderWeights, row: Tensor, ma
     v = linear(program, x_t, weights.value.w, row, name="v")
     return [
         Head(
-            *(Rows(matrix.tiles[head * len(each) : (head + 1) * len(each)]) for matrix in (q_t, k_t)),
+            Rows(q_t.tiles[head * len(each) : (head + 1) * len(each)]),
+            Rows(k_t.tiles[head * len(each) : (head + 1) * len(each)]),
             v.columns(head * width, (head + 1) * width),
         )
         for head in range(heads)
