@@ -7,14 +7,17 @@ ports take turns: who was put in first, but would have lost, waits at his next a
 to SBUF some may wait, and those behind go ahead.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 
 __all__ = [
-    "APART", "BEGUN", "GO", "SCALAR", "SHARING", "VECTOR", "WRITTEN", "bank_places", "begin_steps", "buffered_lines",
-    "columns", "line_accesses", "load_steps", "new_calendar", "new_owners", "slots", "steps",
+    "APART", "BEGUN", "GO", "SCALAR", "SHARING", "VECTOR", "WRITTEN", "Accesses", "Calendars", "LinePort", "Loads",
+    "Moves", "Walk", "bank_places", "begin_steps", "buffered_lines", "columns", "line_accesses", "load_steps",
+    "new_calendar", "new_owners", "slots", "steps",
 ]  # fmt: skip
 
 _WINDOW = 1 << 14
@@ -83,25 +86,57 @@ def _precedes(first, second, cycle, count):
     return not first < turn <= second if first < second else second < turn <= first
 
 
-@njit(cache=True)
-def line_accesses(
-    calendar, ports, owners, debts, banks, first, count, begin, cycles, turns, until, port, number, sharing, most
-):
-    """Put the accesses of a line port into a calendar; return how many of them, the cycle of the last one,
-    and cycles waited for banks.
+class LinePort(NamedTuple):
+    """A line port, and the calendars that its accesses are put into.
 
     Arguments:
-        calendar: of the memory and direction. ports: that of SBUF, where the line ports are.
-        owners: of each bank of SBUF, in each cycle, who of those who take turns has it. debts: of each of them, the
-            cycles that it waits because others went before it where it had been put in already.
-        banks: of all accesses of a copy; those from `first` on, `count` of them, are meant.
-        begin: cycle of the first one at the earliest; the others come evenly over so many `cycles`.
-        turns: cycles from one to the next at least.
-        until: cycle behind which no further one is put in.
-        port: number of the port, which has an access a cycle. number: among those who take turns.
-        sharing: the rank from which on all share one access a cycle, as in PSUM; APART: none do.
+        calendar: of the memory and direction.
+        ports: calendar of SBUF, where the line ports are.
+        owners: for each bank of SBUF and each cycle, the owner among those that take turns.
+        debts: for each of those that take turns, the cycles that it waits because others were put in before it.
+        port: number of the port, which has an access a cycle.
+        number: among those that take turns.
+        sharing: the first of the ranks that share one access a cycle, as in PSUM; APART: none do.
         most: cycles that it waits for engines before it goes first.
     """
+
+    calendar: np.ndarray
+    ports: np.ndarray
+    owners: np.ndarray
+    debts: np.ndarray
+    port: int
+    number: int
+    sharing: int
+    most: int
+
+
+class Accesses(NamedTuple):
+    """Accesses of a copy by a line port.
+
+    Arguments:
+        banks: of all accesses of the copy.
+        first, count: the first of the accesses, and their number.
+        begin: earliest cycle of the first access.
+        cycles: the others follow evenly over so many cycles.
+        turns: least cycles from one access to the next.
+        until: cycle after which no further access is put in.
+    """
+
+    banks: np.ndarray
+    first: int
+    count: int
+    begin: int
+    cycles: int
+    turns: int
+    until: int
+
+
+@njit(cache=True)
+def line_accesses(line, accesses):
+    """Put accesses into the calendar of a `LinePort`; return their number, the cycle of the last one, and the cycles
+    that they waited for banks. Those that do not fit before `until` are left for the next call."""
+    calendar, ports, owners, debts, port, number, sharing, most = line
+    banks, first, count, begin, cycles, turns, until = accesses
     cycle, waited, own, shared = begin - 1, 0, 1 << (_PORT + port), sharing < APART
     while debts[number]:
         cycle += 1
@@ -137,7 +172,7 @@ def line_accesses(
 
 
 @njit(cache=True)
-def buffered_lines(calendar, held, banks, first, count, begin, cycles, turns, until, port, most):
+def buffered_lines(calendar, held, accesses, port, most):
     """Put the lines that a port writes to SBUF into a calendar, those behind one whose bank is busy ahead of it; return
     how many of them, the cycle in which the last one is taken, cycles that they wait to be taken, and the cycle in
     which all are written.
@@ -146,8 +181,9 @@ def buffered_lines(calendar, held, banks, first, count, begin, cycles, turns, un
         held: of each place for a line that waits, and of one for the line that comes, the cycle in which it is written.
         most: cycles that a line that is taken waits for engines before it goes first.
         calendar: of SBUF's writes, with its ports.
-        banks, first, count, begin, cycles, turns, until, port: see `line_accesses`.
+        accesses: an `Accesses`. port: number of the port.
     """
+    banks, first, count, begin, cycles, turns, until = accesses
     came, waited, written, own = begin - 1, 0, begin, 1 << (_PORT + port)
     for done in range(count):
         if came >= until:
@@ -168,11 +204,42 @@ def buffered_lines(calendar, held, banks, first, count, begin, cycles, turns, un
     return count, came, waited, written
 
 
+class Calendars(NamedTuple):
+    """The calendars of both memories and directions, and the bank places of addresses (`bank_places`)."""
+
+    sbuf_reads: np.ndarray
+    psum_reads: np.ndarray
+    sbuf_writes: np.ndarray
+    psum_writes: np.ndarray
+    places: np.ndarray
+
+
+class Moves(NamedTuple):
+    """The columns of a MultiplyMoving.
+
+    Arguments:
+        begin: cycle of the first column.
+        count, address, stride: of the columns in SBUF, bytes.
+        place: PSUM address of the results, words.
+        accumulate: whether PSUM is read.
+        to_read, to_write: cycles from a column to its read and its write of PSUM.
+    """
+
+    begin: int
+    count: int
+    address: int
+    stride: int
+    place: int
+    accumulate: bool
+    to_read: int
+    to_write: int
+
+
 @njit(cache=True)
-def columns(
-    reads, psum_reads, psum_writes, places, begin, count, address, stride, place, accumulate, to_read, to_write
-):
-    """Put the columns of a MultiplyMoving into the calendars: they never wait. places: see `bank_places`."""
+def columns(calendars, moves):
+    """Put the columns of a MultiplyMoving into the calendars: they never wait."""
+    reads, psum_reads, _, psum_writes, places = calendars
+    begin, count, address, stride, place, accumulate, to_read, to_write = moves
     before = -1
     bank = 1 << (place >> (places[2] - 2) & places[3])
     for number in range(count):
@@ -185,12 +252,29 @@ def columns(
         _take(psum_writes, begin + number + to_write, bank)
 
 
+class Loads(NamedTuple):
+    """The steps of a LoadStationary.
+
+    Arguments:
+        begin: earliest cycle of the first step.
+        count, address, step: of the steps in SBUF, bytes.
+        most: cycles that a step waits for engines before it goes first.
+    """
+
+    begin: int
+    count: int
+    address: int
+    step: int
+    most: int
+
+
 @njit(cache=True)
-def load_steps(calendar, owners, debts, places, begin, count, address, step, most):
+def load_steps(calendar, owners, debts, places, loads):
     """Put the steps of a LoadStationary into the calendar; return the cycle of the last one.
 
-    It is the first of those who take turns, see `line_accesses`. places: see `bank_places`.
+    It is the first of those that take turns; for owners and debts see `LinePort`, for places `bank_places`.
     """
+    begin, count, address, step, most = loads
     cycle = begin - 1 + debts[0]
     debts[0] = 0
     for number in range(count):
@@ -250,19 +334,36 @@ def begin_steps(first, written, depth, a, b, dst):
     return state
 
 
-@njit(cache=True)
-def steps(sbuf_reads, psum_reads, sbuf_writes, psum_writes, places, rank, until, state, plan, shape, a, b, dst):
-    """Put the steps of an element-wise instruction into the calendars, up to a cycle; return whether that is all.
+class Walk(NamedTuple):
+    """An element-wise instruction on its way through its elements.
 
     Arguments:
-        places: see `bank_places`.
-        rank: VECTOR or SCALAR.
-        until: the cycle.
-        state: of the instruction, which goes on.
-        plan: the numbers of a `golden.timing.plan.Plan`; what is compiled and kept knows no class of another file.
+        state: see `begin_steps`; it is continued.
+        plan: the numbers of a `golden.timing.plan.Plan`; compiled code that is kept knows no class of another file.
         shape: counts, outermost first.
         a, b, dst: see `begin_steps`.
     """
+
+    state: np.ndarray
+    plan: tuple[int, ...]
+    shape: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    dst: np.ndarray
+
+
+@njit(cache=True)
+def steps(calendars, rank, until, walk):
+    """Put the steps of an element-wise instruction into the calendars, up to a cycle; return whether those are all.
+
+    Arguments:
+        calendars: a `Calendars`.
+        rank: VECTOR or SCALAR.
+        until: the cycle.
+        walk: a `Walk`.
+    """
+    sbuf_reads, psum_reads, sbuf_writes, psum_writes, places = calendars
+    state, plan, shape, a, b, dst = walk
     before, behind, interval, delay, depth, group, silent = plan
     go, next_go, after, begun, step, results = state[0], state[1], state[2], state[3], state[4], state[5]
     index, rows = state[_INDEX:_ROWS], state[_ROWS:_RING]

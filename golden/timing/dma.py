@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from neuroncore_rtl.golden.timing.banks import Banks
-from neuroncore_rtl.golden.timing.calendar import APART, SHARING, buffered_lines, line_accesses
+from neuroncore_rtl.golden.timing.calendar import APART, SHARING, Accesses, LinePort, buffered_lines, line_accesses
 from neuroncore_rtl.golden.timing.copy import Copy, plan_copy
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.memory import Hbm
@@ -171,17 +171,21 @@ class DmaEngine:
         banks, psum = self._banks, copy.storages[side] == Storage.PSUM
         turns = self._turns(side, begin)
         tables = ((banks.sbuf_reads, banks.sbuf_writes), (banks.psum_reads, banks.psum_writes))
-        wanted = walk.banks, first, count, begin, cycles, turns, max(begin, self._agenda.now) + AHEAD, self._port
+        until = max(begin, self._agenda.now) + AHEAD
+        wanted = Accesses(walk.banks, first, count, begin, cycles, turns, until)
         if side and not psum:
             most = timing.LINE_AHEAD + timing.LINE_PATIENCE
-            found = buffered_lines(banks.sbuf_writes, banks.held[self._port], *wanted, most)
+            found = buffered_lines(banks.sbuf_writes, banks.held[self._port], wanted, self._port, most)
             done, last, waited, written = found
             copy.written = max(copy.written, written)
         else:
-            done, last, waited = line_accesses(
-                *(tables[psum][side], tables[0][side], banks.owners[side], banks.debts[side], *wanted),
-                *(self._port + (side == 0), SHARING[side] if psum else APART, timing.LINE_PATIENCE),
+            line = LinePort(
+                *(tables[psum][side], tables[0][side], banks.owners[side], banks.debts[side], self._port),
+                number=self._port + (side == 0),
+                sharing=SHARING[side] if psum else APART,
+                most=timing.LINE_PATIENCE,
             )
+            done, last, waited = line_accesses(line, wanted)
         self.until[side] = last + turns - 1
         self.waited["bank"] += waited
         if done == count:

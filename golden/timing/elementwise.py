@@ -3,7 +3,7 @@
 import numpy as np
 
 from neuroncore_rtl.golden.timing.banks import Banks
-from neuroncore_rtl.golden.timing.calendar import BEGUN, GO, SCALAR, VECTOR, WRITTEN, begin_steps, steps
+from neuroncore_rtl.golden.timing.calendar import BEGUN, GO, SCALAR, VECTOR, WRITTEN, Walk, begin_steps, steps
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.plan import plan_of, tensors_of
 from neuroncore_rtl.golden.timing.prediction import Timed
@@ -34,7 +34,7 @@ class ElementwiseEngine:
 
     def __init__(self, config: Config, agenda: Agenda, banks: Banks, engine: Engine):
         self._config, self._agenda = config, agenda
-        self._calendars = banks.sbuf_reads, banks.psum_reads, banks.sbuf_writes, banks.psum_writes, banks.places
+        self._calendars = banks.calendars
         self._rank = SCALAR if engine == Engine.SCALAR else VECTOR
         self._held: tuple[Job, int] | None = None  # and the cycle of its verdict
         self._judged: Job | None = None
@@ -81,13 +81,14 @@ class ElementwiseEngine:
         shape[4 - len(instruction.shape) :] = instruction.shape
         tensors = tensors_of(instruction)
         plan = plan_of(instruction, self._config)
-        walk = begin_steps(first, self._written, plan.depth, *tensors), tuple(plan), shape, *tensors
+        state = begin_steps(first, self._written, plan.depth, *tensors)
+        walk = Walk(state, tuple(plan), shape, *tensors)
         self._agenda.at(first if self._rank == SCALAR else self._agenda.now, self._step, (record, timed), walk)
 
-    def _step(self, job: Job, walk: tuple) -> None:
+    def _step(self, job: Job, walk: Walk) -> None:
         """Go on for some cycles, so that what begins meanwhile is looked at."""
-        done = steps(*self._calendars, self._rank, self._agenda.now + AHEAD[self._rank], *walk)
-        state = walk[0]
+        done = steps(self._calendars, self._rank, self._agenda.now + AHEAD[self._rank], walk)
+        state = walk.state
         last = int(state[GO])
         if not done:
             self._agenda.at(max(last - AHEAD[self._rank] // 2, self._agenda.now + 1), self._step, job, walk)

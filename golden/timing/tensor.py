@@ -3,7 +3,7 @@
 from collections import deque
 
 from neuroncore_rtl.golden.timing.banks import Banks
-from neuroncore_rtl.golden.timing.calendar import columns, load_steps
+from neuroncore_rtl.golden.timing.calendar import Loads, Moves, columns, load_steps
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.prediction import Timed
 from neuroncore_rtl.golden.timing.queue import Queue
@@ -65,10 +65,8 @@ class TensorEngine:
         step = LOAD_COLUMNS * instruction.format.bits // 8
         tiles = -(-instruction.m // LOAD_COLUMNS)
         banks = self._banks
-        last = load_steps(
-            *(banks.sbuf_reads, banks.owners[0], banks.debts[0], banks.places),
-            *(first, tiles, instruction.address, step, timing.LINE_PATIENCE),
-        )
+        loads = Loads(first, tiles, instruction.address, step, timing.LINE_PATIENCE)
+        last = load_steps(banks.sbuf_reads, banks.owners[0], banks.debts[0], banks.places, loads)
         self._loads_free = last + 1
         self._loaded = last + 1
         return last
@@ -88,11 +86,12 @@ class TensorEngine:
         self._last = instruction.psum, instruction.n, first
         last = first + instruction.n - 1
         banks, sums = self._banks, self.latency - self._spacing
-        columns(
-            *(banks.sbuf_reads, banks.psum_reads, banks.psum_writes, banks.places, first, instruction.n),
-            *(instruction.address, instruction.stride, instruction.psum, instruction.accumulate),
-            *(sums, sums + self._spacing - 1),
+        moves = Moves(
+            *(first, instruction.n, instruction.address, instruction.stride, instruction.psum, instruction.accumulate),
+            to_read=sums,
+            to_write=sums + self._spacing - 1,
         )
+        columns(banks.calendars, moves)
         self._moves_free = last + 1
         self.busy += instruction.n
         return last

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.timing.calendar import bank_places, buffered_lines, columns, new_calendar
+from neuroncore_rtl.golden.timing.calendar import (
+    Accesses,
+    Calendars,
+    Moves,
+    bank_places,
+    buffered_lines,
+    columns,
+    new_calendar,
+)
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import PRESETS
 
@@ -24,9 +32,11 @@ MOST = CONFIG.sbuf_banks * timing.LINE_BUFFER + 1
 def test_lines_go_ahead_of_those_whose_bank_is_busy(count, taken, waits, patience):
     calendar, other = new_calendar(), new_calendar()
     stride = CONFIG.line_bytes * CONFIG.sbuf_banks
-    columns(calendar, other, other, bank_places(CONFIG), 0, BUSY, 0, stride, 0, False, 0, 0)
+    moves = Moves(0, BUSY, 0, stride, 0, accumulate=False, to_read=0, to_write=0)
+    columns(Calendars(calendar, other, other, other, bank_places(CONFIG)), moves)
     held = np.zeros(timing.LINE_BUFFER + 1, np.int64)
     banks = (np.arange(count) % CONFIG.sbuf_banks).astype(np.uint8)
-    done, last, waited, written = buffered_lines(calendar, held, banks, 0, count, 0, count, 1, 10 * BUSY, 0, patience)
+    accesses = Accesses(banks, 0, count, begin=0, cycles=count, turns=1, until=10 * BUSY)
+    done, last, waited, written = buffered_lines(calendar, held, accesses, 0, patience)
     assert (done, last, waited) == (count, taken, waits)
     assert (written >= BUSY) == (patience == BUSY)
