@@ -39,8 +39,9 @@ def step_interval(instruction: Elementwise, config: Config) -> int:
     first, second = _slow_units(instruction)
     if first and second:
         return first[0] + second[1]
-    if first or second:
-        return (first or second)[1]
+    alone = first or second
+    if alone:
+        return alone[1]
     intervals = {} if instruction.opcode == Opcode.ACTIVATE else timing.vector_intervals(config.vector_latency)
     return max(intervals.get(instruction.opcode.name, 1), config.lane_partitions)
 

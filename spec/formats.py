@@ -131,7 +131,7 @@ def matmul_formats(significand_bits: int) -> tuple[Format, ...]:
 
     The magnitude of an INT8 has 8 bits, a half of an FP32's significand 12.
     """
-    whole = tuple(f for f in MAC_FORMATS if (f.precision if f.is_float else f.bits) <= significand_bits)
+    whole = tuple(f for f in MAC_FORMATS if (f.precision if isinstance(f, FloatFormat) else f.bits) <= significand_bits)
     return whole + ((FP32,) if FP32.precision <= 2 * significand_bits else ())
 
 

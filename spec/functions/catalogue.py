@@ -1,6 +1,7 @@
 """The activation functions: names, codes, derivatives, and what zeros and infinities give."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from neuroncore_rtl.spec.functions.layout import Special
 
@@ -32,7 +33,7 @@ class Function:
     parity: bool = False
 
 
-def _records():
+def _records() -> tuple[tuple[str, tuple[Signed, Signed, Signed, Signed], dict[str, Any]], ...]:
     plus, minus = 0, 1
     odd_zeros = (_ZERO, plus), (_ZERO, minus)
     nan = (_NAN, plus)

@@ -4,7 +4,7 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.access import Storage
@@ -150,7 +150,7 @@ class Instruction(ABC):
     def _with(self, **parts: object) -> Self:
         # Programs move every instruction: `dataclasses.replace`, and regions worked out anew, take several times as
         # long.
-        other = object.__new__(type(self))
+        other: Any = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **parts)
         return other
 

@@ -1,11 +1,12 @@
 """The instruction that every queue executes itself: nothing."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.engine import Engine
 from neuroncore_rtl.spec.isa.instruction import Context, Instruction
+from neuroncore_rtl.spec.isa.region import Region
 from neuroncore_rtl.spec.isa.rule import Broken
 
 __all__ = ["Nop"]
@@ -21,13 +22,13 @@ class Nop(Instruction):
     """
 
     layout = ()
-    name = "NOP"
-    engine = Engine.QUEUE
+    name: ClassVar[str] = "NOP"
+    engine: ClassVar[Engine] = Engine.QUEUE
     lane = None
     overlap = True
-    in_turn = False
-    reads = ()
-    writes = ()
+    in_turn: ClassVar[bool] = False
+    reads: ClassVar[tuple[Region, ...]] = ()
+    writes: ClassVar[tuple[Region, ...]] = ()
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
         """Return the value of every field: there is none."""

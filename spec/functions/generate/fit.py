@@ -7,6 +7,7 @@ leave to the lower ones. The error is then measured on the integers that the har
 """
 
 from collections.abc import Callable
+from typing import Any, cast
 
 from mpmath.ctx_mp import MPContext
 
@@ -20,7 +21,7 @@ from neuroncore_rtl.spec.functions.layout import (
 
 __all__ = ["exp2_segments", "fit", "mp", "mpf"]
 
-mp = MPContext()
+mp: Any = cast("Any", MPContext())  # MPContext gets most of its functions at run time.
 mp.prec = 160
 mpf = mp.mpf
 

@@ -92,8 +92,8 @@ class Collective(Instruction):
     layout = COLLECTIVE_FIELDS
     signed = SIGNED
     named_by = "kind", CollectiveKind
-    engine = Engine.COLLECTIVE
-    in_turn = False
+    engine: ClassVar[Engine] = Engine.COLLECTIVE
+    in_turn: ClassVar[bool] = False
 
     opcode: ClassVar[int] = COLLECTIVE
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import Format, format_of
@@ -88,9 +88,9 @@ class DmaCopy(Instruction):
 
     layout = DMA_FIELDS
     signed = SIGNED
-    engine = Engine.DMA
-    name = "DMA_COPY"
-    in_turn = True
+    engine: ClassVar[Engine] = Engine.DMA
+    name: ClassVar[str] = "DMA_COPY"
+    in_turn: ClassVar[bool] = True
 
     opcode: ClassVar[int] = DMA_COPY
 
@@ -188,7 +188,8 @@ class DmaCopy(Instruction):
                 axis=None if axis == NO_AXIS else OUTERMOST - axis,
             )
 
-        index = DmaIndex(**{name: values[f"index_{name}"] for name in _INDEX} | {"skip": bool(values["index_skip"])})
+        rows: dict[str, Any] = {name: values[f"index_{name}"] for name in _INDEX}
+        index = DmaIndex(**rows | {"skip": bool(values["index_skip"])})
         return cls(
             shape=tuple(values[f"count{d}"] for d in dimensions),
             src=tensor("src"),

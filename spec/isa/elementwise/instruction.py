@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import format_of
@@ -161,19 +161,20 @@ class Elementwise(Instruction):
         opcode = Opcode(values["opcode"])
         used = uses(values)
         needed = {"dst": True, "a": "a" in used, "b": bool(used & {"b", "result"})}
+        parts: dict[str, Any] = {name: AluOp(values[name]) for name in ("op0", "op1") if name in used}
+        parts |= {f"s{number}": _scalar_of(values, number, config) for number in (0, 1) if f"s{number}" in used}
+        parts |= {name: _access_of(values, name, config) if used else None for name, used in needed.items()}
+        parts |= {name: bool(values[name]) for name in _FLAGS}
+        parts |= {name: values[name] for name in _NUMBERS}
         return cls(
             opcode=opcode,
             shape=tuple(values[f"count{d}"] for d in _INNERMOST_LAST),
-            **{name: AluOp(values[name]) for name in ("op0", "op1") if name in used},
-            **{f"s{number}": _scalar_of(values, number, config) for number in (0, 1) if f"s{number}" in used},
             index=Index(
                 base=values["index"],
                 partition=values["index_partition"],
                 steps=tuple(values[f"index_step{d}"] for d in _INNERMOST_LAST),
             ),
-            **{name: _access_of(values, name, config) if used else None for name, used in needed.items()},
-            **{name: bool(values[name]) for name in _FLAGS},
-            **{name: values[name] for name in _NUMBERS},
+            **parts,
         )
 
     @classmethod

@@ -138,7 +138,7 @@ STOCHASTIC = frozenset(
 )  # fmt: skip
 """Opcodes whose results may be rounded stochastically."""
 
-OUTPUTS: dict[Opcode, int] = {_O.BN_STATS: 6, _O.BN_AGGR: 2, _O.MAX8: VALUES8, _O.FIND_INDEX8: VALUES8}
+OUTPUTS: dict[int, int] = {_O.BN_STATS: 6, _O.BN_AGGR: 2, _O.MAX8: VALUES8, _O.FIND_INDEX8: VALUES8}
 """Elements of dst, along dimension 0, of opcodes that do not write element by element."""
 
 _FAST = frozenset(AluOp) - SLOW

@@ -14,7 +14,7 @@ __all__ = ["BY_CODE", "accesses", "arithmetic_of", "counts_of", "extent", "is_in
 BY_CODE: dict[int, Format] = {f.code: f for f in FORMATS.values()}
 """Formats by their codes."""
 
-_USES = {opcode: frozenset(used.split()) for opcode, used in USES.items()}
+_USES: dict[int, frozenset[str]] = {opcode: frozenset(used.split()) for opcode, used in USES.items()}
 
 
 def uses(values: dict[str, int]) -> frozenset[str]:
@@ -47,7 +47,7 @@ def is_integer(values: dict[str, int]) -> bool:
     opcode = values["opcode"]
     if opcode in NEVER_INTEGER:
         return False
-    bystander = {Opcode.SELECT: "a", Opcode.FIND_INDEX8: "dst"}.get(opcode)
+    bystander = _BYSTANDERS.get(opcode)
     return not any(BY_CODE[place["dtype"]].is_float for name, place in places(values) if name != bystander)
 
 
@@ -67,7 +67,10 @@ def arithmetic_of(values: dict[str, int]) -> Arithmetic:
     return Arithmetic.UINT32 if unsigned else Arithmetic.INT32
 
 
-_NO_OPERANDS = {Opcode.SELECT: {"a"}, Opcode.DROPOUT: {"s0"}}
+_BYSTANDERS: dict[int, str] = {Opcode.SELECT: "a", Opcode.FIND_INDEX8: "dst"}
+"""What takes no part in an opcode's arithmetic."""
+
+_NO_OPERANDS: dict[int, set[str]] = {Opcode.SELECT: {"a"}, Opcode.DROPOUT: {"s0"}}
 """What an opcode reads as a predicate or a probability."""
 
 

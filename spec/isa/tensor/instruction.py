@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import INT8, Format, format_of
@@ -42,8 +42,8 @@ class TensorInstruction(Instruction):
     column: int = 0
 
     layout = TENSOR_FIELDS
-    engine = Engine.TENSOR
-    in_turn = False
+    engine: ClassVar[Engine] = Engine.TENSOR
+    in_turn: ClassVar[bool] = False
 
     opcode: ClassVar[int]
 
@@ -66,8 +66,8 @@ class TensorInstruction(Instruction):
         kinds = {kind.opcode: kind for kind in (LoadStationary, MultiplyMoving)}
         if values["opcode"] not in kinds:
             raise ValueError(f"opcode must be {LOAD_STATIONARY} or {MULTIPLY_MOVING}, not {values['opcode']}")
-        kind = kinds[values["opcode"]]
-        own = {f.name: f.type(values[f.name]) for f in fields(kind) if f.name != "format"}
+        kind: Any = kinds[values["opcode"]]
+        own = {f.name: cast("type[int]", f.type)(values[f.name]) for f in fields(kind) if f.name != "format"}
         return kind(format=format_of(values["dtype"]), **own)
 
     @classmethod
@@ -93,10 +93,10 @@ class LoadStationary(TensorInstruction):
 
     m: int
 
-    name = "LOAD_STATIONARY"
+    name: ClassVar[str] = "LOAD_STATIONARY"
     opcode = LOAD_STATIONARY
-    lane = 1
-    writes = ()
+    lane: ClassVar[int] = 1
+    writes: ClassVar[tuple[Region, ...]] = ()
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -139,9 +139,9 @@ class MultiplyMoving(TensorInstruction):
     accumulate: bool = False
     transpose: bool = False
 
-    name = "MULTIPLY_MOVING"
+    name: ClassVar[str] = "MULTIPLY_MOVING"
     opcode = MULTIPLY_MOVING
-    continues = True
+    continues: ClassVar[bool] = True
 
     def moved(self, place: Move) -> Self:
         """Return the same on other addresses on chip."""
