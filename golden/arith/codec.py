@@ -26,7 +26,7 @@ def decode(bits, fmt: Format) -> np.ndarray:
         float64, the shape of `bits`; -0, infinities and NaN are kept, NaN without its payload.
     """
     bits = np.asarray(bits).astype(np.int64)
-    if not fmt.is_float:
+    if not isinstance(fmt, FloatFormat):
         return (bits - ((bits >> (fmt.bits - 1)) * fmt.signed << fmt.bits)).astype(np.float64)
     negative = bits >> (fmt.bits - 1) == 1
     word = bits & ((1 << (fmt.bits - 1)) - 1)

@@ -68,7 +68,9 @@ def _compiled(module: str, name: str) -> str:
 
 def _digest(module: str) -> str:
     """Return what changes with all that the code of a module's functions depends on."""
-    sources = [Path(find_spec(module).origin), *sorted((ROOT / "spec").rglob("*.py"))]
+    found = find_spec(module)
+    assert found is not None and found.origin is not None
+    sources = [Path(found.origin), *sorted((ROOT / "spec").rglob("*.py"))]
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources))
     features = binding.get_host_cpu_features().flatten()
     digest.update(f"{version('numba')} {version('llvmlite')} {binding.get_host_cpu_name()} {features}".encode())

@@ -5,6 +5,7 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any, cast
 
 import numpy as np
 from llvmlite import binding, ir
@@ -74,7 +75,7 @@ def assembly(builder: IRBuilder) -> str:
 
 
 def _optimised(builder: IRBuilder) -> binding.ModuleRef:
-    if not builder.block.is_terminated:
+    if not cast("Any", builder.block).is_terminated:
         builder.ret_void()
     module = binding.parse_assembly(str(builder.module))
     options = binding.create_pipeline_tuning_options(speed_level=2)
@@ -116,12 +117,12 @@ def local(builder: IRBuilder, kind: ir.Type) -> Value:
         return builder.alloca(kind)
 
 
-def multiply_add(builder: IRBuilder, a: Value, b: Value, c: Value, fused: bool) -> Value:
+def multiply_add(builder: IRBuilder, a: Any, b: Any, c: Any, fused: bool) -> Any:
     """Return a * b + c of vectors of floats, or of floats.
 
     Arguments:
         builder: of the function.
-        a, b, c: of one type.
+        a, b, c: values of one type, which llvmlite's class of values does not declare.
         fused: True for a fused multiply-add; False for a float64 sum and a cast, which for a and b of 12 significand
             bits gives the same bits (:func:`golden.arith.fma_fp32`).
     """
@@ -136,7 +137,7 @@ def multiply_add(builder: IRBuilder, a: Value, b: Value, c: Value, fused: bool) 
     return builder.fptrunc(builder.fadd(builder.fmul(a_wide, b_wide), c_wide), a.type)
 
 
-def canonical(builder: IRBuilder, value: Value) -> Value:
+def canonical(builder: IRBuilder, value: Any) -> Any:
     """Return a vector of floats with every NaN replaced by the canonical one."""
     words = ir.VectorType(WORD, value.type.count)
     nan = builder.bitcast(words([FP32.nan] * value.type.count), value.type)

@@ -16,8 +16,8 @@ The result is power * 2**integer, rounded to FP32 once.
 """
 
 import numpy as np
-from numba import carray, njit
-from numba.types import CPointer, int64, uint32, void
+from numba import carray, njit  # pyright: ignore[reportPrivateImportUsage] - numba has no types.
+from numba.types import CPointer, int64, uint32, void  # pyright: ignore[reportAttributeAccessIssue] - nor these.
 
 from neuroncore_rtl.golden.arith.kept import OPTIONS
 from neuroncore_rtl.spec import power as constants

@@ -57,7 +57,7 @@ def round_fp32(value_bits, fmt: Format, mode: str = "rne", random=None) -> np.nd
 
     is_nan = (exponent == 0xFF) & (mantissa != 0)
     is_inf = (exponent == 0xFF) & (mantissa == 0)
-    if fmt.is_float:
+    if isinstance(fmt, FloatFormat):
         return _float_code(sign, rounded, place, is_inf, is_nan, fmt)
     return _integer_code(sign, rounded, is_inf, is_nan, fmt)
 
@@ -79,7 +79,7 @@ def round_stochastic(value_bits, fmt: Format, seed: int, stream: int, index) -> 
 
 def _last_place(exponent: np.ndarray, fmt: Format) -> np.ndarray:
     """Exponent of the target's last place, for the binade of x; 0 for integers."""
-    if not fmt.is_float:
+    if not isinstance(fmt, FloatFormat):
         return np.zeros_like(exponent)
     return np.maximum(exponent - FP32.bias, fmt.min_exponent) - fmt.mantissa_bits
 

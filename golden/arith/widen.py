@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from neuroncore_rtl.golden.arith.codec import canonical, decode, storage_dtype
-from neuroncore_rtl.spec.formats import FP32, Format, IntFormat
+from neuroncore_rtl.spec.formats import FP32, FloatFormat, Format, IntFormat
 
 __all__ = ["integers", "saturate", "widen"]
 
@@ -26,7 +26,7 @@ def widen(codes, fmt: Format) -> np.ndarray:
     codes = np.asarray(codes, storage_dtype(fmt))
     if fmt.bits <= _TABLE_BITS:
         return _table(fmt)[codes]
-    if not fmt.is_float:
+    if not isinstance(fmt, FloatFormat):
         return codes.view(fmt.name).astype(np.float32).view(np.uint32)
     if fmt == FP32:
         return canonical(codes)

@@ -1,9 +1,11 @@
 """Codes of any format to the 32-bit words that lanes compute with, and results back to codes."""
 
+from typing import cast
+
 import numpy as np
 
 from neuroncore_rtl.golden.arith import canonical, integers, round_fp32, saturate, storage_dtype, widen
-from neuroncore_rtl.spec.formats import BF16, FP32, Format
+from neuroncore_rtl.spec.formats import BF16, FP32, Format, IntFormat
 from neuroncore_rtl.spec.isa.alu import Arithmetic
 
 __all__ = ["load", "store"]
@@ -14,7 +16,7 @@ BLOCK = 1 << 15
 
 def load(codes, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
     """Return codes as words (uint32) of an arithmetic."""
-    return integers(codes, fmt) if arithmetic else widen(codes, fmt)
+    return integers(codes, cast("IntFormat", fmt)) if arithmetic else widen(codes, fmt)
 
 
 def store(words, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32, random=None) -> np.ndarray:
@@ -31,7 +33,8 @@ def store(words, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32, random=N
     """
     words = np.ascontiguousarray(words, np.uint32)
     if arithmetic:
-        return saturate(words if arithmetic == Arithmetic.UINT32 else words.view(np.int32), fmt)
+        whole = words if arithmetic == Arithmetic.UINT32 else words.view(np.int32)
+        return saturate(whole, cast("IntFormat", fmt))
     if fmt == FP32:
         return canonical(words)
     if fmt == BF16 and random is None:

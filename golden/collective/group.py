@@ -1,5 +1,7 @@
 """One collective of one group, from the memories of its cores to the memories of its cores."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from neuroncore_rtl.golden.collective.errors import CollectiveError
@@ -29,7 +31,7 @@ _IN_PLACE = {
 """Where src and dst may meet."""
 
 
-def execute(instructions: list[Collective], memories: dict[int, np.ndarray]) -> None:
+def execute(instructions: list[Collective], memories: Mapping[int, np.ndarray]) -> None:
     """Execute what a group does; all is read before anything is written.
 
     Arguments:

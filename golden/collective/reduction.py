@@ -40,6 +40,7 @@ def reduce_blocks(parts: np.ndarray, instructions: list[Collective], block: int 
         if first.narrow:
             total = widen(round_fp32(total, BF16), BF16)
         total = alu(_OPS[first.op], total, word, arithmetic)
+    assert total is not None, "a group has ranks"
     return _rounded(total, last, instructions) if bf16 else total
 
 

@@ -43,7 +43,7 @@ def run(instructions: dict[int, list[Collective]], memories: dict[int, np.ndarra
         together = next(filter(None, map(state.together, state.unfinished())), None)
         if together is None:
             raise state.deadlock()
-        execute([state.current(core) for core in together], memories)
+        execute([state.due(core) for core in together], memories)
         state.retire(together)
 
 
@@ -66,6 +66,12 @@ class _State:
         listed = self.instructions.get(core, [])
         return listed[done] if done < len(listed) else None
 
+    def due(self, core: int) -> Collective:
+        """Return what a core is at that is not at its end."""
+        instruction = self.current(core)
+        assert instruction is not None
+        return instruction
+
     def retire(self, cores: list[int]) -> None:
         for core in cores:
             self.done[core] += 1
@@ -74,7 +80,9 @@ class _State:
 
     def _judge(self, core: int) -> None:
         instruction = self.current(core)
-        broken = collective_violation(instruction.fields(), core, self.cores) if instruction else None
+        if instruction is None:
+            return
+        broken = collective_violation(instruction.fields(), core, self.cores)
         if broken is not None:
             rule, message = broken
             raise CollectiveError(f"core {core}: {instruction.name}: {message} (rule {rule.name})", core, rule)
@@ -85,18 +93,18 @@ class _State:
         Raises:
             CollectiveError: if it and one of them wait for each other, and disagree.
         """
-        partners = partners_of(self.current(core))
+        partners = partners_of(self.due(core))
         at = {partner: self.current(partner) for partner in partners}
         there = [partner for partner in partners if at[partner] and core in partners_of(at[partner])]
         for partner in there:
-            compare(self.current(core), at[partner])
+            compare(self.due(core), self.due(partner))
         return partners if len(there) == len(partners) else None
 
     def deadlock(self) -> Deadlock:
         """Return who waits for whom."""
         waiting, lines = {}, []
         for core in self.unfinished():
-            instruction = self.current(core)
+            instruction = self.due(core)
             missing = [
                 p for p in partners_of(instruction) if not self.current(p) or core not in partners_of(self.current(p))
             ]

@@ -18,7 +18,7 @@ SOURCES = 1 << (Cause.TIMER & ~INTERRUPT) | 1 << (Cause.EXTERNAL & ~INTERRUPT)
 
 INHIBIT_CYCLE, INHIBIT_INSTRET = 1 << 0, 1 << 2
 
-_WRITABLE = {
+_WRITABLE: dict[int, int] = {
     Csr.MSTATUS: GLOBAL_ENABLE | PREVIOUS_ENABLE,
     Csr.MIE: SOURCES,
     Csr.MTVEC: WORD & ~2,
@@ -30,7 +30,13 @@ _WRITABLE = {
 }
 """Registers that hold what is written to them, and which of their bits do."""
 
-_COUNTERS = {Csr.MCYCLE: "cycle", Csr.MINSTRET: "instret", Csr.CYCLE: "cycle", Csr.TIME: "time", Csr.INSTRET: "instret"}
+_COUNTERS: dict[int, str] = {
+    Csr.MCYCLE: "cycle",
+    Csr.MINSTRET: "instret",
+    Csr.CYCLE: "cycle",
+    Csr.TIME: "time",
+    Csr.INSTRET: "instret",
+}
 """Counters of 64 bits, by the number of their lower half; the upper one's has bit 7 set."""
 
 _UNUSED_COUNTERS = [base + n for base in (0xB00, 0xB80, 0x320) for n in range(3, 32)]

@@ -51,6 +51,7 @@ class State(Protocol):
 
     def load(self, address: int, size: int) -> int:
         """Return what is in memory."""
+        ...
 
     def store(self, address: int, size: int, value: int) -> None:
         """Write to memory."""
@@ -208,25 +209,29 @@ def _immediate(word: int):
         operation, b = _IMMEDIATE[funct3], _immediate_of("I", word)
     else:
         operation, b = _SHIFT.get((funct7, funct3)), shift
+    if operation is None:
+        return None
 
     def immediate(hart, pc):
         x = hart.x
         x[rd] = operation(x[rs1], b)
         return pc + 4
 
-    return immediate if operation else None
+    return immediate
 
 
 def _register(word: int):
     rd, funct3, rs1, rs2, funct7 = _fields(word)
     operation = _REGISTER.get((funct7, funct3))
+    if operation is None:
+        return None
 
     def register(hart, pc):
         x = hart.x
         x[rd] = operation(x[rs1], x[rs2])
         return pc + 4
 
-    return register if operation else None
+    return register
 
 
 def _fence(word: int):
@@ -277,9 +282,9 @@ def _wfi(hart, pc):
     return pc + 4
 
 
-_PRIVILEGED = {System.ECALL: _ecall, System.EBREAK: _ebreak, System.MRET: _mret, System.WFI: _wfi}
+_PRIVILEGED: dict[int, Callable] = {System.ECALL: _ecall, System.EBREAK: _ebreak, System.MRET: _mret, System.WFI: _wfi}
 
-_FORMS = {
+_FORMS: dict[int, Callable] = {
     Opcode.LOAD: _load,
     Opcode.MISC_MEM: _fence,
     Opcode.OP_IMM: _immediate,

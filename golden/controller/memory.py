@@ -17,6 +17,7 @@ class Bus(Protocol):
 
     def load(self, address: int, size: int) -> int:
         """Return 1 to 4 bytes, the first one lowest."""
+        ...
 
     def store(self, address: int, size: int, value: int) -> None:
         """Write as many bytes."""

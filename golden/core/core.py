@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuroncore_rtl.golden.controller import AddressMap, Hart, LocalMemory, Timer
+from neuroncore_rtl.golden.controller import AddressMap, Bus, Hart, LocalMemory, Timer
 from neuroncore_rtl.golden.core.boot import BootFault, boot_program
 from neuroncore_rtl.golden.core.errors import CoreError
 from neuroncore_rtl.golden.core.machine import Machine
@@ -139,15 +139,18 @@ class Core:
             (at.SBUF_WINDOW, at.PSUM_WINDOW, engines.sbuf, at.SBUF_PITCH_BITS),
             (at.PSUM_WINDOW, at.REGISTERS, engines.psum, at.PSUM_PITCH_BITS),
         )
+        places: list[tuple[int, int, Bus]]
         places = [(base, end - base, Window(memory, base, pitch, self._loaded)) for base, end, memory, pitch in windows]
         places.append((at.TIMER_COMPARE, at.TIMER_NOW + 8 - at.TIMER_COMPARE, self._timer))
         places.append((at.REGISTERS, at.LOCAL_BASE - at.REGISTERS, self.registers))
         self.hart = Hart(LocalMemory(program, size=self.config.local_bytes), AddressMap(places))
+        self._csr = self.hart.csr
         return True
 
     def _execute(self, most: int) -> int:
         """Let the controller go on until it writes a register, sleeps or stalls; return the instructions executed."""
         hart, timer, registers = self.hart, self._timer, self.registers
+        assert hart is not None
         csr = hart.csr
         # Who waits at a doorbell is in the midst of an instruction, and takes no interrupt.
         csr.external_interrupt = registers.interrupt and not self._stalled
@@ -173,7 +176,7 @@ class Core:
         return min(times, default=None)
 
     def _advance(self, time: int) -> None:
-        csr = self.hart.csr
+        csr = self._csr
         self._timer.now += time
         csr.time = self._timer.now
         if not csr.cycle_inhibited:

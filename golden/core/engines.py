@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ class Engines:
         self.psum = tensor.psum.view(np.uint8)
         self._context = Context(config, core=number)
         self._read = lru_cache(RECORDS)(partial(_read, config))
-        self._execute: dict[Engine, Callable[[Instruction], tuple[int, int] | None]] = {
+        self._execute: dict[Engine, Callable[[Any], tuple[int, int] | None]] = {
             Engine.TENSOR: lambda instruction: tensor.perform(instruction, self.sbuf, self.sbuf),
             Engine.VECTOR: lambda instruction: vector.perform(instruction, self.sbuf, self.psum),
             Engine.SCALAR: lambda instruction: scalar.perform(instruction, self.sbuf, self.psum),
@@ -63,6 +64,7 @@ class Engines:
         broken, instruction = self._read(engine, body, self._context)
         if broken is not None:
             return broken[0], 0
+        assert instruction is not None
         fault = self._execute[engine](instruction)
         self._context = instruction.after(self._context)
         return fault

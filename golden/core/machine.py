@@ -86,10 +86,14 @@ class Machine:
         """Report what the watchdog does when all that is left waits: for another core, before all else."""
         awaited = self.engines.network.awaited(self.number)
         if awaited is not None:
-            queue = self.queues[collective_queue(self.config)]
+            number = collective_queue(self.config)
+            assert number is not None
+            queue = self.queues[number]
             self.errors.report(CoreError(Cause.STUCK, queue.number, queue.address, 1 << 8 | awaited))
             return
         queue = next(queue for queue in self.queues if queue.is_busy)
-        semaphore, wanted = queue.unmet()
+        wait = queue.unmet()
+        assert wait is not None
+        semaphore, wanted = wait
         detail = semaphore | wanted << 8 | (self.semaphores[semaphore] & 0xFF) << 24
         self.errors.report(CoreError(Cause.WATCHDOG, queue.number, queue.address, detail))

@@ -119,7 +119,7 @@ def _hear(one: Collective, other: Collective) -> bool:
     )
 
 
-def _neighbours(instruction: Collective) -> tuple[int, int]:
+def _neighbours(instruction: Collective) -> tuple[int, ...]:
     """Return whom each channel sends to; the other one receives from there."""
     cores, rank = instruction.group.cores, instruction.rank
     if instruction.kind in (CollectiveKind.SEND, CollectiveKind.RECEIVE):

@@ -2,7 +2,7 @@
 
 from collections import deque
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from neuroncore_rtl.spec.isa import (
     HEADER_FIELDS,
     RECORD_BYTES,
     Cause,
+    Engine,
     UpdateOp,
     engine_of_queue,
     engines_taken,
@@ -35,7 +36,7 @@ class _Record(NamedTuple):
         updates: what becomes of semaphores.
     """
 
-    engine: int
+    engine: Engine
     body: int
     waits: list[tuple[int, int]]
     updates: list[tuple[int, UpdateOp, int]]
@@ -48,7 +49,7 @@ def _record(word: int) -> _Record:
     waits = [(h[f"wait{n}_semaphore"], h[f"wait{n}_value"]) for n in (0, 1) if h[f"wait{n}"]]
     ops = [(n, UpdateOp(h[f"update{n}"])) for n in (0, 1)]
     updates = [(h[f"update{n}_semaphore"], op, h[f"update{n}_value"]) for n, op in ops if op != UpdateOp.NONE]
-    return _Record(h["engine"], word >> HEADER_BITS, waits, updates)
+    return _Record(cast("Engine", h["engine"]), word >> HEADER_BITS, waits, updates)
 
 
 class Queue:
@@ -110,6 +111,7 @@ class Queue:
         if not self._blocks or self._errors.first or (self._record is None and not self._fetch()) or self.unmet():
             return False
         record, address = self._record, self.address
+        assert record is not None
         try:
             fault = self._engines.execute(record.engine, record.body)
         except Waiting:

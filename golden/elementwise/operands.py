@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from neuroncore_rtl.golden.arith.words import load, store
 from neuroncore_rtl.golden.elementwise.index import element_index, element_words
 from neuroncore_rtl.golden.memory import gather, scatter
 from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import IntFormat
 from neuroncore_rtl.spec.isa import DIMENSIONS, Access, Elementwise, Pointer, Storage
 from neuroncore_rtl.spec.isa.alu import Arithmetic
 from neuroncore_rtl.spec.isa.elementwise import arithmetic_of, counts_of
@@ -94,7 +96,7 @@ class Operands:
     def write_positions(self, words: np.ndarray) -> None:
         """Saturate and write integers to dst, whatever the arithmetic; all ones are -1 if it has a sign."""
         access, shape = self._access("dst")
-        arithmetic = Arithmetic.INT32 if access.format.signed else Arithmetic.UINT32
+        arithmetic = Arithmetic.INT32 if cast("IntFormat", access.format).signed else Arithmetic.UINT32
         codes = store(words.reshape(-1, *shape), access.format, arithmetic)
         scatter(self._memories[access.storage], access, codes)
 

@@ -172,7 +172,8 @@ class _Ring:
 
     def __init__(self, case: Case, channel: int, parameters: Parameters):
         self.case, self.parameters = case, parameters
-        self.elements = np.subtract(*reversed(case.part(channel)))
+        begin, end = case.part(channel)
+        self.elements = end - begin
         self.direction = d = 1 - 2 * channel
         ranks, cores = np.arange(case.ranks), case.group.cores
         self.ranks, self.before = ranks, (ranks - d) % case.ranks
@@ -189,7 +190,7 @@ class _Ring:
         begin = parameters.start + np.maximum(parameters.memory, back + parameters.start)
         self.first = self.last = begin.astype(float)
         # When a channel has dealt with all that it has received; None before the first round.
-        self.free = None
+        self.free: np.ndarray | None = None
 
     def _ways(self, channel: int) -> list[list[Hop]]:
         """Return the way from every rank to the next one of a channel."""
@@ -207,7 +208,7 @@ class _Ring:
             return 0
         segment = case.granules * GRANULE
         whole = segment * (case.ranks if case.kind == _K.ALL_REDUCE else 1)
-        full, rest = divmod(int(self.elements), whole)
+        full, rest = divmod(self.elements, whole)
         ends = [self.last.max()]
         for _ in range(min(full, rounds)):
             self._round(np.full(case.ranks, segment))
@@ -218,8 +219,9 @@ class _Ring:
         if rest:
             each = case.kind != _K.ALL_REDUCE
             self._round(np.full(case.ranks, rest) if each else np.clip(rest - segment * self.ranks, 0, segment))
-        moved = int(self.elements) * element_bytes(case.dtype) * (1 if case.kind == _K.ALL_REDUCE else case.ranks)
+        moved = self.elements * element_bytes(case.dtype) * (1 if case.kind == _K.ALL_REDUCE else case.ranks)
         memory = p.start + p.memory + moved / case.instance.core.hbm_bytes
+        assert self.free is not None
         return max(self.free.max(), memory + p.turn) + p.finish
 
     def _round(self, elements: np.ndarray) -> None:
@@ -245,6 +247,7 @@ class _Ring:
                 last = np.maximum(first + time, self.last[self.before] + self.arrival)
             self.first = np.where(sent > 0, first, self.first)
             self.last = np.where(sent > 0, last, self.last)
+        assert self.free is not None
         # What is not sent on occupies the channel as well, while the next round's first segment goes out.
         begun = np.maximum(np.maximum(self.free, self.last), self.first[self.before] + self.arrival)
         ended = np.maximum(begun + time[self.before], self.last[self.before] + self.arrival)

@@ -4,6 +4,7 @@ Elements are little-endian, lane i is on partition `partition` + i, and an acces
 and a step a dimension: exactly what numpy calls strides, so that a read is one copy of a strided view.
 """
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -106,7 +107,7 @@ def strided(
     return np.lib.stride_tricks.as_strided(first, shape, strides)
 
 
-def are_distinct(steps: tuple[int, ...], shape: list[int]) -> bool:
+def are_distinct(steps: Sequence[int], shape: Sequence[int]) -> bool:
     """Return whether each step goes beyond all that the smaller ones reach: then no two elements are the same."""
     reach = 0
     for step, count in sorted((abs(step), count) for step, count in zip(steps, shape, strict=True) if count > 1):

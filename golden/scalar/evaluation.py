@@ -7,8 +7,8 @@ position within a quadrant. Each step has the number of its section in docs/acti
 """
 
 import numpy as np
-from numba import carray, njit
-from numba.types import CPointer, int64, uint32, uint64, void
+from numba import carray, njit  # pyright: ignore[reportPrivateImportUsage] - numba has no types.
+from numba.types import CPointer, int64, uint32, uint64, void  # pyright: ignore[reportAttributeAccessIssue] - nor these.
 
 from neuroncore_rtl.golden.arith.kept import OPTIONS
 from neuroncore_rtl.spec.functions.layout import (

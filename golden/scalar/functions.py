@@ -14,7 +14,7 @@ _NAN = 0x7FC00000
 _WINDOWS = np.array([(window(e) >> 40, window(e) & (1 << 40) - 1) for e in range(128)], np.uint64)
 
 
-def activate(function: Function | str, z, alpha: float = 0.0, tables: Tables | None = None) -> np.ndarray:
+def activate(function: Function | str, z, alpha: float | np.ndarray = 0.0, tables: Tables | None = None) -> np.ndarray:
     """Return f(z).
 
     Arguments:
@@ -32,11 +32,11 @@ def activate(function: Function | str, z, alpha: float = 0.0, tables: Tables | N
     if not isinstance(function, Function):
         function = function_named(function)
     z = np.asarray(z, np.float32)
-    alpha = np.float32(alpha)
+    parameter = np.float32(alpha)
     result = np.empty(z.size, np.uint32)
     kept_function("neuroncore_rtl.golden.scalar.evaluation", "evaluate")(
-        np.ascontiguousarray(z).reshape(-1).view(np.uint32), result, z.size, _special_words(function, alpha),
-        int(alpha.view(np.uint32)), int(function.parity), *_arrays(tables, function.code), _WINDOWS,
+        np.ascontiguousarray(z).reshape(-1).view(np.uint32), result, z.size, _special_words(function, parameter),
+        int(parameter.view(np.uint32)), int(function.parity), *_arrays(tables, function.code), _WINDOWS,
     )  # fmt: skip
     return result.view(np.float32).reshape(z.shape)
 
@@ -52,7 +52,7 @@ def _arrays(tables: Tables | None, code: int) -> tuple[np.ndarray, np.ndarray, n
 def _special_words(function: Function, alpha: np.float32) -> np.ndarray:
     """Results at +0, -0, +Inf and -Inf."""
     words = []
-    for (special, sign), z in zip(function.specials, np.float32([0.0, -0.0, np.inf, -np.inf]), strict=True):
+    for (special, sign), z in zip(function.specials, np.array([0.0, -0.0, np.inf, -np.inf], np.float32), strict=True):
         if special.word is not None:
             words.append(sign << 31 | special.word)
         else:

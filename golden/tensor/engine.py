@@ -1,6 +1,7 @@
 """The tensor engine as an interpreter of its instructions, without time: what is in PSUM after each of them."""
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -62,14 +63,15 @@ class TensorEngine:
         if isinstance(instruction, LoadStationary):
             self._load(instruction, stationary_memory)
         else:
-            self._multiply(instruction, moving_memory)
+            self._multiply(cast("MultiplyMoving", instruction), moving_memory)
 
     def _load(self, load: LoadStationary, memory) -> None:
         codes = pack(_elements(load, memory, load.m, load.format.bits // 8), TILE)
         self._shadow = _Weights(load, array_operand(codes, load.format, load.half))
 
     def _multiply(self, multiplied: MultiplyMoving, memory) -> None:
-        loaded = self._shadow.instruction
+        assert self._shadow is not None, "a load comes first"
+        loaded, (weights, present) = self._shadow.instruction, self._shadow.operand
         first = max(loaded.row, multiplied.row)
         count = max(min(loaded.row + loaded.k, multiplied.row + multiplied.k) - first, 0)
         # Columns start where a step of a load does, and so at a whole tile.
@@ -78,7 +80,7 @@ class TensorEngine:
         codes = _elements(multiplied, memory, multiplied.n, multiplied.stride)[first - multiplied.row :][:count]
         partitions = slice(multiplied.column, multiplied.column + multiplied.m)
         multiply(
-            tuple(part if part is None else part[tiles, rows] for part in self._shadow.operand),
+            (weights[tiles, rows], None if present is None else present[tiles, rows]),
             array_operand(pack(codes, WIDTH), multiplied.format, multiplied.half, skip_zero=multiplied.transpose),
             self.psum[partitions, multiplied.psum : multiplied.psum + multiplied.n],
             accumulates=multiplied.accumulate,

@@ -123,7 +123,9 @@ def multiply(
     if masked:
         w_present = np.ones(w.shape, bool) if w_present is None else w_present
         x_present = np.ones(x.shape, bool) if x_present is None else x_present
-    arrays = w, x, w_present if masked else w, x_present if masked else x, psum
+    else:
+        w_present, x_present = w, x
+    arrays = w, x, w_present, x_present, psum
     steps = (array.strides[0] // array.itemsize for array in arrays)
     compile_pass(masked, integer, fused)(*arrays, x.shape[1], *psum.shape, *steps, accumulates, init)
 

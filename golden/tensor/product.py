@@ -69,8 +69,8 @@ def _multiply(stationary: list[Packed], moving: list[Packed], psum: np.ndarray, 
     passes = PASSES if len(stationary) > 1 else PASSES[:1]
     for row in range(0, moving[0][0].shape[1], rows):
         for number, (own, other) in enumerate(passes):
-            operands = (_rows(one, slice(row, row + rows)) for one in (stationary[own], moving[other]))
-            multiply(*operands, psum, accumulates=row + number > 0, integer=integer)
+            rest, moved = (_rows(one, slice(row, row + rows)) for one in (stationary[own], moving[other]))
+            multiply(rest, moved, psum, accumulates=row + number > 0, integer=integer)
 
 
 def _rows(operand: Packed, rows: slice) -> Packed:

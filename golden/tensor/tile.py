@@ -1,5 +1,7 @@
 """The code of a pass of the array: tiles of column sums in vector registers, added to PSUM where they end."""
 
+from typing import Any
+
 from llvmlite import ir
 from llvmlite.ir import IRBuilder, Value
 
@@ -122,7 +124,7 @@ class _Pass:
         """Return the pointer to an element inside of a tile, block or partition of an array."""
         return self.builder.gep(array, [self.builder.add(self.builder.mul(number, self.steps[array]), inside)])
 
-    def spread(self, value: Value) -> Value:
+    def spread(self, value: Any) -> Value:
         """Return a vector that has one value everywhere."""
         kind = ir.VectorType(value.type, self.width)
         one = self.builder.insert_element(kind(ir.Undefined), value, WORD(0))

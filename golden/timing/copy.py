@@ -3,6 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 from math import prod
+from typing import cast
 
 from neuroncore_rtl.golden.timing.prediction import Timed
 from neuroncore_rtl.golden.timing.walk import Walk, walk_of
@@ -35,7 +36,7 @@ class Copy:
         rows: whether it goes by row numbers.
         asked, taken: groups of the source that are asked for, that the destination's side has taken.
         arrived: of groups that were not taken, beats, and cycles of the first and the last one.
-        begun: the cycle from which on the destination's side takes them; None: not known yet.
+        begun: the cycle from which on the destination's side takes them; 0: not known yet.
         written: the cycle in which the last one was written to SBUF.
     """
 
@@ -51,7 +52,7 @@ class Copy:
     asked: int = 0
     taken: int = 0
     arrived: deque = field(default_factory=deque)
-    begun: int | None = None
+    begun: int = 0
     written: int = 0
 
     @property
@@ -80,7 +81,7 @@ class Copy:
 
 def plan_copy(record: Record, timed: Timed, config: Config) -> Copy:
     """Return the copy of a record before it begins."""
-    copy: DmaCopy = record.instruction
+    copy = cast("DmaCopy", record.instruction)
     size = config.hbm_bytes
     rows = copy.gather is not None or copy.scatter is not None
     source, target = (walk_of(side, copy.shape, rows, config) for side in (copy.src, copy.dst))

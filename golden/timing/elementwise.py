@@ -1,5 +1,7 @@
 """The vector and the scalar engine in time: a checker, then steps of one instruction behind those of the other."""
 
+from typing import cast
+
 import numpy as np
 
 from neuroncore_rtl.golden.timing.banks import Banks
@@ -10,7 +12,7 @@ from neuroncore_rtl.golden.timing.prediction import Timed
 from neuroncore_rtl.golden.timing.queue import Queue
 from neuroncore_rtl.spec import costs, timing
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import Engine, Record
+from neuroncore_rtl.spec.isa import Elementwise, Engine, Record
 
 __all__ = ["ElementwiseEngine"]
 
@@ -68,7 +70,7 @@ class ElementwiseEngine:
         if self._judged is None or self._running:
             return
         record, timed = self._judged
-        instruction = record.instruction
+        instruction = cast("Elementwise", record.instruction)
         self._judged, self._running = None, True
         self._judge()
         first = max(self._agenda.now + timing.SEQUENCER_LATENCY + self._config.port_latency, self._last + self._rest)
@@ -94,7 +96,7 @@ class ElementwiseEngine:
             self._agenda.at(max(last - AHEAD[self._rank] // 2, self._agenda.now + 1), self._step, job, walk)
             return
         self._last, self._written = last, int(state[WRITTEN])
-        begun, instruction = int(state[BEGUN]), job[0].instruction
+        begun, instruction = int(state[BEGUN]), cast("Elementwise", job[0].instruction)
         free = costs.dependent_period(instruction, self._config) - costs.drain(instruction, self._config)
         self.waited["bank"] += max(0, last + 1 - begun - free)
         self.busy += last + 1 - begun

@@ -1,8 +1,8 @@
 """A queue in time: records are fetched ahead, wait for semaphores, go to the engine, and then do their updates."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.fetch import Fetcher
@@ -19,13 +19,11 @@ class EngineModel(Protocol):
     """An engine as its queue sees it.
 
     Attributes:
-        waited: cycles by cause, of what the engine itself waits for.
         queue: set by the queue; told of what has finished by `Queue.retire`, and by `Queue.engine_ready` when the
             engine, full before, takes the next instruction.
     """
 
-    queue: "Queue"
-    waited: Mapping[str, int]
+    queue: Any
 
     def ready(self) -> int | None:
         """Return the first cycle in which it takes an instruction; None: not known yet."""

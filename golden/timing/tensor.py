@@ -1,6 +1,7 @@
 """The tensor engine in time: a checker, a queue of loads and one of multiplications, weights in two places."""
 
 from collections import deque
+from typing import cast
 
 from neuroncore_rtl.golden.timing.banks import Banks
 from neuroncore_rtl.golden.timing.calendar import Loads, Moves, columns, load_steps
@@ -10,7 +11,7 @@ from neuroncore_rtl.golden.timing.queue import Queue
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.costs import array_latency
-from neuroncore_rtl.spec.isa import LoadStationary, Record
+from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving, Record
 
 __all__ = ["TensorEngine"]
 
@@ -43,7 +44,7 @@ class TensorEngine:
 
     def start(self, record: Record, timed: Timed) -> None:
         """Take an instruction in this cycle."""
-        instruction = record.instruction
+        instruction = cast("LoadStationary | MultiplyMoving", record.instruction)
         is_load = isinstance(instruction, LoadStationary)
         gone = self._gone[is_load]
         leaves = max(self._agenda.now + 1 + self._late, gone[0] + 1)

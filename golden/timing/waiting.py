@@ -39,6 +39,7 @@ class Waiting:
 
     def _give(self) -> None:
         held, self._held = self._held, None
+        assert held is not None
         self._model.start(*held)
         self._agenda.at(self._agenda.now + 1, self.queue.engine_ready)
 

@@ -1,6 +1,6 @@
 """Of every engine its instruction: what records are encoded, decoded, judged, assembled and documented by."""
 
-from typing import cast
+from typing import Any
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.collective import Collective
@@ -25,10 +25,8 @@ INSTRUCTIONS: dict[Engine, type[Instruction]] = {
 
 
 def _mnemonics() -> dict[str, type[Instruction]]:
-    kinds = LoadStationary, MultiplyMoving, DmaCopy, Elementwise, Collective, Nop
-    names = {
-        kind: [code.name for code in kind.named_by[1]] if kind.named_by else [cast("str", kind.name)] for kind in kinds
-    }
+    kinds: tuple[Any, ...] = LoadStationary, MultiplyMoving, DmaCopy, Elementwise, Collective, Nop
+    names = {kind: [code.name for code in kind.named_by[1]] if kind.named_by else [kind.name] for kind in kinds}
     return {name.lower(): kind for kind in kinds for name in names[kind]}
 
 
