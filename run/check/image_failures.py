@@ -2,6 +2,7 @@
 in words: which engine, which instruction, and what is wrong with it."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +82,9 @@ def row_beyond(fault: CoreFault | None, memory: np.ndarray, config: Config) -> t
     the error is that it is beyond them; arguments as of `explained`."""
     if fault is None or fault.cause != isa.Cause.INDEX:
         return None
-    copy = isa.Record.decode(memory[fault.address : fault.address + isa.RECORD_BYTES].tobytes(), config).instruction
+    copy: Any = isa.Record.decode(
+        memory[fault.address : fault.address + isa.RECORD_BYTES].tobytes(), config
+    ).instruction
     tensor, index = (copy.src, copy.gather) if copy.gather else (copy.dst, copy.scatter)
     return fault.detail * tensor.steps[0], index.limit * tensor.steps[0]
 

@@ -2,6 +2,7 @@
 programs read, and a few figures of it for people."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from neuroncore_rtl.run.harness.collective_faults import link_name
 from neuroncore_rtl.spec.instance import Instance
@@ -30,7 +31,7 @@ def dead_links(instance: Instance, dead: Collection[int]) -> list[int]:
 
 def link_table(
     instance: Instance, counters: Sequence[Mapping[str, int]], cycles: int, dead: Collection[int] = ()
-) -> dict[str, dict[str, object]]:
+) -> dict[str, dict[str, Any]]:
     """Return what each wire did, by the name of its link and direction, without the word link.
 
     What is found at the end of a wire, its receiver counts: frames with a wrong check, flits that are not taken. What
@@ -58,7 +59,7 @@ def link_table(
     return table
 
 
-def link_summary(instance: Instance, table: Mapping[str, Mapping[str, object]], disturbed: int) -> dict[str, object]:
+def link_summary(instance: Instance, table: Mapping[str, Mapping[str, Any]], disturbed: int) -> dict[str, Any]:
     """Return what a report says of a table: sums, the mean, and by name the busiest link and those with most retries.
 
     Arguments:
@@ -74,7 +75,7 @@ def link_summary(instance: Instance, table: Mapping[str, Mapping[str, object]], 
     dead = [f"link {name}" for own, (name, row) in zip(named, table.items(), strict=True) if own and row["dead"]]
     mean = sum(row["utilisation"] for row in table.values()) / len(table)
     longest = table[stalled]["stalled_cycles"]
-    summary = {
+    summary: dict[str, Any] = {
         "link_flits": totals["flits"],
         "link_utilisation": {"mean": f"{mean:.1%}", "busiest": f"{table[busiest]['utilisation']:.1%} ({busiest})"},
         "stalled_for_credits": f"{longest:,} cycles at most ({stalled})" if longest else "never",

@@ -50,7 +50,8 @@ class Race:
         parts = []
         for event, touch in zip((self.first, self.second), self.touches, strict=True):
             parts.append(f"{event} {'writes' if touch.writes else 'reads'} {touch.name}")
-        (storage, *one), (_, *other) = (touch.box for touch in self.touches)
+        storage = self.touches[0].storage
+        one, other = (touch.box[1:] for touch in self.touches)
         (row, low), (last, high) = (map(pick, one[n::2], other[n::2]) for n, pick in ((0, max), (1, min)))
         place = f"partitions {row} to {last - 1}, " if storage.name != "HBM" else ""
         return f"{parts[0]}; {parts[1]}: {storage.name} {place}bytes {low} to {high - 1}"

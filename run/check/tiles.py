@@ -1,5 +1,7 @@
 """Where a product differs: the first tile of it, in numbers that people read."""
 
+from typing import Any
+
 import numpy as np
 
 __all__ = ["SHOWN", "count_differences"]
@@ -33,6 +35,6 @@ def count_differences(found: np.ndarray, expected: np.ndarray, integer: bool, si
     return int(differs.sum())
 
 
-def _number(word: np.uint32, integer: bool) -> str:
-    """Return a word as a decimal number."""
+def _number(word: Any, integer: bool) -> str:
+    """Return a word, uint32, as a decimal number."""
     return str(word.view(np.int32 if integer else np.float32))

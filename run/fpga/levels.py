@@ -4,6 +4,7 @@ Every cell but those of a register or a memory is a level; a carry chain is one,
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 from neuroncore_rtl.run.fpga.synthesis import Netlist
 
@@ -16,16 +17,18 @@ _REGISTERS = ("AREG", "BREG", "MREG", "PREG")
 """Parameters of a multiplier that say how many registers there are in it."""
 
 
-def deepest(netlist: Netlist) -> dict[str, object]:
+def deepest(netlist: Netlist) -> dict[str, Any]:
     """Return the longest way between registers, memories, ports and modules that were not looked into.
 
     Returns:
         Its `levels`, and `start` and `end`, the signals there; None where the source has no name for it.
     """
     cells = netlist.module["cells"]
-    drivers = {bit: name for name, cell in cells.items() if _is_logic(cell) for bit in _bits(cell, "output")}
-    depth: dict[str, int] = {}
-    before: dict[str, object] = {}
+    drivers: dict[Any, Any] = {
+        bit: name for name, cell in cells.items() if _is_logic(cell) for bit in _bits(cell, "output")
+    }
+    depth: dict[Any, int] = {}
+    before: dict[str, int | None] = {}
     for name in _in_order(cells, drivers):
         depth[name], before[name] = 0, None
         for port, bit in _inputs(cells[name]):
@@ -36,7 +39,7 @@ def deepest(netlist: Netlist) -> dict[str, object]:
                 depth[name], before[name] = levels, bit
     if not depth:
         return {"levels": 0, "start": None, "end": None}
-    last = max(depth, key=depth.get)
+    last = max(depth, key=depth.__getitem__)
     start, name = None, last
     while name is not None:
         start = before[name]
@@ -44,7 +47,7 @@ def deepest(netlist: Netlist) -> dict[str, object]:
     reached = set(_bits(cells[last], "output"))
     ends = (cell for cell in cells.values() if not _is_logic(cell) and reached & set(cell["connections"].get("D", [])))
     registers = (cell["connections"]["Q"][0] for cell in ends if "Q" in cell["connections"])
-    names = netlist.signals
+    names = cast(Mapping[Any, Any], netlist.signals)
     end = next((bit for bit in (*registers, *reached) if bit in names), None)
     return {"levels": depth[last], "start": names.get(start), "end": names.get(end)}
 

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from amaranth.lib import wiring
 
@@ -25,7 +26,7 @@ _CELL = re.compile(r"^  cell \\?(\S+) ", re.MULTILINE)
 _PORT = re.compile(r"^  wire .*?(?:input|output) \d+ .*\n", re.MULTILINE)
 
 
-def by_module(component: wiring.Component, family: Family, name: str) -> list[dict[str, object]]:
+def by_module(component: wiring.Component, family: Family, name: str) -> list[dict[str, Any]]:
     """Return for each module of a component that is more than wires, itself first, `module`, `times`, its own counts by
     the names of the family's cells, and its deepest logic (:func:`run.fpga.levels.deepest`); or, if `gates` is true,
     gates in place of LUTs, which they will be fewer than, and no logic; or, if `counted` is false, nothing.
@@ -51,13 +52,13 @@ def by_module(component: wiring.Component, family: Family, name: str) -> list[di
             continue
         with progress(f"{name}: Yosys, {family.title}, module {number} of {len(modules)}, {module}"):
             inner = [stub for other, stub in stubs.items() if other in inside]
-            netlists[module] = _synthesised(module, [text, *inner], texts, family)
-        cells[module] = netlists[module][0].cells if netlists[module] else inside
+            found = netlists[module] = _synthesised(module, [text, *inner], texts, family)
+        cells[module] = found[0].cells if found else inside
     times = occurrences(name, cells)
     return [{"module": module, "times": times[module], **_figures(found, family)} for module, found in netlists.items()]
 
 
-def _figures(found: tuple[Netlist, bool] | None, family: Family) -> dict[str, object]:
+def _figures(found: tuple[Netlist, bool] | None, family: Family) -> dict[str, Any]:
     """Return what is known of a netlist, or of none."""
     netlist, gates = found or (None, False)
     unknown = {"levels": None, "start": None, "end": None}
@@ -95,7 +96,7 @@ def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str
     return times
 
 
-def total(rows: list[dict[str, object]], family: Family) -> dict[str, float]:
+def total(rows: list[dict[str, Any]], family: Family) -> dict[str, float]:
     """Return the counts of all modules of :func:`by_module`, as often as they occur."""
     return {name: sum(row["times"] * row[name] for row in rows) for name in family.cells}
 

@@ -9,6 +9,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -258,7 +259,7 @@ def _through(net: int, before: Mapping, arrival: Mapping, names: Mapping) -> Ite
         net = before[net]
 
 
-def _end(cell: _Cell, names: Mapping[int, tuple[str, str | None]]) -> tuple[str, str | None]:
+def _end(cell: _Cell, names: Mapping[Any, tuple[str, str | None]]) -> tuple[str, str | None]:
     held = next(cell.of("Q"), None) if cell.type == "TRELLIS_FF" else None
     name, place = names.get(held, (re.sub(r"(\.\d+)+$", "", cell.name), None))
     return name.partition("[")[0], place

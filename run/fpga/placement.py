@@ -5,6 +5,7 @@ A unit is placed out of context, its ports free wires: the clock is that of its 
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
 from rich.markup import escape
 from rich.table import Table
@@ -111,7 +112,8 @@ def _named(net: str) -> str | None:
 def _register(cell: str, netlist: Netlist) -> tuple[str | None, str | None]:
     """Return the signal that a register holds, and its source."""
     connections = netlist.module["cells"].get(cell, {}).get("connections", {})
-    return netlist.signals.get(next(iter(connections.get("Q", [])), None), (None, None))
+    signals = cast(Mapping[Any, Any], netlist.signals)
+    return signals.get(next(iter(connections.get("Q", [])), None), (None, None))
 
 
 MOST_LETTERS = 48

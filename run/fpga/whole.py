@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from amaranth.lib import wiring
 from filelock import FileLock
@@ -169,12 +170,12 @@ def join(top: str, netlists: Mapping[str, Netlist]) -> Netlist:
     return Netlist(folder)
 
 
-def largest(modules: Iterable[Mapping[str, object]]) -> Table:
+def largest(modules: Iterable[Mapping[str, Any]]) -> Table:
     """Return the table of those modules of :func:`synthesise_whole` that take most places of LUT4."""
     rows = []
     for row in modules:
         places = row["luts"] + LUTS_OF["CCU2C"] * row["carries"] + LUTS_OF["TRELLIS_DPR16X4"] * row["lutrams"]
-        rows.append(row | {"places": row["times"] * places})
+        rows.append({**row, "places": row["times"] * places})
     counts = " | ".join(f"{heading}: {{{name}:,}}" for name, (heading, _) in _FAMILY.cells.items())
     rows = sorted(rows, key=lambda row: -row["places"])[:MOST_MODULES]
     caption = f"places: of LUT4, a CCU2C takes {LUTS_OF['CCU2C']} and a DPR16X4 {LUTS_OF['TRELLIS_DPR16X4']}"

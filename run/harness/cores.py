@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -121,7 +122,7 @@ class CoreDevice:
     @property
     def core(self) -> Config:
         """Parameters of every core."""
-        return self.machine.core if self.instance else self.machine
+        return self.machine.core if isinstance(self.machine, Instance) else self.machine
 
     @property
     def cores(self) -> int:
@@ -213,7 +214,7 @@ class CoreDevice:
         found = fields_by_kind(directory / "runs")
         lines = sorted(found["core"], key=lambda fields: int(fields[0]))  # and of a core alone by their rounds
         logs = _logs((directory / "events").read_text(), self.cores)
-        parts = {
+        parts: dict[int | str, Outcome] = {
             number: _part(fields[1:], self.core, log)
             for number, (fields, log) in enumerate(zip(lines, logs, strict=True))
         }
@@ -233,7 +234,7 @@ def _blocks_and_kept(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return blocks, tuple(name for name in modules_of(text, f"{_BLOCKS}|{_KEPT}") if name not in blocks)
 
 
-def _ending(gave_up: bool, parts: Mapping[int, Outcome], started: Sequence[Outcome], links: object) -> Ending:
+def _ending(gave_up: bool, parts: Mapping[int | str, Outcome], started: Sequence[Outcome], links: Any) -> Ending:
     if gave_up:
         return Ending.LIMIT
     if any(part.errors for part in parts.values()):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ HBM_ARGUMENTS = {"HBM_ARGUMENTS": arguments(_NUMBERS, hexadecimal=_BORDERS, pref
 
 def optional_arguments() -> dict[str, str]:
     """Return the macro with which it takes those that are given, and the defaults of `Hbm` for the others."""
-    defaults = {field.name: field.default for field in fields(Hbm)}
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(Hbm)}
     forms = {name: ("d", int(defaults[name])) for name in _NUMBERS} | dict.fromkeys(_BORDERS, ("h", 0))
     found = (f'if (!$value$plusargs("hbm_{n}=%{form}", {n})) {n} = {value};' for n, (form, value) in forms.items())
     return {"HBM_ARGUMENTS": " ".join(found)}
@@ -57,9 +58,9 @@ class Hbm:
 
     def plusargs(self) -> list[str]:
         """Return the arguments for the simulator."""
-        values = {name: int(getattr(self, name)) for name in _NUMBERS}
+        values: dict[str, Any] = {name: int(getattr(self, name)) for name in _NUMBERS}
         values |= {} if self.size is None else {"size": self.size}
-        values |= zip(_BORDERS, (f"{at:x}" for at in (*self.slverr, *self.decerr)), strict=True)
+        values |= dict(zip(_BORDERS, (f"{at:x}" for at in (*self.slverr, *self.decerr)), strict=True))
         return plusargs(**{f"hbm_{name}": value for name, value in values.items()})
 
 

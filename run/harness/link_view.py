@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
 from neuroncore_rtl.hdl.link.counters import LinkCounters
@@ -109,7 +109,7 @@ def read_samples(text: str) -> list[Sample]:
     return found
 
 
-def link_defines(instance: Instance, fabric: str, **views: object) -> dict[str, object]:
+def link_defines(instance: Instance, fabric: str, **views: Any) -> dict[str, Any]:
     """Return the macros of `run/harness/link_view.v` and `run/harness/disturbance.v`; arguments as of `link_views`."""
     frame = frame_layout(instance.link_bytes)
     body = frame["body"]

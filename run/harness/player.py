@@ -7,6 +7,7 @@ A *playable* unit is a component with the ports valid, word (all inputs in one w
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from amaranth import Module, Signal, Value
@@ -43,6 +44,11 @@ class Playable(wiring.Component):
         valid, word: a case. result_valid, result: its outcome, `latency` cycles later.
     """
 
+    valid: Any
+    word: Any
+    result: Any
+    result_valid: Any
+
     def __init__(self, layout: data.StructLayout, latency: int, interval: int = 1):
         self.layout = layout
         self.latency = latency
@@ -51,7 +57,7 @@ class Playable(wiring.Component):
 
     def delay_valid(self, m) -> None:
         """Add the registers that carry `valid` to `result_valid`."""
-        valid = self.valid
+        valid: Any = self.valid
         for stage in range(self.latency):
             late = Signal(name=f"valid_{stage}")
             m.d.sync += late.eq(valid)
@@ -73,7 +79,7 @@ class PlayedUnit(Playable):
 
     def __init__(
         self,
-        unit: wiring.Component,
+        unit: Any,
         inputs: Sequence[str],
         latency: int | None = None,
         late: Mapping[str, int] | None = None,
@@ -86,6 +92,7 @@ class PlayedUnit(Playable):
         if self.iterative and interval is None:
             super().__init__(layout, unit.LATENCY, unit.INTERVAL)
         elif self.iterative:
+            assert latency is not None and interval is not None
             super().__init__(layout, latency, interval)
         else:
             super().__init__(layout, unit.latency if latency is None else latency)

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -164,7 +164,7 @@ class CpuDevice:
         """Return the processor in its harness."""
         numbers = {"MEMORY_BASE": LOCAL_BASE, "TIMER_NOW": TIMER_NOW, "TIMER_COMPARE": TIMER_COMPARE}
         numbers |= {"CONSOLE": CONSOLE, "EXTERNAL": INTERRUPT_PENDING}
-        defines = {name: f"32'h{number:08x}" for name, number in numbers.items()}
+        defines: dict[str, Any] = {name: f"32'h{number:08x}" for name, number in numbers.items()}
         defines["MEMORY_BITS"] = (self.memory_bytes // 4).bit_length() - 1
         numbers, addresses = ("limit", "patience", "stall", "seed", "external_rate"), ("tohost", "fromhost")
         defines["ARGUMENTS"] = arguments(numbers, ("memory",), ("console",), hexadecimal=addresses)
@@ -191,8 +191,8 @@ class CpuDevice:
         if work.memory:
             words = read_words(directory / "memory_out", 1, "memory words")
             memories["memory"] = words.astype("<u4").view(np.uint8).ravel()
-        said = {"exit_code": state["code"] if state["ended"] else None}
+        said: dict[str, Any] = {"exit_code": state["code"] if state["ended"] else None}
         said["console"] = (directory / "console").read_text(errors="replace")
         said["counters"] = {"instructions": state["instructions"]}
-        events = Trace(directory / "trace") if work.trace else []
+        events: Any = Trace(directory / "trace") if work.trace else []
         return Outcome(ending=ending, cycles=state["cycles"], **said, events=events, memories=memories)

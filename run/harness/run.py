@@ -35,6 +35,7 @@ class Device(Protocol):
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the device in its harness, with `done` and the ports public; waves: with what a waveform needs;
         vectors: with blocks of lanes as vectors, where it has any (`run.sim.vectors`)."""
+        ...
 
     def load(self, work: Any, directory: Path) -> tuple[list[str], int]:
         """Write what the harness reads; return its plusargs, and the cycles until it is given up, above its own limit.
@@ -46,6 +47,7 @@ class Device(Protocol):
         Raises:
             ValueError: if the work does not fit the device.
         """
+        ...
 
     def read(self, work: Any, directory: Path, state: dict[str, int | float]) -> Outcome:
         """Return what the harness wrote.
@@ -57,6 +59,7 @@ class Device(Protocol):
         Raises:
             SimulationFailed: if the device broke a rule that leaves nothing to compare.
         """
+        ...
 
 
 def built(device: Device, sim: str = "verilator", waves: bool = False) -> simulation.Build:

@@ -41,9 +41,9 @@ def harness(
     texts = [part.read_text() if isinstance(part, Path) else part for part in (Path(device).with_suffix(".v"), *parts)]
     if "xorshift(" in texts[0]:  # stands before the module that draws its pauses with it
         texts.insert(0, Path(__file__).with_name("xorshift.v").read_text())
-    text = "\n".join([define_lines({"WAVES": ""} | defines if waves else defines), *texts])
-    blocks, kept = (modules_of(text, pattern) if pattern else () for pattern in (blocks, kept))
-    return Design(top, text, hier_blocks=blocks, kept=kept, public=("done", *ports), clock="clk")
+    text = "\n".join([define_lines({"WAVES": "", **defines} if waves else defines), *texts])
+    apart, whole = (modules_of(text, pattern) if pattern else () for pattern in (blocks, kept))
+    return Design(top, text, hier_blocks=apart, kept=whole, public=("done", *ports), clock="clk")
 
 
 def modules_of(text: str, pattern: str) -> tuple[str, ...]:

@@ -187,7 +187,7 @@ class BlockCode(LaneCode):
                     break
                 steps = found
                 count += 1
-            if count < 3:
+            if count < 3 or steps is None:
                 count, steps = 1, (0, 0)
             self._pack_row(target, parts[at], count, steps)
             at += count

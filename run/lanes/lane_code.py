@@ -360,6 +360,7 @@ class LaneCode:
 
     def _uniform_condition(self, bit: Bit) -> Bit | None:
         """Return a uniform bit without which a bit is not set, if there is one at hand."""
+        assert isinstance(bit, tuple), "a constant is uniform"
         source, place = bit
         cell = self.netlist.cells.get(source)
         if cell is None or cell.kind not in ("and", "mux"):

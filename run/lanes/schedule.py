@@ -4,8 +4,9 @@ A multiplexer whose select is the same for all instances is a branch: what it al
 if that side is taken. So each cell has a *scope*: the innermost branch that holds all of its uses.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from neuroncore_rtl.run.lanes.netlist import Bit, Cell, Unsupported
 
@@ -44,7 +45,7 @@ def switch_of(cell: Cell, cells: Mapping[str, Cell]) -> Switch | None:
             a, b = b, a
         if len(a) != len(b) or not all(isinstance(bit, int) for bit in b) or len(a) > 32:
             return None
-        found.setdefault(tuple(a), []).append(sum(bit << n for n, bit in enumerate(b)))
+        found.setdefault(tuple(a), []).append(sum(bit << n for n, bit in enumerate(b) if isinstance(bit, int)))
     (bits, values), *others = found.items()
     return None if others or len(set(values)) < len(values) else Switch(bits, tuple(values))
 
@@ -64,7 +65,7 @@ class Scope:
     side: int = 0
     cells: list[str] = field(default_factory=list)
     branches: dict[str, dict[int, "Scope"]] = field(default_factory=dict)
-    guarded: dict[Hashable, "Scope"] = field(default_factory=dict)
+    guarded: dict[Any, "Scope"] = field(default_factory=dict)
 
     @property
     def depth(self) -> int:
@@ -74,8 +75,10 @@ class Scope:
 def _common(a: Scope, b: Scope) -> Scope:
     while a is not b:
         if a.depth >= b.depth:
+            assert a.parent is not None, "the outermost scope holds all others"
             a = a.parent
         else:
+            assert b.parent is not None
             b = b.parent
     return a
 
@@ -111,7 +114,7 @@ def schedule(
     cells: Mapping[str, Cell],
     sinks: Iterable[Bit],
     uniform: Callable[[Bit], bool],
-    guarded: Mapping[Hashable, Iterable[Bit]] | None = None,
+    guarded: Mapping[Any, Iterable[Bit]] | None = None,
     everything: Mapping[str, Cell] | None = None,
 ) -> Scope:
     """Return the outermost scope of what sinks depend on.
@@ -148,7 +151,8 @@ def schedule(
             continue
         cell, scope = cells[name], scopes[name]
         if cell.kind in ("mux", "pmux") and all(map(uniform, cell.operands["S"])):
-            use(switches[name].bits if switches[name] else cell.operands["S"], scope)
+            switch = switches[name]
+            use(switch.bits if switch else cell.operands["S"], scope)
             for side, bits in _sides(cell):
                 sides[name, side] = Scope(scope, name, side)
                 use(bits, sides[name, side])
@@ -158,10 +162,10 @@ def schedule(
     order = [name for name in order if name in scopes]
     sizes: dict[int, int] = {}
     for name in order:
-        scope: Scope | None = scopes[name]
-        while scope is not None:
-            sizes[id(scope)] = sizes.get(id(scope), 0) + 1
-            scope = scope.parent
+        around: Scope | None = scopes[name]
+        while around is not None:
+            sizes[id(around)] = sizes.get(id(around), 0) + 1
+            around = around.parent
     worth = {
         name
         for name in order
@@ -174,6 +178,7 @@ def schedule(
     for name in order:
         scope = scopes[name]
         while scope.mux not in (None, GUARD) and scope.mux not in worth:
+            assert scope.parent is not None, "the outermost scope has no multiplexer"
             scope = scope.parent
         scope.cells.append(name)
         if name in worth:

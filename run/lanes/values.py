@@ -26,8 +26,8 @@ def runs(bits: list[Bit]) -> Iterator[tuple[str | None, int, int, int]]:
         last = place + 1
         if isinstance(bit, int):
             value = bit
-            while last < len(bits) and isinstance(bits[last], int):
-                value |= bits[last] << last - place
+            while last < len(bits) and isinstance(following := bits[last], int):
+                value |= following << last - place
                 last += 1
             yield None, value, last - place, place
         else:
@@ -176,14 +176,14 @@ class Values:
             )
 
         def infix(operator: str, *values: Expression) -> Expression:
-            values = together(*values)
-            code = f" {operator} ".join(value.code for value in values)
-            return Expression(f"({code})", values[0].type, values[0].varying)
+            alike = together(*values)
+            code = f" {operator} ".join(value.code for value in alike)
+            return Expression(f"({code})", alike[0].type, alike[0].varying)
 
         def call(function: str, result: int, *values: Expression) -> Expression:
-            values = together(*values)
-            code = f"{function}({', '.join(value.code for value in values)})"
-            return Expression(code, result, values[0].varying)
+            alike = together(*values)
+            code = f"{function}({', '.join(value.code for value in alike)})"
+            return Expression(code, result, alike[0].varying)
 
         def truth(value: Expression) -> Expression:
             return value.as_type(wanted)
@@ -307,7 +307,7 @@ def _with_copies(bits: list[Bit]) -> Iterable[tuple[str | None, int, int, int]]:
         bit, last = bits[place], place + 1
         while isinstance(bit, tuple) and last < len(bits) and bits[last] == bit:
             last += 1
-        if last - place > 1:
+        if isinstance(bit, tuple) and last - place > 1:
             result.append((bit[0], ~bit[1], last - place, place))
             place = last
             continue

@@ -126,7 +126,7 @@ def require(*names: str) -> None:
     Raises:
         MissingTool: if any is not; names all that are missing, and one command that installs them.
     """
-    missing = [tool for tool in map(TOOLS.get, names) if tool.locate() is None]
+    missing = [tool for tool in map(TOOLS.__getitem__, names) if tool.locate() is None]
     if missing:
         what = "; ".join(f"{tool.name} is missing ({tool.purpose})" for tool in missing)
         packages = " ".join(tool.package for tool in missing if tool.package)

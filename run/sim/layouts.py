@@ -6,13 +6,14 @@ here, as it must not say them again.
 
 import enum
 from collections.abc import Mapping
+from typing import Any
 
 from amaranth.lib import data
 
 __all__ = ["define_lines", "enum_defines", "layout_defines", "plain"]
 
 
-def layout_defines(name: str, shape: data.StructLayout | type[data.Struct]) -> dict[str, object]:
+def layout_defines(name: str, shape: data.StructLayout | type[data.Struct]) -> dict[str, Any]:
     """Return the macros of a structure: `name`, its bits, and `name`_FIELD, the place of each field in it.
 
     A place is what stands between the brackets of a part-select, as in ``error[`ERROR_CAUSE]``. Of a field that is a
@@ -32,7 +33,7 @@ def _places(name: str, layout: data.StructLayout, base: int) -> dict[str, str]:
     return found
 
 
-def enum_defines(name: str, members: type[enum.Enum]) -> dict[str, object]:
+def enum_defines(name: str, members: type[enum.Enum]) -> dict[str, Any]:
     """Return the macros of an enumeration: `name`_MEMBER, the number of each member."""
     return {f"{name}_{member.name}": int(member.value) for member in members}
 
@@ -42,7 +43,7 @@ def define_lines(macros: Mapping[str, object]) -> str:
     return "".join(f"`define {name} {value}\n" for name, value in macros.items())
 
 
-def plain(shape, word: int):
+def plain(shape: Any, word: int) -> Any:
     """Return the word of a structure as dicts, lists and integers, by the names of its fields."""
     layout = shape.as_shape() if isinstance(shape, type) else shape
     if not isinstance(layout, data.StructLayout | data.ArrayLayout):

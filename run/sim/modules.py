@@ -102,6 +102,7 @@ def _read(path: Path) -> tuple[str, list[Path | None]]:
         if isinstance(node, ast.Import):
             imported += [_file(alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
+            assert node.module is not None, "imports name their package"
             imported += [_file(node.module), *(_file(f"{node.module}.{alias.name}") for alias in node.names)]
     return _hash(text), imported
 

@@ -6,6 +6,9 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, cast
+
+from cocotb_tools.runner import Runner
 
 from neuroncore_rtl.run.sim.paths import plain
 
@@ -50,15 +53,16 @@ _WATCH = 'read -r ended || kill -s KILL -- "-$1"'
 def _watched(group: int) -> Iterator[None]:
     """Let a process group not outlive this process, even if this one is killed and can do nothing more."""
     watch = ["sh", "-c", _WATCH, "watch", str(group)]
-    nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    nowhere: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(watch, stdin=subprocess.PIPE, process_group=0, **nowhere) as watcher:
         try:
             yield
         finally:
+            assert watcher.stdin is not None
             watcher.stdin.write(b"ended\n")
 
 
-class SimulatorProcess:
+class SimulatorProcess(Runner):
     """Mixed into a runner of cocotb's: commands run in a process group of their own, which never outlives them.
 
     Attributes:
@@ -102,4 +106,4 @@ class SimulatorProcess:
                 process.wait()
                 raise
             if status:
-                raise CommandFailed(command, status, Path(self.log_file))
+                raise CommandFailed(command, status, Path(cast(str | Path, self.log_file)))

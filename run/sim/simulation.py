@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 from xml.etree import ElementTree
 
 import cocotb_tools.config
@@ -165,7 +166,7 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
         "waves": waves,
         "timescale": TIMESCALE,
         "cocotb": importlib.metadata.version("cocotb"),
-        "runner": [Path(module.__file__).read_text() for module in (process, verilator, clang, icarus)],
+        "runner": [Path(str(module.__file__)).read_text() for module in (process, verilator, clang, icarus)],
     }
     if sim == "verilator":
         parts["tool"] = _toolchain()
@@ -178,6 +179,7 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
 def _toolchain() -> str:
     """Return a short hash of which Verilator and which compiler are used, wherever the project lies."""
     tool = verilator.find_verilator()
+    assert tool is not None, "build() requires Verilator before"
     program = tool.program if tool.origin == "system" else verilator.LAUNCHER.read_text()
     return _hash((program, tool.version, clang.STANDARD_LIBRARY.name))
 
@@ -204,7 +206,7 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
 
     runner = _runner(sim)
     runner.record_waves = waves
-    if sim == "verilator":
+    if isinstance(runner, VerilatorRunner):
         runner.hierarchical = bool(design.hier_blocks)
         runner.clock = design.clock
         runner.everything_public = not design.public
@@ -215,7 +217,8 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
         with progress(f"{sim}: building {design.top}"), ThreadPoolExecutor(max_workers=1) as pool:
             # What the program is linked with, beside Verilator.
             libraries = pool.submit(_compile_libraries, design, sim)
-            runner.before_make = libraries.result
+            if isinstance(runner, VerilatorRunner):
+                runner.before_make = libraries.result
             runner.build(
                 sources=sources,
                 hdl_toplevel=design.top,
@@ -245,7 +248,7 @@ def _compile_libraries(design: Design, sim: str) -> None:
 def _runner(sim: str) -> VerilatorRunner | IcarusRunner:
     runner = VerilatorRunner() if sim == "verilator" else IcarusRunner()
     runner.log.setLevel("CRITICAL")  # its failures become exceptions here
-    runner.extra_environment = {"LIBPYTHON_LOC": find_libpython.find_libpython()}
+    runner.extra_environment = {"LIBPYTHON_LOC": cast(str, find_libpython.find_libpython())}
     return runner
 
 
@@ -344,9 +347,9 @@ def _read_results(results: Path, log: Path, status: int) -> list[TestResult]:
         duration = case.find("properties/property[@name='sim_time_duration']")
         found.append(
             TestResult(
-                name=case.get("name"),
+                name=case.attrib["name"],
                 passed=problem is None,
-                sim_time_ns=0.0 if duration is None else float(duration.get("value")),
+                sim_time_ns=0.0 if duration is None else float(duration.attrib["value"]),
                 message="" if problem is None else (problem.text or problem.get("message") or "").strip(),
             )
         )

@@ -162,6 +162,8 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
     """
 
     hierarchical: bool = False
+    clock: str | None
+    everything_public: bool
     toolchain: str = "unknown"
     libraries: Sequence[Path] = ()
     before_make: Callable[[], object] | None = None
@@ -191,7 +193,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
                 "--verilate-jobs",
                 "1",
                 "--timescale",
-                "/".join(self.timescale),
+                "/".join(self.timescale or ()),
                 "--Mdir",
                 "objects",
                 "--top-module",

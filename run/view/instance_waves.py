@@ -7,6 +7,7 @@ import enum
 import re
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 
 from neuroncore_rtl.run.view.core_waves import core_groups
 from neuroncore_rtl.run.view.wave_groups import Trace, traces
@@ -23,10 +24,10 @@ OPEN = ("run", "cores", "engines", "links")
 
 _AXI = ("awvalid", "awready", "wvalid", "wready", "bvalid", "bready", "arvalid", "arready", "rvalid", "rready")
 
-Does = enum.IntEnum("Does", {**{kind.name: kind.value for kind in CollectiveKind}, "NOTHING": len(CollectiveKind)})
+Does: Any = enum.IntEnum("Does", {**{kind.name: kind.value for kind in CollectiveKind}, "NOTHING": len(CollectiveKind)})
 """What an engine is at."""
 
-Carries = enum.IntEnum("Carries", {**{kind.name: kind.value for kind in FlitKind}, "NOTHING": len(FlitKind)})
+Carries: Any = enum.IntEnum("Carries", {**{kind.name: kind.value for kind in FlitKind}, "NOTHING": len(FlitKind)})
 """What a frame carries."""
 
 

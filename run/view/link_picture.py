@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def shape_of(instance: Instance) -> str:
 
 
 def draw_links(
-    path: Path, instance: Instance, table: Mapping[str, Mapping[str, object]], what: str, remark: str = ""
+    path: Path, instance: Instance, table: Mapping[str, Mapping[str, Any]], what: str, remark: str = ""
 ) -> Path:
     """Draw the links of an instance; return the path of the picture.
 
@@ -92,7 +93,7 @@ def draw_links(
     return path
 
 
-def _draw_arrow(axes, arrow: geometry.Arrow, row: Mapping[str, object], loads, *, detailed: bool) -> None:
+def _draw_arrow(axes, arrow: geometry.Arrow, row: Mapping[str, Any], loads, *, detailed: bool) -> None:
     """Draw what a wire did; `detailed` with its load in words."""
     from matplotlib.patches import Polygon
 
@@ -119,7 +120,7 @@ def _draw_chip(axes, chip: int, centre: np.ndarray, scale: float) -> None:
     """Draw a chip, with its number and its cores' in it."""
     from matplotlib.patches import Circle
 
-    axes.add_patch(Circle(centre, geometry.CHIP_RADIUS, fc=CHIP, ec=INK, lw=1.3, zorder=8))
+    axes.add_patch(Circle(tuple(centre), geometry.CHIP_RADIUS, fc=CHIP, ec=INK, lw=1.3, zorder=8))
     words = {"ha": "center", "va": "center", "zorder": 9}
     axes.text(*(centre + (0, 0.035)), str(chip), color=INK, fontsize=7.2 * scale, weight="bold", **words)
     first = chip * CORES_PER_CHIP
@@ -127,7 +128,7 @@ def _draw_chip(axes, chip: int, centre: np.ndarray, scale: float) -> None:
     axes.text(*(centre - (0, 0.09)), cores, color=FAINT, fontsize=2.8 * scale, **words)
 
 
-def _caption(instance: Instance, table: Mapping[str, Mapping[str, object]], remark: str) -> str:
+def _caption(instance: Instance, table: Mapping[str, Mapping[str, Any]], remark: str) -> str:
     """Return what is said below the title: what was measured, and what the picture shows."""
     shares = [row["utilisation"] for row in table.values()]
     measured = f"a link is busy {sum(shares) / len(shares):.0%} of them on average, {max(shares):.0%} at most"

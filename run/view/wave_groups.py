@@ -4,6 +4,7 @@ import enum
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from neuroncore_rtl.run.view.wave_numbers import NUMBERS
 from neuroncore_rtl.spec import isa
@@ -13,7 +14,7 @@ __all__ = ["CAUSE", "ERROR", "Trace", "counters", "traces"]
 _FORMATS = ("hex", "dec", "signed", "bin", *NUMBERS)
 """Formats of a line's values: GTKWave's, those that tables use, and those of numbers."""
 
-CAUSE = enum.IntEnum("Cause", {cause.name: cause.value for kind in (isa.Rule, isa.Cause) for cause in kind})
+CAUSE: Any = enum.IntEnum("Cause", {cause.name: cause.value for kind in (isa.Rule, isa.Cause) for cause in kind})
 """Causes of error, those that are broken rules among them."""
 
 ERROR = "\nerror.valid bin error | error.cause Cause"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from vcdvcd import VCDVCD
@@ -43,6 +44,6 @@ def words_in(vcd: Path, signals: Iterable[str]) -> set[int]:
         signals: their names in it.
     """
     wanted = list(dict.fromkeys(signals))
-    recorded = VCDVCD(str(vcd), signals=wanted)
+    recorded: Any = VCDVCD(str(vcd), signals=wanted)
     found = {value for name in wanted for _, value in recorded[name].tv}
     return {int(value, 2) for value in found if set(value) <= {"0", "1"}}

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 from vcd.gtkw import GTKWSave, make_translation_filter
 from vcdvcd import VCDVCD
@@ -129,16 +130,17 @@ def write_save_file(vcd: Path, core: int | None = None) -> Path:
             if traces:
                 with save.group(group, closed=display.open is not None and group not in display.open):
                     for trace in traces:
-                        form, filter = "hex" if trace.format in words else trace.format, words.get(trace.format)
+                        form, filter = "hex" if trace.format in words else str(trace.format), words.get(trace.format)
                         signal = known[f"{top}.{trace.signal}"]
                         save.trace(signal, trace.alias, datafmt=form, translate_filter_file=filter)
     unfinished.replace(path)
     return path
 
 
-def _words(directory: Path, formats: Iterable[object]) -> dict[type, str]:
+def _words(directory: Path, formats: Iterable[Any]) -> dict[Any, str]:
     """Write a translation file for each enumeration among the formats; return their paths."""
     paths = {}
+    enum: Any
     for enum in {format: None for format in formats if isinstance(format, type)}:
         # Enumerations of different engines have the same name.
         path = directory / f"{enum.__module__.split('.', 2)[2]}.{enum.__name__}.words"
@@ -150,7 +152,7 @@ def _words(directory: Path, formats: Iterable[object]) -> dict[type, str]:
     return paths
 
 
-def _numbers(vcd: Path, lines: Iterable[tuple[str, object]]) -> dict[str, str]:
+def _numbers(vcd: Path, lines: Iterable[tuple[str, Any]]) -> dict[str, str]:
     """Write a translation file for each format of numbers among lines, by signal and format; return their paths."""
     signals: dict[str, list[str]] = {}
     for signal, form in lines:
@@ -188,8 +190,9 @@ def open_waves(bench: Command, root: Path = SIM_BUILD) -> int:
     vcd = latest(test, root)
     if vcd is None:
         terminal(stderr=True).print(f"no waveform of {test} yet: running make sim TEST={test} WAVES=1", markup=False)
-        bench.run(bench.settings(["WAVES=1"])).show()
+        cast(Any, bench.run(bench.settings(["WAVES=1"]))).show()
         vcd = latest(test, root)
+        assert vcd is not None, "the run recorded one"
     save = vcd.with_suffix(".gtkw")
     if not save.is_file():
         save = write_save_file(vcd)

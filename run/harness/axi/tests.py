@@ -5,6 +5,7 @@ import os
 import random
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import cocotb
 from cocotb.clock import Clock
@@ -27,8 +28,8 @@ async def start(dut) -> None:
     await ClockCycles(dut.clk, 2)
 
 
-def pause(model: AxiMaster | AxiRam) -> None:
-    """Let the channels of a model pause at random."""
+def pause(model: Any) -> None:
+    """Let the channels of a model, an `AxiMaster` or an `AxiRam`, pause at random."""
     write, read = model.write_if, model.read_if
     channels = (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel)
     for number, channel in enumerate(channels if SETTINGS["pause"] else ()):
@@ -36,7 +37,7 @@ def pause(model: AxiMaster | AxiRam) -> None:
         channel.set_pause_generator(iter(lambda rng=rng: rng.random() < SETTINGS["pause"], None))
 
 
-def managers_of(dut) -> list[AxiMaster]:
+def managers_of(dut) -> list[Any]:
     """Return a model for every manager of `HbmBench`."""
     prefixes = (f"managers__{number}_" for number in range(SETTINGS["managers"]))
     masters = [
@@ -47,7 +48,7 @@ def managers_of(dut) -> list[AxiMaster]:
     return masters
 
 
-async def exercise(master: AxiMaster, memory: bytearray, first: int, rng: random.Random) -> None:
+async def exercise(master: Any, memory: bytearray, first: int, rng: random.Random) -> None:
     """Write and read one manager's part of the memory, many places at a time, and keep `memory` up to date."""
     size, beat = SETTINGS["part"], SETTINGS["beat"]
     for _ in range(SETTINGS["rounds"]):
@@ -150,7 +151,7 @@ async def timing(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def units_use_a_ram(dut):
     """Boots, fetches records and copies, all at once; notes what was loaded and fetched, and what the memory holds."""
-    ram = AxiRam(AxiBus.from_prefix(dut, "axi_"), dut.clk, dut.rst, size=SETTINGS["size"])
+    ram: Any = AxiRam(AxiBus.from_prefix(dut, "axi_"), dut.clk, dut.rst, size=SETTINGS["size"])
     ram.write(0, Path(SETTINGS["content"]).read_bytes())
     pause(ram)
     streams = {f"fetcher__requests__{queue}": list(found) for queue, found in enumerate(SETTINGS["requests"])}

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Client, Listener
 from pathlib import Path
+from typing import Any
 
 from neuroncore_rtl.hdl.board.board import Board
 from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
@@ -39,13 +40,13 @@ class SimulatedLine:
     """A transport (:class:`run.harness.board.host_port.Transport`) to a simulation that is under way.
 
     Arguments:
-        connection: to `run/harness/board/session.py`.
+        connection: a `Connection` to `run/harness/board/session.py`.
 
     Attributes:
         cycle: of the simulation, when the last bytes had come.
     """
 
-    def __init__(self, connection: Connection):
+    def __init__(self, connection: Any):
         self._connection = connection
         self.cycle = 0
 
@@ -73,7 +74,7 @@ class SimulatedBoard:
     def design(self) -> simulation.Design:
         """Return it with its chip and the host's end of the UART."""
         config = self.config
-        parameters = asdict(config) if config else {}
+        parameters: dict[str, object] = asdict(config) if config else {}
         size = f"{config.rows}x{config.columns}" if config else "memory"
         board = partial(Board, config, MT48LC16M16, CLOCK_HZ, DIVISOR, PATIENCE, START_NS)
         text = elaborated("board", size, board, parameters | {"divisor": DIVISOR, "start": START_NS})

@@ -39,6 +39,7 @@ class Transport(Protocol):
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
         """Send bytes, and return the `wanted` ones that come back, or fewer if the line goes quiet before."""
+        ...
 
     def drain(self) -> None:
         """Return when the line is quiet at both ends, and drop what has come."""

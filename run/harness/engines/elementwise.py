@@ -169,7 +169,7 @@ class ElementwiseDevice:
             "psum": _read_memory(directory / "psum_out", self.config.columns, "PSUM words"),
         }
         ending = max(part.ending for part in parts.values())
-        return Outcome(ending=ending, cycles=state["cycles"], parts=parts, memories=memories)
+        return Outcome(ending=ending, cycles=state["cycles"], parts={**parts}, memories=memories)
 
 
 def _instances(config: Config, there: Sequence[str]) -> dict[str, str]:

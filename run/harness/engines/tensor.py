@@ -130,7 +130,7 @@ class TensorDevice:
         records = (f"{s.drains << TENSOR_BITS | s.instruction.encode():0{digits + 8}x}\n" for s in program.steps)
         drains = (f"{d.moves:08x}{d.psum:04x}{d.words:04x}\n" for d in program.drains)
         operands = memory_lines(program.stationary, 16), memory_lines(program.moving, 4)
-        files = dict(zip(_MEMORIES, ("".join(records), "".join(drains), *operands), strict=True))
+        files: dict[str, str] = dict(zip(_MEMORIES, ("".join(records), "".join(drains), *operands), strict=True))
         cycles = sum(getattr(step.instruction, "n", self.config.columns) + 64 for step in program.steps)
         cycles += sum(drain.words for drain in program.drains)
         limit = int(cycles * 3 * 256 / (256 - work.stall)) + 10 * TensorEngine.latency(self.config)

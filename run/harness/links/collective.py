@@ -163,4 +163,5 @@ def _events(instance: Instance, path: Path) -> list[list[Event]]:
         for core, cycle in lines:
             cycles[kind][int(core)].append(int(cycle))
     queue = collective_queue(instance.core)
+    assert queue is not None, "a core of an instance has one"
     return [events_of(queue, taken, retired) for taken, retired in zip(*cycles.values(), strict=True)]

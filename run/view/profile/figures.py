@@ -7,6 +7,7 @@ Times are seconds at the core's clock; shares are between 0 and 1 in the summary
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from neuroncore_rtl.run.view.profile.run import ProfiledRun
 from neuroncore_rtl.run.view.profile.stalls import Cause, causes_of, counted
@@ -38,9 +39,9 @@ class Figures:
     def flops(self) -> dict[str, int]:
         """Floating-point operations of the array: all of it (hardware), those of transposes among them, and those that
         the products need (model), of which FP32 takes four passes."""
-        found = dict.fromkeys(("hardware", "transpose", "model"), 0)
+        found: dict[str, int] = dict.fromkeys(("hardware", "transpose", "model"), 0)
         for ran in self.run.records:
-            one = ran.record.instruction
+            one: Any = ran.record.instruction
             if one.columns:
                 done = 2 * one.k * one.m * one.n
                 found["hardware"] += done

@@ -21,7 +21,7 @@ def listing(run: ProfiledRun) -> str:
 
 
 def _rows(run: ProfiledRun) -> Iterator[tuple[str, ...]]:
-    names = Names(run.image.space)
+    names = Names(run.space)
     for ran in run.records:
         cycles = ("-" if cycle is None else f"{cycle:,}" for cycle in (ran.fetched, ran.issued, ran.retired))
         tensors = " ".join(f"{name}={tensor}" for name, tensor in names.of(ran).items())

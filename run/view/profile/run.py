@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from neuroncore_rtl.golden.timing import Prediction
+from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.run.harness.activity import STARTED, Activity
@@ -74,6 +75,12 @@ class ProfiledRun:
         """The machine's parameters."""
         return self.image.config
 
+    @property
+    def space(self) -> Allocator:
+        """Where the program's tensors were named."""
+        assert self.image.space is not None, "an image with its entries has it, too"
+        return self.image.space
+
     @cached_property
     def queues(self) -> dict[int, list[Ran]]:
         """The records of every queue that had some, in order."""
@@ -103,9 +110,9 @@ class ProfiledRun:
         return bisect_right(self.sections, ran.number, key=lambda section: section[0]) - 1
 
     @cached_property
-    def completed(self) -> dict[tuple[int, int], list[Ran]]:
+    def completed(self) -> dict[tuple[int | None, int], list[Ran]]:
         """By lane and number in it the records that an entry became, one for each time that its section ran."""
-        found: dict[tuple[int, int], list[Ran]] = {}
+        found: dict[tuple[int | None, int], list[Ran]] = {}
         for ran in self.records:
             found.setdefault((ran.entry.lane, ran.entry.number), []).append(ran)
         return found

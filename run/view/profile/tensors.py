@@ -50,13 +50,13 @@ def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
     What is kept takes its place all the time, a temporary from when its first instruction is issued until its last one
     has retired.
     """
-    buffers, lives = run.image.space.buffers, {}
+    buffers, lives = run.space.buffers, {}
     for ran in run.records:
         for region, number in _touched(ran):
             if number and region.storage == storage:
                 begin, end = lives.get(number, (ran.issued, 0))
                 lives[number] = min(begin, ran.issued), max(end, run.ended(ran))
-    changes = {0: run.image.space.used(storage)}
+    changes = {0: run.space.used(storage)}
     for number, (begin, end) in lives.items():
         changes[begin] = changes.get(begin, 0) + buffers[number].size
         changes[end] = changes.get(end, 0) - buffers[number].size

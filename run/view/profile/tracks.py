@@ -50,7 +50,7 @@ def _controller(run: ProfiledRun) -> Iterator[Slice]:
 
 
 def _instructions(run: ProfiledRun, loading: int) -> Iterator[Slice]:
-    names = Names(run.image.space)
+    names = Names(run.space)
     for ran in run.records:
         instruction, shape = ran.record.instruction, shape_of(ran)
         args = {
