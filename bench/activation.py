@@ -14,12 +14,12 @@ import numpy as np
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.golden.scalar import activate
-from neuroncore_rtl.spec.functions import FUNCTIONS, load
+from neuroncore_rtl.spec.functions import FUNCTIONS, load_tables
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, control_address
 from neuroncore_rtl.tb.check.oracles.accuracy import CROSSINGS, borders, dense, errors, wrong_way
 from neuroncore_rtl.tb.check.oracles.functions import ALPHA, reference
 
-__all__ = ["PATH", "Measurement", "main", "measure", "sample", "table"]
+__all__ = ["Measurement", "accuracy_table", "measure_accuracy", "print_accuracy", "sample"]
 
 PATH = ROOT / "docs" / "activation.md"
 BEGIN, END = "<!-- begin: python -m neuroncore_rtl.bench.activation -->\n", "<!-- end -->\n"
@@ -65,7 +65,7 @@ def sample(name: str) -> np.ndarray:
     return np.unique(np.concatenate([dense(name, np.random.default_rng(SEED), CASES), borders(name)]))
 
 
-def measure(name: str, z: np.ndarray, tables=None) -> Measurement:
+def measure_accuracy(name: str, z: np.ndarray, tables=None) -> Measurement:
     """Return the errors of a function on z, which are finite and in its domain."""
 
     def evaluate(z):
@@ -96,7 +96,7 @@ def _segments(name: str) -> int:
     """Segments that a function uses, those that it shares with others included."""
     first, last = (control_address(FUNCTIONS[name].code + i, 0, 0) for i in (0, 1))
     used = set()
-    for row in load().control[first:last]:
+    for row in load_tables().control[first:last]:
         field = dict(zip(CONTROL_FIELDS, row, strict=True))
         used |= set(range(field["base"], field["base"] + (1 << field["bits"])))
     return len(used)
@@ -120,7 +120,7 @@ def _at_subnormal(name: str) -> str:
     return f"{y:.7g}"
 
 
-def table() -> str:
+def accuracy_table() -> str:
     """Return the table of docs/activation.md."""
     lines = [
         f"Measured on {CASES:,} random z (seed {SEED}) and all within 2 last places of the border of a segment; "
@@ -131,7 +131,7 @@ def table() -> str:
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in FUNCTIONS:
-        found = measure(name, sample(name))
+        found = measure_accuracy(name, sample(name))
         ulp = f"{found.ulp:.2f}"
         if found.absolute is not None:
             low, high = CROSSINGS[name]
@@ -143,7 +143,11 @@ def table() -> str:
             f"{_at(name, 0.0, -0.0)} | {_at_subnormal(name)} | {_at(name, np.inf, -np.inf)} | "
             f"{found.wrong} of {found.steps:,} |"
         )
-    segments, exp2, rows = len(load().segments), len(load().exp2), sum(any(row) for row in load().control)
+    segments, exp2, rows = (
+        len(load_tables().segments),
+        len(load_tables().exp2),
+        sum(any(row) for row in load_tables().control),
+    )
     lines += [
         "",
         f"In all {segments:,} segments, {exp2} of 2**f, {rows} control rows in use. NaN gives NaN everywhere.",
@@ -159,7 +163,7 @@ def _exhaustive() -> None:
                 continue
             for first in range((127 - 24) << 23, (127 + 7) << 23, CHUNK):
                 words = np.arange(first, first + CHUNK, dtype=np.uint32) | np.uint32(sign << 31)
-                found = measure(name, words.view(np.float32))
+                found = measure_accuracy(name, words.view(np.float32))
                 worst, wrong, steps = max(worst, found.ulp), wrong + found.wrong, steps + found.steps
         click.echo(f"{name:12} {worst:.4f} ulp, {wrong} of {steps:,} steps against the function")
 
@@ -167,7 +171,7 @@ def _exhaustive() -> None:
 @click.command()
 @click.option("--check", is_flag=True, help="Compare the table with the file's instead of writing it.")
 @click.option("--exhaustive", is_flag=True, help="Print errors over all FP32 numbers from 2**-24 to 2**7.")
-def main(check: bool, exhaustive: bool) -> None:
+def print_accuracy(check: bool, exhaustive: bool) -> None:
     """Measure the activation functions and write the table of docs/activation.md."""
     if exhaustive:
         _exhaustive()
@@ -175,7 +179,7 @@ def main(check: bool, exhaustive: bool) -> None:
     text = PATH.read_text()
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    new = head + BEGIN + table() + END + tail
+    new = head + BEGIN + accuracy_table() + END + tail
     if check:
         state = "up to date" if new == text else "out of date: run python -m neuroncore_rtl.bench.activation"
         click.echo(f"{PATH.name} is {state}")
@@ -184,4 +188,4 @@ def main(check: bool, exhaustive: bool) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    print_accuracy()

@@ -3,7 +3,7 @@
 from neuroncore_rtl.run.settings import Command, choice, configuration_options, integer, later, switch
 from neuroncore_rtl.run.sim.vectors import WAYS
 
-__all__ = ["COMMANDS", "FAMILIES", "PARTS", "UNITS"]
+__all__ = ["BENCH_COMMANDS", "PARTS"]
 
 UNITS = (
     "mac", "pe", "array", "psum", "vector_lane", "activation_lane", "tables", "controller", "dma", "router", "core",
@@ -16,7 +16,7 @@ FAMILIES = ("ecp5", "xcup")
 PARTS = ("all", "tensor", "elementwise", "core", "link", "program", "silicon", "area", "depth")
 """What `make bench` measures."""
 
-COMMANDS = (
+BENCH_COMMANDS = (
     Command(
         name="bench",
         summary="Measure build times, simulated cycles per second, utilisation and area, and print the tables.",
@@ -27,7 +27,7 @@ COMMANDS = (
             ),
             choice("LANES", None, "the only way to evaluate what there is many times, instead of both", WAYS),
         ),
-        run=later("bench.run", "main"),
+        run=later("bench.run", "run_benchmarks"),
     ),
     Command(
         name="synth",
@@ -39,7 +39,7 @@ COMMANDS = (
             switch("NETLIST", 0, "1: UNIT=array as a netlist of the FPGA's cells multiplies matrices, against golden"),
             *configuration_options("small"),
         ),
-        run=later("bench.fpga.synth", "main"),
+        run=later("bench.fpga.synth", "run_synthesis"),
     ),
 )
 """Both."""

@@ -22,7 +22,7 @@ from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, INT8
 from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles, product_image, random_matrix
 
-__all__ = ["measure", "tables"]
+__all__ = ["core_tables", "measure_core"]
 
 PRODUCTS = (("small", 256), ("full", 512))
 """Preset, and M = K = N of a BF16 product."""
@@ -111,13 +111,13 @@ def _curve() -> list[dict[str, object]]:
     return points
 
 
-def measure() -> dict[str, object]:
+def measure_core() -> dict[str, object]:
     """Return the figures of products and of DMA."""
     return {"core": [_product(*product) for product in PRODUCTS], "dma": _curve()}
 
 
-def tables(record: dict[str, object]) -> list[Table]:
-    """Return the tables of `measure`'s figures."""
+def core_tables(record: dict[str, object]) -> list[Table]:
+    """Return the tables of `measure_core`'s figures."""
     rows = record["core"]
     products = table(
         "Core: M = K = N product in BF16, from HBM to HBM",

@@ -20,7 +20,7 @@ from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
 
-__all__ = ["measure", "tables"]
+__all__ = ["elementwise_tables", "measure_elementwise"]
 
 REPETITIONS, ELEMENTS = 8, 4096
 """Instructions of a run, and elements a lane of each."""
@@ -74,7 +74,7 @@ def _engine(engine: str, lanes: int) -> dict[str, object]:
     return {"engine": engine, "lanes": lanes, "cycles_per_element": found["cycles"] / elements} | found
 
 
-def measure(sizes: list[int]) -> dict[str, object]:
+def measure_elementwise(sizes: list[int]) -> dict[str, object]:
     """Return the figures of both engines for each number of lanes, and golden's softmax."""
     engines = [_engine(engine, lanes) for lanes in sizes for engine in ENGINES]
     codes = np.random.default_rng(1).normal(0, 3, (SOFTMAX, SOFTMAX)).astype(np.float32).view(np.uint32)
@@ -83,8 +83,8 @@ def measure(sizes: list[int]) -> dict[str, object]:
     return {"engines": engines, "golden_softmax_s": seconds}
 
 
-def tables(record: dict[str, object]) -> list[Table]:
-    """Return the tables of `measure`'s figures."""
+def elementwise_tables(record: dict[str, object]) -> list[Table]:
+    """Return the tables of `measure_elementwise`'s figures."""
     rows = record["engines"]
     speed = table(
         "Vector engine (tensor_tensor, both sources in SBUF) and scalar engine (exp), N elements a lane",

@@ -24,7 +24,7 @@ from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles, random_matrix
 from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
 from neuroncore_rtl.tb.tests.links.options import instance_of
 
-__all__ = ["measure_beside", "measure_speed", "tables"]
+__all__ = ["instance_tables", "measure_beside", "measure_speed"]
 
 SIZE = 256
 """M = K = N of the product beside which an all-reduce runs."""
@@ -134,7 +134,7 @@ def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
     return {"chips": chips, "preset": preset} | side_by_side(f"{instance.cores} cores of preset {preset}", one_way)
 
 
-def tables(beside: list[dict[str, object]], speed: dict[str, object]) -> list[Table]:
+def instance_tables(beside: list[dict[str, object]], speed: dict[str, object]) -> list[Table]:
     """Return the tables of both."""
     product = table(
         f"Whole cores: {SIZE}^3 product in BF16 on one, beside an all-reduce of {REDUCED >> 10} KiB",

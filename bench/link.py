@@ -11,7 +11,7 @@ from rich.table import Table
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.bench import instance as instance_bench
 from neuroncore_rtl.golden.link.cluster import NETWORKS, Cluster, all_reduce
-from neuroncore_rtl.golden.link.timing import Case, Parameters, calibrate, errors
+from neuroncore_rtl.golden.link.timing import LinkCase, Parameters, calibrate, timing_errors
 from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.run.report import shown
@@ -21,7 +21,7 @@ from neuroncore_rtl.spec.link import CORES_PER_CHIP
 from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
 from neuroncore_rtl.tb.tests.links.options import instance_of
 
-__all__ = ["measure", "tables"]
+__all__ = ["link_tables", "measure_link"]
 
 CHIPS = (2, 4, 8, 16)
 """One core of each takes part."""
@@ -47,16 +47,16 @@ def _all_reduce(chips: int, size: int) -> dict[str, object]:
     }
 
 
-def _case(row: dict[str, object]) -> Case:
+def _case(row: dict[str, object]) -> LinkCase:
     instance = instance_of(ALLREDUCE.settings([f"CHIPS={row['chips']}"]))
-    return Case(instance=instance, ranks=row["chips"], stride=CORES_PER_CHIP, count=row["bytes"] // 4)
+    return LinkCase(instance=instance, ranks=row["chips"], stride=CORES_PER_CHIP, count=row["bytes"] // 4)
 
 
-def measure() -> dict[str, object]:
+def measure_link() -> dict[str, object]:
     """Return the figures of all-reduces and of the model."""
     rows = [_all_reduce(chips, size) for chips in CHIPS for size in SIZES]
     measured = [(_case(row), row["cycles"]) for row in rows]
-    for row, error in zip(rows, errors(measured, Parameters()), strict=True):
+    for row, error in zip(rows, timing_errors(measured, Parameters()), strict=True):
         row["model_error"] = float(error)
     instance = measured[0][0].instance
     hop = Router.LATENCY + LinkEnd.SEND_LATENCY + LinkEnd.RECEIVE_LATENCY
@@ -100,8 +100,8 @@ def plot_model(path: Path) -> dict[str, dict[int, float]]:
     return found
 
 
-def tables(record: dict[str, object]) -> list[Table]:
-    """Return the tables of `measure`'s figures."""
+def link_tables(record: dict[str, object]) -> list[Table]:
+    """Return the tables of `measure_link`'s figures."""
     hop = record["hop_cycles"]
     measured = table(
         "All-reduce of FP32 on a ring, one core of each chip, flits of 16 bytes",
@@ -119,4 +119,4 @@ def tables(record: dict[str, object]) -> list[Table]:
         ({"chips": chips} | {name: times[name][chips] for name in times} for chips in next(iter(times.values()))),
         " | ".join(["chips: {chips}", *(f"{name}, {NETWORKS[name]} Gbit/s: {{{name}:.1f}}" for name in times)]),
     )
-    return [measured, *instance_bench.tables(record["beside"], record["instance_speed"]), model]
+    return [measured, *instance_bench.instance_tables(record["beside"], record["instance_speed"]), model]

@@ -17,7 +17,7 @@ from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.tb.tests.kernels import backward
 
-__all__ = ["measure", "tables"]
+__all__ = ["measure_program", "program_tables"]
 
 LAYER = "SEQ=128 DIM=128 HEADS=4 HIDDEN=512"
 """Variables of TEST=encoder_backward."""
@@ -53,7 +53,7 @@ def rounds(count):
 """Four calls a round, one of each kind of engine."""
 
 
-def measure() -> dict[str, list[dict[str, object]]]:
+def measure_program() -> dict[str, list[dict[str, object]]]:
     """Return a row for each program, built in each order."""
     config = preset_named("small")
     programs: dict[str, Callable[[str], Image]] = {
@@ -69,8 +69,8 @@ def measure() -> dict[str, list[dict[str, object]]]:
     return {"program": rows}
 
 
-def tables(found: dict[str, object]) -> list[Table]:
-    """Return the table of :func:`measure`."""
+def program_tables(found: dict[str, object]) -> list[Table]:
+    """Return the table of :func:`measure_program`."""
     columns = "program: {program} | ORDER: {order} | records: {records:,} | s: {seconds:.2f} | us a record: {each:.0f}"
     caption = "CPU time of one process, PRESET=small"
     return [table("From a kernel's first call to the bytes of its image", found["program"], columns, caption)]

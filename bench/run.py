@@ -17,26 +17,29 @@ from neuroncore_rtl.run.report import RESULTS, shown, terminal
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.run.sim.vectors import chosen
 
-__all__ = ["SIZES", "main"]
+__all__ = ["run_benchmarks"]
 
 SIZES = (8, 16, 32, 64, 128)
 """Rows and columns of the arrays; lanes of the other engines are the smallest and the largest of them."""
 
 
 PARTS: dict[str, tuple[Callable, Callable]] = {
-    "tensor": (tensor.measure, tensor.tables),
-    "elementwise": (lambda sizes: elementwise.measure(sorted({sizes[0], sizes[-1]})), elementwise.tables),
-    "core": (lambda sizes: core.measure(), core.tables),
-    "link": (lambda sizes: link.measure(), link.tables),
-    "program": (lambda sizes: program.measure(), program.tables),
-    "silicon": (lambda sizes: silicon.measure(), silicon.tables),
-    "area": (lambda sizes: area.measure_all(), lambda record: [area.table(record["area"])]),
-    "depth": (lambda sizes: depth.measure(), depth.tables),
+    "tensor": (tensor.measure_tensor, tensor.tensor_tables),
+    "elementwise": (
+        lambda sizes: elementwise.measure_elementwise(sorted({sizes[0], sizes[-1]})),
+        elementwise.elementwise_tables,
+    ),
+    "core": (lambda sizes: core.measure_core(), core.core_tables),
+    "link": (lambda sizes: link.measure_link(), link.link_tables),
+    "program": (lambda sizes: program.measure_program(), program.program_tables),
+    "silicon": (lambda sizes: silicon.measure_silicon(), silicon.silicon_tables),
+    "area": (lambda sizes: area.measure_all(), lambda record: [area.area_table(record["area"])]),
+    "depth": (lambda sizes: depth.measure_depth(), depth.depth_tables),
 }
 """What `PART` chooses from: from sizes to a record of figures, and from that to its tables."""
 
 
-def main(settings: Settings) -> int:
+def run_benchmarks(settings: Settings) -> int:
     """Measure, print the machine and the tables, write `sim_build/results/bench.json`, and return the exit status."""
     with chosen(settings.lanes):
         return _measure(settings)

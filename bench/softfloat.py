@@ -13,9 +13,9 @@ from rich.progress import Progress
 from rich.table import Table
 
 from neuroncore_rtl.tb.check.oracles.compare import mismatches
-from neuroncore_rtl.tb.stimulus.campaign import OPERATIONS
+from neuroncore_rtl.tb.stimulus.campaign import CAMPAIGN_OPERATIONS
 
-__all__ = ["main"]
+__all__ = ["measure_softfloat"]
 
 CHUNK = 250_000
 """Cases per call, which bounds the memory."""
@@ -24,18 +24,18 @@ CHUNK = 250_000
 @click.command()
 @click.option("--cases", type=click.IntRange(min=1), default=10_000_000, show_default=True, help="Cases in all.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the random cases.")
-def main(cases: int, seed: int) -> None:
+def measure_softfloat(cases: int, seed: int) -> None:
     """Compare the golden MAC, adder and conversions with Berkeley SoftFloat, bit for bit.
 
     The operations share the cases equally.
     """
     rng = np.random.default_rng(seed)
-    share = -(-cases // len(OPERATIONS))
+    share = -(-cases // len(CAMPAIGN_OPERATIONS))
     table = Table("operation", "cases", "mismatches", title=f"golden against SoftFloat, seed {seed}")
     compared = wrong = 0
     with Progress() as progress:
-        bar = progress.add_task("", total=share * len(OPERATIONS))
-        for name, operation in OPERATIONS.items():
+        bar = progress.add_task("", total=share * len(CAMPAIGN_OPERATIONS))
+        for name, operation in CAMPAIGN_OPERATIONS.items():
             progress.update(bar, description=name)
             differing = 0
             for start in range(0, share, CHUNK):
@@ -60,4 +60,4 @@ def main(cases: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    measure_softfloat()

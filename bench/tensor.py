@@ -20,7 +20,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.tb.stimulus.tensor_tiling import tiled_products
 from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles, random_matrix
 
-__all__ = ["measure", "tables"]
+__all__ = ["measure_tensor", "tensor_tables"]
 
 PRODUCTS = (
     (512, 512, 512, BF16),
@@ -106,14 +106,14 @@ def _use(size: int, *of: object) -> dict[str, object]:
     return {"array": size} | product.golden | done | speed
 
 
-def measure(sizes: list[int]) -> dict[str, object]:
+def measure_tensor(sizes: list[int]) -> dict[str, object]:
     """Return the figures of each array size, and those of products on the largest."""
     arrays = {str(size): _array(size) for size in sizes}
     return {"sizes": arrays, "products": [_use(sizes[-1], *product) for product in PRODUCTS]}
 
 
-def tables(record: dict[str, object]) -> list[Table]:
-    """Return the tables of `measure`'s figures."""
+def tensor_tables(record: dict[str, object]) -> list[Table]:
+    """Return the tables of `measure_tensor`'s figures."""
     rows = [{"array": size} | row for size, row in record["sizes"].items()]
     array = "array: {array} x {array} |"
     return [

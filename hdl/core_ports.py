@@ -6,13 +6,13 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
 from neuroncore_rtl.hdl.dma.counters import DmaCounters
-from neuroncore_rtl.hdl.elementwise.frontend import Counters as ElementwiseCounters
+from neuroncore_rtl.hdl.elementwise.frontend import ElementwiseCounters
 from neuroncore_rtl.hdl.memory.axi import AxiPort
 from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
 from neuroncore_rtl.hdl.memory.onchip import Conflicts
 from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.hdl.queue.queue import QueueCounters
-from neuroncore_rtl.hdl.tensor.engine import Counters as TensorCounters
+from neuroncore_rtl.hdl.tensor.engine import TensorCounters
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, queue_count
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS

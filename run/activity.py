@@ -4,7 +4,7 @@ from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, queue_name
 
-__all__ = ["busy_cycles", "hbm_cycles", "hbm_width", "queue_cycles", "roofline", "summary"]
+__all__ = ["engine_busy_cycles", "hbm_cycles", "hbm_width", "queue_cycles", "roofline", "summary"]
 
 
 def hbm_width(config: Config, bandwidth: int) -> int:
@@ -13,7 +13,7 @@ def hbm_width(config: Config, bandwidth: int) -> int:
     return min(width, bandwidth) if bandwidth else width
 
 
-def busy_cycles(run: Outcome) -> dict[str, int]:
+def engine_busy_cycles(run: Outcome) -> dict[str, int]:
     """Return for each engine the cycles in which it worked, of the tensor engine those in which a column entered the
     array, of the DMA engines those of the busiest one."""
     counters = run.counters
@@ -67,7 +67,7 @@ def summary(run: Outcome, config: Config) -> dict[str, object]:
         for name, counts in queue_cycles(run, config).items()
     }
     return {
-        "busy": {name: f"{value / cycles:.1%}" for name, value in busy_cycles(run).items()},
+        "busy": {name: f"{value / cycles:.1%}" for name, value in engine_busy_cycles(run).items()},
         "dma_bytes": moved,
         "queues": queues,
         "conflicts": {name: count for name, count in counters["conflicts"].items() if count},

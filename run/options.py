@@ -18,17 +18,16 @@ from neuroncore_rtl.run.settings import (
     configuration_options,
     integer,
 )
-from neuroncore_rtl.run.targets.board import Board
-from neuroncore_rtl.run.targets.engine import Engine
+from neuroncore_rtl.run.targets.board import BoardTarget
+from neuroncore_rtl.run.targets.engine import EngineTarget
 from neuroncore_rtl.run.targets.golden import Golden
-from neuroncore_rtl.run.targets.model import Model
+from neuroncore_rtl.run.targets.model import ModelTarget
 from neuroncore_rtl.run.targets.rtl import Rtl
 from neuroncore_rtl.run.targets.target import Target
 
 __all__ = [
-    "BOARD_OPTIONS", "HBM_OPTIONS", "HBM_ROOM", "LATENCY", "ORDER", "STALL", "TILE", "check_room",
-    "core_options", "hbm_of", "random_hbm",
-    "target_of",
+    "BOARD_OPTIONS", "HBM_OPTIONS", "HBM_ROOM", "LATENCY", "ORDER", "STALL", "TILE_OPTION", "check_room",
+    "core_options", "hbm_of", "random_hbm", "target_of",
 ]  # fmt: skip
 
 _STALL = "every stream and memory port that the harness drives pauses in so many of 256 cycles, at random"
@@ -52,7 +51,7 @@ _ORDER = "how the instructions of a queue follow each other: as kernels append t
 ORDER = choice("ORDER", Program.order, _ORDER, ORDERS)
 
 
-TILE = integer(
+TILE_OPTION = integer(
     "TILE",
     None,
     "rows and columns of the array that kernels use, all unless told: the same TILE, the same bits on every PRESET",
@@ -105,7 +104,14 @@ def target_of(settings: Settings) -> Target:
     engine."""
     values, name = settings.values, settings.values.get("TARGET", "engine")
     given = {option: values[option.upper()] for option in _GIVEN[name] if values.get(option.upper()) is not None}
-    return {"core": Rtl, "rtl": Rtl, "engine": Engine, "golden": Golden, "model": Model, "board": Board}[name](**given)
+    return {
+        "core": Rtl,
+        "rtl": Rtl,
+        "engine": EngineTarget,
+        "golden": Golden,
+        "model": ModelTarget,
+        "board": BoardTarget,
+    }[name](**given)
 
 
 _SIMULATED = ("sim", "lanes", "waves", "depth", "seed", "profile")

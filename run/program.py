@@ -25,7 +25,7 @@ from neuroncore_rtl.run.targets.target import Target
 from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
 from neuroncore_rtl.spec.isa import Storage
 
-__all__ = ["PRESET", "Kernel", "ProgramFailed", "ProgramJob", "program_job", "run"]
+__all__ = ["PRESET", "ProgramFailed", "ProgramJob", "program_job", "run"]
 
 Kernel = Callable[[Program], object]
 """Appends all of a program to a new one."""

@@ -12,14 +12,14 @@ from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program import HbmTensor, Program
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.kernels.program.source import Line
-from neuroncore_rtl.run.activity import busy_cycles, queue_cycles, summary
+from neuroncore_rtl.run.activity import engine_busy_cycles, queue_cycles, summary
 from neuroncore_rtl.run.arrays import numbers_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected
 from neuroncore_rtl.run.report import shown
 from neuroncore_rtl.run.targets.target import Executed
 from neuroncore_rtl.run.view.profile.figures import Figures
-from neuroncore_rtl.run.view.profile.stalls import MEANINGS, Cause
+from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause
 from neuroncore_rtl.run.view.source_lines import LineCycles, cycles_by_line
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Storage
@@ -115,7 +115,7 @@ class Result:
             return {}
         run = self.profiled.run
         counts = self.profiled.stalls[run.queue_name(run.busiest)]
-        rows = {cause.name.lower(): (counts[cause], MEANINGS[cause]) for cause in Cause}
+        rows = {cause.name.lower(): (counts[cause], MEANINGS[cause]) for cause in StallCause}
         rows["sum"] = sum(counts.values()), "the cycles of the run"
         table = {
             name: {"cycles": count, "share": f"{count / max(run.cycles, 1):.1%}", "meaning": meaning}
@@ -164,7 +164,7 @@ class ProgramResult(Result):
             engines = {name: count for name, count in busy.items() if not name.startswith("dma")}
             busy = engines | {"dma": max(count for name, count in busy.items() if name.startswith("dma"))}
         else:
-            busy = busy_cycles(self.outcome.parts[0]) if self.outcome else {}
+            busy = engine_busy_cycles(self.outcome.parts[0]) if self.outcome else {}
         return {name: count / (self.cycles or 1) for name, count in busy.items()}
 
     @cached_property

@@ -14,9 +14,8 @@ from neuroncore_rtl.run.sim.vectors import WAYS
 from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
 
 __all__ = [
-    "DEPTH", "LANES", "PROFILE", "RECORDED", "SEED", "SIM", "WAVES", "Command", "Option", "Settings", "UsageError",
-    "choice", "configuration_options", "dtype_option", "integer", "later", "refusals",
-    "switch",
+    "LANES_OPTION", "PROFILE", "RECORDED", "SEED", "SIM", "WAVES", "Command", "Option", "Settings", "UsageError",
+    "choice", "configuration_options", "dtype_option", "integer", "later", "refusals", "switch",
 ]  # fmt: skip
 
 
@@ -151,7 +150,7 @@ class Command:
     def __post_init__(self):
         if SIM in self.options:
             at = self.options.index(SIM) + 1
-            object.__setattr__(self, "options", (*self.options[:at], LANES, *self.options[at:]))
+            object.__setattr__(self, "options", (*self.options[:at], LANES_OPTION, *self.options[at:]))
 
     def command(self, settings: Settings, **changed: object) -> str:
         """Return the command that runs it with these settings again, but for those that change.
@@ -213,7 +212,7 @@ def configuration_options(default_preset: str) -> tuple[Option, ...]:
 
 SEED = integer("SEED", 1, "seed of the random data", 0, 2**32 - 1)
 SIM = choice("SIM", SIMULATORS[0], "simulator", SIMULATORS)
-LANES = choice(
+LANES_OPTION = choice(
     "LANES",
     None,
     "how Verilator's designs evaluate what there is many times, else as the environment's LANES, or vector; "

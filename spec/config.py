@@ -11,8 +11,8 @@ from neuroncore_rtl.spec.formats import Format, matmul_formats
 from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 
 __all__ = [
-    "LINE_BYTES", "LOAD_COLUMNS", "LONE_UNITS", "PRESETS", "PSUM_BANKS", "SCALAR_UNITS", "SEMAPHORES", "VECTOR_UNITS",
-    "Config", "Counters", "preset_named",
+    "LINE_BYTES", "LOAD_COLUMNS", "LONE_UNITS", "PRESETS", "PSUM_BANKS", "SCALAR_UNITS", "SEMAPHORE_COUNT",
+    "VECTOR_UNITS", "Config", "Counters", "preset_named",
 ]  # fmt: skip
 
 LOAD_COLUMNS = 4
@@ -24,7 +24,7 @@ PSUM_BANKS = 8
 LINE_BYTES = 64
 """Bytes of the longest line of SBUF, and of the widest beat of the HBM port; every address in HBM is a multiple."""
 
-SEMAPHORES = 256
+SEMAPHORE_COUNT = 256
 """Semaphores that a record can name, as many as NeuronCore-v2 has; 16 bits each."""
 
 VECTOR_UNITS = ("division", "power", "search", "statistics", "random")
@@ -135,7 +135,7 @@ class Config:
     dma_beats: int = 128
     cast_lanes: int = 4
     cast_latency: int = 1
-    semaphores: int = SEMAPHORES
+    semaphores: int = SEMAPHORE_COUNT
     records_ahead: int = 8
     counters: int = Counters.ALL
     edge_latency: int = 1
@@ -164,7 +164,7 @@ class Config:
         "dma_beats": (32, 128),
         "cast_lanes": (1, 4),
         "cast_latency": (1, 4),
-        "semaphores": (16, SEMAPHORES),
+        "semaphores": (16, SEMAPHORE_COUNT),
         "records_ahead": (1, 8),
         "counters": (Counters.NONE, Counters.ALL),
         "edge_latency": (1, 3),

@@ -9,19 +9,20 @@ All commands may be repeated, so a host that gets no answer in order sends its f
 import enum
 
 __all__ = [
-    "CHECK_BYTES", "CONSOLE_BYTES", "CONTROL_RESET", "CONTROL_START", "HEADER", "HEADER_BYTES", "IDENTITY_WORD",
-    "PAYLOAD_BYTES", "SYNC", "Answer", "BoardRegister", "BoardStatus", "Command",
+    "CHECK_BYTES", "CONSOLE_BYTES", "CONTROL_RESET", "CONTROL_START", "FRAME_HEADER_BYTES", "HEADER", "IDENTITY_WORD",
+    "PAYLOAD_BYTES", "SYNC", "Answer", "BoardRegister", "BoardStatus", "LinkCommand",
 ]  # fmt: skip
 
 SYNC = 0xA5
 """The first byte of every frame."""
 
 HEADER: tuple[tuple[str, int], ...] = (("sync", 1), ("code", 1), ("tag", 1), ("length", 2), ("address", 4))
-"""Fields of the header in the order in which they are sent, and the bytes of each. code: a `Command` or an `Answer`.
+"""Fields of the header in the order in which they are sent, and the bytes of each. code: a `LinkCommand` or an
+`Answer`.
 tag: any number, by which the host knows the answer. length: bytes that are read or written. address: in memory, or of a
 register."""
 
-HEADER_BYTES = sum(size for _, size in HEADER)
+FRAME_HEADER_BYTES = sum(size for _, size in HEADER)
 
 CHECK_BYTES = 4
 """Of the CRC, behind the payload."""
@@ -30,7 +31,7 @@ PAYLOAD_BYTES = 512
 """Of a frame at most; no access crosses a multiple of it."""
 
 
-class Command(enum.IntEnum):
+class LinkCommand(enum.IntEnum):
     """What a host asks for."""
 
     WRITE_MEMORY = 1

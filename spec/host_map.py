@@ -16,10 +16,11 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.cause import CAUSE_BITS
 
 __all__ = [
-    "BOOT_HIGH", "BOOT_LOW", "CONTROL", "COUNTER_WORDS", "CYCLES_HIGH", "CYCLES_LOW", "ERROR_CAUSE", "ERROR_DETAIL",
-    "ERROR_HIGH", "ERROR_LOW", "ERROR_QUEUE", "EXIT_CODE", "HOST_ADDRESS_BITS", "HOST_MAGIC", "HOST_REGISTERS",
-    "HOST_VERSION", "IDENTITY", "INTERRUPT_ENABLE", "INTERRUPT_STATUS", "OUTPUT", "PARAMETER_COUNT", "PARAMETER_WORDS",
-    "SOURCES", "STATUS", "VERSION", "Effect", "HostField", "HostRegister", "counter_offset", "parameter_values",
+    "BOOT_HIGH", "BOOT_LOW", "COUNTER_WORDS", "CYCLES_HIGH", "CYCLES_LOW", "EXIT_CODE", "HOST_ADDRESS_BITS",
+    "HOST_CONTROL", "HOST_ERROR_CAUSE", "HOST_ERROR_DETAIL", "HOST_ERROR_HIGH", "HOST_ERROR_LOW", "HOST_ERROR_QUEUE",
+    "HOST_INTERRUPT_ENABLE", "HOST_MAGIC", "HOST_REGISTERS", "HOST_VERSION", "IDENTITY", "INTERRUPT_STATUS", "OUTPUT",
+    "PARAMETER_COUNT", "PARAMETER_WORDS", "SOURCES", "STATUS", "VERSION", "Effect", "HostField", "HostRegister",
+    "counter_offset", "parameter_values",
 ]  # fmt: skip
 
 HOST_ADDRESS_BITS = 14
@@ -125,7 +126,7 @@ VERSION = HostRegister(
         HostField("MAJOR", 16, 16, "another where registers have changed"),
     ),
 )
-CONTROL = HostRegister(
+HOST_CONTROL = HostRegister(
     "CONTROL",
     0x08,
     Effect.DO,
@@ -157,14 +158,14 @@ BOOT_LOW = HostRegister(
 )
 BOOT_HIGH = HostRegister("BOOT_HIGH", 0x14, Effect.KEEP, "upper half", width=HBM_ADDRESS_BITS - 32)
 EXIT_CODE = HostRegister("EXIT_CODE", 0x18, Effect.READ, "of the program that has ended")
-ERROR_CAUSE = HostRegister(
+HOST_ERROR_CAUSE = HostRegister(
     "ERROR_CAUSE", 0x1C, Effect.READ, "cause of the first error (Errors), 0 if there is none", width=CAUSE_BITS
 )
-ERROR_QUEUE = HostRegister("ERROR_QUEUE", 0x20, Effect.READ, "its queue", width=8)
-ERROR_LOW = HostRegister("ERROR_LOW", 0x24, Effect.READ, "HBM address of its record, lower half")
-ERROR_HIGH = HostRegister("ERROR_HIGH", 0x28, Effect.READ, "upper half", width=HBM_ADDRESS_BITS - 32)
-ERROR_DETAIL = HostRegister("ERROR_DETAIL", 0x2C, Effect.READ, "what the cause says of it")
-INTERRUPT_ENABLE = HostRegister(
+HOST_ERROR_QUEUE = HostRegister("ERROR_QUEUE", 0x20, Effect.READ, "its queue", width=8)
+HOST_ERROR_LOW = HostRegister("ERROR_LOW", 0x24, Effect.READ, "HBM address of its record, lower half")
+HOST_ERROR_HIGH = HostRegister("ERROR_HIGH", 0x28, Effect.READ, "upper half", width=HBM_ADDRESS_BITS - 32)
+HOST_ERROR_DETAIL = HostRegister("ERROR_DETAIL", 0x2C, Effect.READ, "what the cause says of it")
+HOST_INTERRUPT_ENABLE = HostRegister(
     "INTERRUPT_ENABLE", 0x30, Effect.KEEP, "what raises the interrupt line; 0 after reset", _bits(*SOURCES)
 )
 INTERRUPT_STATUS = HostRegister(

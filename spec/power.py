@@ -17,10 +17,10 @@ from decimal import Decimal, localcontext
 
 __all__ = [
     "ARGUMENT_BITS", "COEFFICIENT_BITS", "EXPONENTIAL", "EXP_COEFFICIENTS", "LEADING", "LOGARITHM", "LOGARITHM_BITS",
-    "LOG_COEFFICIENTS", "NEAR_SHIFT", "RECIPROCAL", "RECIPROCAL_BITS", "ROW_BITS",
+    "LOG_COEFFICIENTS", "NEAR_SHIFT", "POWER_ROW_BITS", "RECIPROCAL", "RECIPROCAL_BITS",
 ]  # fmt: skip
 
-ROW_BITS = 6
+POWER_ROW_BITS = 6
 """Bits that name a row of either table."""
 
 RECIPROCAL_BITS = 9
@@ -41,7 +41,7 @@ LOGARITHM_BITS = 47
 NEAR_SHIFT = 13
 """Fraction bits that log2(a) has more where it is log2(1 + r) alone, and small."""
 
-_ROWS = 1 << ROW_BITS
+_ROWS = 1 << POWER_ROW_BITS
 _DIGITS = 40
 
 

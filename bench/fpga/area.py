@@ -19,7 +19,7 @@ from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.spec.config import PRESETS
 
-__all__ = ["ROWS", "flattened", "measure", "measure_all", "routed", "table"]
+__all__ = ["ROWS", "area_table", "flattened", "measure_all", "measure_area", "routed_unit"]
 
 ECP5 = FAMILIES["ecp5"]
 
@@ -56,7 +56,7 @@ def flattened(component: wiring.Component, family: Family, name: str = "unit") -
         return synthesise(name, modules.values(), library.texts.values(), family)
 
 
-def measure(component: wiring.Component, seeds: Iterable[int] = SEEDS, name: str = "unit") -> dict[str, object]:
+def measure_area(component: wiring.Component, seeds: Iterable[int] = SEEDS, name: str = "unit") -> dict[str, object]:
     """Synthesise a component, whose `sync` domain is the clock, for the ECP5, place and route it.
 
     Returns:
@@ -67,11 +67,11 @@ def measure(component: wiring.Component, seeds: Iterable[int] = SEEDS, name: str
     Raises:
         MissingTool, BuildFailed: as :func:`run.fpga.synthesis.run_tool`, of synthesis.
     """
-    return routed(flattened(component, ECP5, name), seeds, name)
+    return routed_unit(flattened(component, ECP5, name), seeds, name)
 
 
-def routed(netlist: Netlist, seeds: Iterable[int], name: str) -> dict[str, object]:
-    """Place and route a netlist; return what :func:`measure` does.
+def routed_unit(netlist: Netlist, seeds: Iterable[int], name: str) -> dict[str, object]:
+    """Place and route a netlist; return what :func:`measure_area` does.
 
     Raises:
         MissingTool: as :func:`run.fpga.synthesis.run_tool`.
@@ -94,12 +94,12 @@ def routed(netlist: Netlist, seeds: Iterable[int], name: str) -> dict[str, objec
 
 
 def measure_all() -> dict[str, object]:
-    """Return the tools' versions, and of every unit of `ROWS` what :func:`measure` returns, by name."""
-    return {"versions": versions(), "area": {name: measure(build()) for name, build in ROWS.items()}}
+    """Return the tools' versions, and of every unit of `ROWS` what :func:`measure_area` returns, by name."""
+    return {"versions": versions(), "area": {name: measure_area(build()) for name, build in ROWS.items()}}
 
 
-def table(record: dict[str, dict[str, object]]) -> Table:
-    """Return the table of what :func:`measure` returned of units, by the names that it shows."""
+def area_table(record: dict[str, dict[str, object]]) -> Table:
+    """Return the table of what :func:`measure_area` returned of units, by the names that it shows."""
     headings = (Column(heading, justify="right") for heading in (*(name for name, _ in ECP5.cells.values()), "MHz"))
     title = f"Area and clock on an ECP5 ({ECP5.device}), each unit alone"
     result = Table("unit", *headings, title=title, caption="MHz: the median of the seeds")

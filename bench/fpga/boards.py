@@ -7,7 +7,7 @@ of the margin.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["BOARDS", "MARGIN", "Board"]
+__all__ = ["BOARDS", "MARGIN", "BoardRoom"]
 
 MARGIN = 0.25
 """Of each resource the share that should stay free: for a shell, the memory's controller, and the router's work."""
@@ -17,7 +17,7 @@ RAMS_IN_URAM = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Board:
+class BoardRoom:
     """A board, and what its device has.
 
     Arguments:
@@ -62,20 +62,20 @@ _VIRTEX = "DS890, Virtex UltraScale+ product table"
 _ZYNQ = "DS891, Zynq UltraScale+ MPSoC product table"
 
 BOARDS = (
-    Board(name="AWS F1", part="VU9P", luts=1_182_240, multipliers=6_840, rams=2_160, urams=960, source=_VIRTEX),
-    Board(
+    BoardRoom(name="AWS F1", part="VU9P", luts=1_182_240, multipliers=6_840, rams=2_160, urams=960, source=_VIRTEX),
+    BoardRoom(
         name="AWS F2", part="VU47P", luts=1_303_680, multipliers=9_024, rams=2_016, urams=960,
         source="DS890, Virtex UltraScale+ HBM product table",
     ),
-    Board(
+    BoardRoom(
         name="Alveo U50", part="XCU50 (VU35P)", luts=871_680, multipliers=5_952, rams=1_344, urams=640, source="DS965"
     ),
-    Board(
+    BoardRoom(
         name="Alveo U250", part="XCU250 (VU13P)", luts=1_728_000, multipliers=12_288, rams=2_688, urams=1_280,
         source="DS962",
     ),
-    Board(name="KV260", part="XCK26 (ZU5EV)", luts=117_120, multipliers=1_248, rams=144, urams=64, source="DS987"),
-    Board(name="ZCU102", part="ZU9EG", luts=274_080, multipliers=2_520, rams=912, urams=0, source=_ZYNQ),
-    Board(name="ZCU104", part="ZU7EV", luts=230_400, multipliers=1_728, rams=312, urams=96, source=_ZYNQ),
+    BoardRoom(name="KV260", part="XCK26 (ZU5EV)", luts=117_120, multipliers=1_248, rams=144, urams=64, source="DS987"),
+    BoardRoom(name="ZCU102", part="ZU9EG", luts=274_080, multipliers=2_520, rams=912, urams=0, source=_ZYNQ),
+    BoardRoom(name="ZCU104", part="ZU7EV", luts=230_400, multipliers=1_728, rams=312, urams=96, source=_ZYNQ),
 )  # fmt: skip
 """What the tables show, cloud and cards first."""

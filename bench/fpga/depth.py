@@ -10,13 +10,13 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.bench.fpga import area
 from neuroncore_rtl.bench.fpga.units import UNITS
 from neuroncore_rtl.hdl.arith.mac import Mac
-from neuroncore_rtl.hdl.tensor.checker import Checker
+from neuroncore_rtl.hdl.tensor.checker import TensorChecker
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.run.report import progress, shown
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
 
-__all__ = ["cycles_of_product", "measure", "plot", "tables", "utilisation"]
+__all__ = ["cycles_of_product", "depth_tables", "measure_depth", "plot", "utilisation"]
 
 WIDTHS = (12, 8)
 """Bits of significands."""
@@ -37,7 +37,7 @@ def cycles_of_product(config: Config, size: int) -> tuple[int, int]:
     last column takes to its word of PSUM.
     """
     ideal = size**3 // (config.rows * config.columns)
-    first = Checker.LATENCY + config.columns // LOAD_COLUMNS
+    first = TensorChecker.LATENCY + config.columns // LOAD_COLUMNS
     return ideal + first + TensorEngine.latency(config), ideal
 
 
@@ -47,8 +47,8 @@ def utilisation(config: Config, size: int = SIZE) -> float:
     return ideal / cycles
 
 
-def measure() -> dict[str, object]:
-    """Return a row for each number of stages and width, of what :func:`bench.fpga.area.measure` finds and the
+def measure_depth() -> dict[str, object]:
+    """Return a row for each number of stages and width, of what :func:`bench.fpga.area.measure_area` finds and the
     utilisation, and where the plot of them is."""
     rows = [_row(latency, bits) for bits in WIDTHS for latency in Mac.CUTS]
     plot(rows, PLOT)
@@ -58,13 +58,13 @@ def measure() -> dict[str, object]:
 def _row(latency: int, bits: int) -> dict[str, object]:
     with progress(f"ECP5: mac_latency {latency}, {bits} bits"):
         config = PRESETS["full"].with_overrides(mac_latency=latency, significand_bits=bits)
-        figures = area.measure(UNITS["mac"].build(config))
+        figures = area.measure_area(UNITS["mac"].build(config))
     share = utilisation(config)
     return {"mac_latency": latency, "significand_bits": bits, **figures, "utilisation": share}
 
 
 def plot(rows: list[dict[str, object]], path: Path) -> None:
-    """Plot rows of :func:`measure`: a panel for each figure, a curve for each width."""
+    """Plot rows of :func:`measure_depth`: a panel for each figure, a curve for each width."""
     figure = Figure(figsize=(8, 6), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True)
     for axes, (name, unit) in zip(panels.flat, CURVES, strict=False):
@@ -88,8 +88,8 @@ def plot(rows: list[dict[str, object]], path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
-def tables(record: dict[str, object]) -> list[Table]:
-    """Return the table of `measure`'s figures."""
+def depth_tables(record: dict[str, object]) -> list[Table]:
+    """Return the table of `measure_depth`'s figures."""
     columns = """
     bits: {significand_bits} | stages: {mac_latency} | LUT4: {luts} | FF: {registers} | CCU2C: {carries}
     MULT18X18D: {multipliers} | MHz: {fmax_mhz:.1f} | utilisation: {utilisation:.1%}

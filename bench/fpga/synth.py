@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from neuroncore_rtl.bench.fpga.area import measure, routed
+from neuroncore_rtl.bench.fpga.area import measure_area, routed_unit
 from neuroncore_rtl.bench.fpga.boards import BOARDS, MARGIN
 from neuroncore_rtl.bench.fpga.netlist import check, netlist_device
 from neuroncore_rtl.bench.fpga.units import UNITS
@@ -21,7 +21,7 @@ from neuroncore_rtl.run.report import RESULTS, shown, terminal
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.tables import table
 
-__all__ = ["label", "main"]
+__all__ = ["label", "run_synthesis"]
 
 ELSEWHERE = ("UNIT", "FAMILY", "PRESET", "SEEDS", "NETLIST")
 """Variables that a record's name has already, or that change no figure in it."""
@@ -30,7 +30,7 @@ WHOLE = "core"
 """The unit that a board must hold."""
 
 
-def main(settings: Settings) -> int:
+def run_synthesis(settings: Settings) -> int:
     """Synthesise a unit, print the figures, write them to `sim_build/results/`, and return the exit status.
 
     Raises:
@@ -61,9 +61,9 @@ def main(settings: Settings) -> int:
     elif family.device and settings.unit == WHOLE:
         netlist, modules = whole(unit.build(settings.config), settings.unit)
         record |= {"largest": modules, "paths": estimated(netlist)}
-        record |= routed(netlist, range(1, settings.seeds + 1), settings.unit)
+        record |= routed_unit(netlist, range(1, settings.seeds + 1), settings.unit)
     elif family.device:
-        record |= measure(unit.build(settings.config), range(1, settings.seeds + 1), settings.unit)
+        record |= measure_area(unit.build(settings.config), range(1, settings.seeds + 1), settings.unit)
     else:
         modules = by_module(unit.build(settings.config), family, settings.unit)
         record |= total(modules, family) | {"modules": modules}

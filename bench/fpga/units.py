@@ -24,7 +24,7 @@ from neuroncore_rtl.hdl.verilog.text import module_ports
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
 
-__all__ = ["UNITS", "Registered", "Unit"]
+__all__ = ["UNITS", "Registered", "SynthesisUnit"]
 
 
 class Registered(wiring.Component):
@@ -55,7 +55,7 @@ class Registered(wiring.Component):
 
 
 @dataclass(frozen=True)
-class Unit:
+class SynthesisUnit:
     """What can be synthesised.
 
     Arguments:
@@ -67,34 +67,34 @@ class Unit:
     build: Callable[[Config], wiring.Component]
 
 
-UNITS: dict[str, Unit] = {
-    "mac": Unit(
+UNITS: dict[str, SynthesisUnit] = {
+    "mac": SynthesisUnit(
         "a multiply-accumulate, with registers at operands and sum",
         lambda config: Registered(Mac(config.mac_latency, config.significand_bits), ("x", "w", "out")),
     ),
-    "pe": Unit(
+    "pe": SynthesisUnit(
         "a processing element: a multiply-accumulate with its weights and what passes it, and a register at the sum",
         lambda config: Registered(
             Tile(1, tile_count(config.columns), config.mac_latency, config.significand_bits), ("out",)
         ),
     ),
-    "array": Unit("the array with the decoders and the skew at its edge", Datapath),
-    "psum": Unit(
+    "array": SynthesisUnit("the array with the decoders and the skew at its edge", Datapath),
+    "psum": SynthesisUnit(
         "a partition of PSUM with its adder", lambda config: PsumPartition(config.psum_words, config.add_latency)
     ),
-    "vector_lane": Unit(
+    "vector_lane": SynthesisUnit(
         "a lane of the vector engine", lambda config: VectorLane(config.vector_latency, config.vector_units)
     ),
-    "activation_lane": Unit(
+    "activation_lane": SynthesisUnit(
         "a lane of the scalar engine, its tables aside",
         lambda config: ActivationLane(config.scalar_depth, config.scalar_units),
     ),
-    "tables": Unit("the tables of two activation lanes", lambda config: FunctionTables(2)),
-    "controller": Unit(
+    "tables": SynthesisUnit("the tables of two activation lanes", lambda config: FunctionTables(2)),
+    "controller": SynthesisUnit(
         "the processor with its memory", lambda config: Controller(config.local_bytes, config.port_latency)
     ),
-    "dma": Unit("a DMA engine", DmaEngine),
-    "router": Unit("the router of a chip in a ring", lambda config: Router(Instance(core=config))),
-    "core": Unit("a whole core", Core),
+    "dma": SynthesisUnit("a DMA engine", DmaEngine),
+    "router": SynthesisUnit("the router of a chip in a ring", lambda config: Router(Instance(core=config))),
+    "core": SynthesisUnit("a whole core", Core),
 }
 """What UNIT chooses from."""

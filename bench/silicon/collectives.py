@@ -39,7 +39,7 @@ def fit_collectives(rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
 
 def collective_rows() -> tuple[list[dict[str, object]], tuple[float, float]]:
     """Return a row for each collective, and the constants, which are fitted to every other row: the others judge."""
-    groups = (ALL_REDUCES, modelled.reduce, 2), (ALL_GATHERS, modelled.gather, 31)
+    groups = (ALL_REDUCES, modelled.reduce, 2), (ALL_GATHERS, modelled.gathered_cycles, 31)
     rows = [
         {
             "name": time.name,

@@ -21,7 +21,7 @@ from neuroncore_rtl.run.report import progress, shown
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.formats import format_named
 
-__all__ = ["BAR", "formula_reasons", "is_off", "measure", "tables"]
+__all__ = ["BAR", "formula_reasons", "is_off", "measure_silicon", "silicon_tables"]
 
 BAR = 0.25
 """By how much a ratio may be off without a reason."""
@@ -75,13 +75,13 @@ def _fitted_latency() -> int:
     return round(published.DMA_START.us * GHZ * 1000 - (modelled.dma_start(LATENCY.default) - LATENCY.default))
 
 
-def measure() -> dict[str, object]:
+def measure_silicon() -> dict[str, object]:
     """Return the figures: of formulas, of collectives, of a core at two latencies of HBM, and what was fitted."""
     slow = _fitted_latency()
     latencies = LATENCY.default, slow
     checkout = os.environ.get("NKI_SAMPLES")
     rows = [_row(published.DMA_START, [modelled.dma_start(latency) for latency in latencies])]
-    rows.append(_row(published.BANDWIDTH, modelled.load(latencies)))
+    rows.append(_row(published.BANDWIDTH, modelled.load_recording(latencies)))
     for name, time in published.CONVOLUTIONS.items():
         with progress(time.name):
             rows.append(_row(time, modelled.convolution(format_named(name), latencies)))
@@ -166,8 +166,8 @@ def formula_reasons(rows: Sequence[Mapping[str, object]]) -> list[tuple[str, str
     return [(", ".join(dict.fromkeys(names)), why) for why, names in found.items()]
 
 
-def tables(record: Mapping[str, object]) -> list[Table]:
-    """Return the tables of `measure`'s figures."""
+def silicon_tables(record: Mapping[str, object]) -> list[Table]:
+    """Return the tables of `measure_silicon`'s figures."""
     found = record["silicon"]
     fit, core, collectives = found["fit"], found["core"], found["collectives"]
     notes = [f"within: no more than {BAR:.0%} off, or below a ceiling (<=)"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuroncore_rtl.bench.silicon.published import LOADED, KernelFigure
 from neuroncore_rtl.frontends.nki.runtime.run import argument_of, found_in, recorded
-from neuroncore_rtl.golden.link.timing import Case, cycles_of
+from neuroncore_rtl.golden.link.timing import LinkCase, cycles_of
 from neuroncore_rtl.golden.timing import MemoryTiming, Prediction, predict
 from neuroncore_rtl.kernels.library.conv2d import conv2d
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
@@ -23,7 +23,10 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.tb.tests.kernels import transformer
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, Draws
 
-__all__ = ["convolution", "dma_start", "encoder_layer", "gather", "kernel", "layer_image", "load", "reduce"]
+__all__ = [
+    "convolution", "dma_start", "encoder_layer", "gathered_cycles", "kernel", "layer_image", "load_recording",
+    "reduce",
+]  # fmt: skip
 
 CONFIG = PRESETS["full"]
 
@@ -98,7 +101,7 @@ def dma_start(latency: int) -> int:
     return copy.retired - copy.issued
 
 
-def load(latencies: Sequence[int]) -> list[int]:
+def load_recording(latencies: Sequence[int]) -> list[int]:
     """Return the cycles in which all engines that load bring 8 MiB to SBUF, a share each, for each latency of HBM."""
     program = Program(CONFIG)
     columns = LOADED // (CONFIG.partitions * BF16.bits // 8)
@@ -116,11 +119,11 @@ def _instance() -> Instance:
 
 def reduce(size: int) -> int:
     """Return the cycles of an all-reduce of FP32 between the cores of a chip; size: bytes."""
-    return cycles_of(Case(instance=_instance(), ranks=2, count=size // 4))
+    return cycles_of(LinkCase(instance=_instance(), ranks=2, count=size // 4))
 
 
-def gather(size: int) -> int:
+def gathered_cycles(size: int) -> int:
     """Return the cycles of an all-gather of all cores of an instance; size: bytes of the result."""
     cores = INSTANCES["trn1"].cores
-    case = Case(instance=_instance(), ranks=cores, count=size // 4 // cores, kind=CollectiveKind.ALL_GATHER)
+    case = LinkCase(instance=_instance(), ranks=cores, count=size // 4 // cores, kind=CollectiveKind.ALL_GATHER)
     return cycles_of(case)

@@ -9,7 +9,7 @@ from neuroncore_rtl.golden.arith.machine_code import (
     FLOAT,
     INDEX,
     compile_function,
-    counted,
+    counted_range,
     has_fused_multiply_add,
     multiply_add,
     new_function,
@@ -67,7 +67,7 @@ def multiply_add_exactly(a, b, c) -> np.ndarray:
 def _compiled():
     """Return the compiled loop multiply_add(a, b, c, results, count) over adjacent elements."""
     builder, (*operands, results, count) = new_function("multiply_add", *[FLOAT.as_pointer()] * 4, INDEX)
-    with counted(builder, count) as index:
+    with counted_range(builder, count) as index:
         a, b, c = (builder.load(builder.gep(operand, [index])) for operand in operands)
         builder.store(multiply_add(builder, a, b, c, fused=True), builder.gep(results, [index]))
     return compile_function(builder)

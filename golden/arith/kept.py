@@ -17,7 +17,7 @@ import numpy as np
 from llvmlite import binding
 
 from neuroncore_rtl import ROOT, SIM_BUILD
-from neuroncore_rtl.golden.arith.machine_code import load
+from neuroncore_rtl.golden.arith.machine_code import load_compiled
 
 __all__ = ["OPTIONS", "kept_function"]
 
@@ -44,7 +44,7 @@ def kept_function(module: str, name: str) -> Callable[..., None]:
         unfinished.write_text(_compiled(module, name))
         unfinished.replace(path)
     code = path.read_text()
-    native, engine = load(binding.parse_assembly(code), code.split(maxsplit=2)[1])
+    native, engine = load_compiled(binding.parse_assembly(code), code.split(maxsplit=2)[1])
     function = ctypes.CFUNCTYPE(ctypes.c_int32)(native)
     nothing = np.zeros(2, np.uint64)  # places of the result and of an exception, of which there are none
 

@@ -14,13 +14,13 @@ from llvmlite.ir import IRBuilder, Value
 from neuroncore_rtl.spec.formats import FP32
 
 __all__ = [
-    "FLAG", "FLOAT", "INDEX", "WORD", "assembly", "canonical", "compile_function", "counted", "has_feature",
-    "has_fused_multiply_add", "load", "local", "multiply_add", "new_function",
+    "FLAG", "FLOAT", "INDEX", "WORD_TYPE", "assembly", "canonical_word", "compile_function", "counted_range",
+    "has_feature", "has_fused_multiply_add", "load_compiled", "local", "multiply_add", "new_function",
 ]  # fmt: skip
 
-FLOAT, WORD, FLAG, INDEX = ir.FloatType(), ir.IntType(32), ir.IntType(8), ir.IntType(64)
+FLOAT, WORD_TYPE, FLAG, INDEX = ir.FloatType(), ir.IntType(32), ir.IntType(8), ir.IntType(64)
 
-_ARGUMENTS = {FLOAT: ctypes.c_float, WORD: ctypes.c_uint32, FLAG: ctypes.c_uint8, INDEX: ctypes.c_int64}
+_ARGUMENTS = {FLOAT: ctypes.c_float, WORD_TYPE: ctypes.c_uint32, FLAG: ctypes.c_uint8, INDEX: ctypes.c_int64}
 
 
 @cache
@@ -52,7 +52,7 @@ def compile_function(builder: IRBuilder) -> Callable[..., None]:
     Nothing is checked: the arrays must be what the function takes them for. Other threads go on while it runs.
     """
     function = builder.function
-    address, engine = load(_optimised(builder), function.name)
+    address, engine = load_compiled(_optimised(builder), function.name)
     kinds = (_ARGUMENTS.get(kind, ctypes.c_void_p) for kind in function.function_type.args)
     native = ctypes.CFUNCTYPE(None, *kinds)(address)
 
@@ -62,7 +62,7 @@ def compile_function(builder: IRBuilder) -> Callable[..., None]:
     return call
 
 
-def load(module: binding.ModuleRef, name: str) -> tuple[int, binding.ExecutionEngine]:
+def load_compiled(module: binding.ModuleRef, name: str) -> tuple[int, binding.ExecutionEngine]:
     """Return the address of a function of a module, and what holds its code as long as it is held itself."""
     engine = binding.create_mcjit_compiler(module, _machine())
     engine.finalize_object()
@@ -95,7 +95,7 @@ def _machine() -> binding.TargetMachine:
 
 
 @contextmanager
-def counted(builder: IRBuilder, count: Value) -> Iterator[Value]:
+def counted_range(builder: IRBuilder, count: Value) -> Iterator[Value]:
     """Build a loop: what is built inside is done for an index from 0 to below `count`, both INDEX."""
     before = builder.block
     head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
@@ -137,8 +137,8 @@ def multiply_add(builder: IRBuilder, a: Any, b: Any, c: Any, fused: bool) -> Any
     return builder.fptrunc(builder.fadd(builder.fmul(a_wide, b_wide), c_wide), a.type)
 
 
-def canonical(builder: IRBuilder, value: Any) -> Any:
+def canonical_word(builder: IRBuilder, value: Any) -> Any:
     """Return a vector of floats with every NaN replaced by the canonical one."""
-    words = ir.VectorType(WORD, value.type.count)
+    words = ir.VectorType(WORD_TYPE, value.type.count)
     nan = builder.bitcast(words([FP32.nan] * value.type.count), value.type)
     return builder.select(builder.fcmp_unordered("uno", value, value), nan, value)

@@ -27,7 +27,7 @@ __all__ = ["powers"]
 
 _NUMERATOR, _LEADING_SHIFT, _REST_BITS = constants.LEADING
 _ARGUMENT, _COEFFICIENT = constants.ARGUMENT_BITS, constants.COEFFICIENT_BITS
-_IN_ROW = _ARGUMENT - constants.ROW_BITS
+_IN_ROW = _ARGUMENT - constants.POWER_ROW_BITS
 _FAR = constants.LOGARITHM_BITS
 _NEAR = _FAR + constants.NEAR_SHIFT
 _CUT = 16
@@ -36,7 +36,7 @@ _MANTISSA, _BIAS, _INFINITY = FP32.mantissa_bits, FP32.bias, FP32.infinity
 
 _L0, _L1, _L2, _L3, _L4 = constants.LOG_COEFFICIENTS
 _E0, _E1, _E2 = constants.EXP_COEFFICIENTS
-_ROW_MASK = (1 << constants.ROW_BITS) - 1
+_ROW_MASK = (1 << constants.POWER_ROW_BITS) - 1
 
 
 @njit
@@ -48,7 +48,7 @@ def _product_of(size, b, reciprocal, logarithm):
         while significand >> _MANTISSA == 0:
             significand, exponent = significand << 1, exponent - 1
     significand |= 1 << _MANTISSA
-    row = (significand >> (_MANTISSA - constants.ROW_BITS)) & _ROW_MASK
+    row = (significand >> (_MANTISSA - constants.POWER_ROW_BITS)) & _ROW_MASK
 
     r = significand * reciprocal[row] - (1 << _ARGUMENT)
     q = _L3 + (_L4 * r >> _ARGUMENT)
@@ -101,7 +101,7 @@ def powers(size, b, reciprocal, logarithm, exponential, out, count):
         reciprocal, logarithm, exponential: the tables of `spec/power.py`.
     """
     size, b, out = carray(size, count), carray(b, count), carray(out, count)
-    rows = 1 << constants.ROW_BITS
+    rows = 1 << constants.POWER_ROW_BITS
     reciprocal, logarithm, exponential = carray(reciprocal, rows), carray(logarithm, rows), carray(exponential, rows)
     for i in range(count):
         x, y = np.int64(size[i]), np.int64(b[i])

@@ -12,7 +12,7 @@ from neuroncore_rtl.golden.arith.codec import storage_dtype
 from neuroncore_rtl.golden.arith.threefry import random_words
 from neuroncore_rtl.spec.formats import FP32, FloatFormat, Format, IntFormat
 
-__all__ = ["MODES", "round_fp32", "round_stochastic"]
+__all__ = ["round_fp32", "round_stochastic"]
 
 MODES = ("rne", "sr")
 """Rounding modes: to nearest even, stochastic."""

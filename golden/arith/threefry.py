@@ -8,7 +8,7 @@ from operator import index as index_of
 
 import numpy as np
 
-__all__ = ["PARITY", "ROTATIONS", "ROUNDS", "random_words", "threefry2x32"]
+__all__ = ["PARITY", "ROTATIONS", "random_words", "threefry2x32"]
 
 ROUNDS = 20
 """The number of rounds that Random123 recommends."""

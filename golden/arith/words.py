@@ -8,18 +8,18 @@ from neuroncore_rtl.golden.arith import canonical, integers, round_fp32, saturat
 from neuroncore_rtl.spec.formats import BF16, FP32, Format, IntFormat
 from neuroncore_rtl.spec.isa.alu import Arithmetic
 
-__all__ = ["load", "store"]
+__all__ = ["load_words", "store_words"]
 
 BLOCK = 1 << 15
 """Elements that are rounded at a time: the 64-bit intermediate results stay in the second-level cache."""
 
 
-def load(codes, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
+def load_words(codes, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
     """Return codes as words (uint32) of an arithmetic."""
     return integers(codes, cast("IntFormat", fmt)) if arithmetic else widen(codes, fmt)
 
 
-def store(words, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32, random=None) -> np.ndarray:
+def store_words(words, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32, random=None) -> np.ndarray:
     """Return the results of an instruction as codes.
 
     Arguments:

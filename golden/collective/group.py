@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.isa.collective import (
     uses_src,
 )
 
-__all__ = ["execute"]
+__all__ = ["execute_group"]
 
 _K = CollectiveKind
 
@@ -31,7 +31,7 @@ _IN_PLACE = {
 """Where src and dst may meet."""
 
 
-def execute(instructions: list[Collective], memories: Mapping[int, np.ndarray]) -> None:
+def execute_group(instructions: list[Collective], memories: Mapping[int, np.ndarray]) -> None:
     """Execute what a group does; all is read before anything is written.
 
     Arguments:

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from neuroncore_rtl.golden.collective.errors import CollectiveError, Deadlock
-from neuroncore_rtl.golden.collective.group import execute
+from neuroncore_rtl.golden.collective.group import execute_group
 from neuroncore_rtl.spec.isa import Cause
 from neuroncore_rtl.spec.isa.collective import (
     SIGNATURE_FIELDS,
@@ -21,12 +21,14 @@ from neuroncore_rtl.spec.isa.collective import (
 )
 from neuroncore_rtl.spec.link import MAX_CORES
 
-__all__ = ["compare", "partners_of", "run"]
+__all__ = ["compare_signatures", "execute_lists", "partners_of"]
 
 _PLACES = {name: place for place, (name, _) in enumerate(SIGNATURE_FIELDS)}
 
 
-def run(instructions: dict[int, list[Collective]], memories: dict[int, np.ndarray], cores: int = MAX_CORES) -> None:
+def execute_lists(
+    instructions: dict[int, list[Collective]], memories: dict[int, np.ndarray], cores: int = MAX_CORES
+) -> None:
     """Execute the lists of all cores.
 
     Arguments:
@@ -43,7 +45,7 @@ def run(instructions: dict[int, list[Collective]], memories: dict[int, np.ndarra
         together = next(filter(None, map(state.together, state.unfinished())), None)
         if together is None:
             raise state.deadlock()
-        execute([state.due(core) for core in together], memories)
+        execute_group([state.due(core) for core in together], memories)
         state.retire(together)
 
 
@@ -97,7 +99,7 @@ class _State:
         at = {partner: self.current(partner) for partner in partners}
         there = [partner for partner in partners if at[partner] and core in partners_of(at[partner])]
         for partner in there:
-            compare(self.due(core), self.due(partner))
+            compare_signatures(self.due(core), self.due(partner))
         return partners if len(there) == len(partners) else None
 
     def deadlock(self) -> Deadlock:
@@ -127,7 +129,7 @@ def partners_of(instruction: Collective) -> list[int]:
     return cores
 
 
-def compare(one: Collective, other: Collective) -> None:
+def compare_signatures(one: Collective, other: Collective) -> None:
     """Raise CollectiveError if two ranks that wait for each other are not at the same."""
     if one is other:
         return

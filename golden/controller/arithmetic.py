@@ -1,8 +1,8 @@
 """What RV32IM computes from two words: one equation an operation, on unsigned 32-bit integers."""
 
-__all__ = ["CONDITIONS", "OPERATIONS", "WORD", "signed"]
+__all__ = ["CONDITIONS", "RISCV_OPERATIONS", "WORD_MASK", "signed"]
 
-WORD = 0xFFFF_FFFF
+WORD_MASK = 0xFFFF_FFFF
 
 
 def signed(a: int) -> int:
@@ -12,35 +12,35 @@ def signed(a: int) -> int:
 
 def _divide(a: int, b: int) -> int:
     if b == 0:
-        return WORD
+        return WORD_MASK
     quotient = abs(signed(a)) // abs(signed(b))  # towards zero; the overflow of -2**31 / -1 wraps
-    return (quotient if a >> 31 == b >> 31 else -quotient) & WORD
+    return (quotient if a >> 31 == b >> 31 else -quotient) & WORD_MASK
 
 
 def _remainder(a: int, b: int) -> int:
     if b == 0:
         return a
     magnitude = abs(signed(a)) % abs(signed(b))
-    return (-magnitude if a >> 31 else magnitude) & WORD
+    return (-magnitude if a >> 31 else magnitude) & WORD_MASK
 
 
-OPERATIONS = {
-    "add": lambda a, b: a + b & WORD,
-    "sub": lambda a, b: a - b & WORD,
-    "sll": lambda a, b: a << (b & 31) & WORD,
+RISCV_OPERATIONS = {
+    "add": lambda a, b: a + b & WORD_MASK,
+    "sub": lambda a, b: a - b & WORD_MASK,
+    "sll": lambda a, b: a << (b & 31) & WORD_MASK,
     "slt": lambda a, b: int(signed(a) < signed(b)),
     "sltu": lambda a, b: int(a < b),
     "xor": lambda a, b: a ^ b,
     "srl": lambda a, b: a >> (b & 31),
-    "sra": lambda a, b: signed(a) >> (b & 31) & WORD,
+    "sra": lambda a, b: signed(a) >> (b & 31) & WORD_MASK,
     "or": lambda a, b: a | b,
     "and": lambda a, b: a & b,
-    "mul": lambda a, b: a * b & WORD,
-    "mulh": lambda a, b: signed(a) * signed(b) >> 32 & WORD,
-    "mulhsu": lambda a, b: signed(a) * b >> 32 & WORD,
+    "mul": lambda a, b: a * b & WORD_MASK,
+    "mulh": lambda a, b: signed(a) * signed(b) >> 32 & WORD_MASK,
+    "mulhsu": lambda a, b: signed(a) * b >> 32 & WORD_MASK,
     "mulhu": lambda a, b: a * b >> 32,
     "div": _divide,
-    "divu": lambda a, b: a // b if b else WORD,
+    "divu": lambda a, b: a // b if b else WORD_MASK,
     "rem": _remainder,
     "remu": lambda a, b: a % b if b else a,
 }

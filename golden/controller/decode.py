@@ -1,15 +1,15 @@
 """Instruction words as functions: a word is decoded once, wherever and however often it is executed.
 
-`decode` returns a function of the hart and its pc that executes the instruction and returns the next pc, or raises
-`Trap` and has then changed nothing but the first part of a store in two parts. A destination x0 becomes `DISCARD`, a
-place behind the registers that nothing reads.
+`decode_riscv` returns a function of the hart and its pc that executes the instruction and returns the next pc, or
+raises `Trap` and has then changed nothing but the first part of a store in two parts. A destination x0 becomes
+`DISCARD`, a place behind the registers that nothing reads.
 """
 
 from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from neuroncore_rtl.golden.controller.arithmetic import CONDITIONS, OPERATIONS, WORD
+from neuroncore_rtl.golden.controller.arithmetic import CONDITIONS, RISCV_OPERATIONS, WORD_MASK
 from neuroncore_rtl.golden.controller.csr import ControlRegisters, UnknownRegister
 from neuroncore_rtl.golden.controller.trap import Cause, Trap
 from neuroncore_rtl.spec.riscv import (
@@ -29,7 +29,7 @@ from neuroncore_rtl.spec.riscv import (
     System,
 )
 
-__all__ = ["DISCARD", "Instruction", "decode"]
+__all__ = ["DISCARD", "RiscvInstruction", "decode_riscv"]
 
 DISCARD = 32
 """Where a result for x0 goes."""
@@ -57,7 +57,7 @@ class State(Protocol):
         """Write to memory."""
 
 
-class Instruction(NamedTuple):
+class RiscvInstruction(NamedTuple):
     """A decoded instruction.
 
     Arguments:
@@ -69,13 +69,13 @@ class Instruction(NamedTuple):
     execute: Callable[[State, int], int]
 
 
-_REGISTER = {code: OPERATIONS[name] for name, code in REGISTER_OPERATIONS.items()}
+_REGISTER = {code: RISCV_OPERATIONS[name] for name, code in REGISTER_OPERATIONS.items()}
 """Operations on two registers by funct7 and funct3."""
 
-_IMMEDIATE = {funct3: OPERATIONS[name.replace("i", "")] for name, funct3 in IMMEDIATE_OPERATIONS.items()}
+_IMMEDIATE = {funct3: RISCV_OPERATIONS[name.replace("i", "")] for name, funct3 in IMMEDIATE_OPERATIONS.items()}
 """Operations on a register and 12 bits by funct3."""
 
-_SHIFT = {code: OPERATIONS[name.removesuffix("i")] for name, code in SHIFTS.items()}
+_SHIFT = {code: RISCV_OPERATIONS[name.removesuffix("i")] for name, code in SHIFTS.items()}
 """Operations on a register and a distance by funct7 and funct3."""
 
 _CONDITION = {funct3: CONDITIONS[name] for name, funct3 in BRANCHES.items()}
@@ -83,13 +83,13 @@ _CONDITION = {funct3: CONDITIONS[name] for name, funct3 in BRANCHES.items()}
 
 
 @lru_cache(maxsize=1 << 16)
-def decode(word: int) -> Instruction:
+def decode_riscv(word: int) -> RiscvInstruction:
     """Return what an instruction word does; words that are no instruction raise the trap when they are executed."""
     form = _FORMS.get(word & 0x7F)
     execute = form(word) if form else None
     if execute is None:
-        return Instruction(0, lambda hart, pc: _illegal(word))
-    return Instruction(0 if word & 0x7F in _WITHOUT_RD else word >> RD & 31, execute)
+        return RiscvInstruction(0, lambda hart, pc: _illegal(word))
+    return RiscvInstruction(0 if word & 0x7F in _WITHOUT_RD else word >> RD & 31, execute)
 
 
 def _illegal(word: int):
@@ -99,7 +99,7 @@ def _illegal(word: int):
 def _extended(value: int, bits: int) -> int:
     """Return the lowest `bits` bits of `value` as a word, their sign extended."""
     sign = 1 << bits - 1
-    return ((value & (1 << bits) - 1 ^ sign) - sign) & WORD
+    return ((value & (1 << bits) - 1 ^ sign) - sign) & WORD_MASK
 
 
 def _immediate_of(form: str, word: int) -> int:
@@ -122,7 +122,7 @@ def _upper(word: int):
         return pc + 4
 
     def auipc(hart, pc):
-        hart.x[rd] = pc + value & WORD
+        hart.x[rd] = pc + value & WORD_MASK
         return pc + 4
 
     return lui if word & 0x20 else auipc
@@ -139,8 +139,8 @@ def _jal(word: int):
     offset = _immediate_of("J", word)
 
     def jal(hart, pc):
-        target = _target(pc + offset & WORD)
-        hart.x[rd] = pc + 4 & WORD
+        target = _target(pc + offset & WORD_MASK)
+        hart.x[rd] = pc + 4 & WORD_MASK
         return target
 
     return jal
@@ -151,8 +151,8 @@ def _jalr(word: int):
     offset = _immediate_of("I", word)
 
     def jalr(hart, pc):
-        target = _target(hart.x[rs1] + offset & WORD & ~1)
-        hart.x[rd] = pc + 4 & WORD
+        target = _target(hart.x[rs1] + offset & WORD_MASK & ~1)
+        hart.x[rd] = pc + 4 & WORD_MASK
         return target
 
     return jalr if funct3 == 0 else None
@@ -167,7 +167,7 @@ def _branch(word: int):
 
     def branch(hart, pc):
         x = hart.x
-        return _target(pc + offset & WORD) if holds(x[rs1], x[rs2]) else pc + 4
+        return _target(pc + offset & WORD_MASK) if holds(x[rs1], x[rs2]) else pc + 4
 
     return branch
 
@@ -180,7 +180,7 @@ def _load(word: int):
     offset = _immediate_of("I", word)
 
     def load(hart, pc):
-        value = hart.load(hart.x[rs1] + offset & WORD, size)
+        value = hart.load(hart.x[rs1] + offset & WORD_MASK, size)
         hart.x[rd] = _extended(value, 8 * size) if extends else value
         return pc + 4
 
@@ -197,7 +197,7 @@ def _store(word: int):
 
     def store(hart, pc):
         x = hart.x
-        hart.store(x[rs1] + offset & WORD, size, x[rs2] & mask)
+        hart.store(x[rs1] + offset & WORD_MASK, size, x[rs2] & mask)
         return pc + 4
 
     return store

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from neuroncore_rtl.golden.controller.csr import ControlRegisters
-from neuroncore_rtl.golden.controller.decode import decode
+from neuroncore_rtl.golden.controller.decode import decode_riscv
 from neuroncore_rtl.golden.controller.memory import AccessFault, Bus, LocalMemory
 from neuroncore_rtl.golden.controller.trap import Cause, Trap
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
@@ -71,7 +71,7 @@ class Hart:
         counts = csr.counts_instret
         try:
             word = self._fetch(pc)
-            rd, execute = decode(word)
+            rd, execute = decode_riscv(word)
             self.pc = execute(self, pc) & 0xFFFF_FFFF
         except Trap as trap:
             self.pc = csr.enter(trap.cause, pc, trap.value)

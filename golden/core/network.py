@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from neuroncore_rtl.golden.collective import CollectiveError, execute
-from neuroncore_rtl.golden.collective.system import compare, partners_of
+from neuroncore_rtl.golden.collective import CollectiveError, execute_group
+from neuroncore_rtl.golden.collective.system import compare_signatures, partners_of
 from neuroncore_rtl.spec.isa import Cause
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind
 from neuroncore_rtl.spec.link import CHANNELS
 
-__all__ = ["Network", "Waiting"]
+__all__ = ["Network", "WaitingCores"]
 
 
-class Waiting(Exception):
+class WaitingCores(Exception):
     """A collective waits for other cores."""
 
 
@@ -51,7 +51,7 @@ class Network:
             self._at[core] = instruction
             self._begin(core)
         if core not in self._ended:
-            raise Waiting
+            raise WaitingCores
         return self._ended.pop(core)
 
     def awaited(self, core: int) -> int | None:
@@ -81,7 +81,7 @@ class Network:
                 self._compare(other, core)
         group = [other for other in partners_of(own) if self._is_there(core, other) and other not in self._failed]
         if group == partners_of(own) and all(_agree(own, self._at[other]) for other in group):
-            execute([self._at[other] for other in group], self._memories)
+            execute_group([self._at[other] for other in group], self._memories)
             self._ended |= dict.fromkeys(group)
             self.woken.update(group)
             for other in group:
@@ -90,7 +90,7 @@ class Network:
     def _compare(self, core: int, other: int) -> None:
         """Let a core fail if another one says otherwise."""
         try:
-            compare(self._at[core], self._at[other])
+            compare_signatures(self._at[core], self._at[other])
         except CollectiveError as error:
             if error.cause is not None and core not in self._failed:
                 self._fail(core, error.cause, error.detail)
@@ -104,7 +104,7 @@ class Network:
 
 def _agree(one: Collective, other: Collective) -> bool:
     try:
-        compare(one, other)
+        compare_signatures(one, other)
     except CollectiveError:
         return False
     return True

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuroncore_rtl.golden.core.engines import Engines
 from neuroncore_rtl.golden.core.errors import CoreError, Errors
-from neuroncore_rtl.golden.core.network import Waiting
+from neuroncore_rtl.golden.core.network import WaitingCores
 from neuroncore_rtl.golden.core.semaphores import Semaphores
 from neuroncore_rtl.spec.isa import (
     HEADER_BITS,
@@ -114,7 +114,7 @@ class Queue:
         assert record is not None
         try:
             fault = self._engines.execute(record.engine, record.body)
-        except Waiting:
+        except WaitingCores:
             return False
         if fault is not None:
             self._report(*fault)

@@ -4,7 +4,7 @@ from neuroncore_rtl.golden.controller import AccessFault
 from neuroncore_rtl.golden.core.errors import CoreError
 from neuroncore_rtl.golden.core.machine import Machine
 from neuroncore_rtl.spec import memory_map as at
-from neuroncore_rtl.spec.config import SEMAPHORES
+from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, RECORD_BYTES, UpdateOp
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 
@@ -25,7 +25,7 @@ _HELD = {
     at.CONSOLE: 0xFF,
     at.INTERRUPT_PENDING: _SOURCES,
     at.INTERRUPT_ENABLE: _SOURCES,
-    at.WATCH_SEMAPHORE: SEMAPHORES - 1,
+    at.WATCH_SEMAPHORE: SEMAPHORE_COUNT - 1,
     at.WATCH_VALUE: SEMAPHORE_MAX,
     at.WATCHDOG_LIMIT: WORD,
 }
@@ -191,4 +191,4 @@ def _check(allowed: bool, address: int) -> None:
 
 
 def _semaphore(address: int, first: int) -> int | None:
-    return (address - first) // 4 if 0 <= address - first < 4 * SEMAPHORES else None
+    return (address - first) // 4 if 0 <= address - first < 4 * SEMAPHORE_COUNT else None

@@ -1,6 +1,6 @@
 """Semaphores: small counters that hold back what must come later."""
 
-from neuroncore_rtl.spec.config import SEMAPHORES
+from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import UpdateOp
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 
@@ -17,7 +17,7 @@ class Semaphores:
         values: of each; 0 at first.
     """
 
-    def __init__(self, count: int = SEMAPHORES):
+    def __init__(self, count: int = SEMAPHORE_COUNT):
         self.values = [0] * count
 
     def __getitem__(self, semaphore: int) -> int:

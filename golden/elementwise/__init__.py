@@ -1,7 +1,7 @@
 """What the vector and the scalar engine have in common: words, element numbers, operands."""
 
-from neuroncore_rtl.golden.arith.words import load, store
+from neuroncore_rtl.golden.arith.words import load_words, store_words
 from neuroncore_rtl.golden.elementwise.index import element_index, element_words
 from neuroncore_rtl.golden.elementwise.operands import Operands
 
-__all__ = ["Operands", "element_index", "element_words", "load", "store"]
+__all__ = ["Operands", "element_index", "element_words", "load_words", "store_words"]

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 
 from neuroncore_rtl.golden.arith import widen
-from neuroncore_rtl.golden.arith.words import load, store
+from neuroncore_rtl.golden.arith.words import load_words, store_words
 from neuroncore_rtl.golden.elementwise.index import element_index, element_words
 from neuroncore_rtl.golden.memory import gather, scatter
 from neuroncore_rtl.spec.config import Config
@@ -48,7 +48,7 @@ class Operands:
 
     def words(self, name: str) -> np.ndarray:
         """Return tensor "a" or "b" in the instruction's arithmetic."""
-        return load(self.codes(name), getattr(self.instruction, name).format, self.arithmetic)
+        return load_words(self.codes(name), getattr(self.instruction, name).format, self.arithmetic)
 
     def fp32(self, name: str) -> np.ndarray:
         """Return tensor "a" or "b" in FP32, whatever the instruction's arithmetic."""
@@ -60,7 +60,7 @@ class Operands:
         if not isinstance(scalar, Pointer):
             return np.full((1,) * (DIMENSIONS + 1), scalar & 0xFFFF_FFFF, np.uint32)
         codes = gather(self._memories[Storage.SBUF], scalar, self.partitions, ())
-        words = load(codes, scalar.format, self.arithmetic if arithmetic is None else arithmetic)
+        words = load_words(codes, scalar.format, self.arithmetic if arithmetic is None else arithmetic)
         return words.reshape(-1, *(1,) * DIMENSIONS)
 
     def index(self) -> np.ndarray:
@@ -90,14 +90,14 @@ class Operands:
         if self.instruction.stochastic:
             last = (..., *(slice(-1, None),) * axes)
             random = self.random()[0][last]
-        codes = store(words.reshape(-1, *shape), access.format, self.arithmetic, random)
+        codes = store_words(words.reshape(-1, *shape), access.format, self.arithmetic, random)
         scatter(self._memories[access.storage], access, codes, where)
 
     def write_positions(self, words: np.ndarray) -> None:
         """Saturate and write integers to dst, whatever the arithmetic; all ones are -1 if it has a sign."""
         access, shape = self._access("dst")
         arithmetic = Arithmetic.INT32 if cast("IntFormat", access.format).signed else Arithmetic.UINT32
-        codes = store(words.reshape(-1, *shape), access.format, arithmetic)
+        codes = store_words(words.reshape(-1, *shape), access.format, arithmetic)
         scatter(self._memories[access.storage], access, codes)
 
     def write_codes(self, codes: np.ndarray) -> None:
@@ -108,7 +108,7 @@ class Operands:
     def write_result(self, words: np.ndarray) -> None:
         """Cast, to nearest even, and write a reduction's result, one word a lane, at `b`."""
         access, shape = self._access("b")
-        codes = store(words.reshape(-1, *shape), access.format, self.arithmetic)
+        codes = store_words(words.reshape(-1, *shape), access.format, self.arithmetic)
         scatter(self._memories[access.storage], access, codes)
 
     def _access(self, name: str) -> tuple[Access, tuple[int, ...]]:

@@ -8,7 +8,7 @@ to be as wide as all of them.
 
 from dataclasses import dataclass
 
-from neuroncore_rtl.golden.link.timing import Case, Parameters, cycles_of
+from neuroncore_rtl.golden.link.timing import LinkCase, Parameters, cycles_of
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, element_bytes
 
@@ -94,8 +94,8 @@ def all_reduce(
     cores = cluster.instance.cores
     share = -(-count // cores)
     within = {"instance": cluster.instance, "ranks": cores, "count": share, "dtype": dtype}
-    scatter = Case(kind=CollectiveKind.REDUCE_SCATTER, narrow=narrow, **within)
-    gather = Case(kind=CollectiveKind.ALL_GATHER, **within)
+    scatter = LinkCase(kind=CollectiveKind.REDUCE_SCATTER, narrow=narrow, **within)
+    gather = LinkCase(kind=CollectiveKind.ALL_GATHER, **within)
     step = -(-share // cluster.instances) * cores * element_bytes(dtype) / cluster.network_bytes
     between = 2 * (cluster.instances - 1) * (step + cluster.network_latency)
     return ClusterTiming(cycles_of(scatter, parameters), round(between), cycles_of(gather, parameters))

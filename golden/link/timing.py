@@ -26,7 +26,7 @@ from neuroncore_rtl.spec.isa.collective import (
 )
 from neuroncore_rtl.spec.link import CHANNELS
 
-__all__ = ["CALIBRATED", "Case", "Parameters", "calibrate", "cycles_of", "errors", "ideal_cycles"]
+__all__ = ["CALIBRATED", "LinkCase", "Parameters", "calibrate", "cycles_of", "timing_errors"]
 
 _K = CollectiveKind
 
@@ -63,7 +63,7 @@ class Parameters:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class LinkCase:
     """A collective whose time is asked for.
 
     Arguments:
@@ -105,7 +105,7 @@ class Case:
         return (0, half) if channel == 0 else (half, self.count)
 
 
-def cycles_of(case: Case, parameters: Parameters | None = None, rounds: int = ROUNDS) -> int:
+def cycles_of(case: LinkCase, parameters: Parameters | None = None, rounds: int = ROUNDS) -> int:
     """Return the cycles from the instructions, given to all ranks at once, until the last of them has retired.
 
     Arguments:
@@ -116,7 +116,7 @@ def cycles_of(case: Case, parameters: Parameters | None = None, rounds: int = RO
     return round(max(_Ring(case, channel, parameters).finish(rounds) for channel in range(CHANNELS)))
 
 
-def ideal_cycles(case: Case) -> float:
+def ideal_cycles(case: LinkCase) -> float:
     """Return the cycles that the fuller channel sends, if its link is its own and nothing takes time but beats."""
     first, end = case.part(0)
     step = (end - first) / (case.ranks if case.kind == _K.ALL_REDUCE else 1)
@@ -125,13 +125,13 @@ def ideal_cycles(case: Case) -> float:
     return (case.ranks - 1) * phases[case.kind]
 
 
-def errors(measurements: list[tuple[Case, int]], parameters: Parameters) -> np.ndarray:
+def timing_errors(measurements: list[tuple[LinkCase, int]], parameters: Parameters) -> np.ndarray:
     """Return by how much the model is above each measurement, as a fraction of it."""
     return np.array([cycles_of(case, parameters) / cycles - 1 for case, cycles in measurements])
 
 
 def calibrate(
-    measurements: list[tuple[Case, int]], parameters: Parameters | None = None, names: tuple[str, ...] = CALIBRATED
+    measurements: list[tuple[LinkCase, int]], parameters: Parameters | None = None, names: tuple[str, ...] = CALIBRATED
 ) -> Parameters:
     """Return parameters with which the model is as near to measurements as it can be, by the squares of its errors.
 
@@ -141,15 +141,15 @@ def calibrate(
         names: parameters that are fitted; none becomes negative.
     """
     best = parameters or Parameters()
-    cost = np.sum(errors(measurements, best) ** 2)
+    cost = np.sum(timing_errors(measurements, best) ** 2)
     for _ in range(30):
-        now = errors(measurements, best)
-        slopes = [errors(measurements, replace(best, **{name: getattr(best, name) + 4})) - now for name in names]
+        now = timing_errors(measurements, best)
+        slopes = [timing_errors(measurements, replace(best, **{name: getattr(best, name) + 4})) - now for name in names]
         step = np.linalg.lstsq(np.stack(slopes, axis=1) / 4, -now, rcond=1e-6)[0]
         for scale in (1, 0.5, 0.25, 0.1):
             values = {n: max(0.0, getattr(best, n) + scale * float(s)) for n, s in zip(names, step, strict=True)}
             found = replace(best, **values)
-            lower = np.sum(errors(measurements, found) ** 2)
+            lower = np.sum(timing_errors(measurements, found) ** 2)
             if lower < cost:
                 break
         else:
@@ -161,7 +161,7 @@ def calibrate(
     return best
 
 
-def _wire_bytes(case: Case) -> tuple[int, int]:
+def _wire_bytes(case: LinkCase) -> tuple[int, int]:
     """Return the bytes of an element between ranks: of a partial result, and of a result."""
     raw = element_bytes(case.dtype)
     return (raw if case.narrow else 4), raw
@@ -170,7 +170,7 @@ def _wire_bytes(case: Case) -> tuple[int, int]:
 class _Ring:
     """One channel of all ranks: when each begins and ends to send its present segment."""
 
-    def __init__(self, case: Case, channel: int, parameters: Parameters):
+    def __init__(self, case: LinkCase, channel: int, parameters: Parameters):
         self.case, self.parameters = case, parameters
         begin, end = case.part(channel)
         self.elements = end - begin

@@ -12,7 +12,7 @@ import numpy as np
 from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.spec.isa import Access, Pointer
 
-__all__ = ["are_distinct", "footprint", "gather", "scatter", "strided"]
+__all__ = ["are_distinct", "footprint", "gather", "scatter", "strided_view"]
 
 
 def gather(memory: np.ndarray, access: Access | Pointer, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
@@ -86,10 +86,10 @@ def _elements(memory: np.ndarray, access: Access | Pointer, partitions: int, sha
         raise ValueError(f"partitions must end at {rows}, not {access.partition + partitions}: {access!r}")
     start = access.partition, access.address
     strides = (memory.strides[0], *(step * size for step in steps))
-    return strided(memory, start, storage_dtype(access.format), (partitions, *shape), strides)
+    return strided_view(memory, start, storage_dtype(access.format), (partitions, *shape), strides)
 
 
-def strided(
+def strided_view(
     memory: np.ndarray, start: tuple[int, int], dtype: np.dtype, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> np.ndarray:
     """Return a view of elements in a memory, little-endian.

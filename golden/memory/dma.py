@@ -7,7 +7,7 @@ but another stride: so every copy, transposing or not, is one assignment between
 import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
-from neuroncore_rtl.golden.arith.words import load, store
+from neuroncore_rtl.golden.arith.words import load_words, store_words
 from neuroncore_rtl.golden.memory.access import are_distinct
 from neuroncore_rtl.spec.formats import UINT32, Format
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Cause, DmaCopy, DmaTensor, Storage
@@ -116,4 +116,4 @@ def _cast(codes: np.ndarray, source: Format, target: Format) -> np.ndarray:
     arithmetic = Arithmetic.FP32
     if not (source.is_float or target.is_float):
         arithmetic = Arithmetic.UINT32 if source == UINT32 else Arithmetic.INT32
-    return store(load(codes, source, arithmetic), target, arithmetic).reshape(codes.shape)
+    return store_words(load_words(codes, source, arithmetic), target, arithmetic).reshape(codes.shape)

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from neuroncore_rtl.golden.arith.kept import kept_function
-from neuroncore_rtl.spec.functions import Function, Tables, function_named, load
+from neuroncore_rtl.spec.functions import Function, Tables, function_named, load_tables
 from neuroncore_rtl.spec.functions.layout import Special, control_address, window
 
 __all__ = ["activate"]
@@ -43,7 +43,7 @@ def activate(function: Function | str, z, alpha: float | np.ndarray = 0.0, table
 
 @cache
 def _arrays(tables: Tables | None, code: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    tables = tables or load()
+    tables = tables or load_tables()
     first, last = control_address(code, 0, 0), control_address(code + 1, 0, 0)
     control = np.array(tables.control[first:last], np.int64)
     return control, np.array(tables.segments, np.int64), np.array(tables.exp2, np.int64)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
-from neuroncore_rtl.golden.arith.words import load, store
+from neuroncore_rtl.golden.arith.words import load_words, store_words
 from neuroncore_rtl.golden.scalar.engine import activation
 from neuroncore_rtl.golden.vector.operations import chain, reciprocal
 from neuroncore_rtl.golden.vector.reduction import negative, reduce_words, running_sum
@@ -36,10 +36,10 @@ def softmax(codes, fmt: Format = FP32) -> np.ndarray:
     results = np.empty_like(rows)
     step = max(1, BLOCK // codes.shape[-1])
     for first in range(0, len(rows), step):
-        x = load(rows[first : first + step], fmt)
+        x = load_words(rows[first : first + step], fmt)
         bias = negative(reduce_words(AluOp.MAX, x))
         powers = activation("exp", x, _ONE, bias[:, np.newaxis])
         shares = reciprocal(running_sum(powers, np.uint32(0)))
         scaled = chain(powers, shares[:, np.newaxis], np.uint32(0), AluOp.MULTIPLY, AluOp.BYPASS)
-        results[first : first + step] = store(scaled, fmt)
+        results[first : first + step] = store_words(scaled, fmt)
     return results.reshape(codes.shape)

@@ -4,10 +4,11 @@ Every function is exact to the bit. Operands are codes of a format of `spec.form
 """
 
 from neuroncore_rtl.golden.tensor.engine import TensorEngine
-from neuroncore_rtl.golden.tensor.kernel import accumulate, column_sums, column_sums_equation
+from neuroncore_rtl.golden.tensor.kernel import accumulate_sums, column_sums, column_sums_equation
 from neuroncore_rtl.golden.tensor.operand import array_operand
 from neuroncore_rtl.golden.tensor.product import PASSES, matrix_product
 
 __all__ = [
-    "PASSES", "TensorEngine", "accumulate", "array_operand", "column_sums", "column_sums_equation", "matrix_product",
+    "PASSES", "TensorEngine", "accumulate_sums", "array_operand", "column_sums", "column_sums_equation",
+    "matrix_product",
 ]  # fmt: skip

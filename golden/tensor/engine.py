@@ -6,8 +6,8 @@ from typing import cast
 import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
-from neuroncore_rtl.golden.memory.access import strided
-from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, Packed, multiply, pack
+from neuroncore_rtl.golden.memory.access import strided_view
+from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, Packed, multiply_tiles, pack_tiles
 from neuroncore_rtl.golden.tensor.operand import array_operand
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving, TensorInstruction
@@ -66,7 +66,7 @@ class TensorEngine:
             self._multiply(cast("MultiplyMoving", instruction), moving_memory)
 
     def _load(self, load: LoadStationary, memory) -> None:
-        codes = pack(_elements(load, memory, load.m, load.format.bits // 8), TILE)
+        codes = pack_tiles(_elements(load, memory, load.m, load.format.bits // 8), TILE)
         self._shadow = _Weights(load, array_operand(codes, load.format, load.half))
 
     def _multiply(self, multiplied: MultiplyMoving, memory) -> None:
@@ -79,9 +79,9 @@ class TensorEngine:
         rows = slice(first - loaded.row, first - loaded.row + count)
         codes = _elements(multiplied, memory, multiplied.n, multiplied.stride)[first - multiplied.row :][:count]
         partitions = slice(multiplied.column, multiplied.column + multiplied.m)
-        multiply(
+        multiply_tiles(
             (weights[tiles, rows], None if present is None else present[tiles, rows]),
-            array_operand(pack(codes, WIDTH), multiplied.format, multiplied.half, skip_zero=multiplied.transpose),
+            array_operand(pack_tiles(codes, WIDTH), multiplied.format, multiplied.half, skip_zero=multiplied.transpose),
             self.psum[partitions, multiplied.psum : multiplied.psum + multiplied.n],
             accumulates=multiplied.accumulate,
             integer=multiplied.integer,
@@ -98,4 +98,6 @@ def _elements(instruction: TensorInstruction, memory, count: int, stride: int) -
     if last > rows or end > length:
         raise ValueError(f"memory must have {last} rows of {end} bytes or more, not {memory.shape!r}")
     shape, strides = (instruction.k, count), (memory.strides[0], stride)
-    return strided(memory, (instruction.row, instruction.address), storage_dtype(instruction.format), shape, strides)
+    return strided_view(
+        memory, (instruction.row, instruction.address), storage_dtype(instruction.format), shape, strides
+    )

@@ -1,6 +1,7 @@
 """The column sums of the array: for every element of the result a chain of fused multiply-adds along K.
 
-`column_sums_equation` and `accumulate` say what a pass is, `multiply` computes the same bits over a thousand times
+`column_sums_equation` and `accumulate_sums` say what a pass is, `multiply_tiles` computes the same bits over a thousand
+times
 faster: as a matrix product is computed fast, a tile of sums stays in vector registers while the loop runs along K,
 compiled, with the processor's own fused multiply-add, which is the IEEE 754 operation with one rounding. Sums are
 independent, so they fill the vectors; the order along K is never changed.
@@ -16,7 +17,8 @@ from neuroncore_rtl.golden.arith.machine_code import compile_function, has_featu
 from neuroncore_rtl.golden.tensor.tile import TILE, build_pass
 
 __all__ = [
-    "TILE", "WIDTH", "Packed", "accumulate", "column_sums", "column_sums_equation", "compile_pass", "multiply", "pack",
+    "TILE", "WIDTH", "Packed", "accumulate_sums", "column_sums", "column_sums_equation", "compile_pass",
+    "multiply_tiles", "pack_tiles",
 ]  # fmt: skip
 
 WIDTH = 64 if has_feature("avx512f") else 16
@@ -37,7 +39,7 @@ def column_sums_equation(stationary, moving, *, stationary_present=None, moving_
     return canonical_value(sums)
 
 
-def accumulate(psum, sums, integer: bool) -> np.ndarray:
+def accumulate_sums(psum, sums, integer: bool) -> np.ndarray:
     """Return what PSUM holds after column sums arrived.
 
     Arguments:
@@ -75,14 +77,14 @@ def column_sums(stationary, moving, *, stationary_present=None, moving_present=N
     stationary, moving = np.asarray(stationary, np.float32), np.asarray(moving, np.float32)
     if stationary.ndim != 2 or moving.ndim != 2 or len(stationary) != len(moving):
         raise ValueError(f"operands must be [K, M] and [K, N], not {stationary.shape!r} and {moving.shape!r}")
-    own = pack(stationary, TILE), _packed_mask("stationary", stationary_present, stationary, TILE)
-    other = pack(moving, WIDTH), _packed_mask("moving", moving_present, moving, WIDTH)
+    own = pack_tiles(stationary, TILE), _packed_mask("stationary", stationary_present, stationary, TILE)
+    other = pack_tiles(moving, WIDTH), _packed_mask("moving", moving_present, moving, WIDTH)
     sums = np.empty((stationary.shape[1], moving.shape[1]), np.uint32)
-    multiply(own, other, sums, init=init)
+    multiply_tiles(own, other, sums, init=init)
     return sums.view(np.float32)
 
 
-def pack(operand: np.ndarray, size: int) -> np.ndarray:
+def pack_tiles(operand: np.ndarray, size: int) -> np.ndarray:
     """Return an operand [K, columns], values, codes or flags, as [pieces, K, size]; the last piece is filled with 0.
 
     Arguments:
@@ -104,10 +106,10 @@ Packed = tuple[np.ndarray, np.ndarray | None]
 """Values and presence of an operand, as `golden.tensor.array_operand` has them, packed."""
 
 
-def multiply(
+def multiply_tiles(
     stationary: Packed, moving: Packed, psum: np.ndarray, *, accumulates=False, integer=False, init=0.0, fused=None
 ) -> None:
-    """Do one pass of the array: what :func:`accumulate` makes of PSUM and :func:`column_sums`.
+    """Do one pass of the array: what :func:`accumulate_sums` makes of PSUM and :func:`column_sums`.
 
     Arguments:
         stationary: of pieces of TILE columns; at least as many rows as the moving operand, and columns as `psum` rows.
@@ -132,7 +134,7 @@ def multiply(
 
 @cache
 def compile_pass(masked: bool, integer: bool = False, fused: bool | None = None):
-    """Return the compiled function of `multiply`, whose arguments :func:`golden.tensor.tile.build_pass` has.
+    """Return the compiled function of `multiply_tiles`, whose arguments :func:`golden.tensor.tile.build_pass` has.
 
     Arguments:
         masked: whether it looks at the masks.
@@ -149,4 +151,4 @@ def _packed_mask(name: str, present, operand: np.ndarray, size: int) -> np.ndarr
         return None
     if np.shape(present) != operand.shape:
         raise ValueError(f"{name}_present must have the shape {operand.shape!r}, not {np.shape(present)!r}")
-    return pack(np.asarray(present, bool), size)
+    return pack_tiles(np.asarray(present, bool), size)

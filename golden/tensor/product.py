@@ -6,7 +6,7 @@ from os import cpu_count
 import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
-from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, Packed, multiply, pack
+from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, Packed, multiply_tiles, pack_tiles
 from neuroncore_rtl.golden.tensor.operand import array_operand
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 
@@ -44,11 +44,13 @@ def matrix_product(a_bits, b_bits, fmt: Format, rows: int) -> np.ndarray:
         raise ValueError(f"rows must be at least 1, not {rows!r}")
     a_bits, b_bits = (bits.astype(storage_dtype(fmt), copy=False) for bits in (a_bits, b_bits))
     psum = np.zeros((len(a_bits), b_bits.shape[1]), np.uint32)
-    stationary = _halves(pack(a_bits.T, TILE), fmt)
+    stationary = _halves(pack_tiles(a_bits.T, TILE), fmt)
 
     def product(first: int) -> None:
         part = slice(first, first + BLOCK)
-        _multiply(stationary, _halves(pack(b_bits[:, part], WIDTH), fmt), psum[:, part], rows, integer=fmt == INT8)
+        _multiply(
+            stationary, _halves(pack_tiles(b_bits[:, part], WIDTH), fmt), psum[:, part], rows, integer=fmt == INT8
+        )
 
     blocks = range(0, psum.shape[1], BLOCK)
     if psum.size * a_bits.shape[1] < SHARED:
@@ -70,7 +72,7 @@ def _multiply(stationary: list[Packed], moving: list[Packed], psum: np.ndarray, 
     for row in range(0, moving[0][0].shape[1], rows):
         for number, (own, other) in enumerate(passes):
             rest, moved = (_rows(one, slice(row, row + rows)) for one in (stationary[own], moving[other]))
-            multiply(rest, moved, psum, accumulates=row + number > 0, integer=integer)
+            multiply_tiles(rest, moved, psum, accumulates=row + number > 0, integer=integer)
 
 
 def _rows(operand: Packed, rows: slice) -> Packed:

@@ -9,9 +9,9 @@ from neuroncore_rtl.golden.arith.machine_code import (
     FLAG,
     FLOAT,
     INDEX,
-    WORD,
-    canonical,
-    counted,
+    WORD_TYPE,
+    canonical_word,
+    counted_range,
     local,
     multiply_add,
     new_function,
@@ -24,7 +24,7 @@ TILE = 4
 
 
 def build_pass(width: int, masked: bool, integer: bool, fused: bool) -> IRBuilder:
-    """Return the function of which :func:`golden.tensor.kernel.multiply` says what it does.
+    """Return the function of which :func:`golden.tensor.kernel.multiply_tiles` says what it does.
 
     Its arguments are: pointers to the stationary operand [tiles, rows, TILE], the moving operand [blocks, rows, width],
     their masks, and PSUM; the rows to multiply; partitions and columns of PSUM; for each of the five arrays the
@@ -36,7 +36,7 @@ def build_pass(width: int, masked: bool, integer: bool, fused: bool) -> IRBuilde
         integer: whether PSUM holds INT32.
         fused: as of :func:`golden.arith.machine_code.multiply_add`.
     """
-    pointers = FLOAT, FLOAT, FLAG, FLAG, WORD if integer else FLOAT
+    pointers = FLOAT, FLOAT, FLAG, FLAG, WORD_TYPE if integer else FLOAT
     kinds = *(kind.as_pointer() for kind in pointers), *[INDEX] * 8, FLAG, FLOAT
     builder, arguments = new_function("multiply", *kinds)
     _Pass(builder, width, masked, integer, fused, *arguments).build()
@@ -52,16 +52,16 @@ class _Pass:
         self.rows, self.partitions, self.columns = arguments[5:8]
         self.steps = dict(zip(arguments[:5], arguments[8:13], strict=True))
         self.accumulate, self.init = arguments[13:]
-        self.floats, self.words, self.flags = (ir.VectorType(kind, width) for kind in (FLOAT, WORD, FLAG))
+        self.floats, self.words, self.flags = (ir.VectorType(kind, width) for kind in (FLOAT, WORD_TYPE, FLAG))
 
     def build(self) -> None:
         builder = self.builder
-        with counted(builder, self.pieces(self.columns, self.width)) as block:
-            with counted(builder, self.pieces(self.partitions, TILE)) as tile:
+        with counted_range(builder, self.pieces(self.columns, self.width)) as block:
+            with counted_range(builder, self.pieces(self.partitions, TILE)) as tile:
                 totals = [local(builder, self.floats) for _ in range(TILE)]
                 for total in totals:
                     builder.store(self.spread(self.init), total)
-                with counted(builder, self.rows) as row:
+                with counted_range(builder, self.rows) as row:
                     self.add_row(block, tile, row, totals)
                 for number, total in enumerate(totals):
                     partition = builder.add(builder.mul(tile, INDEX(TILE)), INDEX(number))
@@ -95,7 +95,7 @@ class _Pass:
         """Write or add the sums of a partition to PSUM, as far as it has columns."""
         builder, kind = self.builder, self.words if self.integer else self.floats
         place = builder.bitcast(self.place(self.psum, partition, column), kind.as_pointer())
-        align = WORD(4)
+        align = WORD_TYPE(4)
         numbers = ir.VectorType(INDEX, self.width)(list(range(self.width)))
         inside = builder.icmp_signed("<", numbers, self.spread(builder.sub(self.columns, column)))
         old = builder.call(self.masked_access("load", kind), (place, align, inside, kind(None)))
@@ -104,15 +104,15 @@ class _Pass:
             sums = builder.fptosi(sums, kind)
             new = builder.select(accumulate, builder.add(old, sums), sums)
         else:
-            new = canonical(builder, builder.select(accumulate, builder.fadd(old, sums), sums))
+            new = canonical_word(builder, builder.select(accumulate, builder.fadd(old, sums), sums))
         builder.call(self.masked_access("store", kind), (new, place, align, inside))
 
     def masked_access(self, what: str, kind: ir.VectorType) -> ir.Function:
         """Return LLVM's access to those elements of a vector that a mask chooses."""
         name = f"llvm.masked.{what}.v{self.width}{'i32' if self.integer else 'f32'}.p0"
         flags, place = ir.VectorType(ir.IntType(1), self.width), kind.as_pointer()
-        loads = ir.FunctionType(kind, [place, WORD, flags, kind])
-        stores = ir.FunctionType(ir.VoidType(), [kind, place, WORD, flags])
+        loads = ir.FunctionType(kind, [place, WORD_TYPE, flags, kind])
+        stores = ir.FunctionType(ir.VoidType(), [kind, place, WORD_TYPE, flags])
         module = self.builder.module
         return module.globals.get(name) or ir.Function(module, loads if what == "load" else stores, name)
 
@@ -127,5 +127,5 @@ class _Pass:
     def spread(self, value: Any) -> Value:
         """Return a vector that has one value everywhere."""
         kind = ir.VectorType(value.type, self.width)
-        one = self.builder.insert_element(kind(ir.Undefined), value, WORD(0))
+        one = self.builder.insert_element(kind(ir.Undefined), value, WORD_TYPE(0))
         return self.builder.shuffle_vector(one, kind(ir.Undefined), self.words(None))

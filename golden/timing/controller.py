@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from neuroncore_rtl.golden.timing.events import Agenda
-from neuroncore_rtl.golden.timing.memory import Hbm
+from neuroncore_rtl.golden.timing.memory import TimedHbm
 from neuroncore_rtl.golden.timing.queue import Queue
 from neuroncore_rtl.golden.timing.semaphores import Semaphores
 from neuroncore_rtl.spec.config import Config
@@ -120,7 +120,7 @@ class Controller:
         self,
         config: Config,
         agenda: Agenda,
-        hbm: Hbm,
+        hbm: TimedHbm,
         semaphores: Semaphores,
         queues: Sequence[Queue],
         image,

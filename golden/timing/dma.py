@@ -11,7 +11,7 @@ from neuroncore_rtl.golden.timing.banks import Banks
 from neuroncore_rtl.golden.timing.calendar import APART, SHARING, Accesses, LinePort, buffered_lines, line_accesses
 from neuroncore_rtl.golden.timing.copy import Copy, plan_copy
 from neuroncore_rtl.golden.timing.events import Agenda
-from neuroncore_rtl.golden.timing.memory import Hbm
+from neuroncore_rtl.golden.timing.memory import TimedHbm
 from neuroncore_rtl.golden.timing.prediction import Timed
 from neuroncore_rtl.golden.timing.queue import Queue
 from neuroncore_rtl.golden.timing.walk import Walk
@@ -38,7 +38,7 @@ class DmaEngine:
 
     queue: Queue
 
-    def __init__(self, config: Config, agenda: Agenda, number: int, hbm: Hbm, banks: Banks):
+    def __init__(self, config: Config, agenda: Agenda, number: int, hbm: TimedHbm, banks: Banks):
         self._config, self._agenda, self._hbm = config, agenda, hbm
         self._port = number % config.hbm_ports
         self._banks = banks

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from neuroncore_rtl.golden.timing.events import Agenda
-from neuroncore_rtl.golden.timing.memory import Hbm
+from neuroncore_rtl.golden.timing.memory import TimedHbm
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES
@@ -27,7 +27,7 @@ class Fetcher:
     TO_HEAD = 2
     """Cycles from a record's last beat to where its queue looks at it."""
 
-    def __init__(self, config: Config, agenda: Agenda, hbm: Hbm):
+    def __init__(self, config: Config, agenda: Agenda, hbm: TimedHbm):
         self._agenda, self._hbm, self._beats = agenda, hbm, RECORD_BYTES // config.hbm_bytes
         self._waiting: deque[tuple[Callable[[], None], Callable[[int], None]]] = deque()
         self._free = self._flying = 0

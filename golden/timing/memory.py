@@ -12,7 +12,7 @@ from neuroncore_rtl.golden.timing.calendar import new_calendar, slots
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["Hbm", "MemoryTiming", "Server"]
+__all__ = ["MemoryTiming", "Server", "TimedHbm"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ Call = Callable[[int, int], None]
 """Told of the first and the last beat that was read, or of the last beat written and its answer."""
 
 
-class Hbm:
+class TimedHbm:
     """All ports.
 
     Arguments:

@@ -9,7 +9,7 @@ from neuroncore_rtl.golden.timing.dma import DmaEngine
 from neuroncore_rtl.golden.timing.elementwise import ElementwiseEngine
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.fetch import Fetcher
-from neuroncore_rtl.golden.timing.memory import Hbm, MemoryTiming
+from neuroncore_rtl.golden.timing.memory import MemoryTiming, TimedHbm
 from neuroncore_rtl.golden.timing.prediction import Prediction, Timed
 from neuroncore_rtl.golden.timing.queue import Queue
 from neuroncore_rtl.golden.timing.semaphores import Semaphores
@@ -17,7 +17,7 @@ from neuroncore_rtl.golden.timing.tensor import TensorEngine
 from neuroncore_rtl.golden.timing.waiting import Waiting
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Engine, Record, engine_of_queue, queue_count, queue_name
-from neuroncore_rtl.spec.isa.engine import QUEUES, records_ahead
+from neuroncore_rtl.spec.isa.engine import ENGINE_QUEUES, records_ahead
 
 __all__ = ["Started", "predict"]
 
@@ -73,7 +73,7 @@ def predict(
     if image.flow is not None and (sections is None or path is None):
         raise ValueError("sections and path must be those of a run, as the image has registers or loops")
     agenda = Agenda()
-    hbm = Hbm(config, memory, agenda)
+    hbm = TimedHbm(config, memory, agenda)
     fetcher, semaphores = Fetcher(config, agenda, hbm), Semaphores(agenda)
     banks = Banks(config)
     trace: list[Timed] = []
@@ -83,7 +83,7 @@ def predict(
         if engine == Engine.TENSOR:
             model = TensorEngine(config, agenda, banks)
         elif engine == Engine.DMA:
-            dma = number - len(QUEUES)
+            dma = number - len(ENGINE_QUEUES)
             model = DmaEngine(config, agenda, dma, hbm, banks)
         else:
             model = ElementwiseEngine(config, agenda, banks, engine)

@@ -6,7 +6,7 @@ from functools import cache, reduce
 import numpy as np
 
 from neuroncore_rtl.golden.arith import canonical
-from neuroncore_rtl.golden.arith.machine_code import FLOAT, INDEX, compile_function, counted, local, new_function
+from neuroncore_rtl.golden.arith.machine_code import FLOAT, INDEX, compile_function, counted_range, local, new_function
 from neuroncore_rtl.golden.vector.alu import alu, rank
 from neuroncore_rtl.golden.vector.operations import apply
 from neuroncore_rtl.spec.formats import FP32
@@ -96,10 +96,10 @@ def _compiled(op: AluOp):
     """
     builder, (rows, totals, count, length) = new_function("in_order", *[FLOAT.as_pointer()] * 2, INDEX, INDEX)
     combine = builder.fadd if op is AluOp.ADD else builder.fmul
-    with counted(builder, count) as row:
+    with counted_range(builder, count) as row:
         total, place = local(builder, FLOAT), builder.gep(totals, [row])
         builder.store(builder.load(place), total)
-        with counted(builder, length) as index:
+        with counted_range(builder, length) as index:
             x = builder.load(builder.gep(rows, [builder.add(builder.mul(row, length), index)]))
             builder.store(combine(builder.load(total), x), total)
         builder.store(builder.load(total), place)

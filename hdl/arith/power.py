@@ -31,8 +31,8 @@ from neuroncore_rtl.spec.formats import FP32
 __all__ = ["Fp32Power"]
 
 _FRACTION_BITS = FP32.mantissa_bits
-_ROWS = 1 << power.ROW_BITS
-_IN_ROW = power.ARGUMENT_BITS - power.ROW_BITS
+_ROWS = 1 << power.POWER_ROW_BITS
+_IN_ROW = power.ARGUMENT_BITS - power.POWER_ROW_BITS
 _X_BITS = _IN_ROW + 1
 _Y_BITS = 34
 _LOW_BITS = 28
@@ -55,7 +55,7 @@ class _State:
         self.x = Signal(signed(_X_BITS), reset_less=True)
         self.total = Signal(signed(_SUM_BITS), reset_less=True)
         self.high = Signal(signed(_LOW_BITS), reset_less=True)
-        self.row = Signal(power.ROW_BITS, reset_less=True)
+        self.row = Signal(power.POWER_ROW_BITS, reset_less=True)
         self.exponent = Signal(signed(FP32.exponent_bits + 1), reset_less=True)
         self.b_significand = Signal(FP32.precision, reset_less=True)
         self.b_field = Signal(FP32.exponent_bits, reset_less=True)
@@ -153,7 +153,7 @@ class Fp32Power(wiring.Component):
             m.d.sync += [
                 state.step.eq(1),
                 state.x.eq(significand),
-                state.row.eq(significand[_FRACTION_BITS - power.ROW_BITS : _FRACTION_BITS]),
+                state.row.eq(significand[_FRACTION_BITS - power.POWER_ROW_BITS : _FRACTION_BITS]),
                 state.exponent.eq(a.exponent - zeros - FP32.bias),
                 state.b_significand.eq(b.significand),
                 state.b_field.eq(b.field),

@@ -5,14 +5,22 @@ from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import crc, data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.spec.host_link import CHECK_BYTES, HEADER, HEADER_BYTES, PAYLOAD_BYTES, SYNC, Answer, Command
+from neuroncore_rtl.spec.host_link import (
+    CHECK_BYTES,
+    FRAME_HEADER_BYTES,
+    HEADER,
+    PAYLOAD_BYTES,
+    SYNC,
+    Answer,
+    LinkCommand,
+)
 
 __all__ = ["WRITES", "FrameHeader", "FrameReceiver", "FrameTransmitter", "check_processor"]
 
 FrameHeader = data.StructLayout({name: 8 * size for name, size in HEADER})
 """The header of a frame as it is sent, from the least significant byte up."""
 
-WRITES = (Command.WRITE_MEMORY, Command.WRITE_REGISTER)
+WRITES = (LinkCommand.WRITE_MEMORY, LinkCommand.WRITE_REGISTER)
 """Commands whose frames have a payload."""
 
 PLACES = PAYLOAD_BYTES.bit_length() - 1
@@ -88,7 +96,7 @@ class FrameReceiver(wiring.Component):
         def header_byte() -> None:
             header = self.header.as_value()
             m.d.sync += [header.eq(Cat(header[8:], self.i.payload)), count.eq(count + 1)]
-            with m.If(count == HEADER_BYTES - 1):
+            with m.If(count == FRAME_HEADER_BYTES - 1):
                 m.next = "LENGTH"
 
         def payload_byte() -> None:
@@ -195,8 +203,8 @@ class FrameTransmitter(wiring.Component):
                 with m.If(self.valid):
                     m.next = "HEADER"
             with m.State("HEADER"):
-                send(header[count[: (HEADER_BYTES - 1).bit_length()]], count == HEADER_BYTES - 1, "CHECK")
-                with m.If(passes & (count == HEADER_BYTES - 1) & self.has_payload):
+                send(header[count[: (FRAME_HEADER_BYTES - 1).bit_length()]], count == FRAME_HEADER_BYTES - 1, "CHECK")
+                with m.If(passes & (count == FRAME_HEADER_BYTES - 1) & self.has_payload):
                     m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
                 send(self.byte, count + 1 == self.header.length, "CHECK")

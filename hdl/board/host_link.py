@@ -9,14 +9,14 @@ from neuroncore_rtl.hdl.board.burst import BurstBuffer
 from neuroncore_rtl.hdl.board.frame import WRITES, FrameHeader, FrameReceiver, FrameTransmitter
 from neuroncore_rtl.hdl.controller.bus import Bus
 from neuroncore_rtl.hdl.memory.axi import AxiPort
-from neuroncore_rtl.spec.host_link import PAYLOAD_BYTES, SYNC, Answer, Command
+from neuroncore_rtl.spec.host_link import PAYLOAD_BYTES, SYNC, Answer, LinkCommand
 
 __all__ = ["HostLink"]
 
 WORD_BYTES = 4
 """Of a register."""
 
-_MEMORY = (Command.WRITE_MEMORY, Command.READ_MEMORY)
+_MEMORY = (LinkCommand.WRITE_MEMORY, LinkCommand.READ_MEMORY)
 
 
 class HostLink(wiring.Component):
@@ -63,19 +63,19 @@ class HostLink(wiring.Component):
         header = receiver.header
         word = Signal(8 * WORD_BYTES)  # of a register
         word_bytes = Array(word.word_select(place, 8) for place in range(WORD_BYTES))
-        from_memory = header.code == Command.READ_MEMORY
+        from_memory = header.code == LinkCommand.READ_MEMORY
         m.d.comb += [
             receiver.broken.eq(self.broken),
             buffer.write.eq(receiver.write),
             buffer.place.eq(receiver.place),
             buffer.byte.eq(receiver.byte),
             buffer.read_place.eq(transmitter.place),
-            buffer.store.eq(header.code == Command.WRITE_MEMORY),
+            buffer.store.eq(header.code == LinkCommand.WRITE_MEMORY),
             buffer.address.eq(header.address),
             buffer.beats.eq(header.length >> (self.size.bit_length() - 1)),
             buffer.restart.eq(self.restart),
             self.bus.address.eq(header.address),
-            self.bus.write.eq(header.code == Command.WRITE_REGISTER),
+            self.bus.write.eq(header.code == LinkCommand.WRITE_REGISTER),
             self.bus.mask.eq(~0),
             self.bus.data.eq(word),
             transmitter.byte.eq(Mux(from_memory, buffer.read_byte, word_bytes[transmitter.place[:2]])),
@@ -96,7 +96,7 @@ class HostLink(wiring.Component):
         is_memory = Cat(header.code == command for command in _MEMORY).any()
         allowed = Signal()
         m.d.comb += allowed.eq(Mux(is_memory, self._is_burst(header), self._is_word(header)))
-        known = Cat(header.code == command for command in Command).any()
+        known = Cat(header.code == command for command in LinkCommand).any()
 
         def conclude(what) -> None:
             m.d.sync += answer.eq(what)

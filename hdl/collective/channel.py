@@ -42,13 +42,13 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.counters import CHANNEL_EVENTS
 from neuroncore_rtl.hdl.collective.credit_manager import CreditManager
-from neuroncore_rtl.hdl.collective.job import SEGMENT_ELEMENTS, Job
-from neuroncore_rtl.hdl.collective.loader import Loader
+from neuroncore_rtl.hdl.collective.job import SEGMENT_ELEMENTS, CollectiveJobLayout
+from neuroncore_rtl.hdl.collective.loader import CollectiveLoader
 from neuroncore_rtl.hdl.collective.peer import Peer
 from neuroncore_rtl.hdl.collective.receiver import ReceivePath
 from neuroncore_rtl.hdl.collective.router_port import RouterPort
 from neuroncore_rtl.hdl.collective.schedule import Schedule
-from neuroncore_rtl.hdl.collective.sender import Sender
+from neuroncore_rtl.hdl.collective.sender import CollectiveSender
 from neuroncore_rtl.hdl.collective.signature import Disagreement
 from neuroncore_rtl.hdl.collective.storer import Storer
 from neuroncore_rtl.hdl.link.flit import flit_stream
@@ -89,7 +89,7 @@ class Channel(wiring.Component):
         self.channel = channel
         super().__init__(
             {
-                "job": In(stream.Signature(Job)),
+                "job": In(stream.Signature(CollectiveJobLayout)),
                 "core": In(CORE_BITS),
                 "i": In(flit_stream(link_bytes)),
                 "o": Out(flit_stream(link_bytes)),
@@ -107,12 +107,12 @@ class Channel(wiring.Component):
         m = Module()
         window = buffer_beats(self.link_bytes)
         m.submodules.schedule = schedule = Schedule(self.channel)
-        m.submodules.loader = loader = Loader(self.link_bytes, self.hbm_bytes)
+        m.submodules.loader = loader = CollectiveLoader(self.link_bytes, self.hbm_bytes)
         m.submodules.storer = storer = Storer(self.link_bytes, self.hbm_bytes)
         m.submodules.buffer = buffer = BufferedFifo(8 * self.link_bytes, window)
         m.submodules.credits = credits = CreditManager(self.link_bytes, window)
         m.submodules.path = path = ReceivePath(self.link_bytes)
-        m.submodules.sender = sender = Sender(self.link_bytes, self.cores, window)
+        m.submodules.sender = sender = CollectiveSender(self.link_bytes, self.cores, window)
         m.submodules.port = port = RouterPort(self.link_bytes, self.channel)
         wiring.connect(m, wiring.flipped(self.job), schedule.i)
         wiring.connect(m, schedule.loads, loader.ops)

@@ -4,16 +4,16 @@ from amaranth import Const, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In
 
 from neuroncore_rtl.hdl.collective.instruction import CollectiveInstruction, SignatureLayout
-from neuroncore_rtl.hdl.collective.job import Job
+from neuroncore_rtl.hdl.collective.job import CollectiveJobLayout
 from neuroncore_rtl.hdl.collective.signature import among
 from neuroncore_rtl.hdl.primitives import checker
 from neuroncore_rtl.hdl.primitives.checker import lowest_rule
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Rule
 from neuroncore_rtl.spec.isa.collective import (
-    ALIGNMENT,
     BLOCKS_OF_DST,
     BLOCKS_OF_SRC,
     COLLECTIVE,
+    COLLECTIVE_ALIGNMENT,
     GRANULE,
     REDUCTION_KINDS,
     ROOTED,
@@ -25,12 +25,12 @@ from neuroncore_rtl.spec.isa.collective import (
 )
 from neuroncore_rtl.spec.link import CORE_BITS
 
-__all__ = ["Checker"]
+__all__ = ["CollectiveChecker"]
 
 _K = CollectiveKind
 
 
-class Checker(checker.Checker):
+class CollectiveChecker(checker.Checker):
     """Judges one collective at a time.
 
     Arguments:
@@ -47,13 +47,13 @@ class Checker(checker.Checker):
 
     def __init__(self, cores: int):
         self.cores = cores
-        super().__init__(CollectiveInstruction, Job, core=In(CORE_BITS))
+        super().__init__(CollectiveInstruction, CollectiveJobLayout, core=In(CORE_BITS))
 
     def elaborate(self, platform):
         m = Module()
         instruction = Signal(CollectiveInstruction, reset_less=True)
         held, multiplied = Signal(), Signal()
-        judged = Signal(Job, reset_less=True)
+        judged = Signal(CollectiveJobLayout, reset_less=True)
         kind = instruction.kind
         barrier, chunk = kind == _K.BARRIER, Signal.like(judged.chunk)
         unit = Mux(among(kind, {_K.ALL_REDUCE, _K.BARRIER}), chunk, instruction.pitch)
@@ -77,7 +77,7 @@ class Checker(checker.Checker):
         m.d.comb += refused.eq(multiplied & (cause != 0))
         self.refuse(m, refused, cause)
 
-        job = Signal(Job)
+        job = Signal(CollectiveJobLayout)
         m.d.sync += judged.eq(job)
         for name in ("kind", "op", "narrow", "stochastic", "rank", "root", "seed", "stream"):
             m.d.comb += job[name].eq(instruction[name])
@@ -109,7 +109,7 @@ class Checker(checker.Checker):
         src_used = ~barrier & (kind != _K.RECEIVE) & ((kind != _K.BROADCAST) | (instruction.rank == instruction.root))
         dst_used = ~barrier & (kind != _K.SEND)
         pitch_used = src_blocks | dst_blocks
-        below = (ALIGNMENT - 1).bit_length()
+        below = (COLLECTIVE_ALIGNMENT - 1).bit_length()
         bf16 = dtype == CollectiveType.BF16
         block = Signal(33)
         m.d.comb += block.eq(instruction.count << Mux(bf16, 1, 2))

@@ -13,7 +13,8 @@ __all__ = ["CreditManager"]
 class CreditManager(wiring.Component):
     """Lets receive operations pass; before the first one of a new peer that peer is told that the buffer is free.
 
-    READY gives a sender credits for the whole buffer, GRANT for half of it; see :class:`hdl.collective.sender.Sender`.
+    READY gives a sender credits for the whole buffer, GRANT for half of it; see
+    :class:`hdl.collective.sender.CollectiveSender`.
 
     Arguments:
         link_bytes: of a beat. window: beats of the buffer.

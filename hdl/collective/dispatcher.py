@@ -4,9 +4,9 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.collective.job import Job
+from neuroncore_rtl.hdl.collective.job import CollectiveJobLayout
 from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, LoadOp, ReceiveOp, SendOp
-from neuroncore_rtl.hdl.collective.step import Phase, Step
+from neuroncore_rtl.hdl.collective.step import CollectiveStep, Phase
 from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType
 
@@ -30,10 +30,10 @@ class Dispatcher(wiring.Component):
     DEPTH = 8
     """Operations of each kind that are made ahead."""
 
-    job: In(Job)
+    job: In(CollectiveJobLayout)
     end: In(ELEMENTS_BITS + 1)
     begins: In(1)
-    i: In(stream.Signature(Step))
+    i: In(stream.Signature(CollectiveStep))
     loads: Out(stream.Signature(LoadOp))
     receives: Out(stream.Signature(ReceiveOp))
     sends: Out(stream.Signature(SendOp))

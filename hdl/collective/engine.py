@@ -12,7 +12,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.channel import Channel
-from neuroncore_rtl.hdl.collective.checker import Checker
+from neuroncore_rtl.hdl.collective.checker import CollectiveChecker
 from neuroncore_rtl.hdl.collective.counters import CHANNEL_EVENTS, CollectiveCounters
 from neuroncore_rtl.hdl.collective.instruction import CollectiveInstruction
 from neuroncore_rtl.hdl.collective.peer import Peer
@@ -79,7 +79,7 @@ class CollectiveEngine(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.checker = checker = Checker(self.cores)
+        m.submodules.checker = checker = CollectiveChecker(self.cores)
         channels = [Channel(self.link_bytes, self.hbm_bytes, self.cores, channel) for channel in range(CHANNELS)]
         for number, channel in enumerate(channels):
             m.submodules[f"channel{number}"] = channel

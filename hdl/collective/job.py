@@ -8,13 +8,13 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.collective import CHUNK_GRANULES, COLLECTIVE_WIDTHS, GRANULE, RANK_BITS, SIGNATURE_BITS
 from neuroncore_rtl.spec.link import CORE_BITS
 
-__all__ = ["SEGMENT_ELEMENTS", "Job"]
+__all__ = ["SEGMENT_ELEMENTS", "CollectiveJobLayout"]
 
 SEGMENT_ELEMENTS = CHUNK_GRANULES * GRANULE
 """Elements of a segment at most, where the vector is cut into segments."""
 
 
-class Job(data.Struct):
+class CollectiveJobLayout(data.Struct):
     """One legal instruction.
 
     kind: a `CollectiveKind`. op, dtype: a `ReduceOp`, a `CollectiveType`. last_rank: ranks less one. count: elements of

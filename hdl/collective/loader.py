@@ -19,12 +19,12 @@ from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.collective import CollectiveType
 
-__all__ = ["OPERATION", "Loader"]
+__all__ = ["OPERATION", "CollectiveLoader"]
 
 OPERATION = data.StructLayout({"to_send": 1, "zero": 1, "wide": 1, "dtype": 2, "elements": ELEMENTS_BITS})
 
 
-class Loader(wiring.Component):
+class CollectiveLoader(wiring.Component):
     """A burst and a beat a cycle, as far as HBM delivers the bytes: a wide beat takes half of those of a raw one.
 
     Arguments:

@@ -28,7 +28,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.dispatcher import Dispatcher
-from neuroncore_rtl.hdl.collective.job import Job
+from neuroncore_rtl.hdl.collective.job import CollectiveJobLayout
 from neuroncore_rtl.hdl.collective.ops import LoadOp, ReceiveOp, SendOp
 from neuroncore_rtl.hdl.collective.stepper import Stepper
 
@@ -53,8 +53,8 @@ class Schedule(wiring.Component):
         self.channel = channel
         super().__init__(
             {
-                "i": In(stream.Signature(Job)),
-                "job": Out(Job),
+                "i": In(stream.Signature(CollectiveJobLayout)),
+                "job": Out(CollectiveJobLayout),
                 "loads": Out(stream.Signature(LoadOp)),
                 "receives": Out(stream.Signature(ReceiveOp)),
                 "sends": Out(stream.Signature(SendOp)),

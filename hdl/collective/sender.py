@@ -10,10 +10,10 @@ from neuroncore_rtl.hdl.collective.signature import Disagreement, difference
 from neuroncore_rtl.spec.isa.collective import SIGNATURE_BITS
 from neuroncore_rtl.spec.link import CORE_BITS
 
-__all__ = ["Sender"]
+__all__ = ["CollectiveSender"]
 
 
-class Sender(wiring.Component):
+class CollectiveSender(wiring.Component):
     """A beat a cycle, across operations, too, as long as the next core grants.
 
     To a new peer nothing goes before its announcement has come. If that does not go together with `own`, the Sender

@@ -7,7 +7,7 @@ from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.link import CORE_BITS
 
-__all__ = ["Phase", "Step"]
+__all__ = ["CollectiveStep", "Phase"]
 
 
 class Phase(enum.Enum, shape=unsigned(2)):
@@ -19,7 +19,7 @@ class Phase(enum.Enum, shape=unsigned(2)):
     GATHER = 3
 
 
-class Step(data.Struct):
+class CollectiveStep(data.Struct):
     """A step whose segment has still to be clipped to the channel's part. first: element of the block. load_block,
     store_block: bytes from src and dst to the block. send_peer, receive_peer: who else is in it. final: the last
     reduction of its segment. ends: the last core that what comes is for. token: one element, not in memory."""

@@ -4,9 +4,9 @@ from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.collective.job import Job
+from neuroncore_rtl.hdl.collective.job import CollectiveJobLayout
 from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS
-from neuroncore_rtl.hdl.collective.step import Phase, Step
+from neuroncore_rtl.hdl.collective.step import CollectiveStep, Phase
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.collective import GRANULE, RANK_BITS, CollectiveKind
 from neuroncore_rtl.spec.link import CORE_BITS
@@ -43,11 +43,11 @@ class Stepper(wiring.Component):
         self.channel = channel
         super().__init__(
             {
-                "i": In(stream.Signature(Job)),
-                "job": Out(Job),
+                "i": In(stream.Signature(CollectiveJobLayout)),
+                "job": Out(CollectiveJobLayout),
                 "end": Out(ELEMENTS_BITS + 1),
                 "begins": Out(1),
-                "o": Out(stream.Signature(Step)),
+                "o": Out(stream.Signature(CollectiveStep)),
                 "busy": Out(1),
             }
         )
@@ -164,7 +164,7 @@ class Stepper(wiring.Component):
     def _make_step(self, m: Module) -> None:
         """Offer a step; the block that it loads or stores is that of `_go_on`."""
         kind, phase, left = self._kind, self._phase, self._left
-        self._step = step = Signal(Step, reset_less=True)
+        self._step = step = Signal(CollectiveStep, reset_less=True)
         m.d.comb += self.o.payload.eq(step)
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += self.o.valid.eq(0)

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.controller.bus import Bus
 
-__all__ = ["Access"]
+__all__ = ["MemoryAccess"]
 
 
 class _Part(enum.Enum, shape=2):
@@ -19,7 +19,7 @@ class _Part(enum.Enum, shape=2):
     REFUSED = 3
 
 
-class Access(wiring.Component):
+class MemoryAccess(wiring.Component):
     """Asks for one word, or for two in address order if the access reaches into the next one; the second only once the
     first was answered without an error. A store whose second word is refused has written into the first.
 

@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.controller.instruction import AluOp
 
-__all__ = ["Alu"]
+__all__ = ["ControllerAlu"]
 
 
-class Alu(wiring.Component):
+class ControllerAlu(wiring.Component):
     """result = op(a, b), within the cycle; one subtraction serves all comparisons.
 
     Ports:

@@ -4,14 +4,14 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.controller.access import Access
-from neuroncore_rtl.hdl.controller.alu import Alu
+from neuroncore_rtl.hdl.controller.access import MemoryAccess
+from neuroncore_rtl.hdl.controller.alu import ControllerAlu
 from neuroncore_rtl.hdl.controller.bus import Bus
 from neuroncore_rtl.hdl.controller.csr import Cause, CsrFile
-from neuroncore_rtl.hdl.controller.fetch import Fetch
+from neuroncore_rtl.hdl.controller.fetch import ControllerFetch
 from neuroncore_rtl.hdl.controller.instruction import InstructionDecoder, Kind, OperandA, OperandB
 from neuroncore_rtl.hdl.controller.muldiv import Divider, Multiplier
-from neuroncore_rtl.hdl.controller.registers import Registers
+from neuroncore_rtl.hdl.controller.registers import RegisterFile
 from neuroncore_rtl.hdl.controller.stages import EXECUTE, WRITE_BACK, End, Source, stage
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 
@@ -84,9 +84,9 @@ class Cpu(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.fetch = fetch = Fetch(self.fetch_latency)
+        m.submodules.fetch = fetch = ControllerFetch(self.fetch_latency)
         m.submodules.csr = csr = CsrFile()
-        m.submodules.access = access = Access()
+        m.submodules.access = access = MemoryAccess()
         m.submodules.multiplier = multiplier = self._multiplier()
         wiring.connect(m, fetch.bus, wiring.flipped(self.fetch))
         wiring.connect(m, access.bus, wiring.flipped(self.data))
@@ -110,7 +110,7 @@ class Cpu(wiring.Component):
     def _decode(self, m: Module, x, w, fetch, csr):
         """Decode and read registers; hold an instruction whose operands are not known yet."""
         m.submodules.decoder = decoder = InstructionDecoder()
-        m.submodules.registers = registers = Registers()
+        m.submodules.registers = registers = RegisterFile()
         self._decoder, self._registers = decoder, registers
         word = fetch.instruction
         rs1, rs2 = registers.value1, registers.value2
@@ -215,7 +215,7 @@ class Cpu(wiring.Component):
 
     def _compute(self, m: Module, x, csr, access, multiplier):
         """Give the units of the execute stage their operands; return the ALU and the divider."""
-        m.submodules.alu = alu = Alu()
+        m.submodules.alu = alu = ControllerAlu()
         m.submodules.divider = divider = self._divider()
         funct3 = x.instruction[12:15]
         m.d.comb += [

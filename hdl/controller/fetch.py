@@ -9,10 +9,10 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.controller.bus import Bus
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 
-__all__ = ["Fetch"]
+__all__ = ["ControllerFetch"]
 
 
-class Fetch(wiring.Component):
+class ControllerFetch(wiring.Component):
     """Delivers the words from a pc on, in order, until it is redirected.
 
     The pipeline may take a word in the cycle of its response; otherwise it waits in a queue of `depth`. A redirection

@@ -5,10 +5,10 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Registers"]
+__all__ = ["RegisterFile"]
 
 
-class Registers(wiring.Component):
+class RegisterFile(wiring.Component):
     """Reads two registers within the cycle. Contents are 0 at first, and stay in reset.
 
     Results reach them from two stages; the younger one counts, and register 0 is never written.

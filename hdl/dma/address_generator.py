@@ -4,16 +4,16 @@ from amaranth import Array, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.dma.job import Row, Run, Side, Start
+from neuroncore_rtl.hdl.dma.job import JobRow, Run, Side, Start
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS
 
-__all__ = ["AddressGenerator"]
+__all__ = ["DmaAddressGenerator"]
 
 _OUTERMOST = DMA_DIMENSIONS - 1
 
 
-class AddressGenerator(wiring.Component):
+class DmaAddressGenerator(wiring.Component):
     """One run a cycle. Before each row of a gather or scatter it waits until it may go on, and learns where to, or that
     it goes on to the row behind it.
 
@@ -27,7 +27,7 @@ class AddressGenerator(wiring.Component):
     """
 
     start: In(Start)
-    rows: In(stream.Signature(Row))
+    rows: In(stream.Signature(JobRow))
     o: Out(stream.Signature(Run))
     busy: Out(1)
 

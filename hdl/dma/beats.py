@@ -2,7 +2,7 @@
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 
-__all__ = ["aligned", "next_beat"]
+__all__ = ["beat_address", "next_beat"]
 
 
 def next_beat(m: Module, size: int, address: Value, count: Value, steps: Value) -> tuple[Signal, Signal, Signal]:
@@ -28,7 +28,7 @@ def next_beat(m: Module, size: int, address: Value, count: Value, steps: Value) 
     return offset, taken, last
 
 
-def aligned(address: Value, size: int) -> Value:
+def beat_address(address: Value, size: int) -> Value:
     """Return the address of the beat of `size` bytes, a power of two, that an address lies in."""
     bits = (size - 1).bit_length()
     return Cat(Const(0, bits), address[bits:])

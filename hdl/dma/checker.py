@@ -8,7 +8,7 @@ from neuroncore_rtl.hdl.arith.formats import element_size
 from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.dma.extent import Extent
 from neuroncore_rtl.hdl.dma.instruction import DmaInstruction
-from neuroncore_rtl.hdl.dma.job import Job
+from neuroncore_rtl.hdl.dma.job import DmaJobLayout
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
 from neuroncore_rtl.hdl.primitives import checker
 from neuroncore_rtl.hdl.primitives.checker import lowest_rule
@@ -19,12 +19,12 @@ from neuroncore_rtl.spec.isa import DMA_COPY, DMA_DIMENSIONS, HBM_ADDRESS_BITS, 
 from neuroncore_rtl.spec.isa.access import Storage, storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.dma import NO_AXIS
 
-__all__ = ["Checker"]
+__all__ = ["DmaChecker"]
 
 _CODES = tuple(fmt.code for fmt in FORMATS.values())
 
 
-class Checker(checker.Checker):
+class DmaChecker(checker.Checker):
     """Judges a copy every `INTERVAL` cycles, and with `config.port_latency` four more: for registers of the
     dimension that is multiplied, of the tensors' bounds and of the rules that are broken, and since an instruction does
     not come as the one before it goes.
@@ -43,7 +43,7 @@ class Checker(checker.Checker):
 
     def __init__(self, config: Config):
         self.config = config
-        super().__init__(DmaInstruction, Job)
+        super().__init__(DmaInstruction, DmaJobLayout)
 
     @property
     def latency(self) -> int:
@@ -58,7 +58,7 @@ class Checker(checker.Checker):
         back_to_back = not self.config.port_latency
         last_turn = Extent.TURNS + timing.DMA_CHECKER_REGISTERS[self.config.port_latency]
         turn = Signal(range(last_turn + 1))
-        judged, job = Signal(Job, reset_less=True), Signal(Job)
+        judged, job = Signal(DmaJobLayout, reset_less=True), Signal(DmaJobLayout)
         m.d.comb += [
             verdict.eq(held & (turn == last_turn) & (~self.o.valid | (self.o.ready & back_to_back))),
             self.i.ready.eq(~self.error.valid & (~held | (verdict & legal & back_to_back))),

@@ -12,18 +12,18 @@ from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.dma.address_generator import AddressGenerator
+from neuroncore_rtl.hdl.dma.address_generator import DmaAddressGenerator
 from neuroncore_rtl.hdl.dma.answers import Answers
 from neuroncore_rtl.hdl.dma.caster import Caster
-from neuroncore_rtl.hdl.dma.checker import Checker
+from neuroncore_rtl.hdl.dma.checker import DmaChecker
 from neuroncore_rtl.hdl.dma.chunker import Chunker
 from neuroncore_rtl.hdl.dma.counters import DmaCounters
 from neuroncore_rtl.hdl.dma.instruction import DmaInstruction
 from neuroncore_rtl.hdl.dma.reader import Reader
 from neuroncore_rtl.hdl.dma.ring import ByteRing
 from neuroncore_rtl.hdl.dma.rows import RowReader
-from neuroncore_rtl.hdl.dma.sequencer import Sequencer
-from neuroncore_rtl.hdl.dma.writer import Writer
+from neuroncore_rtl.hdl.dma.sequencer import DmaSequencer
+from neuroncore_rtl.hdl.dma.writer import HbmWriter
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite
@@ -86,17 +86,17 @@ class DmaEngine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         size = self.config.hbm_bytes
-        m.submodules.checker = checker = Checker(self.config)
-        m.submodules.sequencer = sequencer = Sequencer()
+        m.submodules.checker = checker = DmaChecker(self.config)
+        m.submodules.sequencer = sequencer = DmaSequencer()
         m.submodules.rows = rows = RowReader(size, self.config.port_latency)
-        m.submodules.src_addresses = src_addresses = AddressGenerator()
+        m.submodules.src_addresses = src_addresses = DmaAddressGenerator()
         m.submodules.src_chunker = src_chunker = Chunker(size)
         m.submodules.reader = reader = Reader(size, self.config.dma_beats, self.config.port_latency)
         m.submodules.caster = caster = Caster(size, self.config.cast_lanes, self.config.cast_latency)
         m.submodules.ring = ring = ByteRing(size)
-        m.submodules.dst_addresses = dst_addresses = AddressGenerator()
+        m.submodules.dst_addresses = dst_addresses = DmaAddressGenerator()
         m.submodules.dst_chunker = dst_chunker = Chunker(size)
-        m.submodules.writer = writer = Writer(size)
+        m.submodules.writer = writer = HbmWriter(size)
         m.submodules.answers = answers = Answers()
         wiring.connect(m, checker.o, sequencer.i)
         src_left = self._connect(m, "src_runs", src_addresses.o, src_chunker.i)
@@ -155,7 +155,7 @@ class DmaEngine(wiring.Component):
         wiring.connect(m, places.o, sink)
         return places.o.valid
 
-    def _all_written(self, m: Module, writer: Writer) -> Value:
+    def _all_written(self, m: Module, writer: HbmWriter) -> Value:
         """Return whether all beats are in the memories, or in their bursts."""
         if not self.config.port_latency:
             return writer.free & self.written
@@ -163,7 +163,9 @@ class DmaEngine(wiring.Component):
         m.d.sync += written.eq(self.written)
         return writer.idle & written
 
-    def _connect_memories(self, m: Module, reader: Reader, rows: RowReader, writer: Writer, answers: Answers) -> None:
+    def _connect_memories(
+        self, m: Module, reader: Reader, rows: RowReader, writer: HbmWriter, answers: Answers
+    ) -> None:
         """Connect those who read and write to the memories."""
         m.submodules.line = line = LineReadArbiter(self.config.hbm_bytes, 2)
         wiring.connect(m, reader.line, line.requesters[0])
@@ -185,7 +187,7 @@ class DmaEngine(wiring.Component):
             writer.stop.eq(answers.copies.failed),
         ]
 
-    def _count(self, m: Module, reader: Reader, writer: Writer) -> None:
+    def _count(self, m: Module, reader: Reader, writer: HbmWriter) -> None:
         count(
             m,
             self.counters,

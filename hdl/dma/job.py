@@ -17,8 +17,8 @@ from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.dma import DMA_WIDTHS
 
 __all__ = [
-    "BURST_BEATS", "WORD_BYTES", "Formats", "Job", "Row", "Rows", "Run", "Side", "Start", "bytes_layout",
-    "chunk_layout", "piece_layout",
+    "BURST_BEATS", "WORD_BYTES", "DmaJobLayout", "Formats", "JobRow", "JobRows", "Run", "Side", "Start",
+    "bytes_layout", "chunk_layout", "piece_layout",
 ]  # fmt: skip
 
 BURST_BEATS = timing.BURST_BEATS
@@ -62,7 +62,7 @@ class Formats(data.Struct):
     dst: FormatCode
 
 
-class Rows(data.Struct):
+class JobRows(data.Struct):
     """The row numbers of a gather or scatter.
 
     on: there are some. scatter: they are those of the destination, else of the source. address, partition: of the first
@@ -81,16 +81,16 @@ class Rows(data.Struct):
     size: unsigned(2)
 
 
-class Job(data.Struct):
+class DmaJobLayout(data.Struct):
     """A legal copy."""
 
     src: Side
     dst: Side
     formats: Formats
-    rows: Rows
+    rows: JobRows
 
 
-class Row(data.Struct):
+class JobRow(data.Struct):
     """A tensor may go on to its next row. bad: it may not, the row number is beyond its limit. skip: it is, and the
     tensor goes on to the row behind it. offset: of the row's bytes from those of row 0; 0 for the tensor that has no
     row numbers."""

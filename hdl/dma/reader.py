@@ -10,7 +10,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.dma.beats import aligned, next_beat
+from neuroncore_rtl.hdl.dma.beats import beat_address, next_beat
 from neuroncore_rtl.hdl.dma.job import Formats, chunk_layout, piece_layout
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
 from neuroncore_rtl.hdl.memory.port import LineRead, Storage
@@ -112,13 +112,13 @@ class Reader(wiring.Component):
             room.eq(free >= wanted),
             self.busy.eq(free != self.room),
             self.axi.ar.valid.eq(self.i.valid & from_hbm & room & ~self._flight.any() & ~waits),
-            self.axi.ar.payload.addr.eq(aligned(chunk.address, self.size)),
+            self.axi.ar.payload.addr.eq(beat_address(chunk.address, self.size)),
             self.axi.ar.payload.len.eq(wanted - 1),
             # A chunk on chip is one beat. That is known early in a cycle, while many wait for this request.
             asking.valid.eq(self.i.valid & ~from_hbm & ~full & ~owes),
             asking.payload.storage.eq(Value.cast(chunk.storage)[:1]),
             asking.payload.partition.eq(chunk.partition),
-            asking.payload.address.eq(aligned(chunk.address, self.size)),
+            asking.payload.address.eq(beat_address(chunk.address, self.size)),
             asking.payload.word.eq(place[2:]),
             burst.eq(self.axi.ar.valid & self.axi.ar.ready),
             access.eq(asking.valid & asking.ready),

@@ -9,7 +9,7 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.dma.job import Row, Rows
+from neuroncore_rtl.hdl.dma.job import JobRow, JobRows
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage
 from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo, StreamRegister
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
@@ -40,10 +40,10 @@ class RowReader(wiring.Component):
         super().__init__(
             {
                 "load": In(1),
-                "rows": In(Rows),
+                "rows": In(JobRows),
                 "line": Out(LineRead(size, latency)),
-                "src": Out(stream.Signature(Row)),
-                "dst": Out(stream.Signature(Row)),
+                "src": Out(stream.Signature(JobRow)),
+                "dst": Out(stream.Signature(JobRow)),
                 "failed": Out(1),
                 "number": Out(32),
                 "busy": Out(1),
@@ -52,14 +52,14 @@ class RowReader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        rows, left = Signal(Rows, reset_less=True), Signal(len(self.rows.last) + 1)
+        rows, left = Signal(JobRows, reset_less=True), Signal(len(self.rows.last) + 1)
         partition = Signal.like(self.line.partition)
         queues = {}
         for name in ("src", "dst"):
-            m.submodules[name] = queues[name] = BufferedFifo(Row, self.AHEAD)
+            m.submodules[name] = queues[name] = BufferedFifo(JobRow, self.AHEAD)
             rows_read = queues[name].o
             if self.latency:
-                m.submodules[f"{name}_row"] = register = StreamRegister(Row)
+                m.submodules[f"{name}_row"] = register = StreamRegister(JobRow)
                 wiring.connect(m, rows_read, register.i)
                 rows_read = register.o
             wiring.connect(m, rows_read, wiring.flipped(getattr(self, name)))

@@ -8,15 +8,15 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.answers import CopyAnswers
-from neuroncore_rtl.hdl.dma.job import Formats, Job, Start
+from neuroncore_rtl.hdl.dma.job import DmaJobLayout, Formats, Start
 from neuroncore_rtl.hdl.memory.port import Storage
 from neuroncore_rtl.hdl.primitives.engine_error import DetailedError, EngineError
 from neuroncore_rtl.spec.isa import Cause
 
-__all__ = ["Sequencer"]
+__all__ = ["DmaSequencer"]
 
 
-class Sequencer(wiring.Component):
+class DmaSequencer(wiring.Component):
     """One copy at either side. The source's begins when the one before it has been left to the destination's side, and
     is in another memory than that is written to, or else when it is over.
 
@@ -34,7 +34,7 @@ class Sequencer(wiring.Component):
         busy: a copy is at either side.
     """
 
-    i: In(stream.Signature(Job))
+    i: In(stream.Signature(DmaJobLayout))
     refused: In(EngineError)
     src: Out(Start)
     dst: Out(Start)
@@ -52,7 +52,7 @@ class Sequencer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        waiting, job = Signal(), Signal(Job, reset_less=True)  # read, and left to the destination's side
+        waiting, job = Signal(), Signal(DmaJobLayout, reset_less=True)  # read, and left to the destination's side
         active, memory, indexed = Signal(), Signal(job.dst.storage.shape(), reset_less=True), Signal()  # being written
         over, ends = Signal(), Signal()
         formats = Signal(Formats, reset_less=True)

@@ -11,7 +11,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.dma.beats import aligned, next_beat
+from neuroncore_rtl.hdl.dma.beats import beat_address, next_beat
 from neuroncore_rtl.hdl.dma.job import chunk_layout
 from neuroncore_rtl.hdl.dma.ring import RingRead
 from neuroncore_rtl.hdl.memory.axi import AxiPort
@@ -20,10 +20,10 @@ from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
-__all__ = ["Writer"]
+__all__ = ["HbmWriter"]
 
 
-class Writer(wiring.Component):
+class HbmWriter(wiring.Component):
     """One beat a cycle, without a gap between chunks.
 
     Arguments:
@@ -101,7 +101,7 @@ class Writer(wiring.Component):
             self.line.valid.eq(valid),
             self.line.storage.eq(Value.cast(chunk.storage)[:1]),
             self.line.partition.eq(chunk.partition),
-            self.line.address.eq(aligned(chunk.address, self.size)),
+            self.line.address.eq(beat_address(chunk.address, self.size)),
             self.line.data.eq(beat.data),
             self.line.mask.eq(beat.strobes),
         ]

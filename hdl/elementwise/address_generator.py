@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
 
-__all__ = ["AddressGenerator"]
+__all__ = ["ElementwiseAddressGenerator"]
 
 
-class AddressGenerator(wiring.Component):
+class ElementwiseAddressGenerator(wiring.Component):
     """Knows, for each dimension, the value where the current row of the dimensions below it starts.
 
     A move along a dimension starts from there, and starts the rows of the dimensions below anew.

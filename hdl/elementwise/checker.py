@@ -12,7 +12,7 @@ from amaranth import Cat, Module, Mux, Signal, Value, signed
 
 from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
-from neuroncore_rtl.hdl.elementwise.job import Job, opcode_in, pointer, used, work_out
+from neuroncore_rtl.hdl.elementwise.job import ElementwiseJobLayout, opcode_in, pointer, used, work_out
 from neuroncore_rtl.hdl.memory.port import OnChipStorage
 from neuroncore_rtl.hdl.primitives import checker
 from neuroncore_rtl.hdl.primitives.checker import lowest_rule
@@ -26,7 +26,7 @@ from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp, Arithmetic
 from neuroncore_rtl.spec.isa.fields import pack
 from neuroncore_rtl.spec.isa.rule import Rule
 
-__all__ = ["Checker"]
+__all__ = ["ElementwiseChecker"]
 
 _ACCESSES = ("dst", "a", "b")
 
@@ -48,7 +48,7 @@ class _Named:
     size: Value
 
 
-class Checker(checker.Checker):
+class ElementwiseChecker(checker.Checker):
     """Judges an instruction every `INTERVAL` cycles, and with `config.port_latency` two more: for registers of the
     accesses' bounds, and since an instruction does not come as the one before it goes.
 
@@ -72,7 +72,7 @@ class Checker(checker.Checker):
         self.opcodes = frozenset(opcodes).difference(*(elementwise.UNIT_OPCODES[unit] for unit in absent))
         self.slow = slow
         self.interval = interval
-        super().__init__(ElementwiseInstruction, Job)
+        super().__init__(ElementwiseInstruction, ElementwiseJobLayout)
 
     @property
     def latency(self) -> int:
@@ -87,7 +87,7 @@ class Checker(checker.Checker):
         back_to_back = not self.config.port_latency
         last_turn = self.INTERVAL - 1 + timing.ELEMENTWISE_CHECKER_REGISTERS[self.config.port_latency]
         turn = Signal(range(last_turn + 1))
-        judged = Signal(Job, reset_less=True)
+        judged = Signal(ElementwiseJobLayout, reset_less=True)
         verdict, legal, taken = Signal(), Signal(), Signal()
         job = work_out(m, self.config, instruction, self.slow, self.interval)
         broken = self._judge(m, instruction, job, turn)

@@ -5,17 +5,17 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.pipeline import delayed
-from neuroncore_rtl.hdl.elementwise.issue import Issue, Write
+from neuroncore_rtl.hdl.elementwise.issue import ElementwiseIssue, Write
 from neuroncore_rtl.hdl.elementwise.job import INTERVAL_BITS
 from neuroncore_rtl.hdl.elementwise.place import to_lanes
-from neuroncore_rtl.hdl.elementwise.step import Step
+from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep
 from neuroncore_rtl.hdl.memory.port import OnChipStorage, ReadPort
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["Fetch"]
+__all__ = ["ElementwiseFetch"]
 
 
-class Fetch(wiring.Component):
+class ElementwiseFetch(wiring.Component):
     """Holds a step until its last word is on the way; one step a cycle, or one in two if both words are in SBUF.
 
     A word that comes before its step can go is kept, so that a and b always leave together.
@@ -40,11 +40,11 @@ class Fetch(wiring.Component):
         self.config = config
         super().__init__(
             {
-                "i": In(stream.Signature(Issue)),
+                "i": In(stream.Signature(ElementwiseIssue)),
                 "sbuf": Out(ReadPort(config.partitions, 32, config.port_latency)),
                 "psum": Out(ReadPort(config.columns, 32, config.port_latency)),
                 "valid": Out(1),
-                "step": Out(Step),
+                "step": Out(ElementwiseStep),
                 "a": Out(32 * config.partitions),
                 "b": Out(32 * config.partitions),
                 "writes": Out(stream.Signature(Write, always_ready=True)),
@@ -114,7 +114,7 @@ class Fetch(wiring.Component):
             with m.If(early):
                 m.d.sync += kept.eq(port.data)
             words[name] = port.data, kept
-        step = Signal(Step, reset_less=True)
+        step = Signal(ElementwiseStep, reset_less=True)
         m.d.sync += step.eq(delayed(m, issue.step, late, "step"))
         m.d.comb += self.step.eq(step)
         for name, place, taken, out in (("a", issue.a, a_taken, self.a), ("b", issue.b, b_taken, self.b)):

@@ -28,13 +28,13 @@ from amaranth import Const, Module, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.elementwise.checker import Checker
-from neuroncore_rtl.hdl.elementwise.fetch import Fetch
+from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
+from neuroncore_rtl.hdl.elementwise.fetch import ElementwiseFetch
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
-from neuroncore_rtl.hdl.elementwise.issue import Issue
-from neuroncore_rtl.hdl.elementwise.sequencer import Sequencer
-from neuroncore_rtl.hdl.elementwise.step import Phase, Step
-from neuroncore_rtl.hdl.elementwise.store import Store
+from neuroncore_rtl.hdl.elementwise.issue import ElementwiseIssue
+from neuroncore_rtl.hdl.elementwise.sequencer import ElementwiseSequencer
+from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep, Phase
+from neuroncore_rtl.hdl.elementwise.store import ResultStore
 from neuroncore_rtl.hdl.memory.port import ReadPort, WritePort
 from neuroncore_rtl.hdl.primitives.counting import count
 from neuroncore_rtl.hdl.primitives.engine_error import EngineError
@@ -44,10 +44,10 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
-__all__ = ["Counters", "Frontend", "connect_engine", "engine_ports"]
+__all__ = ["ElementwiseCounters", "Frontend", "connect_engine", "engine_ports"]
 
 
-class Counters(data.Struct):
+class ElementwiseCounters(data.Struct):
     """Counts since reset, in cycles unless said otherwise.
 
     busy: cycles with an instruction waiting or in flight. instructions: retired. elements: ELEMENT steps. wait_*:
@@ -69,7 +69,7 @@ def engine_ports(config: Config) -> dict:
     instructions: a stream of :data:`ElementwiseInstruction`. sbuf, psum: read ports. write: the write port. retired: a
     pulse for each instruction, in order, after its last write was taken. error: an instruction was refused; nothing
     more is taken, those before it finish. busy: an instruction waits or is in flight. active: a register that matters
-    may change at the end of this cycle; else the clock may stand still. counters: :class:`Counters`.
+    may change at the end of this cycle; else the clock may stand still. counters: :class:`ElementwiseCounters`.
     """
     return {
         "instructions": In(stream.Signature(ElementwiseInstruction)),
@@ -80,7 +80,7 @@ def engine_ports(config: Config) -> dict:
         "error": Out(EngineError),
         "busy": Out(1),
         "active": Out(1),
-        "counters": Out(Counters),
+        "counters": Out(ElementwiseCounters),
     }
 
 
@@ -102,12 +102,13 @@ class Frontend(wiring.Component):
         slow, interval: see above; by default nothing is slow, and a step may follow each cycle.
 
     Ports (besides `engine_ports`):
-        lanes_valid, lanes_step, lanes_a, lanes_b: a step with its words; see :class:`hdl.elementwise.fetch.Fetch`.
+        lanes_valid, lanes_step, lanes_a, lanes_b: a step with its words; see
+            :class:`hdl.elementwise.fetch.ElementwiseFetch`.
         result_valid, result, result_enable: for each step with `writes`, in order; see
-            :class:`hdl.elementwise.store.Store`.
+            :class:`hdl.elementwise.store.ResultStore`.
     """
 
-    LATENCY = Checker.LATENCY + Sequencer.LATENCY
+    LATENCY = ElementwiseChecker.LATENCY + ElementwiseSequencer.LATENCY
     """Cycles from an instruction that is taken to its first read request."""
 
     def __init__(
@@ -128,7 +129,7 @@ class Frontend(wiring.Component):
             engine_ports(config)
             | {
                 "lanes_valid": Out(1),
-                "lanes_step": Out(Step),
+                "lanes_step": Out(ElementwiseStep),
                 "lanes_a": Out(32 * config.partitions),
                 "lanes_b": Out(32 * config.partitions),
                 "result_valid": In(1),
@@ -140,16 +141,16 @@ class Frontend(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        m.submodules.checker = checker = Checker(config, self.opcodes, self.slow, self.interval)
-        m.submodules.sequencer = sequencer = Sequencer()
-        m.submodules.fetch = fetch = Fetch(config)
-        m.submodules.store = store = Store(config, self.latency + timing.STORE_SLACK[config.port_latency])
+        m.submodules.checker = checker = ElementwiseChecker(config, self.opcodes, self.slow, self.interval)
+        m.submodules.sequencer = sequencer = ElementwiseSequencer()
+        m.submodules.fetch = fetch = ElementwiseFetch(config)
+        m.submodules.store = store = ResultStore(config, self.latency + timing.STORE_SLACK[config.port_latency])
         wiring.connect(m, wiring.flipped(self.instructions), checker.i)
         wiring.connect(m, checker.o, sequencer.i)
         issue, waiting = sequencer.o, Const(0)
         if config.port_latency:
             # Two places, so that the sequencer does not wait for the memories within a cycle.
-            m.submodules.issue = places = Fifo(Issue, 2)
+            m.submodules.issue = places = Fifo(ElementwiseIssue, 2)
             wiring.connect(m, issue, places.i)
             issue, waiting = places.o, places.o.valid
         wiring.connect(m, issue, fetch.i)

@@ -10,19 +10,19 @@ from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
 from neuroncore_rtl.spec.isa.alu import AluOp
 
-__all__ = ["ElementwiseInstruction", "Op", "Opcode", "PointerLayout"]
+__all__ = ["ElementwiseInstruction", "ElementwiseOpcode", "Op", "PointerLayout"]
 
 
 _WIDTHS = dict(isa.ELEMENTWISE_FIELDS)
 
-Opcode = typed_enum("Opcode", isa.Opcode, _WIDTHS["opcode"])
+ElementwiseOpcode = typed_enum("Opcode", isa.Opcode, _WIDTHS["opcode"])
 """Opcodes of `spec.isa`."""
 
 Op = typed_enum("Op", AluOp, _WIDTHS["op0"])
 """Operations of `spec.isa.alu`."""
 
 _TYPES = {
-    "opcode": Opcode,
+    "opcode": ElementwiseOpcode,
     "op0": Op,
     "op1": Op,
     "dtype": FormatCode,

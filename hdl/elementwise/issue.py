@@ -5,9 +5,9 @@ from amaranth.lib import data
 
 from neuroncore_rtl.hdl.elementwise.job import INTERVAL_BITS
 from neuroncore_rtl.hdl.elementwise.place import Place
-from neuroncore_rtl.hdl.elementwise.step import Step
+from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep
 
-__all__ = ["Issue", "Write"]
+__all__ = ["ElementwiseIssue", "Write"]
 
 
 class Write(data.Struct):
@@ -18,11 +18,11 @@ class Write(data.Struct):
     last: unsigned(1)
 
 
-class Issue(data.Struct):
+class ElementwiseIssue(data.Struct):
     """reads_a, reads_b: it has a column a, a column b. drain: it must wait until everything before it is written.
     interval: least cycles until the next step."""
 
-    step: Step
+    step: ElementwiseStep
     reads_a: unsigned(1)
     reads_b: unsigned(1)
     a: Place

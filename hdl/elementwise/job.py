@@ -6,19 +6,19 @@ from amaranth import Module, Signal, Value, unsigned
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl.arith.formats import element_size
-from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction, Opcode, PointerLayout
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction, ElementwiseOpcode, PointerLayout
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, transpose_block, uses
 
-__all__ = ["INTERVAL_BITS", "Job", "opcode_in", "pointer", "used", "work_out"]
+__all__ = ["INTERVAL_BITS", "ElementwiseJobLayout", "opcode_in", "pointer", "used", "work_out"]
 
 INTERVAL_BITS = 8
 """Width of the cycles between two steps of an instruction."""
 
 
-class Job(data.Struct):
+class ElementwiseJobLayout(data.Struct):
     """A legal instruction with what follows from it.
 
     integer: it computes with integers; uint32: they are UINT32, else INT32. size_*: log2 of the bytes of an element of
@@ -74,15 +74,16 @@ def pointer(instruction, number: int):
 
 
 def work_out(m: Module, config: Config, instruction, slow: Callable, interval: Callable) -> Signal:
-    """Return a combinational signal with the :class:`Job` of a legal instruction; arithmetic is left to the checker.
+    """Return a combinational signal with the :class:`ElementwiseJobLayout` of a legal instruction; arithmetic is left
+    to the checker.
 
     Arguments:
         m: the module.
         config: the machine's parameters.
         instruction: a view.
-        slow, interval: functions from an instruction's view to the :class:`Job` fields of these names.
+        slow, interval: functions from an instruction's view to the :class:`ElementwiseJobLayout` fields of these names.
     """
-    job = Signal(Job)
+    job = Signal(ElementwiseJobLayout)
     m.d.comb += [
         job.instruction.eq(instruction),
         job.size_dst.eq(element_size(m, "size_dst", instruction.dst_dtype)),
@@ -103,12 +104,12 @@ def work_out(m: Module, config: Config, instruction, slow: Callable, interval: C
         job.interval.eq(interval(instruction)),
     ]
     with m.Switch(instruction.opcode):
-        with m.Case(Opcode.TENSOR_REDUCE):
+        with m.Case(ElementwiseOpcode.TENSOR_REDUCE):
             m.d.comb += [job.group.eq(instruction.axes), job.reduces.eq(1)]
-        with m.Case(Opcode.TRANSPOSE):
+        with m.Case(ElementwiseOpcode.TRANSPOSE):
             m.d.comb += [job.group.eq(1), job.delayed.eq(1), job.results.eq(transpose_block(config))]
         for opcode, count in OUTPUTS.items():
-            with m.Case(Opcode(opcode.value)):
+            with m.Case(ElementwiseOpcode(opcode.value)):
                 m.d.comb += job.results.eq(count)
         with m.Default():
             pass

@@ -6,23 +6,23 @@ from amaranth import Array, Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.elementwise.address_generator import AddressGenerator
+from neuroncore_rtl.hdl.elementwise.address_generator import ElementwiseAddressGenerator
 from neuroncore_rtl.hdl.elementwise.indices import Indices
-from neuroncore_rtl.hdl.elementwise.issue import Issue
-from neuroncore_rtl.hdl.elementwise.job import Job, pointer
+from neuroncore_rtl.hdl.elementwise.issue import ElementwiseIssue
+from neuroncore_rtl.hdl.elementwise.job import ElementwiseJobLayout, pointer
 from neuroncore_rtl.hdl.elementwise.step import OF_INSTRUCTION, Phase
 from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, OnChipStorage
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
 from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
-__all__ = ["Sequencer"]
+__all__ = ["ElementwiseSequencer"]
 
 _ACCESS_STEP_BITS = 18
 """A step of 16 bits in elements of up to 4 bytes."""
 
 
-class Sequencer(wiring.Component):
+class ElementwiseSequencer(wiring.Component):
     """Takes a job when the last step of the one before goes, so that steps follow each other without a bubble.
 
     Ports:
@@ -30,8 +30,8 @@ class Sequencer(wiring.Component):
         busy: steps are left.
     """
 
-    i: In(stream.Signature(Job))
-    o: Out(stream.Signature(Issue))
+    i: In(stream.Signature(ElementwiseJobLayout))
+    o: Out(stream.Signature(ElementwiseIssue))
     busy: Out(1)
 
     LATENCY = timing.SEQUENCER_LATENCY
@@ -73,7 +73,7 @@ class Sequencer(wiring.Component):
     def _now(self) -> SimpleNamespace:
         """What all of it looks at: job, phase, and number of the step in it, registers; fresh: no step of the job has
         gone; go: a step goes; final: it is the job's last; last_result: of its results; load: a job comes."""
-        job = Signal(Job, reset_less=True)
+        job = Signal(ElementwiseJobLayout, reset_less=True)
         return SimpleNamespace(
             job=job,
             phase=Signal(Phase, name="phase"),
@@ -163,7 +163,7 @@ class Sequencer(wiring.Component):
 
     def _address(self, m: Module, now, name: str, advance: Value, dimension: Value) -> Value:
         """Return the address of an access."""
-        m.submodules[name] = generator = AddressGenerator(ADDRESS_BITS, _ACCESS_STEP_BITS)
+        m.submodules[name] = generator = ElementwiseAddressGenerator(ADDRESS_BITS, _ACCESS_STEP_BITS)
         m.d.comb += [
             generator.load.eq(now.load),
             generator.start.eq(self.i.payload.instruction[f"{name}_address"]),
@@ -180,7 +180,7 @@ class Sequencer(wiring.Component):
 
     def _number(self, m: Module, now, element: Value, dimension: Value) -> None:
         """Number the elements: in their tensor, and in the instruction."""
-        m.submodules.index = index = AddressGenerator(64, 32)
+        m.submodules.index = index = ElementwiseAddressGenerator(64, 32)
         position = Signal(16)
         m.d.comb += [
             index.load.eq(now.load),

@@ -4,9 +4,9 @@ from amaranth import signed, unsigned
 from amaranth.lib import data, enum
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
-from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseOpcode, Op
 
-__all__ = ["OF_INSTRUCTION", "Phase", "Step"]
+__all__ = ["OF_INSTRUCTION", "ElementwiseStep", "Phase"]
 
 
 class Phase(enum.Enum, shape=unsigned(3)):
@@ -24,7 +24,7 @@ class Phase(enum.Enum, shape=unsigned(3)):
     """Nothing is read; the lane puts out the result of this number. TRANSPOSE puts out a column of the last block."""
 
 
-class Step(data.Struct):
+class ElementwiseStep(data.Struct):
     """One step. Fields without a word here are those of the instruction.
 
     number: of a LOAD_VALUE or RESULT step, from 0 (TRANSPOSE: modulo 16). first, last: of the elements that
@@ -37,7 +37,7 @@ class Step(data.Struct):
     """
 
     phase: Phase
-    opcode: Opcode
+    opcode: ElementwiseOpcode
     partitions: unsigned(11)
     number: unsigned(4)
     first: unsigned(1)

@@ -10,10 +10,10 @@ from neuroncore_rtl.hdl.memory.port import WritePort
 from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo, Fifo, StreamRegister
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["Store"]
+__all__ = ["ResultStore"]
 
 
-class Store(wiring.Component):
+class ResultStore(wiring.Component):
     """Joins announced writes with the results that come for them; never stalls the lanes.
 
     Arguments:

@@ -13,7 +13,7 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.elementwise.step import Step
+from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 
@@ -85,9 +85,9 @@ class Turns(wiring.Component):
         words, some = _WORD * partitions, _WORD * self.lanes
         super().__init__(
             {
-                "valid": In(1), "step": In(Step), "a": In(words), "b": In(words), "moved": In(words),
+                "valid": In(1), "step": In(ElementwiseStep), "a": In(words), "b": In(words), "moved": In(words),
                 "result_valid": Out(1), "word": Out(words), "enable": Out(partitions),
-                "lanes_valid": Out(1), "lanes_step": Out(Step), "lanes_a": Out(some), "lanes_b": Out(some),
+                "lanes_valid": Out(1), "lanes_step": Out(ElementwiseStep), "lanes_a": Out(some), "lanes_b": Out(some),
                 "lanes_moved": Out(some),
                 "lanes_result_valid": In(1), "lanes_word": In(some), "lanes_enable": In(self.lanes),
             }
@@ -119,7 +119,7 @@ class Turns(wiring.Component):
 
     def _step(self, m: Module) -> None:
         """Keep a step, and what of it differs from turn to turn."""
-        step = Signal(Step, reset_less=True)
+        step = Signal(ElementwiseStep, reset_less=True)
         m.d.comb += self.lanes_step.eq(step)
         with m.If(self.valid):
             m.d.sync += step.eq(self.step)

@@ -124,7 +124,7 @@ class HostRegisters(wiring.Component):
     def _control(self, m: Module) -> dict[int, _Place]:
         """Return what the host tells the core, and what the core's state is."""
         started, low, high = Signal(), Signal(32), Signal(HBM_ADDRESS_BITS - 32)
-        control, wanted = host_map.CONTROL, self._data
+        control, wanted = host_map.HOST_CONTROL, self._data
         m.d.comb += self.boot_address.eq(Cat(low, high))
         with m.If(self.resetting):
             m.d.sync += started.eq(0)
@@ -176,11 +176,11 @@ class HostRegisters(wiring.Component):
         error = self.error
         readable = {
             host_map.EXIT_CODE: self.exit_code,
-            host_map.ERROR_CAUSE: error.cause,
-            host_map.ERROR_QUEUE: error.queue,
-            host_map.ERROR_LOW: error.address[:32],
-            host_map.ERROR_HIGH: error.address[32:],
-            host_map.ERROR_DETAIL: error.detail,
+            host_map.HOST_ERROR_CAUSE: error.cause,
+            host_map.HOST_ERROR_QUEUE: error.queue,
+            host_map.HOST_ERROR_LOW: error.address[:32],
+            host_map.HOST_ERROR_HIGH: error.address[32:],
+            host_map.HOST_ERROR_DETAIL: error.detail,
             host_map.CYCLES_HIGH: upper,
         }
         return {
@@ -208,7 +208,7 @@ class HostRegisters(wiring.Component):
 
         status = host_map.INTERRUPT_STATUS
         return {
-            host_map.INTERRUPT_ENABLE.offset: self._kept(m, host_map.INTERRUPT_ENABLE, enable),
+            host_map.HOST_INTERRUPT_ENABLE.offset: self._kept(m, host_map.HOST_INTERRUPT_ENABLE, enable),
             status.offset: _Place(pending, clear, status.mask),
         }
 

@@ -13,14 +13,14 @@ from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.crc import Crc32, crc_of_zeros
 from neuroncore_rtl.hdl.link.flit import body_layout, flit_stream, frame_layout
 from neuroncore_rtl.hdl.link.receiver import Receiver
-from neuroncore_rtl.hdl.link.sender import Sender
+from neuroncore_rtl.hdl.link.sender import LinkSender
 from neuroncore_rtl.hdl.primitives.counting import count
 from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
 
-__all__ = ["LinkEnd", "window"]
+__all__ = ["LinkEnd", "sequence_window"]
 
 
-def window(latency: int) -> int:
+def sequence_window(latency: int) -> int:
     """Return the flits that are under way on a link at most, and the credits for each input buffer: a power of two
     less one, and enough for a flit in every cycle of a round trip.
 
@@ -73,7 +73,7 @@ class LinkEnd(wiring.Component):
     def __init__(self, link_bytes: int, latency: int):
         self.link_bytes = link_bytes
         self.latency = latency
-        self.window = window(latency)
+        self.window = sequence_window(latency)
         super().__init__(
             {
                 "i": In(flit_stream(link_bytes)).array(VIRTUAL_CHANNELS),
@@ -89,7 +89,7 @@ class LinkEnd(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         body = body_layout(self.link_bytes)
-        m.submodules.sender = sender = Sender(self.link_bytes, self.window)
+        m.submodules.sender = sender = LinkSender(self.link_bytes, self.window)
         m.submodules.receiver = receiver = Receiver(self.link_bytes, self.window)
         m.submodules.made = made = Crc32(body.size)
         m.submodules.wanted = wanted = Crc32(body.size)

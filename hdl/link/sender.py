@@ -8,10 +8,10 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.link.flit import body_layout, flit_layout, flit_stream
 from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
 
-__all__ = ["Sender"]
+__all__ = ["LinkSender"]
 
 
-class Sender(wiring.Component):
+class LinkSender(wiring.Component):
     """Takes a flit in every cycle; its frame is at `o` in the next.
 
     A flit is taken if there is a credit for it, of its virtual channel, and room in the replay memory. All flits go

@@ -14,12 +14,12 @@ from neuroncore_rtl.hdl.memory.bank import Bank
 from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.config import PSUM_BANKS
 
-__all__ = ["READERS", "PsumBlock", "PsumGeometry", "PsumPartition", "PsumPartitions", "common_ports"]
+__all__ = ["PSUM_READERS", "PsumBlock", "PsumGeometry", "PsumPartition", "PsumPartitions", "common_ports"]
 
 BLOCK = 32
 """Partitions of a block."""
 
-READERS = 2
+PSUM_READERS = 2
 """Words that are read for the outside at once, of different banks."""
 
 NEGATIVE_ZERO = 0x80000000
@@ -81,7 +81,7 @@ def common_ports(geometry: PsumGeometry) -> dict:
         "store": In(banks),
         "mask": In(4),
         "write_words": In(places),
-        "read_banks": In(data.ArrayLayout(number, READERS)),
+        "read_banks": In(data.ArrayLayout(number, PSUM_READERS)),
     }
 
 
@@ -103,7 +103,7 @@ class PsumPartition(wiring.Component):
         self.geometry = geometry
         self.add_latency = add_latency
         own = {"sum": In(32), "updates": In(1), "stores": In(1), "store_data": In(32)}
-        own["read_data"] = Out(data.ArrayLayout(32, READERS))
+        own["read_data"] = Out(data.ArrayLayout(32, PSUM_READERS))
         super().__init__(common_ports(geometry) | own)
 
     def elaborate(self, platform):
@@ -155,7 +155,7 @@ def _block_ports(partitions: int, geometry: PsumGeometry) -> dict:
         "updates": In(partitions),
         "stores": In(partitions),
         "store_data": In(values),
-        "read_data": Out(data.ArrayLayout(values, READERS)),
+        "read_data": Out(data.ArrayLayout(values, PSUM_READERS)),
     }
 
 

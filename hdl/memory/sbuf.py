@@ -15,7 +15,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter, one_of
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, ReadPort, WritePort
-from neuroncore_rtl.hdl.memory.sbuf_block import BLOCK_BITS, READERS, Geometry, SbufPartitions, port_bits
+from neuroncore_rtl.hdl.memory.sbuf_block import BLOCK_BITS, SBUF_READERS, Geometry, SbufPartitions, port_bits
 from neuroncore_rtl.hdl.verilog.hierarchy import lanes
 from neuroncore_rtl.spec.config import Config
 
@@ -59,7 +59,7 @@ class Sbuf(wiring.Component):
                 "line_writes": In(LineWrite(size)).array(ports),
                 "read_turn": In(range(1 + ports)),
                 "write_turn": In(range(max(2, ports))),
-                "read_stalls": Out(len(READERS) + ports),
+                "read_stalls": Out(len(SBUF_READERS) + ports),
                 "write_stalls": Out(2 + ports),
                 "active": Out(1),
             }
@@ -74,7 +74,7 @@ class Sbuf(wiring.Component):
         self._read(m, partitions)
         self._write(m, partitions)
 
-        engines = [getattr(self, name) for name in (*READERS, "vector_write", "scalar_write")]
+        engines = [getattr(self, name) for name in (*SBUF_READERS, "vector_write", "scalar_write")]
         requested, reading = Signal(), Signal(self.line_reads[0].signature.latency - 1)
         m.d.sync += reading.eq(Cat(requested, reading))
         m.d.comb += [

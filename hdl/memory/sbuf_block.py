@@ -12,15 +12,7 @@ from neuroncore_rtl.hdl.memory.bank import Bank
 from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.config import Config
 
-__all__ = [
-    "BLOCK",
-    "BLOCK_BITS",
-    "READERS",
-    "Geometry",
-    "SbufBlock",
-    "SbufPartitions",
-    "port_bits",
-]
+__all__ = ["BLOCK_BITS", "SBUF_READERS", "Geometry", "SbufBlock", "SbufPartitions", "port_bits"]
 
 BLOCK = 8
 """Partitions of a block; the last one may have fewer."""
@@ -28,7 +20,7 @@ BLOCK = 8
 BLOCK_BITS = (BLOCK - 1).bit_length()
 """Number of a partition in its block."""
 
-READERS = ("moving", "stationary", "vector", "scalar")
+SBUF_READERS = ("moving", "stationary", "vector", "scalar")
 """Who reads all partitions in lockstep."""
 
 
@@ -96,8 +88,8 @@ class Geometry:
 
     @property
     def readers(self) -> dict[str, int]:
-        """How many adjacent words each of `READERS` has of a partition."""
-        return {name: self.load_bytes // 4 if name == "stationary" else 1 for name in READERS}
+        """How many adjacent words each of `SBUF_READERS` has of a partition."""
+        return {name: self.load_bytes // 4 if name == "stationary" else 1 for name in SBUF_READERS}
 
     def __str__(self) -> str:
         return f"ports{self.ports}x{self.size}"
@@ -245,7 +237,7 @@ class SbufBlock(wiring.Component):
         common = {name: getattr(self, name) for name in ("read", "read_line", "write_line", "write_bytes")}
         common |= {name: getattr(self, name) for name in ("write_single", "write_scalar")}
         common["write_data"] = Cat(self._line(m, bank) for bank in range(geometry.banks))
-        for name in READERS:
+        for name in SBUF_READERS:
             select = Signal.like(getattr(self, f"{name}_select"), name=f"{name}_selected", reset_less=True)
             m.d.sync += select.eq(getattr(self, f"{name}_select"))
             common[f"{name}_select"] = select
@@ -267,7 +259,7 @@ class SbufBlock(wiring.Component):
                     getattr(partition, f"{name}_enable").eq(getattr(self, f"{name}_enable")[number]),
                     getattr(partition, f"{name}_word").eq(getattr(self, f"{name}_words")[number]),
                 ]
-        for name in READERS:
+        for name in SBUF_READERS:
             m.d.comb += getattr(self, name).eq(Cat(getattr(partition, name) for partition in partitions))
         for port, select in enumerate(selects):
             line, taken = Signal(8 * geometry.size, name=f"line{port}", reset_less=True), Signal(name=f"taken{port}")

@@ -11,10 +11,10 @@ from neuroncore_rtl.hdl.queue.record_fifo import RecordFifo
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 
-__all__ = ["Block", "Prefetcher"]
+__all__ = ["PrefetchBlock", "Prefetcher"]
 
 
-class Block(data.Struct):
+class PrefetchBlock(data.Struct):
     """A run of records. address: of the first, in HBM. count: how many; none is allowed, and does nothing."""
 
     address: unsigned(HBM_ADDRESS_BITS)
@@ -42,7 +42,7 @@ class Prefetcher(wiring.Component):
         self.size = size
         super().__init__(
             {
-                "blocks": In(stream.Signature(Block)),
+                "blocks": In(stream.Signature(PrefetchBlock)),
                 "places": Out(range(QUEUE_BLOCKS + 1)),
                 "halt": In(1),
                 "rung": Out(32),
@@ -57,7 +57,7 @@ class Prefetcher(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.block_fifo = blocks = Fifo(Block, QUEUE_BLOCKS)
+        m.submodules.block_fifo = blocks = Fifo(PrefetchBlock, QUEUE_BLOCKS)
         m.submodules.addresses = addresses = Fifo(HBM_ADDRESS_BITS, self.records)
         m.submodules.record_fifo = records = RecordFifo(self.head.payload.shape(), self.size, self.records)
         block = blocks.o.payload

@@ -9,7 +9,7 @@ from neuroncore_rtl.hdl.primitives.counting import count
 from neuroncore_rtl.hdl.primitives.engine_error import DetailedError
 from neuroncore_rtl.hdl.queue.errors import QueueError
 from neuroncore_rtl.hdl.queue.in_flight import Flight, InFlight
-from neuroncore_rtl.hdl.queue.prefetcher import Block, Prefetcher
+from neuroncore_rtl.hdl.queue.prefetcher import PrefetchBlock, Prefetcher
 from neuroncore_rtl.hdl.queue.record import RecordBeat
 from neuroncore_rtl.hdl.queue.semaphores import Update, Wait
 from neuroncore_rtl.hdl.queue.updates import Updates
@@ -88,7 +88,7 @@ class Queue(wiring.Component):
         oldest = {"oldest": Out(HBM_ADDRESS_BITS)} if engine == Engine.COLLECTIVE else {}
         super().__init__(
             {
-                "blocks": In(stream.Signature(Block)),
+                "blocks": In(stream.Signature(PrefetchBlock)),
                 "places": Out(range(QUEUE_BLOCKS + 1)),
                 "request": Out(stream.Signature(HBM_ADDRESS_BITS)),
                 "record": In(stream.Signature(RecordBeat(size), always_ready=True)),

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.controller.bus import Bus
 from neuroncore_rtl.hdl.queue.errors import CoreError
-from neuroncore_rtl.hdl.queue.prefetcher import Block
+from neuroncore_rtl.hdl.queue.prefetcher import PrefetchBlock
 from neuroncore_rtl.hdl.queue.queue import QueueCounters
 from neuroncore_rtl.hdl.queue.semaphores import SEMAPHORE_BITS, VALUE_BITS, SemaphoreAccess, UpdateOp
 from neuroncore_rtl.hdl.queue.subordinate import hold_request
@@ -84,7 +84,7 @@ class Registers(wiring.Component):
         super().__init__(
             {
                 "bus": In(Bus()),
-                "blocks": Out(stream.Signature(Block)).array(queues),
+                "blocks": Out(stream.Signature(PrefetchBlock)).array(queues),
                 "places": In(range(QUEUE_BLOCKS + 1)).array(queues),
                 "retired_count": In(32).array(queues),
                 "rung": In(32).array(queues),

@@ -11,12 +11,12 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.primitives.enumeration import typed_enum
 from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.config import SEMAPHORES
+from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 
 __all__ = ["SEMAPHORE_BITS", "VALUE_BITS", "SemaphoreAccess", "Semaphores", "Shortage", "Update", "UpdateOp", "Wait"]
 
-SEMAPHORE_BITS = (SEMAPHORES - 1).bit_length()
+SEMAPHORE_BITS = (SEMAPHORE_COUNT - 1).bit_length()
 """Number of a semaphore."""
 
 VALUE_BITS = SEMAPHORE_MAX.bit_length()
@@ -78,7 +78,7 @@ class Semaphores(wiring.Component):
     Arguments:
         queues: how many there are.
         count: of the counters, a power of two; of a number the upper bits are ignored if there are fewer than
-            `spec.config.SEMAPHORES`.
+            `spec.config.SEMAPHORE_COUNT`.
         latency: cycles from an update that is taken to the change, and to `refused` and `access.has`; 0 or 1.
 
     Ports:
@@ -93,7 +93,7 @@ class Semaphores(wiring.Component):
         ready: the sweep after reset is over.
     """
 
-    def __init__(self, queues: int, count: int = SEMAPHORES, latency: int = 0):
+    def __init__(self, queues: int, count: int = SEMAPHORE_COUNT, latency: int = 0):
         self.latency = latency
         self.queues = queues
         self.count = count

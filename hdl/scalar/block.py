@@ -10,14 +10,14 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.elementwise.step import Phase, Step
+from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep, Phase
 from neuroncore_rtl.hdl.scalar.lane import STAGES, ActivationLane
-from neuroncore_rtl.hdl.scalar.number import decode
+from neuroncore_rtl.hdl.scalar.number import decode_number
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, FunctionTables
 from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.config import SCALAR_UNITS
 
-__all__ = ["LANE_BITS", "ActivationBlock", "ActivationLanes", "module_name"]
+__all__ = ["LANE_BITS", "ActivationBlock", "ActivationLanes", "scalar_block_name"]
 
 BLOCK_LANES = 16
 """Lanes of a block, the last one of an engine may have fewer: as many as simulate fastest."""
@@ -26,7 +26,7 @@ LANE_BITS = 11
 """Width of a number, or a count, of lanes."""
 
 
-def module_name(name: str, depth: int, units: Iterable[str], partitions: int) -> str:
+def scalar_block_name(name: str, depth: int, units: Iterable[str], partitions: int) -> str:
     """Return the Verilog name of a module, which spells the parameters of its lanes where they are not as usual."""
     spelt = f"_depth{depth}" if depth > 1 else ""
     spelt += f"_for{partitions}" if partitions > 1 else ""
@@ -40,7 +40,7 @@ class ActivationBlock(wiring.Component):
         lanes: how many. depth, units, partitions: of each (:class:`ActivationLane`).
 
     Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
-        valid, step: a step (:class:`hdl.elementwise.step.Step`).
+        valid, step: a step (:class:`hdl.elementwise.step.ElementwiseStep`).
         a: its elements, one a lane.
         first_lane: number of the first lane in the engine; constant.
         words: the lanes' results, `latency` cycles later.
@@ -49,13 +49,19 @@ class ActivationBlock(wiring.Component):
     def __init__(self, lanes: int, depth: int = 1, units: Iterable[str] = SCALAR_UNITS, partitions: int = 1):
         self.lanes = lanes
         self._build = partial(ActivationLane, depth, units, partitions)
-        self._module = module_name("activation_lane", depth, units, partitions)
+        self._module = scalar_block_name("activation_lane", depth, units, partitions)
         self._stages = STAGES[depth]
         self._draws = "random" in units
         self.latency = 1 + self._stages.latency
         words = data.ArrayLayout(32, lanes)
         super().__init__(
-            {"valid": In(1), "step": In(Step), "a": In(words), "first_lane": In(LANE_BITS), "words": Out(words)}
+            {
+                "valid": In(1),
+                "step": In(ElementwiseStep),
+                "a": In(words),
+                "first_lane": In(LANE_BITS),
+                "words": Out(words),
+            }
         )
 
     def elaborate(self, platform):
@@ -88,7 +94,7 @@ class ActivationBlock(wiring.Component):
         stages = self._stages
         entering, loading = control.at(0), control.at(stages.widen)
         adding, rounding = control.at(stages.sum), control.at(stages.round)
-        alpha = decode(m, control.at(stages.alpha - 1).alpha, "alpha")
+        alpha = decode_number(m, control.at(stages.alpha - 1).alpha, "alpha")
         late_alpha = Signal.like(alpha, reset_less=True)
         m.d.sync += late_alpha.eq(alpha)
         element = loading.valid & (loading.phase == Phase.ELEMENT)
@@ -150,14 +156,14 @@ class ActivationLanes(wiring.Component):
         self.lanes = lanes
         self.parameters = depth, frozenset(units), partitions
         words = data.ArrayLayout(32, lanes)
-        super().__init__({"valid": In(1), "step": In(Step), "a": In(words), "words": Out(words)})
+        super().__init__({"valid": In(1), "step": In(ElementwiseStep), "a": In(words), "words": Out(words)})
 
     def elaborate(self, platform):
         m = Module()
         for first in range(0, self.lanes, BLOCK_LANES):
             width = min(BLOCK_LANES, self.lanes - first)
             build = partial(ActivationBlock, width, *self.parameters)
-            module = module_name(f"activation_block_{width}", *self.parameters)
+            module = scalar_block_name(f"activation_block_{width}", *self.parameters)
             block = shared(m, f"block{first}", module, build, platform)
             words = slice(32 * first, 32 * (first + width))
             m.d.comb += [

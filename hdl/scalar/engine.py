@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
 from neuroncore_rtl.hdl.elementwise.turns import serve
-from neuroncore_rtl.hdl.scalar.block import ActivationLanes, module_name
+from neuroncore_rtl.hdl.scalar.block import ActivationLanes, scalar_block_name
 from neuroncore_rtl.hdl.verilog.hierarchy import lanes
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
@@ -48,7 +48,12 @@ class ScalarEngine(wiring.Component):
         number = config.partitions // turns
         build = partial(ActivationLanes, number, *parameters)
         block = lanes(
-            m, "lanes", module_name(f"activation_lanes_{number}", *parameters), build, platform, of=("activation_lane",)
+            m,
+            "lanes",
+            scalar_block_name(f"activation_lanes_{number}", *parameters),
+            build,
+            platform,
+            of=("activation_lane",),
         )
         m.d.comb += [
             block.valid.eq(served.valid),

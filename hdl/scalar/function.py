@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.scalar.argument import Argument
 from neuroncore_rtl.hdl.scalar.number import Number
 from neuroncore_rtl.hdl.scalar.product import Product
-from neuroncore_rtl.hdl.scalar.result import Result
+from neuroncore_rtl.hdl.scalar.result import ResultStage
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, TableReader
 
 __all__ = ["FunctionUnit"]
@@ -53,7 +53,7 @@ class FunctionUnit(wiring.Component):
     @staticmethod
     def latency_of(staged: bool) -> int:
         """Return the cycles from z to y."""
-        return sum(len(part.CUTS[staged]) for part in (Argument, Product, Result))
+        return sum(len(part.CUTS[staged]) for part in (Argument, Product, ResultStage))
 
     @staticmethod
     def alpha_delay_of(staged: bool) -> int:
@@ -64,7 +64,7 @@ class FunctionUnit(wiring.Component):
         m = Module()
         m.submodules.argument = argument = Argument(self.staged, self.trigonometry)
         m.submodules.product = product = Product(self.staged, self.trigonometry)
-        m.submodules.result = result = Result(self.staged)
+        m.submodules.result = result = ResultStage(self.staged)
         m.d.comb += [
             argument.z.eq(self.z),
             argument.function.eq(self.function),

@@ -9,7 +9,7 @@ from neuroncore_rtl.hdl.arith.fp32 import Fp32
 from neuroncore_rtl.hdl.arith.normalise import normalise_partly
 from neuroncore_rtl.spec.formats import FP32
 
-__all__ = ["EXPONENT", "Number", "begun", "decode", "normalised", "placed"]
+__all__ = ["EXPONENT", "Number", "begun", "decode_number", "normalised", "placed"]
 
 EXPONENT = signed(9)
 """Shape of an exponent, from -149 (the smallest subnormal) to 128 (infinities and NaN)."""
@@ -29,7 +29,7 @@ class Number(data.Struct):
     nan: unsigned(1)
 
 
-def decode(m: Module, word: Value, name: str) -> Signal:
+def decode_number(m: Module, word: Value, name: str) -> Signal:
     """Return a combinational signal with the :class:`Number` of an FP32 word.
 
     Arguments:

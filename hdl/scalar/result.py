@@ -19,7 +19,7 @@ from neuroncore_rtl.hdl.scalar.tables import TableReader
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import layout
 
-__all__ = ["SERIES_BITS", "Result"]
+__all__ = ["SERIES_BITS", "ResultStage"]
 
 _LOG_BITS = 41
 """Width of U."""
@@ -40,7 +40,7 @@ _LINEAR_HALF, _SERIES_HALF = 12, 15
 _GUARDED = layout.LOCAL_BITS + layout.COEFFICIENT_GUARD
 
 
-class Result(wiring.Component):
+class ResultStage(wiring.Component):
     """FP32 of S * 2**(X - 53), or of 2 to its power. One enters per cycle.
 
     Arguments:

@@ -87,7 +87,7 @@ def _joined(*numbers: tuple[int, int]) -> int:
 
 
 def _contents() -> dict[str, Sequence[int]]:
-    tables = functions.load()
+    tables = functions.load_tables()
     windows = [layout.window(exponent) for exponent in range(1 << _ADDRESS_BITS["window_low"])]
     segments = [dict(zip(_COEFFICIENTS, segment, strict=True)) for segment in tables.segments]
     exp2 = [dict(zip(_EXP2, segment, strict=True)) for segment in tables.exp2]

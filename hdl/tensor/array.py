@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl.tensor.tile import RowEvents, Tile
 from neuroncore_rtl.hdl.verilog.hierarchy import shared
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 
-__all__ = ["Array", "Block", "row_skew", "tile_count"]
+__all__ = ["ArrayBlock", "SystolicArray", "row_skew", "tile_count"]
 
 BLOCK_ROWS = 8
 BLOCK_TILES = 8
@@ -52,7 +52,7 @@ def _between(left: Tile, right: Tile):
     yield from zip(right.weights, left.weights_out, strict=True)
 
 
-class Block(wiring.Component):
+class ArrayBlock(wiring.Component):
     """A rectangle of tiles.
 
     Arguments:
@@ -99,7 +99,7 @@ class Block(wiring.Component):
         return m
 
 
-class Array(wiring.Component):
+class SystolicArray(wiring.Component):
     """`rows x columns` processing elements.
 
     Arguments:
@@ -146,7 +146,9 @@ class Array(wiring.Component):
                 columns = slice(first, first + sum(block_widths))
                 shape = f"{rows}x{sum(block_widths)}_of_{len(widths)}"
                 module = f"block_{shape}_latency{config.mac_latency}_bits{config.significand_bits}"
-                build = partial(Block, rows, block_widths, len(widths), config.mac_latency, config.significand_bits)
+                build = partial(
+                    ArrayBlock, rows, block_widths, len(widths), config.mac_latency, config.significand_bits
+                )
                 block = shared(m, f"block_{top}_{first}", module, build, platform)
                 m.d.comb += [
                     block.events.eq(events),

@@ -12,12 +12,12 @@ from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.primitives import checker
 from neuroncore_rtl.hdl.primitives.checker import lowest_rule
 from neuroncore_rtl.hdl.primitives.span import Span
-from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
+from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction, TensorOpcode
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.isa.rule import Rule
 from neuroncore_rtl.spec.isa.tensor.rules import column_starts, row_starts
 
-__all__ = ["Checker"]
+__all__ = ["TensorChecker"]
 
 
 class Loaded(data.Struct):
@@ -27,7 +27,7 @@ class Loaded(data.Struct):
     integer: unsigned(1)
 
 
-class Checker(checker.Checker):
+class TensorChecker(checker.Checker):
     """Judges an instruction a cycle; with `config.port_latency` it is judged a cycle later, and one comes when the one
     before it has gone.
 
@@ -79,7 +79,7 @@ class Checker(checker.Checker):
             incoming = self.i.payload
             m.d.sync += [held.eq(1), instruction.eq(incoming), extent.eq((incoming.n - 1)[:10] * incoming.stride)]
         with m.If(self.o.valid & self.o.ready):
-            with m.If(instruction.opcode == Opcode.LOAD_STATIONARY):
+            with m.If(instruction.opcode == TensorOpcode.LOAD_STATIONARY):
                 m.d.sync += [
                     loaded.columns.first.eq(instruction.column),
                     loaded.columns.end.eq(instruction.column + instruction.m),
@@ -90,7 +90,7 @@ class Checker(checker.Checker):
     def _broken(self, m: Module, instruction, extent: Signal, loaded) -> dict[Rule, Value]:
         """Return which rules an instruction breaks; each may take the lower ones for granted."""
         config = self.config
-        moving = instruction.opcode == Opcode.MULTIPLY_MOVING
+        moving = instruction.opcode == TensorOpcode.MULTIPLY_MOVING
         code = instruction.dtype.as_value()
         size = element_size(m, "size", instruction.dtype, config.matmul_formats)
         # Bytes that an address is a multiple of: those of an element, of a load those of a whole step.
@@ -109,7 +109,7 @@ class Checker(checker.Checker):
         if len(beyond):
             outside |= beyond.any()
         return {
-            Rule.OPCODE: ~moving & (instruction.opcode != Opcode.LOAD_STATIONARY),
+            Rule.OPCODE: ~moving & (instruction.opcode != TensorOpcode.LOAD_STATIONARY),
             Rule.FORMAT: ~code.matches(*(fmt.code for fmt in config.matmul_formats)),
             Rule.OPERATION: instruction.half & (instruction.dtype != FormatCode.FP32),
             Rule.SHAPE: _outside(instruction.m, config.columns) | (moving & _outside(instruction.n, config.psum_words)),

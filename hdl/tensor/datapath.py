@@ -10,7 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.operand import Operand
-from neuroncore_rtl.hdl.tensor.array import Array, row_skew, tile_count
+from neuroncore_rtl.hdl.tensor.array import SystolicArray, row_skew, tile_count
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge, Element, edge_name
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.hdl.tensor.tile import RowEvents
@@ -36,7 +36,7 @@ class Datapath(wiring.Component):
         moving_present, stationary_present: for each row, whether it takes part.
         swap, load, distance: the events of the operands that left the edge in this cycle, `config.edge_latency`
             behind their words; see :class:`hdl.tensor.tile.RowEvents`.
-        identity: the operand at row 0 starts its sums at -0; see :class:`hdl.tensor.array.Array`.
+        identity: the operand at row 0 starts its sums at -0; see :class:`hdl.tensor.array.SystolicArray`.
         moving_row0, weights_row0: what enters the array at row 0, for a waveform.
         sums: FP32 for each column, in lockstep, rows * mac_latency + tiles - 1 cycles behind the operand at row 0.
     """
@@ -66,7 +66,7 @@ class Datapath(wiring.Component):
         m = Module()
         config, bits, columns = self.config, self.config.significand_bits, self.config.columns
         name = edge_name(bits, columns, config.edge_latency)
-        m.submodules.array = array = Array(config)
+        m.submodules.array = array = SystolicArray(config)
         m.d.comb += array.identity.eq(self.identity)
         for first in range(0, config.rows, EDGE_ROWS):
             rows = range(first, min(first + EDGE_ROWS, config.rows))

@@ -21,22 +21,22 @@ from neuroncore_rtl.hdl.primitives.engine_error import EngineError
 from neuroncore_rtl.hdl.primitives.fifo import BypassFifo, Fifo
 from neuroncore_rtl.hdl.primitives.span import members
 from neuroncore_rtl.hdl.tensor.array import tile_count
-from neuroncore_rtl.hdl.tensor.checker import Checker
+from neuroncore_rtl.hdl.tensor.checker import TensorChecker
 from neuroncore_rtl.hdl.tensor.datapath import Datapath
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS
-from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
-from neuroncore_rtl.hdl.tensor.loader import Loader
-from neuroncore_rtl.hdl.tensor.mover import Move, Mover
+from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction, TensorOpcode
+from neuroncore_rtl.hdl.tensor.loader import StationaryLoader
+from neuroncore_rtl.hdl.tensor.mover import Mover, MoverStep
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.hdl.verilog.hierarchy import lanes
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
-__all__ = ["Counters", "TensorEngine"]
+__all__ = ["TensorCounters", "TensorEngine"]
 
 
-class Counters(data.Struct):
+class TensorCounters(data.Struct):
     """Counts since reset, in cycles unless said otherwise.
 
     busy: cycles with an instruction waiting or in flight. columns: moving columns issued. macs: multiply-accumulates of
@@ -80,7 +80,7 @@ class TensorEngine(wiring.Component):
         error: an instruction was refused (:class:`EngineError`); nothing more is taken, those before it finish.
         busy: an instruction is waiting or in flight.
         active: a register that matters may change at the end of this cycle; else the clock may stand still.
-        counters: :class:`Counters`.
+        counters: :class:`TensorCounters`.
     """
 
     def __init__(self, config: Config):
@@ -99,7 +99,7 @@ class TensorEngine(wiring.Component):
                 "error": Out(EngineError),
                 "busy": Out(1),
                 "active": Out(1),
-                "counters": Out(Counters),
+                "counters": Out(TensorCounters),
             }
         )
 
@@ -121,8 +121,8 @@ class TensorEngine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        m.submodules.checker = checker = Checker(config)
-        m.submodules.loader = loader = Loader(config)
+        m.submodules.checker = checker = TensorChecker(config)
+        m.submodules.loader = loader = StationaryLoader(config)
         m.submodules.mover = mover = Mover(config)
         size = f"{config.rows}x{config.columns}_latency{config.mac_latency}_bits{config.significand_bits}"
         build = partial(Datapath, config)
@@ -142,14 +142,14 @@ class TensorEngine(wiring.Component):
         """Sort instructions into the two queues; two places each, so that a load is found behind two moves."""
         queue = Fifo if self.config.port_latency else BypassFifo
         m.submodules.load_queue = load_queue = queue(Load, depth=timing.TENSOR_QUEUE)
-        m.submodules.move_queue = move_queue = queue(Move, depth=timing.TENSOR_QUEUE)
+        m.submodules.move_queue = move_queue = queue(MoverStep, depth=timing.TENSOR_QUEUE)
         instruction = instructions.payload
         is_load = Signal()
         loaded = Signal()  # the shadow weights are complete
         pending = Signal()  # weights were loaded that no MultiplyMoving has made active yet
         replacing = Signal()  # the shadow weights are complete, but a load that replaces them is under way
         m.d.comb += [
-            is_load.eq(instruction.opcode == Opcode.LOAD_STATIONARY),
+            is_load.eq(instruction.opcode == TensorOpcode.LOAD_STATIONARY),
             load_queue.i.payload.instruction.eq(instruction),
             load_queue.i.payload.replaces.eq(pending),
             load_queue.i.valid.eq(instructions.valid & is_load),

@@ -7,15 +7,15 @@ from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.primitives.enumeration import typed_enum
 from neuroncore_rtl.spec import isa
 
-__all__ = ["Opcode", "TensorInstruction"]
+__all__ = ["TensorInstruction", "TensorOpcode"]
 
 
 _OPCODES = {kind.name: kind.opcode for kind in (isa.LoadStationary, isa.MultiplyMoving)}
 
-Opcode = typed_enum("Opcode", _OPCODES, dict(isa.TENSOR_FIELDS)["opcode"])
+TensorOpcode = typed_enum("Opcode", _OPCODES, dict(isa.TENSOR_FIELDS)["opcode"])
 """Opcodes of `spec.isa`."""
 
-_TYPES = {"opcode": Opcode, "dtype": FormatCode}
+_TYPES = {"opcode": TensorOpcode, "dtype": FormatCode}
 
 TensorInstruction = data.StructLayout({name: _TYPES.get(name, unsigned(width)) for name, width in isa.TENSOR_FIELDS})
 """One tensor instruction; the widths and their order are those of `spec.isa.TENSOR_FIELDS`."""

@@ -13,7 +13,7 @@ from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 
-__all__ = ["LoadStepControl", "Loader"]
+__all__ = ["LoadStepControl", "StationaryLoader"]
 
 
 class LoadStepControl(data.StructLayout):
@@ -24,7 +24,7 @@ class LoadStepControl(data.StructLayout):
         super().__init__({"element": Element, "rows": Span, "distance": unsigned(max(1, (tiles - 1).bit_length()))})
 
 
-class Loader(wiring.Component):
+class StationaryLoader(wiring.Component):
     """Executes LoadStationary, one at a time.
 
     Arguments:

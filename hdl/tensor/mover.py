@@ -14,10 +14,10 @@ from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 
-__all__ = ["ColumnControl", "Move", "Mover"]
+__all__ = ["ColumnControl", "Mover", "MoverStep"]
 
 
-class Move(data.Struct):
+class MoverStep(data.Struct):
     """A MultiplyMoving on its way to the mover; `swap` says that the weights loaded before it become active."""
 
     instruction: TensorInstruction
@@ -89,7 +89,7 @@ class Mover(wiring.Component):
         self.config = config
         super().__init__(
             {
-                "i": In(stream.Signature(Move)),
+                "i": In(stream.Signature(MoverStep)),
                 "memory": Out(ReadPort(config.rows, MOVING_BITS, config.port_latency)),
                 "column_valid": Out(1),
                 "column": Out(ColumnControl),

@@ -21,7 +21,7 @@ from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.elementwise.instruction import Op
 from neuroncore_rtl.spec.formats import FP32
 
-__all__ = ["NEGATIVE_ZERO", "Alu", "Fused", "Sum"]
+__all__ = ["NEGATIVE_ZERO", "Fused", "Sum", "VectorAlu"]
 
 _ONE = FP32.bias << FP32.mantissa_bits
 
@@ -61,7 +61,7 @@ class _Source(enum.Enum, shape=unsigned(2)):
     MULTIPLIER = 2
 
 
-class Alu(wiring.Component):
+class VectorAlu(wiring.Component):
     """out = op(a, b), `latency` cycles later; one operation enters per cycle.
 
     FP32 rounds once, to nearest even; subnormals are kept, NaN results canonical (0x7FC00000) but for BYPASS, which

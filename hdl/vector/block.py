@@ -12,10 +12,10 @@ from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.normalise import normalise
 from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.arith.power import Fp32Power
-from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
-from neuroncore_rtl.hdl.elementwise.step import Phase, Step
-from neuroncore_rtl.hdl.vector.control import Cast, Chain, Decoded, Events, Finish, Turns, Unit
-from neuroncore_rtl.hdl.vector.decode import decode, decode_entry, slow_op0, slow_op1
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseOpcode, Op
+from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep, Phase
+from neuroncore_rtl.hdl.vector.control import Cast, Chain, Decoded, Events, Finish, LaneTurns, Unit
+from neuroncore_rtl.hdl.vector.decode import decode_entry, decode_opcode, slow_op0, slow_op1
 from neuroncore_rtl.hdl.vector.lane import VectorLane
 from neuroncore_rtl.hdl.vector.stats import SHARES
 from neuroncore_rtl.hdl.verilog.hierarchy import shared
@@ -24,7 +24,7 @@ from neuroncore_rtl.spec.config import VECTOR_UNITS
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa.elementwise import STATS_ELEMENTS
 
-__all__ = ["VectorBlock", "VectorLanes", "module_name"]
+__all__ = ["VectorBlock", "VectorLanes", "vector_block_name"]
 
 BLOCK_LANES = 8
 """Lanes of a block: a fourth of a group of TRANSPOSE, as larger ones take a simulator too long to compile."""
@@ -40,7 +40,7 @@ _LATENCIES = {
 _ONE = FP32.bias << FP32.mantissa_bits
 
 
-def module_name(name: str, alu_latency: int, units: Iterable[str], partitions: int) -> str:
+def vector_block_name(name: str, alu_latency: int, units: Iterable[str], partitions: int) -> str:
     """Return the Verilog name of a module, which spells the parameters of its lanes that differ from the presets'."""
     depth = f"_latency{alu_latency}" if alu_latency > 1 else ""
     depth += f"_for{partitions}" if partitions > 1 else ""
@@ -51,7 +51,7 @@ def _block_ports(lanes: int) -> dict:
     words = data.ArrayLayout(32, lanes)
     return {
         "valid": In(1),
-        "step": In(Step),
+        "step": In(ElementwiseStep),
         "a": In(words),
         "b": In(words),
         "moved": In(words),
@@ -73,7 +73,7 @@ class VectorBlock(wiring.Component):
         lanes: how many. alu_latency, units, partitions: of each (:class:`VectorLane`).
 
     Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
-        valid, step: a step (:class:`Step`), its index that of the block's first lane.
+        valid, step: a step (:class:`ElementwiseStep`), its index that of the block's first lane.
         a, b: a word for each lane.
         moved: of a step of TRANSPOSE, a cycle later: for each lane its word of the transposed column, zero above the
             element.
@@ -101,7 +101,7 @@ class VectorBlock(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         valid = Signal()
-        step = Signal(Step, reset_less=True)
+        step = Signal(ElementwiseStep, reset_less=True)
         a, b = (Signal.like(self.a, name=name, reset_less=True) for name in ("a_0", "b_0"))
         m.d.sync += valid.eq(self.valid)
         with m.If(self.valid):
@@ -122,8 +122,8 @@ class VectorBlock(wiring.Component):
         }
         index = self._index(m, valid, step)
         moves, moved = Signal(), Signal.like(self.moved, reset_less=True)
-        m.d.sync += moves.eq(step.opcode == Opcode.TRANSPOSE)
-        with m.If(step.opcode == Opcode.TRANSPOSE):
+        m.d.sync += moves.eq(step.opcode == ElementwiseOpcode.TRANSPOSE)
+        with m.If(step.opcode == ElementwiseOpcode.TRANSPOSE):
             m.d.sync += moved.eq(self.moved)
         moves, moved, constant = (
             delayed(m, value, self._before, name)
@@ -131,7 +131,7 @@ class VectorBlock(wiring.Component):
         )
 
         build = partial(VectorLane, self.alu_latency, self.units, self.partitions)
-        module = module_name("vector_lane", self.alu_latency, self.units, self.partitions)
+        module = vector_block_name("vector_lane", self.alu_latency, self.units, self.partitions)
         for number in range(self.lanes):
             lane = shared(m, f"lane_{number}", module, build, platform)
             m.d.comb += [getattr(lane, name).eq(value) for name, value in common.items()]
@@ -168,7 +168,7 @@ class VectorBlock(wiring.Component):
 
     def _stages(self, m: Module, valid, step, word_of_set):
         """Carry a step's control through the stages; return what the lanes get, by port, and if a result leaves."""
-        decoded = decode(m, step, word_of_set)
+        decoded = decode_opcode(m, step, word_of_set)
         decoded_1 = Signal(Decoded, reset_less=True)
         events = Signal(Events)
         valid_1, writes_1 = Signal(), Signal(reset_less=True)
@@ -243,7 +243,7 @@ class VectorBlock(wiring.Component):
     def _turns(self, m: Module, *valid: Value) -> Signal:
         """Return whose turn it is in stages 1 to 3, by counting the steps that have been there: all partitions have
         one behind the other, and none is left out."""
-        turns = Signal(Turns)
+        turns = Signal(LaneTurns)
         if self.partitions > 1:
             for turn, there in zip(("operate", "chain", "finish"), valid, strict=True):
                 count = Signal(range(self.partitions), name=f"turn_of_{turn}")
@@ -294,7 +294,7 @@ class VectorBlock(wiring.Component):
         field = Mux(count.any(), FP32.bias + len(count) - 1 - shift, 0)[: FP32.exponent_bits]
         fraction = Cat(Const(0, FP32.mantissa_bits + 1 - len(count)), normal[:-1])
         with m.If(valid):
-            m.d.sync += constant.eq(Mux(step.opcode == Opcode.RECIPROCAL, _ONE, Cat(fraction, field)))
+            m.d.sync += constant.eq(Mux(step.opcode == ElementwiseOpcode.RECIPROCAL, _ONE, Cat(fraction, field)))
 
         m.submodules.shares = shares = Memory(shape=32, depth=len(SHARES), init=SHARES)
         port = shares.read_port()
@@ -321,10 +321,10 @@ class VectorLanes(wiring.Component):
         for first in range(0, self.lanes, BLOCK_LANES):
             count = min(BLOCK_LANES, self.lanes - first)
             build = partial(VectorBlock, count, *parameters)
-            module = module_name(f"vector_block_{count}", *parameters)
+            module = vector_block_name(f"vector_block_{count}", *parameters)
             block = shared(m, f"block_{first}", module, build, platform)
             part, words = slice(first, first + count), slice(32 * first, 32 * (first + count))
-            step = Signal(Step, name=f"step_{first}")
+            step = Signal(ElementwiseStep, name=f"step_{first}")
             m.d.comb += [
                 step.eq(self.step),
                 step.index.eq(self.step.index + self.step.index_partition * first),

@@ -14,12 +14,12 @@ from neuroncore_rtl.hdl.vector.stats import Sample
 from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
 __all__ = [
-    "Cast", "Chain", "Decoded", "Entry", "Events", "Finish", "First", "Load", "Operate", "Other", "Second", "Source",
-    "Turns", "Unit",
+    "Cast", "Chain", "Decoded", "Events", "Finish", "First", "LaneTurns", "Load", "OpcodeEntry", "Operate", "Other",
+    "Second", "Source", "Unit",
 ]  # fmt: skip
 
 
-class Entry(data.Struct):
+class OpcodeEntry(data.Struct):
     """Stage 0, its first cycle. iota: the element's index takes the place of a."""
 
     iota: unsigned(1)
@@ -136,7 +136,7 @@ class Chain(data.Struct):
     pass_second: unsigned(1)
 
 
-class Turns(data.Struct):
+class LaneTurns(data.Struct):
     """Of which of the lane's partitions the steps in stages 1, 2 and 3 are."""
 
     operate: unsigned(2)

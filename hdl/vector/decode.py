@@ -3,15 +3,15 @@
 from amaranth import Module, Mux, Signal, Value
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
-from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseOpcode, Op
 from neuroncore_rtl.hdl.elementwise.step import Phase
-from neuroncore_rtl.hdl.vector.control import Decoded, Entry, First, Load, Other, Second, Source, Unit
+from neuroncore_rtl.hdl.vector.control import Decoded, First, Load, OpcodeEntry, Other, Second, Source, Unit
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES
 from neuroncore_rtl.spec.isa.alu import COMPARISONS, SLOW, AluOp
 from neuroncore_rtl.spec.isa.elementwise import uses
 
-__all__ = ["decode", "decode_entry", "slow_op0", "slow_op1"]
+__all__ = ["decode_entry", "decode_opcode", "slow_op0", "slow_op1"]
 
 _UNSIGNED = tuple(fmt.code for fmt in FORMATS.values() if not fmt.is_float and not fmt.signed)
 
@@ -46,7 +46,7 @@ def _unit(op) -> Value:
 
 def slow_op0(fields) -> Value:
     """Return whether an instruction's or a step's first operation takes one of the slow units."""
-    return (_uses(fields.opcode, "op0") & _is_slow(fields.op0)) | (fields.opcode == Opcode.RECIPROCAL)
+    return (_uses(fields.opcode, "op0") & _is_slow(fields.op0)) | (fields.opcode == ElementwiseOpcode.RECIPROCAL)
 
 
 def slow_op1(fields) -> Value:
@@ -55,17 +55,17 @@ def slow_op1(fields) -> Value:
 
 
 def decode_entry(m: Module, step) -> tuple[Signal, Signal]:
-    """Return combinational signals with the :class:`Entry` and the :class:`Load` of a step."""
-    entry, load = Signal(Entry), Signal(Load)
+    """Return combinational signals with the :class:`OpcodeEntry` and the :class:`Load` of a step."""
+    entry, load = Signal(OpcodeEntry), Signal(Load)
     of_a = Signal()
     m.d.comb += [
-        entry.iota.eq(step.opcode == Opcode.IOTA),
+        entry.iota.eq(step.opcode == ElementwiseOpcode.IOTA),
         entry.a_dtype.eq(Mux(entry.iota, FormatCode.INT32, step.a_dtype)),
         entry.b_dtype.eq(step.b_dtype),
         # A predicate and a probability are FP32, whatever the arithmetic of the others.
         of_a.eq(
-            ((step.opcode == Opcode.SELECT) & (step.phase == Phase.ELEMENT))
-            | ((step.opcode == Opcode.DROPOUT) & (step.phase == Phase.LOAD_S0))
+            ((step.opcode == ElementwiseOpcode.SELECT) & (step.phase == Phase.ELEMENT))
+            | ((step.opcode == ElementwiseOpcode.DROPOUT) & (step.phase == Phase.LOAD_S0))
         ),
         load.a_integer.eq(step.integer & ~of_a),
         load.b_integer.eq(step.integer),
@@ -77,49 +77,49 @@ def decode_entry(m: Module, step) -> tuple[Signal, Signal]:
     return entry, load
 
 
-def decode(m: Module, step, word_of_set: Value) -> Signal:
+def decode_opcode(m: Module, step, word_of_set: Value) -> Signal:
     """Return a combinational signal with the :class:`Decoded` of a step.
 
     Arguments:
         m: the module.
-        step: :class:`hdl.elementwise.step.Step`.
+        step: :class:`hdl.elementwise.step.ElementwiseStep`.
         word_of_set: which of the three words of a set BN_AGGR is at.
     """
     decoder = _Decoder(m, step)
     m.d.comb += decoder.common()
     decoder.slow_operations()
     with m.Switch(step.opcode):
-        with m.Case(Opcode.MEMSET):
+        with m.Case(ElementwiseOpcode.MEMSET):
             m.d.comb += decoder.operate.first.eq(First.S0)
-        with m.Case(Opcode.TENSOR_TENSOR):
+        with m.Case(ElementwiseOpcode.TENSOR_TENSOR):
             m.d.comb += decoder.operate.other.eq(Other.B)
-        with m.Case(Opcode.TENSOR_SCALAR):
+        with m.Case(ElementwiseOpcode.TENSOR_SCALAR):
             m.d.comb += decoder.chained(Second.S1)
-        with m.Case(Opcode.SCALAR_TENSOR_TENSOR):
+        with m.Case(ElementwiseOpcode.SCALAR_TENSOR_TENSOR):
             m.d.comb += decoder.chained(Second.B)
-        with m.Case(Opcode.TENSOR_SCALAR_REDUCE):
+        with m.Case(ElementwiseOpcode.TENSOR_SCALAR_REDUCE):
             decoder.scalar_reduce()
-        with m.Case(Opcode.TENSOR_REDUCE):
+        with m.Case(ElementwiseOpcode.TENSOR_REDUCE):
             m.d.comb += decoder.reduce()
-        with m.Case(Opcode.TENSOR_TENSOR_SCAN):
+        with m.Case(ElementwiseOpcode.TENSOR_TENSOR_SCAN):
             m.d.comb += decoder.scan()
-        with m.Case(Opcode.BN_STATS):
+        with m.Case(ElementwiseOpcode.BN_STATS):
             m.d.comb += decoder.statistics()
-        with m.Case(Opcode.BN_AGGR):
+        with m.Case(ElementwiseOpcode.BN_AGGR):
             m.d.comb += decoder.aggregate(word_of_set)
-        with m.Case(Opcode.RECIPROCAL):
+        with m.Case(ElementwiseOpcode.RECIPROCAL):
             m.d.comb += [decoder.operate.first.eq(First.GIVEN), decoder.operate.other.eq(Other.A)]
-        with m.Case(Opcode.SELECT):
+        with m.Case(ElementwiseOpcode.SELECT):
             m.d.comb += [decoder.operate.first.eq(First.SELECTED), decoder.operate.keep.eq(step.keep)]
-        with m.Case(Opcode.AFFINE_SELECT):
+        with m.Case(ElementwiseOpcode.AFFINE_SELECT):
             decoder.affine_select()
-        with m.Case(Opcode.TRANSPOSE):
+        with m.Case(ElementwiseOpcode.TRANSPOSE):
             m.d.comb += decoder.transpose()
-        with m.Case(Opcode.MAX8):
+        with m.Case(ElementwiseOpcode.MAX8):
             m.d.comb += [decoder.events.probe.insert.eq(decoder.element), decoder.operate.first.eq(First.LARGEST)]
-        with m.Case(Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8):
+        with m.Case(ElementwiseOpcode.FIND_INDEX8, ElementwiseOpcode.MATCH_REPLACE8):
             decoder.search()
-        with m.Case(Opcode.DROPOUT):
+        with m.Case(ElementwiseOpcode.DROPOUT):
             m.d.comb += decoder.dropout()
         with m.Default():
             pass
@@ -161,7 +161,7 @@ class _Decoder:
             # A RESULT step waits with the elements, so as not to overtake them.
             m.d.comb += [
                 chain.slow.eq(1),
-                chain.unit.eq(Mux(step.opcode == Opcode.RECIPROCAL, Unit.QUOTIENT, _unit(step.op0))),
+                chain.unit.eq(Mux(step.opcode == ElementwiseOpcode.RECIPROCAL, Unit.QUOTIENT, _unit(step.op0))),
                 self.operate.unit.eq(chain.unit),
                 self.events.divide.eq(self.element & (chain.unit != Unit.POWER)),
                 self.events.power.eq(self.element & (chain.unit == Unit.POWER)),
@@ -253,7 +253,7 @@ class _Decoder:
             self.operate.search_b.eq(probe.load),
             self.operate.first.eq(First.REPLACED),
         ]
-        with m.If(self._step.opcode == Opcode.FIND_INDEX8):
+        with m.If(self._step.opcode == ElementwiseOpcode.FIND_INDEX8):
             m.d.comb += [
                 self.operate.first.eq(First.FOUND),
                 self._cast.integer.eq(1),

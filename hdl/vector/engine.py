@@ -9,9 +9,9 @@ from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.formats import element_size
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
-from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseOpcode, Op
 from neuroncore_rtl.hdl.elementwise.turns import serve
-from neuroncore_rtl.hdl.vector.block import VectorLanes, module_name
+from neuroncore_rtl.hdl.vector.block import VectorLanes, vector_block_name
 from neuroncore_rtl.hdl.vector.decode import slow_op0, slow_op1
 from neuroncore_rtl.hdl.vector.transpose import Transposer
 from neuroncore_rtl.hdl.verilog.hierarchy import lanes, shared
@@ -25,7 +25,7 @@ __all__ = ["VectorEngine", "interval", "slow"]
 
 def slow(instruction):
     """Return whether an instruction must be alone in the lanes."""
-    return slow_op0(instruction) | slow_op1(instruction) | (instruction.opcode == Opcode.BN_AGGR)
+    return slow_op0(instruction) | slow_op1(instruction) | (instruction.opcode == ElementwiseOpcode.BN_AGGR)
 
 
 def interval(instruction, alu_latency: int = 1, turns: int = 1):
@@ -39,12 +39,12 @@ def interval(instruction, alu_latency: int = 1, turns: int = 1):
         turns: partitions of a lane, which has no slow unit if there are several.
     """
     of_first, of_second = (_of_unit(instruction[f"op{number}"], "INTERVAL") for number in (0, 1))
-    of_first = Mux(instruction.opcode == Opcode.RECIPROCAL, Fp32Divider.INTERVAL, of_first)
+    of_first = Mux(instruction.opcode == ElementwiseOpcode.RECIPROCAL, Fp32Divider.INTERVAL, of_first)
     both = _of_unit(instruction.op0, "LATENCY") + of_second
     slow0, slow1 = slow_op0(instruction), slow_op1(instruction)
     ordinary = Const(turns)
     for opcode, cycles in timing.vector_intervals(alu_latency).items():
-        ordinary = Mux(instruction.opcode == Opcode[opcode], max(cycles, turns), ordinary)
+        ordinary = Mux(instruction.opcode == ElementwiseOpcode[opcode], max(cycles, turns), ordinary)
     return Mux(slow0, Mux(slow1, both, of_first), Mux(slow1, of_second, ordinary))
 
 
@@ -88,7 +88,7 @@ class VectorEngine(wiring.Component):
         parameters = config.vector_latency, config.vector_units, turns
         number = config.partitions // turns
         build = partial(VectorLanes, number, *parameters)
-        module = module_name(f"vector_lanes_{number}", *parameters)
+        module = vector_block_name(f"vector_lanes_{number}", *parameters)
         block = lanes(m, "lanes", module, build, platform, of=("vector_lane",))
         m.d.comb += [getattr(block, name).eq(getattr(served, name)) for name in ("valid", "step", "a", "b", "moved")]
         m.d.comb += [getattr(served, name).eq(getattr(block, name)) for name in ("result_valid", "word", "enable")]
@@ -102,7 +102,7 @@ class VectorEngine(wiring.Component):
         for first in range(0, self.config.partitions - size + 1, size):
             unit = shared(m, f"transposer_{first}", f"transposer_{size}", partial(Transposer, size), platform)
             m.d.comb += [
-                unit.step.eq(frontend.lanes_valid & (frontend.lanes_step.opcode == Opcode.TRANSPOSE)),
+                unit.step.eq(frontend.lanes_valid & (frontend.lanes_step.opcode == ElementwiseOpcode.TRANSPOSE)),
                 unit.first.eq(frontend.lanes_step.first),
                 unit.width.eq(width),
                 unit.column.eq(frontend.lanes_a.word_select(first // size, 32 * size)),

@@ -23,21 +23,21 @@ from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.hdl.elementwise.turns import in_turn
-from neuroncore_rtl.hdl.vector.alu import Alu
+from neuroncore_rtl.hdl.vector.alu import VectorAlu
 from neuroncore_rtl.hdl.vector.cast import RoundOrSaturate, threshold
 from neuroncore_rtl.hdl.vector.control import (
     Cast,
     Chain,
-    Entry,
     Events,
     Finish,
     First,
+    LaneTurns,
     Load,
+    OpcodeEntry,
     Operate,
     Other,
     Second,
     Source,
-    Turns,
     Unit,
 )
 from neuroncore_rtl.hdl.vector.search import Search
@@ -58,7 +58,7 @@ class VectorLane(wiring.Component):
         partitions: that it serves; of more than one the steps come one behind the other.
 
     Ports; what says "stage n" belongs to a step that is in this stage in the same cycle:
-        entry: stage 0, first cycle (:class:`Entry`).
+        entry: stage 0, first cycle (:class:`OpcodeEntry`).
         a, b: with it, storage words, right-aligned, the upper bits anything.
         valid: stage 0, last cycle, has a step. load: with it (:class:`Load`).
         scalars: with it, the immediate scalars s0 and s1.
@@ -66,7 +66,7 @@ class VectorLane(wiring.Component):
             `random_latency` cycles.
         operate, events: stage 1 (:class:`Operate`, :class:`Events`); given: stage 1, a word for `First.GIVEN`.
         advance: what accompanies the result of op0 goes to stage 2; in stage 1, but of a slow step a little later.
-        turns: stages 1 to 3 (:class:`Turns`); zero if there is one partition.
+        turns: stages 1 to 3 (:class:`LaneTurns`); zero if there is one partition.
         share: stage 2, of the statistics.
         chain: stage 2 (:class:`Chain`).
         divide, power: stage 2, a slow op1 starts. unit: stage 2, which of its results (:class:`Unit`).
@@ -74,7 +74,7 @@ class VectorLane(wiring.Component):
         word, enable: stage 5, the storage word of the result, upper bits zero, and whether it is written.
     """
 
-    entry: In(Entry)
+    entry: In(OpcodeEntry)
     a: In(32)
     b: In(32)
     valid: In(1)
@@ -86,7 +86,7 @@ class VectorLane(wiring.Component):
     events: In(Events)
     advance: In(1)
     given: In(32)
-    turns: In(Turns)
+    turns: In(LaneTurns)
     share: In(32)
     chain: In(Chain)
     divide: In(1)
@@ -130,8 +130,8 @@ class VectorLane(wiring.Component):
     def _units(self, m: Module) -> SimpleNamespace:
         """Add what several stages use."""
         units = SimpleNamespace(
-            alu0=Alu(self.alu_latency),
-            alu1=Alu(self.alu_latency),
+            alu0=VectorAlu(self.alu_latency),
+            alu1=VectorAlu(self.alu_latency),
         )
         for name, unit in vars(units).items():
             m.submodules[name] = unit

@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl.verilog import text as verilog
 from neuroncore_rtl.hdl.verilog.forks import Forks
 from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
 
-__all__ = ["Irreplaceable", "Replacement", "Store", "below", "to_verilog"]
+__all__ = ["Irreplaceable", "Replacement", "below", "to_verilog"]
 
 Replacement = Callable[[str, tuple[str, ...], dict[str, str]], str]
 """Gets a block's name, how the names of its lanes begin, and the RTLIL of it and of the modules below it; returns the
@@ -94,7 +94,7 @@ def to_verilog(
 
 def _converted(modules: list[tuple]) -> list[str]:
     """Return the Verilog of modules: of each its name and what `verilog.elaborate` returned."""
-    return verilog.to_verilog(verilog.to_rtlil(name, *elaborated) for name, *elaborated in modules)
+    return verilog.verilog_text(verilog.to_rtlil(name, *elaborated) for name, *elaborated in modules)
 
 
 def _replaced(replaced: Replacement, name: str, of: tuple[str, ...], elaborated: dict[str, tuple]) -> str:

@@ -20,7 +20,7 @@ from amaranth.hdl import Const, Fragment, Signal, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
-__all__ = ["convert", "elaborate", "module_ports", "tidy", "to_rtlil", "to_verilog"]
+__all__ = ["convert", "elaborate", "module_ports", "tidy", "to_rtlil", "verilog_text"]
 
 REMOVED_ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
 """What Amaranth notes for its own use."""
@@ -101,11 +101,11 @@ def to_rtlil(name: str, fragment: Fragment, ports: dict, *, sources: bool = Fals
 
 def convert(component: wiring.Component, name: str, platform) -> str:
     """Return the Verilog of `component` as the module `name`, that of its submodules before it."""
-    (text,) = to_verilog([to_rtlil(name, *elaborate(component, platform))])
+    (text,) = verilog_text([to_rtlil(name, *elaborate(component, platform))])
     return text
 
 
-def to_verilog(netlists: Iterable[str]) -> list[str]:
+def verilog_text(netlists: Iterable[str]) -> list[str]:
     """Return texts of RTLIL, of modules of different names, as Verilog."""
     texts, together, size = [], [], 0
     for netlist in netlists:

@@ -13,7 +13,7 @@ from pathlib import Path
 from neuroncore_rtl.kernels.control.compile import ControlProgram, compile_program
 from neuroncore_rtl.kernels.control.stock import Block, section_words, semaphores_word
 
-__all__ = ["ROUNDS_CODE", "Code", "Label", "Operation", "executed", "flow_program"]
+__all__ = ["ROUNDS_CODE", "Code", "ControlOperation", "Label", "executed", "flow_program"]
 
 SOURCE = Path(__file__).parent / "flow.c"
 
@@ -50,7 +50,7 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Operation:
+class ControlOperation:
     """An operation of the controller.
 
     Arguments:
@@ -73,7 +73,7 @@ class Operation:
 
 
 def flow_program(
-    blocks: Sequence[Block], operations: Sequence[Operation], rounds: int, local_bytes: int
+    blocks: Sequence[Block], operations: Sequence[ControlOperation], rounds: int, local_bytes: int
 ) -> tuple[ControlProgram, list[int]]:
     """Return a stock program and its argument words, which does what `operations` say.
 
@@ -99,7 +99,7 @@ def flow_program(
     return compile_program([SOURCE], flags=flags, local_bytes=local_bytes), [rounds, *flow, *words]
 
 
-def executed(operations: Sequence[Operation], words: Iterable[int]) -> Iterator[tuple[Operation, bool]]:
+def executed(operations: Sequence[ControlOperation], words: Iterable[int]) -> Iterator[tuple[ControlOperation, bool]]:
     """Yield the operations in the order in which a run executes them, END included, each with whether it is a branch to
     its label.
 

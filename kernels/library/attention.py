@@ -17,7 +17,7 @@ from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy
 from neuroncore_rtl.kernels.tiling.pipeline import pipelined
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, Format
 
-__all__ = ["Attended", "Finish", "Head", "attention"]
+__all__ = ["Attended", "Head", "attention"]
 
 Finish = Callable[[Tensor, slice, slice], None]
 """Is given a tile of the features of a head, in SBUF, and its rows and columns of the result."""

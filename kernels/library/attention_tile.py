@@ -26,7 +26,7 @@ from neuroncore_rtl.kernels.tiling.inverse import inverse
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp, Elementwise, Index
 
-__all__ = ["HIDDEN", "Copy", "Head", "Queries", "hide"]
+__all__ = ["HIDDEN", "Head", "Queries", "hide"]
 
 Copy = Callable[[Tensor, Tensor], Elementwise]
 """The instruction that brings a piece of PSUM to SBUF, of either engine: its place, and the piece."""

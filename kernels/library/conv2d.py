@@ -18,11 +18,11 @@ from neuroncore_rtl.kernels.tiling.blocks import cut, length
 from neuroncore_rtl.kernels.tiling.transfer import aligned
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, Format
 
-__all__ = ["Window", "conv2d"]
+__all__ = ["ConvWindow", "conv2d"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class ConvWindow:
     """How a filter goes over an image.
 
     Arguments:
@@ -59,7 +59,7 @@ def conv2d(
     x: HbmTensor | Rows,
     w: HbmTensor,
     bias: HbmTensor | None = None,
-    window: Window = Window(),  # noqa: B008 (it is frozen)
+    window: ConvWindow = ConvWindow(),  # noqa: B008 (it is frozen)
     function: str = "identity",
     *,
     name: str = "y",
@@ -111,7 +111,7 @@ def _image(x: HbmTensor | Rows) -> tuple[int, int]:
     return shape
 
 
-def _padded(program: Program, x: HbmTensor | Rows, image: tuple[int, int], window: Window) -> Rows:
+def _padded(program: Program, x: HbmTensor | Rows, image: tuple[int, int], window: ConvWindow) -> Rows:
     """Return an image with its padding in SBUF."""
     (down, across), (height, width), tiles = window.padding, image, []
     parts = x.parts if isinstance(x, Rows) else cut(0, x.shape[0], program.config.rows)
@@ -142,7 +142,7 @@ def _filter(program: Program, w: HbmTensor, part: slice) -> Tensor:
     return tile
 
 
-def _pieces(words: int, pitch: int, height: int, width: int, window: Window) -> list[tuple[slice, slice]]:
+def _pieces(words: int, pitch: int, height: int, width: int, window: ConvWindow) -> list[tuple[slice, slice]]:
     """Cut the rows and columns of y into pieces that a bank of PSUM, of so many words, has room for."""
     line = pitch if window.stride == (1, 1) else width
     if line > words:
@@ -156,7 +156,7 @@ def _sums(
     weights: Sequence[Tensor],
     part: slice,
     piece: tuple[slice, slice],
-    window: Window,
+    window: ConvWindow,
 ) -> Tensor:
     """Append the sums of a piece of y over all places of the filter; return them, [rows, columns].
 

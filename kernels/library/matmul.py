@@ -26,13 +26,13 @@ from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
 from neuroncore_rtl.kernels.tiling.blocks import LAST, OutputBlock, OutputGroup, blocks, cut, length
 from neuroncore_rtl.kernels.tiling.column import Column
-from neuroncore_rtl.kernels.tiling.engines import LONG, Engines, beats
+from neuroncore_rtl.kernels.tiling.engines import LONG, TilingEngines, beats
 from neuroncore_rtl.kernels.tiling.resident import Panel, Resident
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_BANKS
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, Format
 from neuroncore_rtl.spec.isa import RECORD_BYTES, LoadStationary, MultiplyMoving, Storage
 
-__all__ = ["Finish", "Stored", "matmul", "passes"]
+__all__ = ["Stored", "matmul", "passes"]
 
 Finish = Callable[[Tensor, Tensor, slice, slice], None]
 """Appends what finishes a piece of a group, up to `DRAIN` columns. It is given its destination in SBUF, sums in PSUM,
@@ -129,14 +129,16 @@ class _Kernel:
         self.blocks = [block for rows in strips for block in blocks(rows, m, n, self.config, first)]
         self.column = Column(program, a)
         sizes = [self._beats(length(self.depth[0]), min(*of)) for of in zip(self.widths, c.shape, strict=True)]
-        self.loading = Engines(program, program.load_queues, min(sizes[1:] if self.column.tiles else sizes))
+        self.loading = TilingEngines(program, program.load_queues, min(sizes[1:] if self.column.tiles else sizes))
         self.banks = cycle(range(PSUM_BANKS))
 
         space = program.space
         self.sums = space.psum("sums", INT32 if a.format is INT8 else FP32, (PSUM_BANKS, self.config.psum_words))
         widest = max(length(part) for block in self.blocks for group in block.groups for part in self._pieces(group))
         lanes = min(self.config.columns, c.shape[0])
-        self.storing = Engines(program, program.store_queues, beats(self.config, lanes, widest * c.format.bits // 8))
+        self.storing = TilingEngines(
+            program, program.store_queues, beats(self.config, lanes, widest * c.format.bits // 8)
+        )
         # As many pieces as may be on their way to HBM, and at least a quarter for what else is in use.
         stages = STAGES * -(-widest * c.format.bits // 8 // LINE_BYTES) * LINE_BYTES
         room = len(space.room(Storage.SBUF)) - self.column.size

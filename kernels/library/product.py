@@ -16,7 +16,7 @@ from neuroncore_rtl.kernels.tiling.transfer import Matrix, aligned, load
 from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32, Format
 
-__all__ = ["Finish", "accumulated", "product", "strips_of"]
+__all__ = ["accumulated", "product", "strips_of"]
 
 OPEN = PSUM_BANKS // 2
 """Groups that are summed up together at most: the other banks are left to those before and behind."""

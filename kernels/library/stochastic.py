@@ -14,7 +14,7 @@ from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["Problem", "accumulate", "descend"]
+__all__ = ["Problem", "accumulate", "descend_stochastic"]
 
 
 def _steps(history: Rows, columns: int, seed: int | None) -> Iterator[tuple[Tensor, Tensor, Draw | None]]:
@@ -51,7 +51,7 @@ class Problem:
     rate: float
 
 
-def descend(program: Program, history: Rows, problem: Problem, seed: int | None) -> None:
+def descend_stochastic(program: Program, history: Rows, problem: Problem, seed: int | None) -> None:
     """Append weights[t + 1] = weights[t] - rate / samples * inputs^T (inputs weights[t] - targets).
 
     Products and sums are FP32; only the weights are rounded to the format of `history`.

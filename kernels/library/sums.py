@@ -5,10 +5,10 @@ from neuroncore_rtl.kernels.program import Program, Rows
 from neuroncore_rtl.kernels.program.instructions import memset
 from neuroncore_rtl.spec.formats import FP32
 
-__all__ = ["column_sums"]
+__all__ = ["sum_columns"]
 
 
-def column_sums(program: Program, x: Rows, before: Rows | None = None, name: str = "sums") -> Rows:
+def sum_columns(program: Program, x: Rows, before: Rows | None = None, name: str = "sums") -> Rows:
     """Append and return the sums of the columns of a matrix, FP32 [1, columns].
 
     Arguments:

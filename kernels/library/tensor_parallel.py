@@ -17,7 +17,14 @@ from neuroncore_rtl.kernels.program import HbmTensor, Image, Program, build_imag
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.spec.instance import Instance
-from neuroncore_rtl.spec.isa.collective import ALIGNMENT, Collective, CollectiveKind, CollectiveType, Group, best_chunk
+from neuroncore_rtl.spec.isa.collective import (
+    COLLECTIVE_ALIGNMENT,
+    Collective,
+    CollectiveKind,
+    CollectiveType,
+    Group,
+    best_chunk,
+)
 
 __all__ = ["Shard", "row_strips", "tensor_parallel_programs"]
 
@@ -51,7 +58,7 @@ def row_strips(m: int, n: int, strips: int, columns: int) -> list[slice]:
     Raises:
         ValueError: if there are not as many.
     """
-    words = ALIGNMENT // WORD
+    words = COLLECTIVE_ALIGNMENT // WORD
     step = lcm(columns, words // gcd(n, words))
     units = -(-m // step)
     if not 1 <= strips <= units:

@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 
 from neuroncore_rtl.kernels.program.allocator import Allocator, Buffer, buffers_of
-from neuroncore_rtl.kernels.program.entries import Step
-from neuroncore_rtl.kernels.program.source import Source
+from neuroncore_rtl.kernels.program.entries import ProgramStep
+from neuroncore_rtl.kernels.program.source import SourceLine
 from neuroncore_rtl.spec.isa import Storage
 
 __all__ = ["OutOfMemory", "addresses", "peak"]
@@ -19,7 +19,7 @@ class OutOfMemory(ValueError):
     """There is none for a temporary."""
 
 
-def addresses(steps: Sequence[Step], space: Allocator) -> dict[int, int]:
+def addresses(steps: Sequence[ProgramStep], space: Allocator) -> dict[int, int]:
     """Return the address of every buffer that is touched, by its number.
 
     One that several sections touch has its place all the time, as sections may be left out or come again.
@@ -60,7 +60,7 @@ def peak(found: dict[int, int], space: Allocator, storage: Storage) -> int:
     return max(own, default=space.used(storage))
 
 
-def _lives(steps: Sequence[Step], buffers: Mapping[int, Buffer]) -> tuple[dict[int, int], dict[int, int]]:
+def _lives(steps: Sequence[ProgramStep], buffers: Mapping[int, Buffer]) -> tuple[dict[int, int], dict[int, int]]:
     """Return of every buffer the number of the step that touches it first and last."""
     first, last = {}, {}
     for number, step in enumerate(steps):
@@ -75,7 +75,7 @@ def _lives(steps: Sequence[Step], buffers: Mapping[int, Buffer]) -> tuple[dict[i
     return first, last
 
 
-def _no_room(number: int, live: Iterable[int], sources: Mapping[int, Source], space: Allocator) -> str:
+def _no_room(number: int, live: Iterable[int], sources: Mapping[int, SourceLine], space: Allocator) -> str:
     """Return that there is no room for a buffer, and what is in its way, the largest ones first.
 
     Arguments:

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from neuroncore_rtl.kernels.program.source import Source
+from neuroncore_rtl.kernels.program.source import SourceLine
 from neuroncore_rtl.spec.isa import Instruction, Record, Update, Wait
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 
-__all__ = ["Entry", "Step", "records_of"]
+__all__ = ["Entry", "ProgramStep", "records_of"]
 
 
-class Step(NamedTuple):
+class ProgramStep(NamedTuple):
     """An instruction as it was appended.
 
     Arguments:
@@ -27,7 +27,7 @@ class Step(NamedTuple):
     instruction: Instruction
     section: int
     queue: int | None
-    source: Source
+    source: SourceLine
     buffers: tuple[int, ...]
     in_order: bool = False
 
@@ -59,7 +59,7 @@ class Entry:
     number: int
     instruction: Instruction
     waits: list[tuple[int, int]]
-    source: Source
+    source: SourceLine
     buffers: tuple[int, ...] = ()
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Protocol
 
-from neuroncore_rtl.kernels.control.flow import Code, Label, Operation
+from neuroncore_rtl.kernels.control.flow import Code, ControlOperation, Label
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.source import caller, located
@@ -20,9 +20,9 @@ from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import Instruction
 from neuroncore_rtl.spec.memory_map import SBUF_PITCH_BITS, SBUF_WINDOW
 
-__all__ = ["ROUNDS", "Flow", "Register"]
+__all__ = ["LOOP_ROUNDS", "Flow", "Register"]
 
-ROUNDS = 10_000
+LOOP_ROUNDS = 10_000
 """Of all loops of a run together, unless told: more are a loop that does not end."""
 
 
@@ -70,10 +70,10 @@ class Flow:
     """
 
     def __init__(self, program: Sections):
-        self.rounds = ROUNDS
+        self.rounds = LOOP_ROUNDS
         self.registers: list[Register] = []
         self._program = program
-        self._operations: list[Operation] = []
+        self._operations: list[ControlOperation] = []
         self._open: list[object] = []
 
     @property
@@ -82,16 +82,16 @@ class Flow:
         return all(operation.code == Code.RUN for operation in self._operations)
 
     @located
-    def operations(self) -> list[Operation]:
+    def operations(self) -> list[ControlOperation]:
         """Return all operations, that of the last section and the end included; ValueError within a loop."""
         if self._open:
             raise ValueError(f"a loop must be left before the program is whole, not the one at {self._open[-1]}")
         self._program.start_section()
-        return [*self._operations, Operation(Code.END)]
+        return [*self._operations, ControlOperation(Code.END)]
 
     def ran(self, section: int) -> None:
         """Note that a section is whole: it runs here."""
-        self._operations.append(Operation(Code.RUN, section))
+        self._operations.append(ControlOperation(Code.RUN, section))
 
     # -- registers -------------------------------------------------------------------------------------------------
 
@@ -147,19 +147,19 @@ class Flow:
             raise ValueError(f"a loop's step must be an integer from 1 on, known beforehand, not {step!r}")
         counter, end = self.register(lower, "counter"), self.register(upper, "bound")
         counter.counter = True
-        step_on = Operation(Code.ADD, counter.address, int(step))
+        step_on = ControlOperation(Code.ADD, counter.address, int(step))
         return self._again(
-            Operation(Code.UNLESS_LESS, counter.address, end.address, Label(), caller()), counter, step_on
+            ControlOperation(Code.UNLESS_LESS, counter.address, end.address, Label(), caller()), counter, step_on
         )
 
     @located
     def loop_while(self, register: Register) -> AbstractContextManager[Register]:
         """Let what is appended within run again as long as the register is not 0 when a round would start."""
         self._check_written(register)
-        return self._again(Operation(Code.UNLESS, register.address, label=Label(), source=caller()), register)
+        return self._again(ControlOperation(Code.UNLESS, register.address, label=Label(), source=caller()), register)
 
     @contextmanager
-    def _again(self, leave: Operation, register: Register, *last: Operation) -> Iterator[Register]:
+    def _again(self, leave: ControlOperation, register: Register, *last: ControlOperation) -> Iterator[Register]:
         """Let what is appended within run again until a branch leaves it; last: operations at the end of each round."""
         self._program.start_section()
         self._open.append(leave.source)
@@ -167,7 +167,7 @@ class Flow:
         self._operations.append(leave)
         yield register
         self._program.start_section()
-        self._operations += [*last, Operation(Code.AGAIN, label=start, source=leave.source)]
+        self._operations += [*last, ControlOperation(Code.AGAIN, label=start, source=leave.source)]
         assert leave.label is not None
         leave.label.place = len(self._operations)
         self._open.pop()
@@ -175,7 +175,7 @@ class Flow:
     def _between(self, code: Code, a: int, b: int = 0) -> None:
         """Append an operation behind what was appended so far."""
         self._program.start_section()
-        self._operations.append(Operation(code, a, b, source=caller()))
+        self._operations.append(ControlOperation(code, a, b, source=caller()))
 
     def _check_writable(self, register: Register) -> None:
         if register.counter:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuroncore_rtl.kernels.control import Block, ControlProgram, Operation, flow_program, stock_program
+from neuroncore_rtl.kernels.control import Block, ControlOperation, ControlProgram, flow_program, stock_program
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.collector import collector_paused
 from neuroncore_rtl.kernels.program.entries import Entry
-from neuroncore_rtl.kernels.program.flow import ROUNDS
+from neuroncore_rtl.kernels.program.flow import LOOP_ROUNDS
 from neuroncore_rtl.kernels.program.program import HEADER_BYTES, Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.config import Config
@@ -58,9 +58,9 @@ class Image:
     entries: tuple[tuple[Entry, ...], ...] = ()
     space: Allocator | None = None
     runs: tuple[int, ...] | None = None
-    flow: tuple[Operation, ...] | None = None
+    flow: tuple[ControlOperation, ...] | None = None
     registers: tuple[Tensor, ...] = ()
-    rounds: int = ROUNDS
+    rounds: int = LOOP_ROUNDS
 
     def locate(self, address: int) -> tuple[int, Record]:
         """Return the queue and the record at an HBM address.

@@ -8,7 +8,7 @@ calls.
 
 from typing import Any, TypedDict, Unpack
 
-from neuroncore_rtl.kernels.program.operands import Draw, Scalar, elementwise, reduced, word
+from neuroncore_rtl.kernels.program.operands import Draw, ScalarOperand, elementwise, operand_word, reduced
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.functions import function_named
@@ -39,7 +39,7 @@ def tensor_copy(dst: Tensor, a: Tensor, *, stochastic: Draw | None = None) -> El
     return elementwise(Opcode.TENSOR_COPY, dst, a=a, stochastic=stochastic)
 
 
-def memset(dst: Tensor, value: Scalar, *, stochastic: Draw | None = None) -> Elementwise:
+def memset(dst: Tensor, value: ScalarOperand, *, stochastic: Draw | None = None) -> Elementwise:
     """dst = value."""
     return elementwise(Opcode.MEMSET, dst, s0=value, stochastic=stochastic)
 
@@ -52,9 +52,9 @@ def tensor_tensor(dst: Tensor, a: Tensor, b: Tensor, op: AluOp, *, stochastic: D
 def tensor_scalar(
     dst: Tensor,
     a: Tensor,
-    s0: Scalar,
+    s0: ScalarOperand,
     op0: AluOp,
-    s1: Scalar = 0,
+    s1: ScalarOperand = 0,
     op1: AluOp = AluOp.BYPASS,
     **options: Unpack[Options],
 ) -> Elementwise:
@@ -63,7 +63,7 @@ def tensor_scalar(
 
 
 def scalar_tensor_tensor(
-    dst: Tensor, a: Tensor, s0: Scalar, op0: AluOp, b: Tensor, op1: AluOp, **options: Unpack[Options]
+    dst: Tensor, a: Tensor, s0: ScalarOperand, op0: AluOp, b: Tensor, op1: AluOp, **options: Unpack[Options]
 ) -> Elementwise:
     """dst = op1(op0(a, s0), b); a reversed operation takes s0 or b first."""
     return elementwise(Opcode.SCALAR_TENSOR_TENSOR, dst, a=a, b=b, s0=s0, op0=op0, op1=op1, **options)
@@ -72,7 +72,7 @@ def scalar_tensor_tensor(
 def tensor_scalar_reduce(
     dst: Tensor,
     a: Tensor,
-    s0: Scalar,
+    s0: ScalarOperand,
     op0: AluOp,
     result: Tensor,
     op1: AluOp,
@@ -105,7 +105,7 @@ def tensor_reduce(
 
 
 def tensor_tensor_scan(
-    dst: Tensor, a: Tensor, b: Tensor, initial: Scalar, op0: AluOp, op1: AluOp, **options: Unpack[Options]
+    dst: Tensor, a: Tensor, b: Tensor, initial: ScalarOperand, op0: AluOp, op1: AluOp, **options: Unpack[Options]
 ) -> Elementwise:
     """dst[i] = op1(op0(a[i], dst[i-1]), b[i]) before the cast, each operation may be reversed; dst[-1] = initial."""
     return elementwise(Opcode.TENSOR_TENSOR_SCAN, dst, a=a, b=b, s0=initial, op0=op0, op1=op1, **options)
@@ -127,7 +127,7 @@ def reciprocal(dst: Tensor, a: Tensor, *, stochastic: Draw | None = None) -> Ele
 
 
 def select(
-    dst: Tensor, predicate: Tensor, on_true: Tensor, on_false: Scalar, *, stochastic: Draw | None = None
+    dst: Tensor, predicate: Tensor, on_true: Tensor, on_false: ScalarOperand, *, stochastic: Draw | None = None
 ) -> Elementwise:
     """dst = on_true where the predicate is not zero, else on_false."""
     return elementwise(Opcode.SELECT, dst, a=predicate, b=on_true, s0=on_false, stochastic=stochastic)
@@ -138,7 +138,7 @@ def tensor_copy_predicated(dst: Tensor, predicate: Tensor, b: Tensor, *, stochas
     return elementwise(Opcode.SELECT, dst, a=predicate, b=b, keep=True, stochastic=stochastic)
 
 
-def affine_select(dst: Tensor, a: Tensor, index: Index, op: AluOp, otherwise: Scalar) -> Elementwise:
+def affine_select(dst: Tensor, a: Tensor, index: Index, op: AluOp, otherwise: ScalarOperand) -> Elementwise:
     """dst = a where op(the element's number by `index`, 0), op a comparison, else `otherwise`."""
     return elementwise(Opcode.AFFINE_SELECT, dst, a=a, op0=op, s0=otherwise, index=index)
 
@@ -163,12 +163,12 @@ def find_index8(dst: Tensor, a: Tensor, values: Tensor) -> Elementwise:
     return elementwise(Opcode.FIND_INDEX8, dst, a.shape, a=a, values=values)
 
 
-def match_replace8(dst: Tensor, a: Tensor, values: Tensor, replacement: Scalar) -> Elementwise:
+def match_replace8(dst: Tensor, a: Tensor, values: Tensor, replacement: ScalarOperand) -> Elementwise:
     """dst = a, with the elements that `find_index8` would find replaced."""
     return elementwise(Opcode.MATCH_REPLACE8, dst, a=a, values=values, s0=replacement)
 
 
-def dropout(dst: Tensor, a: Tensor, probability: Scalar, draw: Draw, *, stochastic: bool = False) -> Elementwise:
+def dropout(dst: Tensor, a: Tensor, probability: ScalarOperand, draw: Draw, *, stochastic: bool = False) -> Elementwise:
     """dst = 0 with a probability, else a; `stochastic` rounds dst by the same draw, from an independent word."""
     return elementwise(Opcode.DROPOUT, dst, a=a, s0=probability, stochastic=draw, rounds=stochastic)
 
@@ -178,8 +178,8 @@ def activation(
     dst: Tensor,
     a: Tensor,
     function: str,
-    scale: Scalar = 1.0,
-    bias: Scalar = 0.0,
+    scale: ScalarOperand = 1.0,
+    bias: ScalarOperand = 0.0,
     *,
     alpha: float = 0.0,
     sum_into: Tensor | None = None,
@@ -197,6 +197,6 @@ def activation(
         sum_continue: go on with the running sums of the instruction before, instead of starting from 0.
         stochastic: how to round dst.
     """
-    options: dict[str, Any] = {"function": function_named(function).code, "alpha": word("alpha", alpha, False)}
+    options: dict[str, Any] = {"function": function_named(function).code, "alpha": operand_word("alpha", alpha, False)}
     options |= {"sum_continue": sum_continue, "sum_store": sum_into is not None}
     return elementwise(Opcode.ACTIVATE, dst, a=a, s0=scale, s1=bias, result=sum_into, stochastic=stochastic, **options)

@@ -21,9 +21,9 @@ from itertools import chain, groupby
 from math import inf
 
 from neuroncore_rtl.kernels.program.allocator import Allocator
-from neuroncore_rtl.kernels.program.entries import Step
+from neuroncore_rtl.kernels.program.entries import ProgramStep
 from neuroncore_rtl.kernels.program.memory_pressure import MemoryPressure
-from neuroncore_rtl.kernels.program.units import Unit, units_of
+from neuroncore_rtl.kernels.program.units import SchedulingUnit, units_of
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.estimate import Estimate
 from neuroncore_rtl.spec.isa import Engine
@@ -37,7 +37,7 @@ _Heap = list[tuple[float, int]]
 """Units that are ready: when each has to start, and its number."""
 
 
-def scheduled(steps: Sequence[Step], space: Allocator, share: float) -> list[Step]:
+def scheduled(steps: Sequence[ProgramStep], space: Allocator, share: float) -> list[ProgramStep]:
     """Return the steps in another order that leaves the same in every memory, copies with their queues.
 
     Arguments:
@@ -53,7 +53,7 @@ def scheduled(steps: Sequence[Step], space: Allocator, share: float) -> list[Ste
         for number in own
         if sections.setdefault(number, step.section) != step.section
     }
-    found: list[Step] = []
+    found: list[ProgramStep] = []
     for _, pairs in groupby(zip(steps, touched, strict=True), lambda pair: pair[0].section):
         own, buffers = zip(*pairs, strict=True)
         found += _Schedule(own, buffers, always, space, share).order()
@@ -64,7 +64,12 @@ class _Schedule:
     """The order of one section's steps."""
 
     def __init__(
-        self, steps: Sequence[Step], touched: Sequence[set[int]], always: set[int], space: Allocator, share: float
+        self,
+        steps: Sequence[ProgramStep],
+        touched: Sequence[set[int]],
+        always: set[int],
+        space: Allocator,
+        share: float,
     ):
         self._steps, self._config = steps, space.config
         self._units = units_of(steps, self._config)
@@ -83,9 +88,9 @@ class _Schedule:
         self._started = [False] * len(self._units)
         self._oldest = self._now = 0
 
-    def order(self) -> list[Step]:
+    def order(self) -> list[ProgramStep]:
         """Return the steps in their order."""
-        found: list[Step] = []
+        found: list[ProgramStep] = []
         for unit in self._units:
             self._release(unit)
         while self._oldest < len(self._units):
@@ -102,9 +107,9 @@ class _Schedule:
                     self._finish(self._units[number])
         return found
 
-    def _begin(self) -> list[Step]:
+    def _begin(self) -> list[ProgramStep]:
         """Let units begin wherever a queue is free; return their steps."""
-        found: list[Step] = []
+        found: list[ProgramStep] = []
         while awake := self._awake & self._free:
             self._awake = set()
             for queue in sorted(awake, key=self._turn):
@@ -143,14 +148,14 @@ class _Schedule:
     def _port(self, queue: int) -> list[int]:
         return self._ports[(queue - self._copying.start) % len(self._ports)]
 
-    def _release(self, unit: Unit) -> None:
+    def _release(self, unit: SchedulingUnit) -> None:
         """Note that a unit is ready, if it is."""
         if not unit.before:
             heaps = self._ready[unit.queue]
             self._awake.update((unit.queue,) if unit.queue is not None else self._copying)
             heappush(heaps[not self._room.needed(unit.number)], (self._starts[unit.number], unit.number))
 
-    def _next(self, queue: int) -> Unit | None:
+    def _next(self, queue: int) -> SchedulingUnit | None:
         """Return the most urgent unit that a free queue may go on with; None: there is none."""
         queues = (queue, None) if queue in self._copying else (queue,)
         ready = []
@@ -168,7 +173,7 @@ class _Schedule:
                     self._blocked.add(queue)
         return self._units[min(ready)[1]] if ready else None
 
-    def _start(self, unit: Unit, queue: int) -> None:
+    def _start(self, unit: SchedulingUnit, queue: int) -> None:
         """Let a unit begin on a queue."""
         begin = self._now
         if unit.copies:
@@ -180,7 +185,7 @@ class _Schedule:
         heappush(self._events, (max(over, least), -1, queue))
         self._run(unit, over + unit.delay)
 
-    def _run(self, unit: Unit, over: int) -> None:
+    def _run(self, unit: SchedulingUnit, over: int) -> None:
         """Let a unit begin, and be over in a cycle."""
         heappush(self._events, (over, unit.number, -1))
         self._room.take(unit.number, self._oldest)
@@ -190,7 +195,7 @@ class _Schedule:
             self._oldest += 1
             self._wake()
 
-    def _finish(self, unit: Unit) -> None:
+    def _finish(self, unit: SchedulingUnit) -> None:
         """Note that a unit is over."""
         self._room.give(unit.number)
         self._wake()
@@ -198,7 +203,7 @@ class _Schedule:
             other.before -= 1
             self._release(other)
 
-    def _in_order(self) -> list[Step]:
+    def _in_order(self) -> list[ProgramStep]:
         """Let units begin that wait for each other, by way of what lies between their steps; return these in program
         order, which is always right, up to where nothing that was begun is left."""
         places = {number: unit for unit in self._units if not self._started[unit.number] for number in unit.steps}

@@ -18,9 +18,9 @@ from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_FIELDS, OUTPUTS, VALUES8, is_integer
 from neuroncore_rtl.spec.isa.fields import pack
 
-__all__ = ["Draw", "Scalar", "check_on_chip", "elementwise", "reduced", "row_major", "word"]
+__all__ = ["Draw", "ScalarOperand", "check_on_chip", "elementwise", "operand_word", "reduced", "row_major"]
 
-Scalar = int | float | Tensor
+ScalarOperand = int | float | Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +68,8 @@ def elementwise(
     b: Tensor | None = None,
     values: Tensor | None = None,
     result: Tensor | None = None,
-    s0: Scalar = 0,
-    s1: Scalar = 0,
+    s0: ScalarOperand = 0,
+    s1: ScalarOperand = 0,
     index: Index = Index(),  # noqa: B008 (it is frozen)
     stochastic: Draw | None = None,
     rounds: bool = True,
@@ -104,7 +104,8 @@ def elementwise(
     scalars = [scalar.pointer() if isinstance(scalar, Tensor) else scalar for scalar in (s0, s1)]
     integer = _integer(opcode, accesses, scalars, options) and opcode != Opcode.DROPOUT
     words = [
-        scalar if isinstance(scalar, Pointer) else word(f"s{n}", scalar, integer) for n, scalar in enumerate(scalars)
+        scalar if isinstance(scalar, Pointer) else operand_word(f"s{n}", scalar, integer)
+        for n, scalar in enumerate(scalars)
     ]
     return Elementwise(
         opcode=opcode,
@@ -144,7 +145,7 @@ def _integer(opcode: Opcode, accesses: dict[str, Access], scalars: list, options
     return is_integer(values)
 
 
-def word(name: str, value: int | float, integer: bool) -> int:
+def operand_word(name: str, value: int | float, integer: bool) -> int:
     """Return the 32-bit word of a number: an integer, or FP32 to nearest even; ValueError if they cannot hold it."""
     if not isinstance(value, Real):
         raise ValueError(f"{name} must be a number or a tensor, not {value!r}")

@@ -22,7 +22,7 @@ from itertools import cycle
 from neuroncore_rtl.kernels.program.allocation import OutOfMemory, addresses, peak
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of, offset_of
 from neuroncore_rtl.kernels.program.collector import collector_paused
-from neuroncore_rtl.kernels.program.entries import Entry, Step, records_of
+from neuroncore_rtl.kernels.program.entries import Entry, ProgramStep, records_of
 from neuroncore_rtl.kernels.program.flow import Flow
 from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.list_scheduling import scheduled
@@ -91,7 +91,7 @@ class Program:
             raise ValueError(f"tile must be from 1 to the {most} rows and columns of the array, not {self.tile!r}")
         self.space = Allocator(self.config, hbm=self.base + HEADER_BYTES)
         self.loads, self.stores = cycle(self.load_queues), cycle(self.store_queues)
-        self._steps: list[Step] = []
+        self._steps: list[ProgramStep] = []
         self._engines: set[isa.Engine] = set()  # that have instructions in the section
         self._section = 0
         self._in_order = False
@@ -158,7 +158,7 @@ class Program:
             names = ", ".join(isa.queue_name(q, self.config) for q in queues)
             raise ValueError(f"queue must be that of {names}, not {queue!r}")
         self._context = instruction.after(self._context)
-        self._steps.append(Step(instruction, self._section, queue, caller(), buffers, self._in_order))
+        self._steps.append(ProgramStep(instruction, self._section, queue, caller(), buffers, self._in_order))
 
     def insert(self, number: int, instruction: isa.Instruction) -> None:
         """Insert an instruction before the step of a number, in its section and with its line, that needs nothing of
@@ -193,7 +193,7 @@ class Program:
         self._engines.clear()
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[ProgramStep]:
         """What was appended, in that order; not to be changed."""
         return self._steps
 
@@ -240,7 +240,7 @@ class Program:
                 continue
         return None
 
-    def _placed(self, steps: list[Step]) -> tuple[dict[int, int], list[Entry]]:
+    def _placed(self, steps: list[ProgramStep]) -> tuple[dict[int, int], list[Entry]]:
         """Return the same of steps in their order."""
         places = addresses(steps, self.space)
         sequence = Synchronisation(self.config)

@@ -9,7 +9,7 @@ from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-__all__ = ["Line", "Source", "caller", "located", "stand_in", "standing_in"]
+__all__ = ["Line", "SourceLine", "caller", "line_stand_in", "located", "standing_in"]
 
 _Function = TypeVar("_Function", bound=Callable)
 
@@ -29,7 +29,7 @@ class Line(NamedTuple):
         return f"{os.path.basename(self.file)}:{self.number}"
 
 
-class Source(NamedTuple):
+class SourceLine(NamedTuple):
     """What called.
 
     Arguments:
@@ -44,11 +44,11 @@ class Source(NamedTuple):
         return str(self.kernel) if self.kernel == self.user else f"{self.kernel}, from {self.user}"
 
 
-_STANDING_IN: ContextVar[Source | None] = ContextVar("standing_in", default=None)
+_STANDING_IN: ContextVar[SourceLine | None] = ContextVar("standing_in", default=None)
 
 
 @contextmanager
-def standing_in(source: Source | None) -> Iterator[None]:
+def standing_in(source: SourceLine | None) -> Iterator[None]:
     """Let `source` be what calls this folder within: a front end appends for lines that it has read before. None: the
     lines that do are, as for a kernel's own function that a front end calls."""
     before = _STANDING_IN.set(source)
@@ -58,14 +58,14 @@ def standing_in(source: Source | None) -> Iterator[None]:
         _STANDING_IN.reset(before)
 
 
-def stand_in() -> Source | None:
+def line_stand_in() -> SourceLine | None:
     """Return what stands in for the lines that call this folder, if anything does."""
     return _STANDING_IN.get()
 
 
-def caller() -> Source:
+def caller() -> SourceLine:
     """Return the lines from which this folder was called, or which stand in for them."""
-    source = stand_in()
+    source = line_stand_in()
     if source is not None:
         return source
     frame: Any = sys._getframe(1)
@@ -80,9 +80,9 @@ def caller() -> Source:
 
 
 @lru_cache(4096)
-def _source(kernel_file: str, kernel_number: int, user_file: str, user_number: int) -> Source:
+def _source(kernel_file: str, kernel_number: int, user_file: str, user_number: int) -> SourceLine:
     """Return the one source of these lines: a program has many instructions of each."""
-    return Source(Line(kernel_file, kernel_number), Line(user_file, user_number))
+    return SourceLine(Line(kernel_file, kernel_number), Line(user_file, user_number))
 
 
 def located(function: _Function) -> _Function:

@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-__all__ = ["broadcast", "part", "permuted", "reshaped"]
+__all__ = ["broadcast", "part", "permuted", "reshaped_strides"]
 
 _Sizes = tuple[int, ...]
 _View = tuple[_Sizes, _Sizes]
@@ -64,7 +64,7 @@ def part(shape: _Sizes, steps: _Sizes, key: Iterable) -> tuple[int, _Sizes, _Siz
 
 
 @lru_cache(VIEWS)
-def reshaped(shape: _Sizes, steps: _Sizes, wanted: _Sizes) -> _View:
+def reshaped_strides(shape: _Sizes, steps: _Sizes, wanted: _Sizes) -> _View:
     """Return the view of another shape, one extent of which may be -1; ValueError if no steps can express it."""
     return _seen(_array(shape, steps).reshape(wanted, copy=False))
 

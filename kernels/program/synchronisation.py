@@ -15,9 +15,9 @@ worked out from the bytes that instructions touch (:mod:`kernels.program.depende
 from itertools import cycle
 
 from neuroncore_rtl.kernels.program.dependence import Dependences
-from neuroncore_rtl.kernels.program.entries import Entry, Step
+from neuroncore_rtl.kernels.program.entries import Entry, ProgramStep
 from neuroncore_rtl.kernels.program.liveness import reaches
-from neuroncore_rtl.kernels.program.source import Source
+from neuroncore_rtl.kernels.program.source import SourceLine
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 
@@ -46,11 +46,11 @@ class Synchronisation:
         self._order = Dependences(lanes=queues + 1, queues=queues)
         self._last: list[Entry | None] = [None] * queues
         self._section = 0
-        self._source: Source | None = None
+        self._source: SourceLine | None = None
         self._turns = cycle(self._queues[isa.Engine.DMA])
         self._positions: list[list[int]] = [[] for _ in range(queues + 1)]
 
-    def append(self, step: Step) -> None:
+    def append(self, step: ProgramStep) -> None:
         """Append an instruction to its queue, on its addresses; sections come in their order."""
         if step.section != self._section:
             self._order.finish()

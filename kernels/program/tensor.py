@@ -44,7 +44,7 @@ class _Strided:
     def reshape(self, *shape: int) -> Self:
         """Return a view of another shape, one extent of which may be -1; ValueError if no steps can express it."""
         try:
-            return self._seen(*strides.reshaped(self.shape, self.steps, shape))
+            return self._seen(*strides.reshaped_strides(self.shape, self.steps, shape))
         except ValueError:
             old = f"{self.shape!r} with steps {self.steps!r}"
             raise ValueError(f"{self.name}: {shape!r} must be another shape of the same steps, not of {old}") from None

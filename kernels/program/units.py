@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from neuroncore_rtl.kernels.program.entries import Step
+from neuroncore_rtl.kernels.program.entries import ProgramStep
 from neuroncore_rtl.kernels.program.liveness import LiveRegions, reaches
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.estimate import Estimate
 from neuroncore_rtl.spec.isa import Engine, Storage
 
-__all__ = ["Unit", "units_of"]
+__all__ = ["SchedulingUnit", "units_of"]
 
 
 @dataclass(slots=True, eq=False)
-class Unit:
+class SchedulingUnit:
     """Instructions of a queue that stay together, as each uses what the one before it left in the engine.
 
     Arguments:
@@ -37,14 +37,14 @@ class Unit:
     cycles: int = 0
     delay: int = 0
     before: int = 0
-    after: list["Unit"] = field(default_factory=list)
+    after: list["SchedulingUnit"] = field(default_factory=list)
 
 
-def units_of(steps: Sequence[Step], config: Config) -> list[Unit]:
+def units_of(steps: Sequence[ProgramStep], config: Config) -> list[SchedulingUnit]:
     """Return the units of a section's steps, in the order of their first ones."""
-    units: list[Unit] = []
-    places: list[Unit] = []  # of each step
-    last: dict[int | None, Unit] = {}
+    units: list[SchedulingUnit] = []
+    places: list[SchedulingUnit] = []  # of each step
+    last: dict[int | None, SchedulingUnit] = {}
     estimate, queues_of = Estimate(config), {engine: isa.queues_of(engine, config) for engine in Engine}
     copying, collective = queues_of[Engine.DMA], isa.collective_queue(config)
     for number, (instruction, _, queue, *_) in enumerate(steps):
@@ -53,7 +53,7 @@ def units_of(steps: Sequence[Step], config: Config) -> list[Unit]:
             queue = queues[0]
         if not (instruction.continues and queue in last):
             stores = any(region.storage == Storage.HBM for region in instruction.writes)
-            last[queue] = Unit(len(units), queue, queues == copying, stores)
+            last[queue] = SchedulingUnit(len(units), queue, queues == copying, stores)
             units.append(last[queue])
         unit = last[queue]
         unit.steps.append(number)
@@ -61,7 +61,7 @@ def units_of(steps: Sequence[Step], config: Config) -> list[Unit]:
         unit.cycles += cycles
         places.append(unit)
     live = LiveRegions(ordered=False)
-    in_order: dict[int, Unit] = {}
+    in_order: dict[int, SchedulingUnit] = {}
     for number, step in enumerate(steps):
         unit, instruction = places[number], step.instruction
         # Each step is a lane of its own: any of them may be the last one.

@@ -21,12 +21,12 @@ from neuroncore_rtl.spec.isa import collective, dma, elementwise, engine, record
 from neuroncore_rtl.spec.isa.collective import agreement, layout, rules
 from neuroncore_rtl.spec.isa.fields import Layout
 
-__all__ = ["PAGE", "main", "page"]
+__all__ = ["page", "write_reference"]
 
 PAGE = ROOT / "docs" / "isa.md"
 
 
-def main() -> None:
+def write_reference() -> None:
     """Write the page."""
     PAGE.write_text(page())
 
@@ -195,4 +195,4 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    write_reference()

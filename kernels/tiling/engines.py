@@ -6,7 +6,7 @@ from math import ceil, prod
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["LONG", "Engines", "beats"]
+__all__ = ["LONG", "TilingEngines", "beats"]
 
 LONG = 256
 """Beats of a copy that hides HBM's latency while the one behind it is on its way."""
@@ -17,7 +17,7 @@ def beats(config: Config, rows: int, size: int) -> int:
     return rows * ceil(size / config.hbm_bytes)
 
 
-class Engines:
+class TilingEngines:
     """Gives every copy to the engine that has been given the fewest beats.
 
     An engine has two copies on their way, and that is enough if they are long. More engines on a port only get in each

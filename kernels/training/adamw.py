@@ -16,7 +16,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_scalar,
     tensor_tensor,
 )
-from neuroncore_rtl.kernels.program.operands import Scalar
+from neuroncore_rtl.kernels.program.operands import ScalarOperand
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 
@@ -52,8 +52,8 @@ class Correction:
         scale: 1 / (1 - beta2**step).
     """
 
-    pace: Scalar
-    scale: Scalar
+    pace: ScalarOperand
+    scale: ScalarOperand
 
 
 def adamw(

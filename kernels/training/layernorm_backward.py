@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from neuroncore_rtl.kernels.library.layernorm import inverse_deviation
-from neuroncore_rtl.kernels.library.sums import column_sums
+from neuroncore_rtl.kernels.library.sums import sum_columns
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
@@ -77,5 +77,5 @@ def layernorm_backward(
             program.append(tensor_tensor(out, slope, other, AluOp.ADD))
     gains, shifts = before or (None, None)
     return LayernormGradients(
-        dx, column_sums(program, weighted, gains, "dgamma"), column_sums(program, dy, shifts, "dbeta")
+        dx, sum_columns(program, weighted, gains, "dgamma"), sum_columns(program, dy, shifts, "dbeta")
     )

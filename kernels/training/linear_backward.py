@@ -7,7 +7,7 @@
 
 from neuroncore_rtl.kernels.library.linear import linear
 from neuroncore_rtl.kernels.library.product import product
-from neuroncore_rtl.kernels.library.sums import column_sums
+from neuroncore_rtl.kernels.library.sums import sum_columns
 from neuroncore_rtl.kernels.library.transpose import transpose
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor
 from neuroncore_rtl.kernels.program.instructions import tensor_tensor
@@ -94,4 +94,4 @@ def weight_gradient(program: Program, x: Matrix, dy: Matrix, before: Rows | None
 
 def bias_gradient(program: Program, dy: Rows, before: Rows | None = None, name: str = "dbias") -> Rows:
     """Append and return dbias, the sum of dy [tokens, outputs] over the tokens + before, FP32 [1, outputs]."""
-    return column_sums(program, dy, before, name)
+    return sum_columns(program, dy, before, name)

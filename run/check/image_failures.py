@@ -8,7 +8,7 @@ import numpy as np
 
 from neuroncore_rtl.golden.core import CoreOutcome
 from neuroncore_rtl.kernels.text.assembly import record_text
-from neuroncore_rtl.run.check.races import Race, events_of, find_races
+from neuroncore_rtl.run.check.races import Race, find_races, race_events
 from neuroncore_rtl.run.harness.collective_faults import disagreement_text
 from neuroncore_rtl.run.harness.cores import CoreFault
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
@@ -24,7 +24,7 @@ LISTED = 5
 def races_of(run: Outcome, memory: np.ndarray, config: Config) -> list[Race]:
     """Return the races between the records of an image; arguments as of `image_failures`."""
     finished = [(e.queue, e.address, e.issued, e.retired) for e in run.events if e.retired is not None]
-    return find_races(events_of(finished, memory, config), config)
+    return find_races(race_events(finished, memory, config), config)
 
 
 def image_failures(

@@ -7,7 +7,7 @@ from typing import Any
 from neuroncore_rtl.run.harness.collective_faults import link_name
 from neuroncore_rtl.spec.instance import Instance
 
-__all__ = ["LISTED", "dead_links", "link_of", "link_summary", "link_table", "opposite"]
+__all__ = ["dead_links", "link_of", "link_summary", "link_table", "opposite"]
 
 LISTED = 4
 """Links that are told of by name, the worst."""

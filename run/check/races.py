@@ -13,7 +13,7 @@ from neuroncore_rtl.run.check.touches import Touch, touches_of
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Instruction, Record, queue_name
 
-__all__ = ["Execution", "Race", "TouchTable", "events_of", "find_races"]
+__all__ = ["Execution", "Race", "TouchTable", "find_races", "race_events"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Race:
         return f"{parts[0]}; {parts[1]}: {storage.name} {place}bytes {low} to {high - 1}"
 
 
-def events_of(trace: Iterable[tuple[int, int, int, int]], hbm: np.ndarray, config: Config) -> list[Execution]:
+def race_events(trace: Iterable[tuple[int, int, int, int]], hbm: np.ndarray, config: Config) -> list[Execution]:
     """Return the events of a trace: queue, record's address, cycle of issue and of retirement of each.
 
     Arguments:

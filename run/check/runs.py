@@ -6,10 +6,10 @@ from itertools import pairwise
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.isa import RECORD_BYTES
 
-__all__ = ["cycles_of_runs", "runs_of"]
+__all__ = ["cycles_of_runs", "tile_runs"]
 
 
-def runs_of(image: Image, addresses: Sequence[int]) -> list[slice]:
+def tile_runs(image: Image, addresses: Sequence[int]) -> list[slice]:
     """Return for each run of a section, in order, which records were its own.
 
     Arguments:
@@ -33,9 +33,9 @@ def cycles_of_runs(image: Image, addresses: Sequence[int], issued: Sequence[int]
     """Return the cycles of each run of a section, from its first record to the next one's.
 
     Arguments:
-        image, addresses: see `runs_of`.
+        image, addresses: see `tile_runs`.
         issued: the cycle in which each record began, ascending.
         end: the cycle in which the program ended.
     """
-    starts = [issued[part.start] for part in runs_of(image, addresses)]
+    starts = [issued[part.start] for part in tile_runs(image, addresses)]
     return [after - before for before, after in pairwise([*starts, end])]

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SHOWN", "count_differences"]
+__all__ = ["count_differences"]
 
 SHOWN = 4
 """Elements of the first tile that are printed."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from neuroncore_rtl.run.report import progress, shown
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
-__all__ = ["PATIENCE", "remaining", "routed", "stands_still"]
+__all__ = ["remaining", "routed", "stands_still"]
 
 PATIENCE = 50
 """Thousands of connections that a router may make without fewer of them being left than ever before; of those that end,

@@ -22,8 +22,8 @@ from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
 __all__ = [
-    "ABC", "FAMILIES", "TOOLS", "Family", "Netlist", "named_by_source", "project_source", "run_tool", "synthesise",
-    "versions", "without_brackets",
+    "ABC", "FAMILIES", "Family", "Netlist", "named_by_source", "project_source", "run_tool", "synthesise", "versions",
+    "without_brackets",
 ]  # fmt: skip
 
 ABC = "+&scorr; &sweep; &if {C} {W} {D} {R} -v"

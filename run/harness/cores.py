@@ -16,7 +16,7 @@ from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.run.harness import subject_ports
 from neuroncore_rtl.run.harness.activity import activity_defines, read_activity
 from neuroncore_rtl.run.harness.hbm import HbmWork
-from neuroncore_rtl.run.harness.link_view import DISTURBANCE, LINK_VIEW, instance_label, link_defines
+from neuroncore_rtl.run.harness.link_view import LINK_DISTURBANCE, LINK_VIEW, instance_label, link_defines
 from neuroncore_rtl.run.harness.outcome import Ending, Event, Outcome, fields_by_kind, link_activity
 from neuroncore_rtl.run.harness.verilog_text import arguments, connections, harness, modules_of, plusargs
 from neuroncore_rtl.run.sim import simulation
@@ -172,7 +172,7 @@ class CoreDevice:
         links = []
         if self.instance:
             defines |= {"LINKS": ""} | link_defines(self.instance, "cores", node="chip_{chip}.node", waves=waves)
-            links = [DISTURBANCE, LINK_VIEW]
+            links = [LINK_DISTURBANCE, LINK_VIEW]
         parts = (*subject_ports.hbm_sources(self.check_axi), *links, text)
         design = harness(__file__, defines["TOP"], defines, *parts, waves=waves)
         blocks, kept = _blocks_and_kept(design.verilog if self.instance else text)

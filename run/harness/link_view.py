@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
 from neuroncore_rtl.hdl.link.counters import LinkCounters
-from neuroncore_rtl.hdl.link.end import window
+from neuroncore_rtl.hdl.link.end import sequence_window
 from neuroncore_rtl.hdl.link.flit import frame_layout
 from neuroncore_rtl.run.harness.collective_faults import link_name
 from neuroncore_rtl.run.harness.verilog_text import bounds, connections, plusargs
@@ -19,11 +19,11 @@ from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS
 
 __all__ = [
-    "DISTURBANCE", "ENGINE_VIEW", "FIRST_WINDOW", "LINK_VIEW", "SAMPLES", "Cut", "LinkWork", "Sample", "engine_defines",
-    "engine_views", "instance_label", "link_defines", "link_views", "read_samples", "sampling",
+    "ENGINE_VIEW", "FIRST_WINDOW", "LINK_DISTURBANCE", "LINK_VIEW", "SAMPLES", "Cut", "LinkSample", "LinkWork",
+    "engine_defines", "engine_views", "instance_label", "link_defines", "link_views", "read_samples", "sampling",
 ]  # fmt: skip
 
-DISTURBANCE = Path(__file__).with_name("disturbance.v")
+LINK_DISTURBANCE = Path(__file__).with_name("disturbance.v")
 LINK_VIEW = Path(__file__).with_suffix(".v")
 ENGINE_VIEW = Path(__file__).with_name("engine_view.v")
 
@@ -41,7 +41,7 @@ def instance_label(instance: Instance) -> str:
 
 
 @dataclass(frozen=True)
-class Sample:
+class LinkSample:
     """What the links had done until a cycle.
 
     Arguments:
@@ -90,7 +90,7 @@ class LinkWork:
         return words + (sampling(directory / "samples") if self.sampled else [])
 
 
-def read_samples(text: str) -> list[Sample]:
+def read_samples(text: str) -> list[LinkSample]:
     """Return what a file of samples says, at even distances but for the last: `SAMPLES` at most."""
     lines: dict[int, dict[int, list[str]]] = {}
     for line in text.splitlines():
@@ -105,7 +105,7 @@ def read_samples(text: str) -> list[Sample]:
         if cycle % distance == 0 or cycle == cycles[-1]:
             wires = [lines[cycle][wire] for wire in sorted(lines[cycle])]
             used = [int(first) + int(second) for first, second, _ in wires]
-            found.append(Sample(cycle, used, [plain(LinkCounters, int(counters, 16)) for *_, counters in wires]))
+            found.append(LinkSample(cycle, used, [plain(LinkCounters, int(counters, 16)) for *_, counters in wires]))
     return found
 
 
@@ -126,7 +126,7 @@ def link_defines(instance: Instance, fabric: str, **views: Any) -> dict[str, Any
         "LINK_COUNTER_FIELDS": _wires(
             "counters", [(name, field.offset, field.width) for name, field in LinkCounters.as_shape()]
         ),
-        "WINDOW": window(instance.link_latency),
+        "WINDOW": sequence_window(instance.link_latency),
         "LINK_VIEWS": link_views(instance, fabric, **views),
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from neuroncore_rtl.hdl.link.counters import LinkCounters
-from neuroncore_rtl.run.harness.link_view import Sample, read_samples
+from neuroncore_rtl.run.harness.link_view import LinkSample, read_samples
 from neuroncore_rtl.run.sim.layouts import plain
 
 __all__ = ["Ending", "Event", "LinkActivity", "Outcome", "events_of", "fields_by_kind", "link_activity"]
@@ -75,7 +75,7 @@ class LinkActivity:
     dead: Mapping[int, int | None]
     disturbed: Sequence[int]
     counters: Sequence[Mapping[str, int]]
-    samples: Sequence[Sample] = ()
+    samples: Sequence[LinkSample] = ()
 
 
 def link_activity(lines: Sequence[Sequence[str]], directory: Path, sampled: bool) -> LinkActivity:

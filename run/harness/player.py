@@ -19,7 +19,7 @@ from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.harness.verilog_text import harness, plusargs
 from neuroncore_rtl.run.sim import simulation
 
-__all__ = ["Playable", "PlayedUnit", "PlayerDevice", "PlayerWork", "pack"]
+__all__ = ["Playable", "PlayedUnit", "PlayerDevice", "PlayerWork", "pack_inputs"]
 
 _CHUNK = 1 << 18
 """Cases that are packed at a time; bounds the memory that this takes."""
@@ -36,7 +36,7 @@ class Playable(wiring.Component):
     """Base of playable units: keeps `valid` in step with a pipeline of `latency` cycles.
 
     Arguments:
-        layout: fields of `word`, each at most 32 bits wide; `pack` takes one array for each, by name.
+        layout: fields of `word`, each at most 32 bits wide; `pack_inputs` takes one array for each, by name.
         latency: cycles from word to result.
         interval: cycles from one case to the next; between them `word` holds something else.
 
@@ -114,7 +114,7 @@ class PlayedUnit(Playable):
         return m
 
 
-def pack(layout: data.StructLayout, **fields: np.ndarray) -> np.ndarray:
+def pack_inputs(layout: data.StructLayout, **fields: np.ndarray) -> np.ndarray:
     """Return the words of many cases as bytes, most significant first: uint8 of shape [cases, bytes of a word].
 
     Arguments:
@@ -145,7 +145,7 @@ class PlayerWork:
     """Cases for a unit.
 
     Arguments:
-        fields: the cases, one array per field of the unit's word (see `pack`).
+        fields: the cases, one array per field of the unit's word (see `pack_inputs`).
         bubbles: whether to leave random idle cycles between the cases.
     """
 
@@ -187,7 +187,7 @@ class PlayerDevice:
         with (directory / "cases").open("wb") as file:
             for start in range(0, count, _CHUNK):
                 chunk = {name: values[start : start + _CHUNK] for name, values in work.fields.items()}
-                file.write(_as_lines(pack(self.unit.layout, **chunk)))
+                file.write(_as_lines(pack_inputs(self.unit.layout, **chunk)))
         words = plusargs(cases=directory / "cases", results=directory / "results")
         return words + ["+bubbles"] * work.bubbles, (1 + self.unit.interval) * count + 1000
 

@@ -94,7 +94,7 @@ def run(
         work: what it is to do.
         sim: one of `run.sim.simulation.SIMULATORS`.
         waves: where to put the recorded waveform; None: none is recorded.
-        waves_levels: see `run.sim.simulation.run`.
+        waves_levels: see `run.sim.simulation.run_simulation`.
         doing: what to tell whoever waits for it.
         plusargs: further arguments of the simulation.
 
@@ -132,7 +132,7 @@ def run_harness(
         ports: to read.
         plusargs: its arguments.
         limit: cycles after which the run is given up; a harness has a limit of its own, below this one.
-        waves_levels: see `run.sim.simulation.run`.
+        waves_levels: see `run.sim.simulation.run_simulation`.
 
     Raises:
         SimulationFailed: if the harness is not done within the limit, or breaks off.
@@ -144,5 +144,5 @@ def run_harness(
         run_to_end.STATE_VARIABLE: str(state),
     }
     options = {"plusargs": plusargs, "env": env, "timeout_ns": limit * PERIOD_NS, "waves_levels": waves_levels}
-    simulation.run(build, run_to_end.__name__, run_dir=directory, **options)
+    simulation.run_simulation(build, run_to_end.__name__, run_dir=directory, **options)
     return json.loads(state.read_text())

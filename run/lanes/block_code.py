@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from neuroncore_rtl.run.lanes.lane_code import LaneCode, ctype
-from neuroncore_rtl.run.lanes.netlist import Bit, Instance, Netlist, Unsupported
+from neuroncore_rtl.run.lanes.netlist import Bit, LanesNetlist, NetlistInstance, Unsupported
 from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule
 from neuroncore_rtl.run.lanes.values import Expression, Values, runs, word
 
@@ -33,16 +33,16 @@ class BlockCode(LaneCode):
     """
 
     def __init__(self, modules: Mapping[str, dict], name: str):
-        netlist = Netlist.read(name, modules, lane=False)
+        netlist = LanesNetlist.read(name, modules, lane=False)
         self.lanes: dict[str, LaneCode] = {}
         super().__init__(netlist, 1, set(netlist.inputs))
         self.name = f"block_{name}"
-        self.order: dict[str, list[Instance]] = {}
+        self.order: dict[str, list[NetlistInstance]] = {}
         for instance in netlist.instances.values():
             self.order.setdefault(instance.module, []).append(instance)
         self.index = {i.name: n for instances in self.order.values() for n, i in enumerate(instances)}
         for module, instances in self.order.items():
-            lane = Netlist.read(module, modules, lane=True)
+            lane = LanesNetlist.read(module, modules, lane=True)
             alike = {
                 port for port in lane.inputs if all(i.inputs[port] == instances[0].inputs[port] for i in instances)
             }

@@ -6,7 +6,14 @@ that they depend on are. What is uniform is evaluated once a step, and what it s
 
 from collections.abc import Callable, Iterable, Iterator
 
-from neuroncore_rtl.run.lanes.netlist import Bit, Memory, Netlist, ReadPort, Register, Unsupported
+from neuroncore_rtl.run.lanes.netlist import (
+    Bit,
+    LanesNetlist,
+    NetlistMemory,
+    NetlistReadPort,
+    NetlistRegister,
+    Unsupported,
+)
 from neuroncore_rtl.run.lanes.schedule import Scope, Switch, schedule, switch_of
 from neuroncore_rtl.run.lanes.values import Expression, Values, word
 
@@ -42,7 +49,7 @@ class LaneCode:
         Unsupported: a cell cannot be evaluated.
     """
 
-    def __init__(self, netlist: Netlist, count: int, uniform_inputs: set[str]):
+    def __init__(self, netlist: LanesNetlist, count: int, uniform_inputs: set[str]):
         self.netlist = netlist
         self.count = -(-count // GROUP) * GROUP
         self.name = f"lane_{netlist.name}"
@@ -79,7 +86,7 @@ class LaneCode:
     def is_uniform(self, bit: Bit) -> bool:
         return isinstance(bit, int) or bit[0] in self.uniform
 
-    def memory_is_uniform(self, memory: Memory) -> bool:
+    def memory_is_uniform(self, memory: NetlistMemory) -> bool:
         return all(self.is_uniform(bit) for w in memory.writes for bit in (*w.enables, *w.address, *w.data))
 
     def behind(self, bits: Iterable[Bit], through: Through | None = None) -> set[str]:
@@ -311,7 +318,7 @@ class LaneCode:
         body = "" if self.fused() else f"for (int k = 0; k < {self.count}; k += WIDTH) {self.name}_outputs(s, k);"
         self.line(f"static void {self.name}_settle({self.name}& s) {{ {body} }}", 0)
 
-    def _end_uniform(self, registers: Iterable[Register]) -> None:
+    def _end_uniform(self, registers: Iterable[NetlistRegister]) -> None:
         """Change what is uniform of the state: these registers, and memories."""
         places = []
         for register in registers:
@@ -339,7 +346,7 @@ class LaneCode:
             for inner in scope.branches.get(name, {}).values():
                 yield from self._used(inner, [])
 
-    def _read_bits(self, memory: Memory, uniform: bool) -> Iterator[Bit]:
+    def _read_bits(self, memory: NetlistMemory, uniform: bool) -> Iterator[Bit]:
         for read in memory.reads:
             if not read.clocked:
                 raise Unsupported(f"{self.netlist.name}: {memory.name} is read within a cycle")
@@ -375,7 +382,7 @@ class LaneCode:
                 return side[place]
         return None
 
-    def _next(self, register: Register) -> str:
+    def _next(self, register: NetlistRegister) -> str:
         """Return the value of a register after the clock edge."""
         size = word(register.width)
         old, *_ = self._state(register.name, 0, register.width)
@@ -400,7 +407,7 @@ class LaneCode:
     def _memories(self):
         return enumerate(self.netlist.memories.values())
 
-    def _reads(self, number: int, memory: Memory, uniform: bool, depth: int) -> Iterator[str]:
+    def _reads(self, number: int, memory: NetlistMemory, uniform: bool, depth: int) -> Iterator[str]:
         """Read the words that ports will show, and yield the places that they belong to."""
         for read in memory.reads:
             if (read.chunks[0] in self.uniform) != uniform:
@@ -409,7 +416,9 @@ class LaneCode:
                 raise Unsupported(f"{self.netlist.name}: {memory.name} shows what is written in the same cycle")
             yield from self._read(number, memory, read, uniform, depth)
 
-    def _read(self, number: int, memory: Memory, read: ReadPort, uniform: bool, depth: int) -> Iterator[str]:
+    def _read(
+        self, number: int, memory: NetlistMemory, read: NetlistReadPort, uniform: bool, depth: int
+    ) -> Iterator[str]:
         address = self.values.bits(read.address, 32)
         enable = self.values.bits([read.enable], 32)
         each = not self.memory_is_uniform(memory)
@@ -448,7 +457,9 @@ class LaneCode:
             self.line(f"const {kind} n_{place} = {choice};", depth)
             yield place
 
-    def _writes(self, number: int, memory: Memory, uniform: bool, depth: int, scope: Scope | None = None) -> None:
+    def _writes(
+        self, number: int, memory: NetlistMemory, uniform: bool, depth: int, scope: Scope | None = None
+    ) -> None:
         if self.memory_is_uniform(memory) != uniform:
             return
         for port, write in enumerate(memory.writes):

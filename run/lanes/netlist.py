@@ -9,18 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 __all__ = [
-    "WORD",
-    "Bit",
-    "Cell",
-    "Instance",
-    "Memory",
-    "Netlist",
-    "ReadPort",
-    "Register",
-    "Unsupported",
-    "WritePort",
-    "chunks",
-]
+    "WORD", "Bit", "Cell", "LanesNetlist", "NetlistInstance", "NetlistMemory", "NetlistReadPort", "NetlistRegister",
+    "NetlistWritePort", "Unsupported", "chunks",
+]  # fmt: skip
 
 WORD = 64
 """Bits of the widest value that is computed with."""
@@ -72,7 +63,7 @@ class Cell:
 
 
 @dataclass
-class Register:
+class NetlistRegister:
     """A register with optional enable and synchronous reset; `reset_first`: reset needs no enable."""
 
     name: str
@@ -91,7 +82,7 @@ class Register:
 
 
 @dataclass
-class ReadPort:
+class NetlistReadPort:
     """A read port. Clocked, it is a register, which keeps its word while `enable` is low."""
 
     clocked: bool
@@ -103,7 +94,7 @@ class ReadPort:
 
 
 @dataclass
-class WritePort:
+class NetlistWritePort:
     """A write port; `enables` has a bit for each bit of the word."""
 
     enables: list[Bit]
@@ -112,15 +103,15 @@ class WritePort:
 
 
 @dataclass
-class Memory:
+class NetlistMemory:
     """A memory of `size` words. The words that its ports read are sources of up to `CHUNK` bits, its `chunks`."""
 
     name: str
     size: int
     width: int
     init: list[int]
-    reads: list[ReadPort]
-    writes: list[WritePort]
+    reads: list[NetlistReadPort]
+    writes: list[NetlistWritePort]
 
     def chunk_widths(self) -> list[int]:
         return [min(CHUNK, self.width - first) for first in range(0, self.width, CHUNK)]
@@ -133,7 +124,7 @@ class Memory:
 
 
 @dataclass
-class Instance:
+class NetlistInstance:
     """A module that stays a module. Its outputs are sources named `name.port`."""
 
     name: str
@@ -142,7 +133,7 @@ class Instance:
 
 
 @dataclass
-class Netlist:
+class LanesNetlist:
     """A module.
 
     Attributes:
@@ -154,13 +145,13 @@ class Netlist:
     inputs: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, list[Bit]] = field(default_factory=dict)
     cells: dict[str, Cell] = field(default_factory=dict)
-    registers: dict[str, Register] = field(default_factory=dict)
-    memories: dict[str, Memory] = field(default_factory=dict)
-    instances: dict[str, Instance] = field(default_factory=dict)
+    registers: dict[str, NetlistRegister] = field(default_factory=dict)
+    memories: dict[str, NetlistMemory] = field(default_factory=dict)
+    instances: dict[str, NetlistInstance] = field(default_factory=dict)
     widths: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, name: str, modules: Mapping[str, dict], *, lane: bool) -> "Netlist":
+    def read(cls, name: str, modules: Mapping[str, dict], *, lane: bool) -> "LanesNetlist":
         """Return module `name` of what Yosys' `write_json` has written.
 
         Arguments:
@@ -190,7 +181,7 @@ class _Reader:
         self.lane = lane
         self.modules = modules
         self.module = modules[name]
-        self.netlist = Netlist(name)
+        self.netlist = LanesNetlist(name)
         self.bits: dict[int, Bit] = {}
         self.inits: dict[int, str] = {}
         for net in self.module["netnames"].values():
@@ -283,7 +274,7 @@ class _Reader:
                 }
                 if cell["connections"]["clk"] != [self.clock]:
                     raise Unsupported(f"{self.netlist.name}: {name} has a clock of its own")
-                self.netlist.instances[name] = Instance(name, cell["type"], inputs)
+                self.netlist.instances[name] = NetlistInstance(name, cell["type"], inputs)
             elif kind == "mem_v2":
                 self._memory(name, cell)
             elif kind in FLIP_FLOPS:
@@ -311,7 +302,7 @@ class _Reader:
             source = name if len(self.parts[name]) == 1 else f"{name}[{part.start}]"
             width = part.stop - part.start
             mask = (1 << width) - 1
-            self.netlist.registers[source] = Register(
+            self.netlist.registers[source] = NetlistRegister(
                 source,
                 width,
                 init >> part.start & mask,
@@ -380,7 +371,7 @@ class _Reader:
                 self._on_clock(name, [connections["RD_CLK"][port]], parameters["RD_CLK_POLARITY"][-1 - port])
             init = rd_init[len(rd_init) - (port + 1) * width : len(rd_init) - port * width]
             reads.append(
-                ReadPort(
+                NetlistReadPort(
                     clocked=clocked[port] == "1",
                     enable=self.bit(connections["RD_EN"][port]),
                     address=self.of(connections["RD_ADDR"][port * address_bits : (port + 1) * address_bits]),
@@ -397,7 +388,7 @@ class _Reader:
             self._on_clock(name, [connections["WR_CLK"][port]], parameters["WR_CLK_POLARITY"][-1 - port])
             word = slice(port * width, (port + 1) * width)
             writes.append(
-                WritePort(
+                NetlistWritePort(
                     enables=self.of(connections["WR_EN"][word]),
                     address=self.of(connections["WR_ADDR"][port * address_bits : (port + 1) * address_bits]),
                     data=self.of(connections["WR_DATA"][word]),
@@ -410,4 +401,4 @@ class _Reader:
                 _number(contents[len(contents) - (n + 1) * width : len(contents) - n * width])
                 for n in range(min(size, len(contents) // width))
             ]
-        self.netlist.memories[name] = Memory(name, size, width, words, reads, writes)
+        self.netlist.memories[name] = NetlistMemory(name, size, width, words, reads, writes)

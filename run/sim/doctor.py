@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["TOOLS", "MissingTool", "Tool", "examine", "require", "show"]
+__all__ = ["TOOLS", "MissingTool", "Tool", "examine", "require", "show_tools"]
 
 MINIMUM_PYTHON = (3, 11)
 
@@ -139,7 +139,7 @@ def examine() -> list[tuple[Tool, str | None]]:
     return [(tool, tool.locate()) for tool in TOOLS.values()]
 
 
-def show() -> int:
+def show_tools() -> int:
     """Print the table of `make doctor`; return 1 if something is missing that `make sim` needs, otherwise 0."""
     from rich.table import Table
 

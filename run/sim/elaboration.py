@@ -25,12 +25,12 @@ from neuroncore_rtl.run.sim.parcels import note
 from neuroncore_rtl.run.sim.vectors import compiler_sources, libraries_of, source_of, vectorised
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["CPU", "ENGINE", "ENGINES", "cpu_verilog", "elaborated", "engine_verilog"]
+__all__ = ["CPU", "ELABORATED_ENGINES", "ENGINE", "cpu_verilog", "elaborated", "engine_verilog"]
 
 ENGINE = "tensor_engine"
 """Name of the tensor engine's Verilog module."""
 
-ENGINES = {ENGINE: TensorEngine, "vector_engine": VectorEngine, "scalar_engine": ScalarEngine, "core": Core}
+ELABORATED_ENGINES = {ENGINE: TensorEngine, "vector_engine": VectorEngine, "scalar_engine": ScalarEngine, "core": Core}
 """The engines and the core, by the names of their Verilog modules."""
 
 CPU = "controller_cpu"
@@ -62,14 +62,14 @@ def engine_verilog(
 
     Arguments:
         config: the machine's parameters.
-        engine: one of `ENGINES`.
+        engine: one of `ELABORATED_ENGINES`.
         cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
         watches_gates: see :func:`hdl.verilog.conversion.to_verilog`.
         vectors: see :func:`elaborated`.
     """
     size = f"{config.rows}x{config.columns}"
     options = {"cached": cached, "watches_gates": watches_gates, "vectors": vectors}
-    return elaborated(engine, size, lambda: ENGINES[engine](config), asdict(config), **options)
+    return elaborated(engine, size, lambda: ELABORATED_ENGINES[engine](config), asdict(config), **options)
 
 
 def cpu_verilog(fetch_latency: int = 0) -> str:

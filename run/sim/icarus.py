@@ -5,9 +5,9 @@ from cocotb_tools import runner
 
 from neuroncore_rtl.run.sim.process import SimulatorProcess
 
-__all__ = ["PROGRAM", "IcarusRunner"]
+__all__ = ["ICARUS_PROGRAM", "IcarusRunner"]
 
-PROGRAM = "sim.vvp"
+ICARUS_PROGRAM = "sim.vvp"
 """Name of what cocotb's runner has Icarus build."""
 
 _DUMP = """\

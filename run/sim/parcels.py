@@ -11,7 +11,7 @@ from pathlib import Path
 
 from neuroncore_rtl import SIM_BUILD
 
-__all__ = ["missing", "note", "noted", "pack", "unpack"]
+__all__ = ["missing", "note", "noted", "pack_parcel", "unpack_parcel"]
 
 _NOTED: ContextVar[set[str] | None] = ContextVar("noted", default=None)
 
@@ -42,7 +42,7 @@ def missing(names: Iterable[str]) -> list[str]:
     return [name for name in names if not (SIM_BUILD / name).exists()]
 
 
-def pack(names: Iterable[str]) -> bytes:
+def pack_parcel(names: Iterable[str]) -> bytes:
     """Return files and folders by their names from `sim_build/` on, as a compressed archive."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
@@ -55,7 +55,7 @@ def _needed(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return None if Path(entry.name).name in _INTERMEDIATE else entry
 
 
-def unpack(parcel: bytes, names: Iterable[str]) -> None:
+def unpack_parcel(parcel: bytes, names: Iterable[str]) -> None:
     """Put what is not here where it belongs; each file or folder appears whole, and what is here stays."""
     SIM_BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".parcel-", dir=SIM_BUILD) as folder:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from neuroncore_rtl import ROOT, SIM_BUILD
 
-__all__ = ["UnreadableFolder", "plain"]
+__all__ = ["UnreadableFolder", "plain_path"]
 
 _READABLE = re.compile(r"[\w./+@-]+", re.ASCII)
 
@@ -22,7 +22,7 @@ class UnreadableFolder(RuntimeError):
     """A folder has a name that make cannot read, and no link to it can be made; the message names both."""
 
 
-def plain(text: str, *folders: Path) -> str:
+def plain_path(text: str, *folders: Path) -> str:
     """Return `text` with links in the place of folders that make cannot read.
 
     Arguments:

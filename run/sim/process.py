@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from cocotb_tools.runner import Runner
 
-from neuroncore_rtl.run.sim.paths import plain
+from neuroncore_rtl.run.sim.paths import plain_path
 
 __all__ = ["CommandFailed", "SimulatorProcess", "complaint", "tail"]
 
@@ -85,7 +85,7 @@ class SimulatorProcess(Runner):
 
     def _readable(self, text: str) -> str:
         """Return an argument with names of folders that every tool can read, `root` of `build` among them."""
-        return plain(text, self.build_dir.parent.parent)
+        return plain_path(text, self.build_dir.parent.parent)
 
     def _execute_cmds(self, cmds, cwd, stdout=None) -> None:
         for command in cmds:

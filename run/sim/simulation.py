@@ -37,19 +37,11 @@ from neuroncore_rtl.run.sim.seal import intact, seal, seal_of
 from neuroncore_rtl.run.sim.verilator import VerilatorRunner
 
 __all__ = [
-    "SIMULATORS",
-    "TIMESCALE",
-    "Build",
-    "BuildFailed",
-    "Design",
-    "SimulationFailed",
-    "TestResult",
-    "build",
-    "run",
-    "run_directory",
-]
+    "SIMULATORS", "TIMESCALE", "Build", "BuildFailed", "Design", "SimulationFailed", "TestResult", "build",
+    "run_directory", "run_simulation",
+]  # fmt: skip
 
-PROGRAMS = {"verilator": verilator.EXECUTABLE, "icarus": icarus.PROGRAM}
+PROGRAMS = {"verilator": verilator.EXECUTABLE, "icarus": icarus.ICARUS_PROGRAM}
 """What a simulator builds, a file of the build's directory."""
 
 SIMULATORS = tuple(PROGRAMS)
@@ -261,7 +253,7 @@ def run_directory(name: str, root: Path = SIM_BUILD) -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
-def run(
+def run_simulation(
     built: Build,
     test_module: str,
     *,

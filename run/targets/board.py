@@ -28,9 +28,9 @@ from neuroncore_rtl.spec.host_link import (
 )
 from neuroncore_rtl.spec.isa import cause_name
 
-__all__ = ["MEMORY_BYTES", "Board", "check_machine", "run_image"]
+__all__ = ["BOARD_MEMORY_BYTES", "BoardTarget", "check_machine", "run_image"]
 
-MEMORY_BYTES = 32 << 20
+BOARD_MEMORY_BYTES = 32 << 20
 """Memory of the board."""
 
 BEAT = 64
@@ -38,7 +38,7 @@ BEAT = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Board(Target):
+class BoardTarget(Target):
     """A board; the job's outputs are read back and compared with golden, and so are exit code and console.
 
     Arguments:
@@ -55,7 +55,7 @@ class Board(Target):
     host: HostPort | None = None
 
     @contextmanager
-    def session(self, config: Config | None) -> Iterator["Board"]:
+    def session(self, config: Config | None) -> Iterator["BoardTarget"]:
         """Give a board with one connection for several jobs; config: as of `connected`."""
         with self.connected(config) as port:
             yield replace(self, host=port)
@@ -79,8 +79,8 @@ class Board(Target):
         """Load an image, run it, and read its outputs; UsageError if it does not fit, or the board does not answer."""
         (image,) = job.images
         memory = np.zeros(-(-job.memories.shape[1] // BEAT) * BEAT, np.uint8)
-        if len(memory) > MEMORY_BYTES:
-            raise UsageError(f"the image must fit the board's {MEMORY_BYTES:,} bytes, not {len(memory):,}")
+        if len(memory) > BOARD_MEMORY_BYTES:
+            raise UsageError(f"the image must fit the board's {BOARD_MEMORY_BYTES:,} bytes, not {len(memory):,}")
         spans = [_span(tensor) for tensor in job.outputs] if job.outputs is not None else [(0, job.memories.shape[1])]
         known = np.zeros(job.memories.shape, bool)
         with self.connected(job.config) as port:

@@ -7,13 +7,13 @@ from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.targets.rtl import Rtl
 from neuroncore_rtl.run.targets.target import Executed
 
-__all__ = ["NO_PROFILE", "Engine"]
+__all__ = ["NO_PROFILE", "EngineTarget"]
 
 NO_PROFILE = "PROFILE must be 0 for an engine alone, and for golden: the core and its timing model have profiles"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Engine(Rtl):
+class EngineTarget(Rtl):
     """As :class:`run.targets.rtl.Rtl`, of devices that have no profile."""
 
     name = "engine"

@@ -9,11 +9,11 @@ from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.targets.target import Executed, Target
 
-__all__ = ["Model"]
+__all__ = ["ModelTarget"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model(Target):
+class ModelTarget(Target):
     """The timing model; cycles are predicted, and nothing is compared.
 
     Arguments:

@@ -10,16 +10,16 @@ from neuroncore_rtl.hdl.dma.counters import DmaCounters
 from neuroncore_rtl.hdl.memory.onchip import Conflicts
 from neuroncore_rtl.hdl.memory.port import OnChipStorage
 from neuroncore_rtl.hdl.queue.semaphores import UpdateOp
-from neuroncore_rtl.hdl.tensor.engine import Counters as TensorCounters
+from neuroncore_rtl.hdl.tensor.engine import TensorCounters
 from neuroncore_rtl.run.view.engine_waves import ROW0_WEIGHTS, array_traces, elementwise_groups, tensor_fields
 from neuroncore_rtl.run.view.wave_groups import ERROR, Trace, counters, traces
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS
-from neuroncore_rtl.spec.isa.engine import LANES, QUEUES
+from neuroncore_rtl.spec.isa.engine import ENGINE_QUEUES, LANES
 
-__all__ = ["OPEN", "core_groups"]
+__all__ = ["CORE_OPEN", "core_groups"]
 
-OPEN = ("run", "queues", "HBM ports")
+CORE_OPEN = ("run", "queues", "HBM ports")
 """Groups that are open at first."""
 
 
@@ -28,9 +28,9 @@ def core_groups(known: Collection[str]) -> dict[str, list[Trace]]:
     queues, ports = (_count(known, what) for what in (r"queue(\d+)\.clk", r"axi(\d+)\.clk"))
     dma = [f"dma{number}" for number in range(_count(known, r"dma(\d+)\.clk"))]
     names = [
-        *(engine.name.lower() for engine in QUEUES),
+        *(engine.name.lower() for engine in ENGINE_QUEUES),
         *dma,
-        *(["collective"] if queues > len(QUEUES) + len(dma) else []),
+        *(["collective"] if queues > len(ENGINE_QUEUES) + len(dma) else []),
     ]
     return {
         "run": traces(_RUN),
@@ -102,7 +102,7 @@ def _overview(queue: int, name: str) -> list[Trace]:
 
 def _queue(queue: int) -> list[Trace]:
     at = f"core.queue{queue}"
-    lanes = LANES[QUEUES[queue]] if queue < len(QUEUES) else 1
+    lanes = LANES[ENGINE_QUEUES[queue]] if queue < len(ENGINE_QUEUES) else 1
     waits = [
         f"wait[{number}].{name} {form} wait {number}: {name}"
         for number in (0, 1)

@@ -5,12 +5,11 @@ import re
 from collections.abc import Collection
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
-from neuroncore_rtl.hdl.elementwise.instruction import Op
-from neuroncore_rtl.hdl.elementwise.instruction import Opcode as ElementwiseOpcode
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseOpcode, Op
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.hdl.memory.port import OnChipStorage
-from neuroncore_rtl.hdl.tensor.engine import Counters as TensorCounters
-from neuroncore_rtl.hdl.tensor.instruction import Opcode as TensorOpcode
+from neuroncore_rtl.hdl.tensor.engine import TensorCounters
+from neuroncore_rtl.hdl.tensor.instruction import TensorOpcode
 from neuroncore_rtl.run.view.wave_groups import ERROR, Trace, counters, traces
 from neuroncore_rtl.spec.config import LOAD_COLUMNS
 

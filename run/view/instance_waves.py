@@ -14,12 +14,14 @@ from neuroncore_rtl.run.view.wave_groups import Trace, traces
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, ReduceOp
 from neuroncore_rtl.spec.link import CORES_PER_CHIP, FlitKind
 
-__all__ = ["OPEN", "TOP", "Does", "Receiving", "Sending", "collective_groups", "instance_groups", "traffic_groups"]
+__all__ = [
+    "INSTANCE_OPEN", "TOP", "Does", "Receiving", "Sending", "collective_groups", "instance_groups", "traffic_groups",
+]  # fmt: skip
 
 TOP = "machines"
 """Name of the harness of all cores."""
 
-OPEN = ("run", "cores", "engines", "links")
+INSTANCE_OPEN = ("run", "cores", "engines", "links")
 """Groups that are open at first."""
 
 _AXI = ("awvalid", "awready", "wvalid", "wready", "bvalid", "bready", "arvalid", "arready", "rvalid", "rready")

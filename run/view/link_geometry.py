@@ -10,7 +10,7 @@ import numpy as np
 
 from neuroncore_rtl.spec.instance import Instance, Topology
 
-__all__ = ["CHIP_RADIUS", "LANES", "Arrow", "chip_places", "head_of", "link_arrows", "outline_of", "point_at"]
+__all__ = ["CHIP_RADIUS", "Arrow", "chip_places", "head_of", "link_arrows", "outline_of", "point_at"]
 
 CHIP_RADIUS = 0.19
 

@@ -10,7 +10,7 @@ from neuroncore_rtl.run.view import link_geometry as geometry
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
 
-__all__ = ["draw_links", "shape_of"]
+__all__ = ["draw_links"]
 
 INK, FAINT, ALARM, CHIP = "#22303c", "#7d8b99", "#d3263c", "#f4f6f8"
 """Colours of text, of lesser text, of what is wrong, and of a chip."""

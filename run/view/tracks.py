@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from neuroncore_rtl.run.harness.collective_faults import link_name
-from neuroncore_rtl.run.harness.link_view import Sample
+from neuroncore_rtl.run.harness.link_view import LinkSample
 from neuroncore_rtl.run.harness.outcome import Event, Outcome
 from neuroncore_rtl.run.view.timeline import Slice, TrackGroup
 from neuroncore_rtl.spec.config import Config
@@ -79,7 +79,7 @@ def _decoded(instruction: Collective | int) -> Collective | None:
         return None
 
 
-def link_tracks(instance: Instance, samples: Sequence[Sample], *, credits: bool = True) -> Iterator[TrackGroup]:
+def link_tracks(instance: Instance, samples: Sequence[LinkSample], *, credits: bool = True) -> Iterator[TrackGroup]:
     """Yield the curves of all wires. What is counted belongs to the window from a sample to the next, credits to the
     moment of the sample.
 
@@ -90,7 +90,7 @@ def link_tracks(instance: Instance, samples: Sequence[Sample], *, credits: bool 
     """
     names = [link_name(instance, wire).removeprefix("link ") for wire in range(instance.chips * instance.directions)]
     zero = dict.fromkeys(samples[0].counters[0], 0) if samples else {}
-    begin = Sample(0, [0] * len(names), [zero] * len(names))
+    begin = LinkSample(0, [0] * len(names), [zero] * len(names))
     windows = [(a, b) for a, b in pairwise([begin, *samples]) if b.cycle > a.cycle]
     end = [(samples[-1].cycle, 0)] if samples else []
 

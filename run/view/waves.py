@@ -56,10 +56,10 @@ _HARNESSES = {
     "tensor": _Display(lambda known, core: engine_waves.tensor_groups(known)),
     "elementwise": _Display(lambda known, core: engine_waves.ELEMENTWISE_GROUPS),
     "riscv": _Display(lambda known, core: engine_waves.RISCV_GROUPS),
-    "machine": _Display(lambda known, core: core_waves.core_groups(known), core_waves.OPEN),
-    "collective": _Display(lambda known, core: instance_waves.collective_groups(known), instance_waves.OPEN),
-    "traffic": _Display(lambda known, core: instance_waves.traffic_groups(known), instance_waves.OPEN),
-    instance_waves.TOP: _Display(instance_waves.instance_groups, instance_waves.OPEN),
+    "machine": _Display(lambda known, core: core_waves.core_groups(known), core_waves.CORE_OPEN),
+    "collective": _Display(lambda known, core: instance_waves.collective_groups(known), instance_waves.INSTANCE_OPEN),
+    "traffic": _Display(lambda known, core: instance_waves.traffic_groups(known), instance_waves.INSTANCE_OPEN),
+    instance_waves.TOP: _Display(instance_waves.instance_groups, instance_waves.INSTANCE_OPEN),
 }
 """What is shown, by harness."""
 

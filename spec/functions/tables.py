@@ -8,7 +8,7 @@ from pathlib import Path
 from neuroncore_rtl.spec.functions.catalogue import FUNCTIONS
 from neuroncore_rtl.spec.functions.layout import COEFFICIENT_FIELDS, CONTROL_FIELDS, EXP2_FIELDS, control_address
 
-__all__ = ["PATH", "Tables", "load"]
+__all__ = ["PATH", "Tables", "load_tables"]
 
 PATH = Path(__file__).with_name("tables.json")
 
@@ -30,7 +30,7 @@ class Tables:
 
 
 @cache
-def load(path: Path = PATH) -> Tables:
+def load_tables(path: Path = PATH) -> Tables:
     """Return the tables of a file.
 
     Raises:

@@ -5,8 +5,8 @@ import enum
 from neuroncore_rtl.spec.config import Config
 
 __all__ = [
-    "COUNTER_BITS", "LANES", "QUEUES", "QUEUE_BLOCKS", "QUEUE_COUNTERS", "RECORDS_AHEAD", "Engine", "collective_queue",
-    "engine_of_queue", "engines_taken", "queue_count", "queue_name", "queues_of", "records_ahead",
+    "COUNTER_BITS", "ENGINE_QUEUES", "LANES", "QUEUE_BLOCKS", "QUEUE_COUNTERS", "RECORDS_AHEAD", "Engine",
+    "collective_queue", "engine_of_queue", "engines_taken", "queue_count", "queue_name", "queues_of", "records_ahead",
 ]  # fmt: skip
 
 
@@ -27,7 +27,7 @@ class Engine(enum.IntEnum):
     """None of them: every queue executes the instruction itself."""
 
 
-QUEUES = (Engine.TENSOR, Engine.VECTOR, Engine.SCALAR)
+ENGINE_QUEUES = (Engine.TENSOR, Engine.VECTOR, Engine.SCALAR)
 """Engines of queues 0, 1, 2; the DMA engines' follow, and that of the collective engine, where there is one."""
 
 LANES = {engine: 1 for engine in Engine} | {Engine.TENSOR: 2, Engine.QUEUE: 0}
@@ -53,17 +53,17 @@ COUNTER_BITS = 48
 
 def queue_count(config: Config) -> int:
     """Return the number of queues."""
-    return len(QUEUES) + config.dma_engines + (config.cores > 1)
+    return len(ENGINE_QUEUES) + config.dma_engines + (config.cores > 1)
 
 
 def queues_of(engine: Engine, config: Config) -> range:
     """Return the queues of an engine: none of the collective engine in a core that is alone, all of QUEUE."""
     if engine == Engine.QUEUE:
         return range(queue_count(config))
-    if engine in QUEUES:
-        return range(QUEUES.index(engine), QUEUES.index(engine) + 1)
-    last = len(QUEUES) + config.dma_engines
-    return range(len(QUEUES), last) if engine == Engine.DMA else range(last, queue_count(config))
+    if engine in ENGINE_QUEUES:
+        return range(ENGINE_QUEUES.index(engine), ENGINE_QUEUES.index(engine) + 1)
+    last = len(ENGINE_QUEUES) + config.dma_engines
+    return range(len(ENGINE_QUEUES), last) if engine == Engine.DMA else range(last, queue_count(config))
 
 
 def records_ahead(engine: Engine, config: Config) -> int:
@@ -80,7 +80,7 @@ def engine_of_queue(queue: int, config: Config) -> Engine:
     """Return the engine of a queue."""
     if queue == collective_queue(config):
         return Engine.COLLECTIVE
-    return QUEUES[queue] if queue < len(QUEUES) else Engine.DMA
+    return ENGINE_QUEUES[queue] if queue < len(ENGINE_QUEUES) else Engine.DMA
 
 
 def engines_taken(engine: Engine) -> tuple[Engine, Engine]:
@@ -91,4 +91,4 @@ def engines_taken(engine: Engine) -> tuple[Engine, Engine]:
 def queue_name(queue: int, config: Config) -> str:
     """Return how reports name a queue: tensor, vector, scalar, dma0, dma1, ..., collective."""
     engine = engine_of_queue(queue, config)
-    return f"dma{queue - len(QUEUES)}" if engine == Engine.DMA else engine.name.lower()
+    return f"dma{queue - len(ENGINE_QUEUES)}" if engine == Engine.DMA else engine.name.lower()

@@ -7,7 +7,7 @@ that has finished it does up to two updates. A NOP it executes itself.
 import enum
 from dataclasses import dataclass, replace
 
-from neuroncore_rtl.spec.config import SEMAPHORES, Config
+from neuroncore_rtl.spec.config import SEMAPHORE_COUNT, Config
 from neuroncore_rtl.spec.isa.engine import Engine
 from neuroncore_rtl.spec.isa.fields import Layout, pack, unpack, width_of
 from neuroncore_rtl.spec.isa.instruction import Instruction
@@ -142,4 +142,4 @@ class Record:
         return Record(instruction=decode_instruction(header["engine"], body, config), waits=waits, updates=updates)
 
 
-assert SEMAPHORES == 1 << 8
+assert SEMAPHORE_COUNT == 1 << 8

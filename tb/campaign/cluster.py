@@ -23,7 +23,7 @@ from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.tb.campaign.executor import Executor
 from neuroncore_rtl.tb.campaign.task import BUILDS, Row, Task, WorkerDied, WorkersLost, perform, sources
 
-__all__ = ["PATIENCE", "QUEUES", "ClusterExecutor", "QueueExecutor", "cluster_named"]
+__all__ = ["ClusterExecutor", "QueueExecutor", "cluster_named"]
 
 PATIENCE = 120
 """Seconds in which a scheduler must answer, and have a worker."""
@@ -139,7 +139,7 @@ class ClusterExecutor:
         try:
             lacking = [address for address, found in self._client.run(parcels.missing, names).items() if found]
             if lacking and row["worker"] not in lacking:
-                content = self._client.run(parcels.pack, names, workers=[row["worker"]])[row["worker"]]
+                content = self._client.run(parcels.pack_parcel, names, workers=[row["worker"]])[row["worker"]]
                 self._parcels[name] = _Parcel(name, content, names)
                 self._client.register_plugin(self._parcels[name], name)
         except (OSError, TimeoutError, ValueError, CancelledError):
@@ -154,7 +154,7 @@ class _Parcel(WorkerPlugin):
 
     def setup(self, worker) -> None:
         if parcels.missing(self.names):
-            parcels.unpack(self.content, self.names)
+            parcels.unpack_parcel(self.content, self.names)
 
 
 def _perform_there(task: Task, runs: str, expected: str) -> Row:

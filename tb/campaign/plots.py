@@ -9,7 +9,7 @@ from statistics import median
 from neuroncore_rtl.tb.campaign.task import Row, Status
 from neuroncore_rtl.tb.tests.kernels.workbench import SIZES
 
-__all__ = ["draw_chips", "draw_roofline", "draw_sizes", "size_of"]
+__all__ = ["draw_campaign_roofline", "draw_chips", "draw_sizes", "size_of"]
 
 INK, FAINT, GRID = "#22303c", "#7d8b99", "#e3e8ed"
 """Colours of text, of lesser text, and of what lies behind."""
@@ -65,7 +65,7 @@ def draw_sizes(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | 
     return _over(path, rows, swept, size, "ideal_cycles", " = ".join(size), titles)
 
 
-def draw_roofline(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
+def draw_campaign_roofline(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
     """Draw how near each run comes to what its busiest engine and HBM allow; arguments and result as of `draw_sizes`.
 
     To the right of 1 the engine takes longer than HBM at the least, to the left HBM does. So machines of any size, and

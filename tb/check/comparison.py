@@ -12,7 +12,7 @@ from neuroncore_rtl.run.job import DeviceJob
 from neuroncore_rtl.run.settings import SEED, SIM, Option, Settings, UsageError, choice, integer
 from neuroncore_rtl.spec.formats import FORMATS, Format
 
-__all__ = ["DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "Verdict", "cases_of", "interleave", "labelled", "options"]
+__all__ = ["DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "cases_of", "interleave", "labelled", "options"]
 
 DEFAULT_COUNT = {"verilator": 1_000_000, "icarus": 20_000}
 """Random cases when COUNT is not given; either takes a few seconds."""

@@ -1,7 +1,7 @@
 """What every instruction costs in cycles: as published for NeuronCore-v2, by our formula, and why they differ.
 
 TEST=timing measures them, tests assert the formulas of `spec.costs`, and docs/vector_engine.md has the table
-that :func:`table` makes.
+that :func:`cost_table` makes.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.functions import function_named
 from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
 from neuroncore_rtl.spec.isa.elementwise import VALUES8, transpose_block, uses
 
-__all__ = ["CASES", "ELEMENTS", "Case", "formula", "table"]
+__all__ = ["CASES", "ELEMENTS", "CostCase", "cost_table", "formula"]
 
 ELEMENTS = (1, 8, 64, 512)
 """Elements a lane that are measured; the nearest that an instruction can take."""
@@ -26,7 +26,7 @@ _II = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class CostCase:
     """An instruction whose cost is published, or that differs from one that is.
 
     Arguments:
@@ -64,8 +64,8 @@ _ONE = 0x3F80_0000
 _POINTER = Pointer(format=FP32, address=_SCALARS)
 
 
-def _case(name: str, opcode: Opcode, published: tuple, because: str, **options) -> Case:
-    """Return a case; published: the cost in both forms; `options` are those of :class:`Case`, and fields."""
+def _case(name: str, opcode: Opcode, published: tuple, because: str, **options) -> CostCase:
+    """Return a case; published: the cost in both forms; `options` are those of :class:`CostCase`, and fields."""
     own = {key: options.pop(key) for key in ("multiple", "least") if key in options}
     used = uses({"opcode": opcode, "sum_store": options.get("sum_store", 0)})
 
@@ -82,7 +82,7 @@ def _case(name: str, opcode: Opcode, published: tuple, because: str, **options) 
         lanes = min(config.columns, config.partitions)
         return Elementwise(opcode=opcode, partitions=lanes, shape=shape, overlap=True, **(tensors | options))
 
-    return Case(name=name, build=build, published=published[0], cost=published[1], because=because, **own)
+    return CostCase(name=name, build=build, published=published[0], cost=published[1], because=because, **own)
 
 
 _NONE = ("", None)
@@ -107,7 +107,7 @@ _O = Opcode
 _PSUM_B, _MADD = _tensor(_B, psum=True), {"op0": AluOp.MULTIPLY, "op1": AluOp.ADD}
 _EXP = {"s0": _ONE, "function": function_named("exp").code}
 
-CASES: tuple[Case, ...] = (
+CASES: tuple[CostCase, ...] = (
     _case("tensor_copy", _O.TENSOR_COPY, _PLAIN, _NO_MINIMUM),
     _case("tensor_copy from PSUM", _O.TENSOR_COPY, _PLAIN, _NO_MINIMUM, a=_tensor(_A, psum=True)),
     _case("memset", _O.MEMSET, _PLAIN, _NO_MINIMUM, s0=_ONE),
@@ -153,7 +153,7 @@ CASES: tuple[Case, ...] = (
 """Every instruction, in the order of its opcodes."""
 
 
-def formula(case: Case, config: Config) -> str:
+def formula(case: CostCase, config: Config) -> str:
     """Return our cost of a case, back to back, as a function of N in words; found from :func:`period` itself."""
     low, high = (case.elements(wanted, config) for wanted in ELEMENTS[-2:])
     costs = [period(case.build(elements, config), config) for elements in (low, high)]
@@ -165,7 +165,7 @@ def formula(case: Case, config: Config) -> str:
     return line if is_slow(case.build(low, config)) else f"max({checker_period(config)}, {line})"
 
 
-def table() -> str:
+def cost_table() -> str:
     """Return the table of docs/vector_engine.md, in Markdown, for the machine of preset `full`."""
     config = PRESETS["full"]
     lines = ["| instruction | NeuronCore-v2 | here | why |", "|---|---|---|---|"]
@@ -175,4 +175,4 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    print(table(), end="")
+    print(cost_table(), end="")

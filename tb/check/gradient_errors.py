@@ -12,11 +12,11 @@ import numpy as np
 
 from neuroncore_rtl.spec.formats import BF16, FP32, FloatFormat
 
-__all__ = ["Errors", "errors_of"]
+__all__ = ["GradientErrors", "errors_of"]
 
 
 @dataclass(frozen=True)
-class Errors:
+class GradientErrors:
     """Errors of an average.
 
     Arguments:
@@ -38,7 +38,7 @@ class Errors:
         return shown | {"of what rounding allows": f"{self.of_bound:.1%}"}
 
 
-def errors_of(sums: np.ndarray, gradients: np.ndarray, fmt: FloatFormat, *, stochastic: bool = False) -> Errors:
+def errors_of(sums: np.ndarray, gradients: np.ndarray, fmt: FloatFormat, *, stochastic: bool = False) -> GradientErrors:
     """Return the errors of sums of gradients, by the number of them.
 
     Arguments:
@@ -54,7 +54,7 @@ def errors_of(sums: np.ndarray, gradients: np.ndarray, fmt: FloatFormat, *, stoc
     there = average != 0
     relative = error[there] / np.abs(average[there])
     shares = np.divide(error, allowed, out=np.where(error > 0, np.inf, 0.0), where=allowed > 0)
-    return Errors(
+    return GradientErrors(
         largest=float(relative.max(initial=0)),
         rms=float(np.sqrt(np.mean(relative**2))),
         of_norm=float(np.linalg.norm(error) / np.linalg.norm(average)),

@@ -8,13 +8,13 @@ from mpmath import mp, mpf
 
 from neuroncore_rtl.tb.check.oracles.functions import DIGITS, exact
 
-__all__ = ["Errors", "errors"]
+__all__ = ["ReferenceErrors", "reference_errors"]
 
 _POSITIVE = frozenset({"ln", "sqrt", "rsqrt"})
 """Functions that are defined for positive arguments only."""
 
 
-class Errors:
+class ReferenceErrors:
     """The largest errors of results, each with the argument at which it is.
 
     Attributes:
@@ -45,9 +45,9 @@ class Errors:
         return f"{ulp:.2f} ulp at {at:.6g}, relative {self.relative[0]:.2g}, absolute below 1 {self.absolute[0]:.2g}"
 
 
-def errors(name: str, z: np.ndarray, results: np.ndarray, alpha: float) -> Errors:
+def reference_errors(name: str, z: np.ndarray, results: np.ndarray, alpha: float) -> ReferenceErrors:
     """Return the errors of `results` as f(z), both float32; what overflows FP32 or is not defined is left out."""
-    found = Errors()
+    found = ReferenceErrors()
     for argument, result in zip(z.reshape(-1).tolist(), results.reshape(-1).tolist(), strict=True):
         if not (math.isfinite(argument) and math.isfinite(result)) or argument == 0:
             continue

@@ -15,7 +15,7 @@ from neuroncore_rtl.golden.controller.trap import INTERRUPT, Cause
 from neuroncore_rtl.run.harness.riscv import Executable, TraceEntry
 from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, TIMER_NOW
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["LockstepComparison", "compare"]
 
 TIME, MIP, MIE, MSTATUS = 0xC01, 0x344, 0x304, 0x300
 
@@ -36,7 +36,7 @@ PROMPT = 4
 
 
 @dataclass(frozen=True)
-class Comparison:
+class LockstepComparison:
     """What became of a comparison.
 
     Arguments:
@@ -183,7 +183,7 @@ def _describe(step, trapped: bool) -> str:
     return f"pc {step.pc:08x}, instruction {step.instruction:08x}, {happened}"
 
 
-def compare(program: Executable, trace: Iterable[TraceEntry]) -> Comparison:
+def compare(program: Executable, trace: Iterable[TraceEntry]) -> LockstepComparison:
     """Execute `program` on the golden hart and compare it with the trace, up to the first difference."""
     lockstep = _Lockstep(program)
     compared = interrupts = traps = 0
@@ -197,4 +197,4 @@ def compare(program: Executable, trace: Iterable[TraceEntry]) -> Comparison:
             mismatch = f"line {compared} of the trace: RTL {_describe(entry, entry.trap)}; {problem}"
             break
     ended = lockstep.memory.ended or lockstep.peripheral.ended
-    return Comparison(compared, interrupts, traps, mismatch, ended, bytes(lockstep.memory.bytes))
+    return LockstepComparison(compared, interrupts, traps, mismatch, ended, bytes(lockstep.memory.bytes))

@@ -24,7 +24,7 @@ from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.tb.cli.export import directory_name
 
-__all__ = ["capacity_problem", "main"]
+__all__ = ["capacity_problem", "make_bitstream"]
 
 PATIENCE_S = 0.02
 """Seconds without a byte after which the board takes the line for quiet; adapters of USB pause for less."""
@@ -41,7 +41,7 @@ NEXTPNR = "--placer static --router router1"
 net out of another's way at a time: the other one, router2, routes all at once, and does not end where it is crowded."""
 
 
-def main(settings: Settings) -> int:
+def make_bitstream(settings: Settings) -> int:
     """Build a bitstream, print its files, cells and clock, and return the exit status: 1 if the design does not fit."""
     config = settings.config if settings.core else None
     if config and config.cores > 1:

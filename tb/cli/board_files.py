@@ -24,7 +24,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.host_map import HOST_REGISTERS, HostRegister, counter_offset, parameter_values
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
-__all__ = ["BOARD_TOP", "TESTBENCH", "board_files", "clock_of", "figures_of_axi", "ports_of"]
+__all__ = ["BOARD_TOP", "TESTBENCH", "board_files", "board_ports", "clock_of", "figures_of_axi"]
 
 BOARD_TOP = "neuroncore"
 """Name of the Verilog module, and of the files but for their endings."""
@@ -51,7 +51,7 @@ def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dic
         "top": BOARD_TOP,
         "parameters": asdict(config) | {"debug": debug},
         "clock": clock_of("aclk", "aresetn", "low"),
-        "ports": ports_of(core),
+        "ports": board_ports(core),
         "interfaces": _interfaces(config),
         "registers": [_register(register) for register in HOST_REGISTERS],
         "parameter_words": {
@@ -82,7 +82,7 @@ def clock_of(clock: str, reset: str, active: str) -> dict[str, str]:
     return {"clock": clock, "edge": "rising", "reset": reset, "reset_active": active, "reset_kind": "synchronous"}
 
 
-def ports_of(unit: wiring.Component) -> list[dict[str, object]]:
+def board_ports(unit: wiring.Component) -> list[dict[str, object]]:
     """Return name, direction and width in bits of the ports of a unit in Verilog, besides its clock and reset."""
     return [
         {"name": name, "direction": "input" if member.flow == In else "output", "width": len(value)}

@@ -21,7 +21,7 @@ from neuroncore_rtl.run.sim.vectors import WrongChoice, chosen
 from neuroncore_rtl.tb.campaign.task import WorkersLost
 from neuroncore_rtl.tb.cli import registry
 
-__all__ = ["COMMANDS", "add", "app", "main"]
+__all__ = ["ALL_COMMANDS", "add_commands", "app", "main"]
 
 
 class _Value(click.ParamType):
@@ -139,9 +139,9 @@ def image():
 @app.command()
 def doctor():
     """Say what is installed, what is missing, and the command that installs it."""
-    from neuroncore_rtl.run.sim.doctor import show
+    from neuroncore_rtl.run.sim.doctor import show_tools
 
-    sys.exit(show())
+    sys.exit(show_tools())
 
 
 @app.command("help")
@@ -150,7 +150,7 @@ def show_help(test: str | None):
     """List targets, TESTs and presets, or the variables of a TEST."""
     from neuroncore_rtl.tb.cli.overview import show
 
-    show(test, COMMANDS)
+    show(test, ALL_COMMANDS)
 
 
 @app.command()
@@ -163,18 +163,18 @@ def waves(test: str):
     sys.exit(open_waves(found))
 
 
-COMMANDS: list[Command] = []
+ALL_COMMANDS: list[Command] = []
 """All that take variables but simulate no TEST."""
 
 
-def add(commands: Iterable[Command]) -> None:
+def add_commands(commands: Iterable[Command]) -> None:
     """Add commands to the command line."""
     for command in commands:
-        COMMANDS.append(command)
+        ALL_COMMANDS.append(command)
         app.add_command(_command(command, lambda command, settings: command.run(settings)))
 
 
-add(registry.COMMANDS)
+add_commands(registry.COMMANDS)
 
 
 def main() -> None:

@@ -24,15 +24,15 @@ from neuroncore_rtl.hdl.tensor.array import row_skew
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.run.report import shown, terminal
 from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.run.sim.elaboration import ELABORATED_ENGINES, engine_verilog
 from neuroncore_rtl.run.sim.elaboration import ENGINE as TENSOR
-from neuroncore_rtl.run.sim.elaboration import ENGINES, engine_verilog
 from neuroncore_rtl.spec import config as machine
 from neuroncore_rtl.spec import isa, memory_map, timing
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa.fields import Layout
-from neuroncore_rtl.tb.cli.board_files import BOARD_TOP, board_files, clock_of, figures_of_axi, ports_of
+from neuroncore_rtl.tb.cli.board_files import BOARD_TOP, board_files, board_ports, clock_of, figures_of_axi
 
-__all__ = ["description", "directory_name", "export", "ports", "write"]
+__all__ = ["description", "directory_name", "export", "ports"]
 
 CORE = "core"
 """Name of the core's Verilog module."""
@@ -61,7 +61,7 @@ def directory_name(config: Config) -> str:
 
 def ports(unit: wiring.Component) -> list[dict[str, object]]:
     """Return name, direction and width in bits of every port that a unit has in Verilog."""
-    return [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst")] + ports_of(unit)
+    return [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst")] + board_ports(unit)
 
 
 def description(engine: str, config: Config, text: str) -> dict[str, object]:
@@ -74,7 +74,7 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
         "top": engine,
         "parameters": asdict(config) | _constants(engine),
         "clock": clock_of("clk", "rst", "high"),
-        "ports": ports(ENGINES[engine](config)),
+        "ports": ports(ELABORATED_ENGINES[engine](config)),
         **(_core(config) if engine == CORE else {"instruction": _fields(layout)}),
         "latency": _latency(engine, config),
         "modules": re.findall(r"^module (\S+) *\(", text, re.MULTILINE),
@@ -86,7 +86,7 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
 def _constants(engine: str) -> dict[str, int]:
     """Return what is the same for every configuration."""
     columns = {"load_columns": machine.LOAD_COLUMNS} if engine in (TENSOR, CORE) else {}
-    semaphores = {"semaphores": machine.SEMAPHORES} if engine == CORE else {}
+    semaphores = {"semaphores": machine.SEMAPHORE_COUNT} if engine == CORE else {}
     return {"psum_banks": machine.PSUM_BANKS} | columns | semaphores
 
 
@@ -130,7 +130,7 @@ def _latency(engine: str, config: Config) -> dict[str, int]:
         return {
             "instruction_to_read": frontend.Frontend.LATENCY + timing.ELEMENTWISE_CHECKER_REGISTERS[late] + late,
             "read_to_lanes": read,
-            "lanes": ENGINES[engine].latency(config),
+            "lanes": ELABORATED_ENGINES[engine].latency(config),
             "lanes_to_write": timing.STORE_LATENCY[late],
         }
     return {
@@ -159,11 +159,12 @@ def write(config: Config, directory: Path, tops: Iterable[str] | None = None, **
     Arguments:
         config: the machine's parameters.
         directory: is made where it is missing.
-        tops: which of `ENGINES` and `BOARD_TOP`; the core is one of the engines. None: all that there can be.
+        tops: which of `ELABORATED_ENGINES` and `BOARD_TOP`; the core is one of the engines. None: all that there can
+            be.
         options: those of :func:`tb.cli.board_files.board_files`.
     """
     if tops is None:
-        tops = [*ENGINES, *([BOARD_TOP] if config.cores == 1 else [])]
+        tops = [*ELABORATED_ENGINES, *([BOARD_TOP] if config.cores == 1 else [])]
     directory.mkdir(parents=True, exist_ok=True)
     contents = {}
     for top in tops:

@@ -21,7 +21,7 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.report import RESULTS, progress, shown
 from neuroncore_rtl.run.settings import Settings, UsageError
 
-__all__ = ["Block", "Figure", "blocks", "documents", "figures", "filled", "main", "value"]
+__all__ = ["Figure", "check_figures", "documents", "figures", "filled", "value"]
 
 _BLOCK = re.compile(r"(<!-- output: make (.+?) -->\n)(.*?)(<!-- /output -->)", re.DOTALL)
 _FIGURE = re.compile(r"(<!-- figure: (\S+) (\S+)(?: (\S+))? -->)(.*?)(<!-- /figure -->)")
@@ -116,7 +116,7 @@ def _printed(words: Iterable[str]) -> str | None:
     return f"```\n$ {line}\n{lines}\n```\n"
 
 
-def main(settings: Settings) -> int:
+def check_figures(settings: Settings) -> int:
     """Run the commands that documents show, write what they printed, then the figures; return the exit status."""
     status = 0
     lines = [" ".join(block.words) for path in documents() for block in blocks(path.read_text())]

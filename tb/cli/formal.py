@@ -10,9 +10,9 @@ from neuroncore_rtl.hdl.verilog.forks import Forks
 from neuroncore_rtl.run.report import RESULTS, shown, terminal
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.tb.cli.registry import PROVED
-from neuroncore_rtl.tb.proofs.solver import Method, NoAnswer, Verdict, prove
+from neuroncore_rtl.tb.proofs.solver import Method, NoAnswer, SolverVerdict, prove
 
-__all__ = ["main"]
+__all__ = ["prove_units"]
 
 CPU = "riscv"
 """The unit whose properties others wrote."""
@@ -20,7 +20,7 @@ CPU = "riscv"
 LINE = "{name:34}  {verdict:9}  {kind:9}  {depth:>5}  {seconds:>7}"
 
 
-def main(settings: Settings) -> int:
+def prove_units(settings: Settings) -> int:
     """Prove, print a line for each proof as it ends, write the record, and return the exit status.
 
     Raises:
@@ -50,7 +50,7 @@ def main(settings: Settings) -> int:
     return 1 if failed else 0
 
 
-def _asked(settings: Settings) -> Iterator[tuple[str, tuple[str, int, Callable[[], Verdict]]]]:
+def _asked(settings: Settings) -> Iterator[tuple[str, tuple[str, int, Callable[[], SolverVerdict]]]]:
     """Yield the proofs by name: their kind, their depth, and what runs them."""
     if (settings.riscv_formal is None) == (settings.unit == CPU):
         raise UsageError(
@@ -70,17 +70,17 @@ def _proofs(settings: Settings, module, unit: str):
         yield f"{unit}: {one.name}", one.method, depth, partial(_prove, one, depth, settings.timeout)
 
 
-def _prove(proof, depth: int, timeout: float) -> Verdict:
+def _prove(proof, depth: int, timeout: float) -> SolverVerdict:
     return prove(proof.model(), depth, proof.method, timeout=timeout)
 
 
 def _checks(settings: Settings, module, unit: str):
     folder = module.checkout(settings.riscv_formal)
     for check in module.checks(settings.depth or module.DEPTH):
-        yield check.name, Method.BOUNDED, check.depth, partial(module.run, check, folder, settings.timeout)
+        yield check.name, Method.BOUNDED, check.depth, partial(module.run_check, check, folder, settings.timeout)
 
 
-def _timed(run: Callable[[], Verdict]) -> tuple[str, str, float]:
+def _timed(run: Callable[[], SolverVerdict]) -> tuple[str, str, float]:
     """Return a verdict, what the solver says of assertions that fail, and how long it took."""
     begun = time.monotonic()
     try:

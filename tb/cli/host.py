@@ -6,7 +6,7 @@ import numpy as np
 
 from neuroncore_rtl.run.report import Report, shown
 from neuroncore_rtl.run.settings import Settings
-from neuroncore_rtl.run.targets.board import MEMORY_BYTES, Board, check_machine
+from neuroncore_rtl.run.targets.board import BOARD_MEMORY_BYTES, BoardTarget, check_machine
 from neuroncore_rtl.tb.tests.kernels import digits, matmul
 from neuroncore_rtl.tb.tests.kernels.digits import results_of
 from neuroncore_rtl.tb.tests.scenario import Scenario, run_jobs
@@ -17,14 +17,18 @@ COLUMNS = 8
 """Columns of the right matrix of TEST=matmul."""
 
 
-def _board(settings: Settings) -> Board:
-    return Board(port=settings.port, baud=settings.baud)
+def _board(settings: Settings) -> BoardTarget:
+    return BoardTarget(port=settings.port, baud=settings.baud)
 
 
 def _memory(settings: Settings) -> Report:
     """Write random bytes all over memory, then read them back."""
     rng = np.random.default_rng(settings.seed)
-    places = [0, MEMORY_BYTES - 512, *(int(place) * 512 for place in rng.integers(MEMORY_BYTES // 512, size=14))]
+    places = [
+        0,
+        BOARD_MEMORY_BYTES - 512,
+        *(int(place) * 512 for place in rng.integers(BOARD_MEMORY_BYTES // 512, size=14)),
+    ]
     blocks = {place: rng.bytes(512) for place in places}
     with _board(settings).connected(None) as port:
         check_machine(port, None)

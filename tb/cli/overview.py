@@ -12,7 +12,7 @@ from neuroncore_rtl.run.settings import Command
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.tb.cli import registry
 
-__all__ = ["described", "overview", "show", "targets"]
+__all__ = ["overview", "show", "targets"]
 
 MAKEFILE = ROOT / "Makefile"
 

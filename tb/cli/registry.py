@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from neuroncore_rtl.run.settings import (
-    LANES,
+    LANES_OPTION,
     PROFILE,
     SEED,
     SIM,
@@ -103,7 +103,7 @@ def profile_named(name: str) -> Command:
     if PROFILE not in bench.options:
         raise UsageError(f"TEST must be one that has profiles, {', '.join(profiled_tests())}, not {name!r}")
     defaults = {"PROFILE": 1, "TARGET": "core"}
-    own = (option for option in bench.options if option is not LANES)  # it comes by itself
+    own = (option for option in bench.options if option is not LANES_OPTION)  # it comes by itself
     return replace(bench, options=tuple(replace(one, default=defaults.get(one.name, one.default)) for one in own))
 
 
@@ -116,7 +116,7 @@ def image_named(name: str) -> Command:
     bench = command_named(name)
     if PROFILE not in bench.options:
         raise UsageError(f"TEST must be one that has an image, {', '.join(profiled_tests())}, not {name!r}")
-    own = (option for option in bench.options if option is not LANES)  # it comes by itself
+    own = (option for option in bench.options if option is not LANES_OPTION)  # it comes by itself
     return replace(bench, options=tuple(replace(o, default="core") if o.name == "TARGET" else o for o in own))
 
 
@@ -215,7 +215,7 @@ COMMANDS = (
             integer("SEED", 1, "of nextpnr, the first that is tried", 1),
             integer("SEEDS", 3, "that are tried until the router ends with a clock of MHZ", 1, 100),
         ),
-        run=later("tb.cli.bitstream", "main"),
+        run=later("tb.cli.bitstream", "make_bitstream"),
     ),
     Command(
         name="host",
@@ -241,7 +241,7 @@ COMMANDS = (
             integer("DEPTH", None, "cycles of the proofs, instead of each one's own", 1, 100),
             integer("TIMEOUT", 1800, "seconds that a solver may take for one of them", 1, 86400),
         ),
-        run=later("tb.cli.formal", "main"),
+        run=later("tb.cli.formal", "prove_units"),
     ),
     Command(
         name="oracle",
@@ -260,7 +260,7 @@ COMMANDS = (
             replace(SEED, help="testfloat, nccl-tests: seed of the operands"),
             SIM,
         ),
-        run=later("tb.tests.oracle.command", "main"),
+        run=later("tb.tests.oracle.command", "run_oracle"),
     ),
     Command(
         name="sweep",
@@ -269,7 +269,7 @@ COMMANDS = (
             Option(name="SPEC", type=Path, default=None, help="what to run, a file such as examples/sweep.toml"),
             *CAMPAIGN_OPTIONS,
         ),
-        run=later("tb.cli.sweep", "main"),
+        run=later("tb.cli.sweep", "run_sweep"),
     ),
     Command(
         name="soak",
@@ -283,7 +283,7 @@ COMMANDS = (
             Option(name="CASE", type=Path, default=None, help="a failure that was kept, which alone is run again"),
             *CAMPAIGN_OPTIONS,
         ),
-        run=later("tb.cli.soak", "main"),
+        run=later("tb.cli.soak", "soak_machine"),
     ),
     Command(
         name="mutate",
@@ -296,7 +296,7 @@ COMMANDS = (
             switch("HOLES", 0, "1 tries only the holes of the record again, with the tests that there are now"),
             switch("RUN", 1, "0 runs nothing and prints the records that there are"),
         ),
-        run=later("tb.campaign.mutation.command", "main"),
+        run=later("tb.campaign.mutation.command", "mutate_units"),
     ),
     Command(
         name="figures",
@@ -305,7 +305,7 @@ COMMANDS = (
             choice("ONLY", None, "only commands that have this in them"),
             switch("RUN", 1, "0 runs nothing and takes single figures from the records that there are"),
         ),
-        run=later("tb.cli.figures", "main"),
+        run=later("tb.cli.figures", "check_figures"),
     ),
 )
 """Commands that take variables but simulate no TEST."""

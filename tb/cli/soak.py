@@ -12,13 +12,13 @@ from neuroncore_rtl.run.report import shown
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.tb.campaign.options import executor_of
 from neuroncore_rtl.tb.campaign.run import campaign, exit_status
-from neuroncore_rtl.tb.campaign.soak.coverage import table
+from neuroncore_rtl.tb.campaign.soak.coverage import coverage_table
 from neuroncore_rtl.tb.campaign.soak.runs import CASE, judged, soaks
 from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.campaign.task import FAILURE, Row, Status
 from neuroncore_rtl.tb.tests.soak.draw import read_case
 
-__all__ = ["main"]
+__all__ = ["soak_machine"]
 
 SOAKS = SIM_BUILD / "soak"
 """A folder for each seed."""
@@ -27,7 +27,7 @@ MINUTES = 10
 """Unless told."""
 
 
-def main(settings: Settings) -> int:
+def soak_machine(settings: Settings) -> int:
     """Run a soak, or a case that one has kept, and print what came of it; return the exit status.
 
     Raises:
@@ -98,7 +98,7 @@ def _print(folder: Path, rows: Sequence[Row]) -> None:
     for line in _lines(["test", "runs", "passed", "instructions", "cycles", "compared", "seconds"], rows, tests):
         click.echo(line)
     click.echo("")
-    for heading, text in table(rows):
+    for heading, text in coverage_table(rows):
         click.echo(f"{heading}: {text}")
     failed = [row for row in rows if row["status"] != Status.PASSED]
     click.echo("")

@@ -10,11 +10,11 @@ import click
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.report import shown
-from neuroncore_rtl.run.settings import LANES, PROFILE, SIM, WAVES, Settings, UsageError
+from neuroncore_rtl.run.settings import LANES_OPTION, PROFILE, SIM, WAVES, Settings, UsageError
 from neuroncore_rtl.run.sim.vectors import chosen
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.campaign.options import executor_of
-from neuroncore_rtl.tb.campaign.plots import draw_chips, draw_roofline, draw_sizes
+from neuroncore_rtl.tb.campaign.plots import draw_campaign_roofline, draw_chips, draw_sizes
 from neuroncore_rtl.tb.campaign.rows import row_of
 from neuroncore_rtl.tb.campaign.run import campaign, exit_status
 from neuroncore_rtl.tb.campaign.store import Store, write_parquet
@@ -23,21 +23,21 @@ from neuroncore_rtl.tb.campaign.task import Row, Task, key_of, sources
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.links.options import INSTANCE_OPTIONS, TARGET_OPTIONS
 
-__all__ = ["main", "simulate", "tasks_of"]
+__all__ = ["run_sweep", "simulate", "tasks_of"]
 
 SWEEPS = SIM_BUILD / "sweeps"
 """A folder for each sweep, of the name of its file."""
 
 BUILDS = {
     "PRESET", *map(str.upper, Config.RANGES),
-    *(option.name for option in (*INSTANCE_OPTIONS, *TARGET_OPTIONS, SIM, LANES, WAVES, PROFILE)),
+    *(option.name for option in (*INSTANCE_OPTIONS, *TARGET_OPTIONS, SIM, LANES_OPTION, WAVES, PROFILE)),
 }  # fmt: skip
 """Variables on which a build depends; runs that agree in them share one."""
 
 PRINTED = 60
 """Rows of a table on the terminal; all are in the file."""
 
-_PICTURES = {"sizes": draw_sizes, "roofline": draw_roofline, "chips": draw_chips}
+_PICTURES = {"sizes": draw_sizes, "roofline": draw_campaign_roofline, "chips": draw_chips}
 
 
 def simulate(test: str, assignments: Sequence[str]) -> Row:
@@ -72,7 +72,7 @@ def _content(value: object) -> str:
     return f"{value}{digest}"
 
 
-def main(settings: Settings) -> int:
+def run_sweep(settings: Settings) -> int:
     """Run what is not known of a sweep, write and print what came of it; return the exit status.
 
     Raises:

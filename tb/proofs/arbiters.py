@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
 from neuroncore_rtl.tb.proofs.proof import Model, Proof
 from neuroncore_rtl.tb.proofs.solver import Method
 
-__all__ = ["PROOFS", "BankTurns", "LineTurns", "RouterTurns", "Turns"]
+__all__ = ["PROOFS", "BankTurns", "LineTurns", "RouterTurns"]
 
 
 def wait_of(m: Module, name: str, asks: Value, served: Value, counts: Value, bound: int) -> Signal:

@@ -12,14 +12,14 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.board.burst import BurstBuffer
 from neuroncore_rtl.hdl.board.memory import BurstServer
-from neuroncore_rtl.hdl.collective.loader import Loader
+from neuroncore_rtl.hdl.collective.loader import CollectiveLoader
 from neuroncore_rtl.hdl.collective.storer import Storer
 from neuroncore_rtl.hdl.dma.answers import Answers
 from neuroncore_rtl.hdl.dma.chunker import Chunker
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS, Run
 from neuroncore_rtl.hdl.dma.reader import Reader
 from neuroncore_rtl.hdl.dma.ring import RingRead
-from neuroncore_rtl.hdl.dma.writer import Writer
+from neuroncore_rtl.hdl.dma.writer import HbmWriter
 from neuroncore_rtl.hdl.host.axi_lite import AxiLiteBridge
 from neuroncore_rtl.hdl.host.isolation import AxiIsolation
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
@@ -129,7 +129,7 @@ class DmaWrites(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.chunker = chunker = Chunker(SIZE)
-        m.submodules.writer = writer = Writer(SIZE)
+        m.submodules.writer = writer = HbmWriter(SIZE)
         m.submodules.answers = answers = Answers()
         wiring.connect(m, wiring.flipped(self.runs), chunker.i)
         wiring.connect(m, chunker.o, writer.i)
@@ -213,7 +213,7 @@ def _fetcher() -> AxiModel:
 
 
 def _loader() -> AxiModel:
-    return AxiModel(Loader(8, SIZE), drives=port, legal=legal_operations)
+    return AxiModel(CollectiveLoader(8, SIZE), drives=port, legal=legal_operations)
 
 
 def _storer() -> AxiModel:

@@ -16,7 +16,7 @@ from amaranth.lib.wiring import In
 from neuroncore_rtl.hdl.link.fifo import FlitFifo
 from neuroncore_rtl.hdl.link.flit import body_layout, flit_layout, flit_stream
 from neuroncore_rtl.hdl.link.receiver import Receiver
-from neuroncore_rtl.hdl.link.sender import Sender
+from neuroncore_rtl.hdl.link.sender import LinkSender
 from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
 from neuroncore_rtl.tb.proofs.proof import Model, Proof, stay
 from neuroncore_rtl.tb.proofs.solver import Method
@@ -45,7 +45,7 @@ class LinkModel(wiring.Component):
         self.window = window
         self.stages = stages
         self.places = window.bit_length()
-        self.sender = Sender(LINK_BYTES, window)
+        self.sender = LinkSender(LINK_BYTES, window)
         self.receiver = Receiver(LINK_BYTES, receiver_window or window)
         super().__init__(
             {

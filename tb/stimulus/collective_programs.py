@@ -21,23 +21,24 @@ from neuroncore_rtl.spec.isa.collective import (
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 __all__ = [
-    "FORMATS", "LINE", "PAGE", "Issue", "Workload", "blocks_of", "random_group", "random_workload", "side_by_side",
+    "COLLECTIVE_FORMATS", "COLLECTIVE_PAGE", "LINE", "CollectiveIssue", "Workload", "blocks_of", "lists_side_by_side",
+    "random_group", "random_workload",
 ]  # fmt: skip
 
-PAGE = 4096
+COLLECTIVE_PAGE = 4096
 """Rooms and operands of a collective of its own begin at multiples of this."""
 
 LINE = 64
 """Operands begin at multiples of this."""
 
-FORMATS = {CollectiveType.FP32: FP32, CollectiveType.BF16: BF16, CollectiveType.INT32: INT32}
+COLLECTIVE_FORMATS = {CollectiveType.FP32: FP32, CollectiveType.BF16: BF16, CollectiveType.INT32: INT32}
 """Formats of the elements."""
 
 REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
 
 
 @dataclass(frozen=True)
-class Issue:
+class CollectiveIssue:
     """A collective of a group.
 
     Arguments:
@@ -67,7 +68,7 @@ class Workload:
     lists: dict[int, list[Collective]]
     delays: dict[int, list[int]]
     memories: np.ndarray
-    issues: Sequence[Issue]
+    issues: Sequence[CollectiveIssue]
 
 
 def blocks_of(kind: CollectiveKind, ranks: int) -> tuple[int, int]:
@@ -87,7 +88,7 @@ def _extent(blocks: int, pitch: int, size: int) -> int:
     return (blocks - 1) * pitch + size if blocks else 0
 
 
-def side_by_side(
+def lists_side_by_side(
     rng: np.random.Generator,
     instance: Instance,
     kind: CollectiveKind,
@@ -117,8 +118,8 @@ def side_by_side(
     ranks = max(group.ranks for group in groups)
     kinds = (CollectiveKind.SEND, CollectiveKind.RECEIVE) if kind == CollectiveKind.SEND else (kind,)
     src_bytes, dst_bytes = (max(_extent(blocks_of(k, ranks)[end], pitch, size) for k in kinds) for end in (0, 1))
-    dst = _aligned(src_bytes, PAGE)
-    room = max(dst + _aligned(dst_bytes, PAGE), PAGE)
+    dst = _aligned(src_bytes, COLLECTIVE_PAGE)
+    room = max(dst + _aligned(dst_bytes, COLLECTIVE_PAGE), COLLECTIVE_PAGE)
     memories = rng.integers(0, 256, (instance.cores, room), np.uint8)
     shared = {"kind": kind, "dtype": dtype, "op": op, "narrow": narrow, "stochastic": stochastic, "pitch": pitch}
     shared |= {"count": 0 if kind == CollectiveKind.BARRIER else count, "dst": dst, "seed": 0x1234567, "stream": 5}
@@ -130,7 +131,7 @@ def side_by_side(
             one = Collective(**shared, group=group, rank=rank, chunk=collective.best_chunk(count, group.ranks, kind))
             lists[core] = list(_transfers(one)) if kind == CollectiveKind.SEND else [one]
     delays = {core: [0] * len(lists[core]) for core in lists}
-    issues = [Issue(kind, group, count, dict.fromkeys(group.cores, 0)) for group in groups]
+    issues = [CollectiveIssue(kind, group, count, dict.fromkeys(group.cores, 0)) for group in groups]
     return Workload(lists, delays, memories, issues)
 
 
@@ -144,7 +145,7 @@ def _transfers(one: Collective) -> Iterator[Collective]:
 
 def _data(rng: np.random.Generator, dtype: CollectiveType, size: int, ranks: int) -> np.ndarray:
     """Return elements, as bytes: near 1, with special values in a tenth of the sums."""
-    fmt = FORMATS[dtype]
+    fmt = COLLECTIVE_FORMATS[dtype]
     n = -(-size * 8 // fmt.bits)
     codes = stimulus.ordinary_codes(rng, fmt, n)
     special = rng.random(n) < 0.1 / ranks
@@ -178,7 +179,7 @@ def random_workload(
         largest: bytes of src or dst, at most.
         longest_delay: cycles that may pass before an instruction is offered; it is drawn over decades.
     """
-    room = 4 * _aligned(largest, PAGE)
+    room = 4 * _aligned(largest, COLLECTIVE_PAGE)
     words = [stimulus.random_fp32(rng, room // 4) for _ in range(instance.cores)]
     memories = np.stack([word.view(np.uint8) for word in words])
     lists = {core: [] for core in range(instance.cores)}
@@ -189,7 +190,7 @@ def random_workload(
         kind = kinds[rng.choice(len(kinds), p=weights / weights.sum())]
         group = random_group(rng, instance.cores)
         made = list(_random_collective(rng, kind, group, largest, room))
-        issues.append(Issue(kind, group, made[0].count, {one.core: len(lists[one.core]) for one in made}))
+        issues.append(CollectiveIssue(kind, group, made[0].count, {one.core: len(lists[one.core]) for one in made}))
         for one in made:
             lists[one.core].append(one)
     lists = {core: found for core, found in lists.items() if found}

@@ -26,7 +26,7 @@ from neuroncore_rtl.spec.isa.fields import Layout
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.elementwise_places import EIGHTS, Places, shape_of
 
-__all__ = ["Choices", "Writer", "garbled", "random_program", "random_records"]
+__all__ = ["Choices", "Writer", "garbled", "random_elementwise_program", "random_records"]
 
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
 
@@ -75,7 +75,7 @@ class Choices:
         )
 
 
-def random_program(
+def random_elementwise_program(
     rng: np.random.Generator,
     config: Config,
     count: int,
@@ -147,7 +147,7 @@ class Writer:
     """A program as it grows.
 
     Arguments:
-        rng, config, choices: as of :func:`random_program`.
+        rng, config, choices: as of :func:`random_elementwise_program`.
         memories: SBUF and PSUM before the program, uint8 [partitions, bytes]; they get elements worth reading.
         append: puts an instruction at the program's end; ValueError if it is refused.
 

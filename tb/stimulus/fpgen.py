@@ -18,7 +18,7 @@ from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.stimulus.scalar_cases import Reading, ScalarCases
 
-__all__ = ["OPERATIONS", "read_fpgen"]
+__all__ = ["read_fpgen"]
 
 OPERATIONS = {
     "b32+": "add",

@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.memory_map import INTERRUPT_PENDING, LOCAL_BASE, TIMER_
 from neuroncore_rtl.spec.riscv import Csr, Opcode, System
 from neuroncore_rtl.tb.stimulus.riscv_encoding import b_type, i_type, j_type, load_constant, r_type, s_type, u_type
 
-__all__ = ["DATA", "TOHOST", "RandomProgram", "random_program"]
+__all__ = ["DATA", "TOHOST", "RandomProgram", "random_riscv_program"]
 
 DATA = LOCAL_BASE + 0x8_0000
 """Middle of the bytes that loads and stores reach."""
@@ -65,7 +65,7 @@ class RandomProgram:
     body: tuple[int, int]
 
 
-def random_program(rng: np.random.Generator, items: int, *, memory_bytes: int) -> RandomProgram:
+def random_riscv_program(rng: np.random.Generator, items: int, *, memory_bytes: int) -> RandomProgram:
     """Return a program that ends with 1 in the word `TOHOST`.
 
     Arguments:

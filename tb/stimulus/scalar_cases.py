@@ -15,7 +15,7 @@ class ScalarCases:
     """Cases of one operation; all arrays have one element a case.
 
     Arguments:
-        operation: its name, one of `tb.tests.oracle.units.OPERATIONS`.
+        operation: its name, one of `tb.tests.oracle.units.ORACLE_OPERATIONS`.
         operands: words (uint32), right-aligned.
         expected: words (uint32) of the results, right-aligned; any NaN stands for all.
         origin: says where a case came from.

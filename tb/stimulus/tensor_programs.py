@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuroncore_rtl.golden.tensor import TensorEngine
-from neuroncore_rtl.run.harness.engines.tensor import Drain, Step, TensorProgram
+from neuroncore_rtl.run.harness.engines.tensor import Drain, TensorProgram, TensorStep
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving
@@ -17,7 +17,7 @@ from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.tensor_turns import CLOSE, TURNS
 from neuroncore_rtl.tb.stimulus.tensor_windows import random_columns, random_rows
 
-__all__ = ["random_program", "replayed"]
+__all__ = ["random_tensor_program", "replayed"]
 
 WILD = (0.0, 0.0, 0.002, 0.02, 0.3)
 """Shares of special and arbitrary elements, of which an operand has one: mostly few, as a NaN hides what it adds to."""
@@ -26,7 +26,7 @@ FULL = 0.5
 """Share of the operands that have as many rows or columns as there can be."""
 
 
-def random_program(
+def random_tensor_program(
     rng: np.random.Generator, config: Config, instructions: int, longest: int | None = None
 ) -> tuple[TensorProgram, np.ndarray]:
     """Return a program, which at its end reads all words that it wrote and their neighbours, and what it is to read.
@@ -76,7 +76,7 @@ def replayed(
         stationary, moving: operand memory, uint8 [rows, bytes].
 
     Returns:
-        As :func:`random_program`.
+        As :func:`random_tensor_program`.
 
     Raises:
         ValueError: if an instruction is not legal where it is.
@@ -142,7 +142,7 @@ class _Recorder:
     def __init__(self, config: Config, stationary: np.ndarray, moving: np.ndarray):
         self.operands = stationary, moving
         self.engine = TensorEngine(config)
-        self.steps: list[Step] = []
+        self.steps: list[TensorStep] = []
         self.drains: list[Drain] = []
         self.expected: list[np.ndarray] = []
         self.moves = 0
@@ -159,7 +159,7 @@ class _Recorder:
             self.written[words] = True
             drains = int(self.readers[words].max())
         self.engine.execute(instruction, *self.operands)
-        self.steps.append(Step(instruction, drains))
+        self.steps.append(TensorStep(instruction, drains))
 
     def read(self, psum: int, words: int) -> None:
         """Add a drain of what is in PSUM now."""

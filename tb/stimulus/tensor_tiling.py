@@ -13,7 +13,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
-from neuroncore_rtl.run.harness.engines.tensor import Drain, Step, TensorProgram
+from neuroncore_rtl.run.harness.engines.tensor import Drain, TensorProgram, TensorStep
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
@@ -127,10 +127,10 @@ def _program(stationary, moving, p: slice, q: slice, transposed: bool, fmt: Form
         for n, (kt, (half, moving_half, loads)) in enumerate(product(k_tiles, passes(fmt, transposed))):
             shape = {"format": fmt, "k": length(kt), "m": length(pt)}
             if loads:
-                steps.append(Step(LoadStationary(**shape, half=half, address=weights_at[pt.start, kt.start]), 0))
+                steps.append(TensorStep(LoadStationary(**shape, half=half, address=weights_at[pt.start, kt.start]), 0))
             operand = {"half": moving_half, "n": length(qt), "address": data_at[qt.start, kt.start], "stride": element}
             move = MultiplyMoving(**shape, **operand, psum=psum, accumulate=n > 0)
-            steps.append(Step(move, max(0, group - PSUM_BANKS + 1)))
+            steps.append(TensorStep(move, max(0, group - PSUM_BANKS + 1)))
             moves += 1
         drains.append(Drain(moves, psum, length(qt)))
         tiles.append((qt, pt, True) if transposed else (pt, qt, False))

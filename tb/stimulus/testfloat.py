@@ -19,11 +19,11 @@ from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.stimulus.scalar_cases import Reading, ScalarCases
 
-__all__ = ["FUNCTIONS", "PROGRAM", "read_testfloat"]
+__all__ = ["PROGRAM", "TESTFLOAT_FUNCTIONS", "read_testfloat"]
 
 PROGRAM = "testfloat_gen"
 
-FUNCTIONS = {
+TESTFLOAT_FUNCTIONS = {
     "f32_add": "add",
     "f32_sub": "subtract",
     "f32_mul": "multiply",
@@ -75,7 +75,7 @@ def read_testfloat(path: Path, seed: int) -> Reading:
 
 
 def _cases(path: Path, seed: int, left_out: Counter) -> Iterator[ScalarCases]:
-    for name, operation in FUNCTIONS.items():
+    for name, operation in TESTFLOAT_FUNCTIONS.items():
         if path.is_dir() and not (path / f"{name}.txt").is_file():
             continue
         first, lines = 1, _lines(path, name, seed)

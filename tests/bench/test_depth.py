@@ -26,11 +26,11 @@ def test_record_plot_and_table_have_both_widths(monkeypatch, tmp_path):
         unit.elaborate(None)
         return cells | {"fmax_mhz": 20.0 * unit.unit.latency + unit.unit.significand_bits}
 
-    monkeypatch.setattr(depth.area, "measure", measured)
+    monkeypatch.setattr(depth.area, "measure_area", measured)
     monkeypatch.setattr(depth, "PLOT", tmp_path / "plots" / "stages.png")
-    record = depth.measure()
+    record = depth.measure_depth()
     assert [row["fmax_mhz"] for row in record["depth"]] == [20.0 * n + bits for bits in (12, 8) for n in Mac.CUTS]
     assert record["depth"][0]["utilisation"] == pytest.approx(0.9765, abs=1e-4)
     assert depth.PLOT.stat().st_size > 10_000
-    [table] = depth.tables(record)
+    [table] = depth.depth_tables(record)
     assert table.row_count == 2 * len(Mac.CUTS)

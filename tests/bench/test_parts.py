@@ -5,12 +5,12 @@ import json
 import pytest
 
 from neuroncore_rtl.bench import core, program, run, tensor
-from neuroncore_rtl.bench.commands import COMMANDS, PARTS
+from neuroncore_rtl.bench.commands import BENCH_COMMANDS, PARTS
 from neuroncore_rtl.run.sim.vectors import LANES_VARIABLE, WAYS, wanted
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
 
-[TEST] = [command for command in COMMANDS if command.name == "bench"]
+[TEST] = [command for command in BENCH_COMMANDS if command.name == "bench"]
 
 BUILD = {"elaboration_s": 1.0, "cold_build_s": 2.0, "build_peak_gib": 0.5}
 

@@ -31,8 +31,8 @@ def tables_of(row):
     """Return the tables of every part that measures ways."""
     record = {"sizes": {"128": row}, "products": [row], "engines": [row], "golden_softmax_s": 0.5, "core": [row]}
     record["dma"] = [row]
-    parts = [part.tables(record) for part in (tensor, elementwise, core)]
-    return [made for part in [*parts, instance.tables([row], row)] for made in part]
+    parts = [tensor.tensor_tables(record), elementwise.elementwise_tables(record), core.core_tables(record)]
+    return [made for part in [*parts, instance.instance_tables([row], row)] for made in part]
 
 
 def lines_of(made):

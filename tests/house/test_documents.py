@@ -12,7 +12,7 @@ import pytest
 
 from neuroncore_rtl.__main__ import app  # noqa: F401 (it adds the commands of bench/)
 from neuroncore_rtl.run.settings import Settings, UsageError
-from neuroncore_rtl.tb.cli.commands import COMMANDS
+from neuroncore_rtl.tb.cli.commands import ALL_COMMANDS
 from neuroncore_rtl.tb.cli.figures import Block, blocks, documents, figures
 from neuroncore_rtl.tb.cli.overview import targets
 from neuroncore_rtl.tb.cli.registry import command_named, image_named, profile_named
@@ -153,7 +153,7 @@ def settings(words: tuple[str, ...]) -> Settings | None:
     if target == "image":
         name, *rest = rest
         return image_named(name.removeprefix("TEST=")).settings(rest)
-    for command in COMMANDS:
+    for command in ALL_COMMANDS:
         if command.name == target:
             return command.settings(rest)
     return None

@@ -5,7 +5,7 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.golden.core import Core, CoreOutcome, run_instance
 from neuroncore_rtl.kernels.program import HbmTensor, Image, build_image
-from neuroncore_rtl.run.check.runs import runs_of
+from neuroncore_rtl.run.check.runs import tile_runs
 from neuroncore_rtl.run.check.unwritten import find_unwritten
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.check.ordering import find_unordered
@@ -28,7 +28,7 @@ def finished_ordered(image: Image, order: np.random.Generator | None = None) -> 
     outcome = finished(image, order)
     assert [*map(str, find_unwritten(image, outcome.records))] == []
     sections = {}
-    for part in runs_of(image, [address for _, address in outcome.records]):
+    for part in tile_runs(image, [address for _, address in outcome.records]):
         records = [(queue, at, image.locate(at)[1]) for queue, at in outcome.records[part]]
         # What is judged is every order that a section allows, so any of its runs will do.
         sections[frozenset(at for _, at, _ in records)] = records

@@ -12,10 +12,10 @@ import numpy as np
 from neuroncore_rtl.golden.arith import random_words
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.collective import (
-    ALIGNMENT,
     BLOCKS_OF_DST,
     BLOCKS_OF_SRC,
     CHUNK_GRANULES,
+    COLLECTIVE_ALIGNMENT,
     GRANULE,
     REDUCTION_KINDS,
     Collective,
@@ -25,7 +25,7 @@ from neuroncore_rtl.spec.isa.collective import (
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.isa.collective import CollectiveType as T
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from neuroncore_rtl.tb.stimulus.collective_programs import FORMATS, random_group
+from neuroncore_rtl.tb.stimulus.collective_programs import COLLECTIVE_FORMATS, random_group
 
 __all__ = [
     "STORAGE", "blocks_of", "large_collective", "on_every_rank", "random_codes_of", "random_collective",
@@ -146,11 +146,11 @@ def large_collective(rng, **options) -> Collective:
     """Return a legal collective at random, of which any bit of an address, a pitch and a count may be set."""
     one, bits = random_collective(rng, **options), int(rng.integers(1, 31))
     count = int(rng.integers(1, 1 << bits))
-    pitch = -(-count * element_bytes(one.dtype) // ALIGNMENT) * ALIGNMENT
-    pitch += int(rng.integers(max(1, (1 << min(bits + 2, 31)) // ALIGNMENT))) * ALIGNMENT
-    pitch = min(pitch, (1 << 32) - ALIGNMENT)
+    pitch = -(-count * element_bytes(one.dtype) // COLLECTIVE_ALIGNMENT) * COLLECTIVE_ALIGNMENT
+    pitch += int(rng.integers(max(1, (1 << min(bits + 2, 31)) // COLLECTIVE_ALIGNMENT))) * COLLECTIVE_ALIGNMENT
+    pitch = min(pitch, (1 << 32) - COLLECTIVE_ALIGNMENT)
     room = (1 << HBM_ADDRESS_BITS) - one.group.ranks * pitch
-    src, dst = (int(rng.integers(room // ALIGNMENT)) * ALIGNMENT for _ in range(2))
+    src, dst = (int(rng.integers(room // COLLECTIVE_ALIGNMENT)) * COLLECTIVE_ALIGNMENT for _ in range(2))
     return replace(one, chunk=int(rng.integers(1, CHUNK_GRANULES + 1)), count=count, pitch=pitch, src=src, dst=dst)
 
 
@@ -170,7 +170,7 @@ def blocks_of(instruction: Collective) -> tuple[int, int]:
 
 def random_codes_of(rng, dtype: T, shape, special: float = 0.05) -> np.ndarray:
     """Return elements of a type: of floats most near 1, some any pattern at all, NaN included."""
-    fmt, count = FORMATS[dtype], int(np.prod(shape))
+    fmt, count = COLLECTIVE_FORMATS[dtype], int(np.prod(shape))
     anything = rng.random(count) < special
     codes = np.where(anything, stimulus.random_codes(rng, fmt, count), stimulus.ordinary_codes(rng, fmt, count))
     return codes.view(STORAGE[dtype]).reshape(shape)

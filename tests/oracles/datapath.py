@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.functions import Function, load
+from neuroncore_rtl.spec.functions import Function, load_tables
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, LN2, Coordinate, Factor, Scale, Source, window
 from tests.oracles.exact import round_exactly
 
@@ -22,7 +22,7 @@ def datapath(function: Function, z: int, alpha: int) -> int:
     sz = z >> 31
     m, e = _decode(z)
     row = e & 1 if function.parity else min(max(e, -4), 11) + 4
-    control = dict(zip(CONTROL_FIELDS, load().control[(function.code << 1 | sz) << 4 | row], strict=True))
+    control = dict(zip(CONTROL_FIELDS, load_tables().control[(function.code << 1 | sz) << 4 | row], strict=True))
     if control["invalid"]:
         return 0x7FC00000
     x, r, q = _coordinate(control["coordinate"], m, e)
@@ -53,7 +53,7 @@ def datapath(function: Function, z: int, alpha: int) -> int:
     if control["exp2"]:
         u = total >> min(22 - exponent, 63)
         assert exponent <= 22 and -(2**40) <= u < 2**40
-        c0, c1, c2 = load().exp2[u >> 24 & 127]
+        c0, c1, c2 = load_tables().exp2[u >> 24 & 127]
         t = u & 2**24 - 1
         power = c0 + (t * (c1 + (t * c2 >> 24)) >> 26)
         assert 2**33 <= power < 2**34
@@ -94,7 +94,7 @@ def _polynomial(control: dict[str, int], x: int, z: tuple[int, int], alpha: int)
     if control["source"] == Source.ALPHA:
         significand, exponent = _decode(alpha & 0x7FFFFFFF)
         return (-significand if alpha >> 31 else significand) << 10, exponent
-    c0, c1, c2, c3, exponent = load().segments[(control["base"] + (x >> 30 - control["bits"])) % 2**12]
+    c0, c1, c2, c3, exponent = load_tables().segments[(control["base"] + (x >> 30 - control["bits"])) % 2**12]
     t = (x >> 6 - control["bits"]) % 2**24
     return c0 + (t * (c1 + (t * (c2 + (t * c3 >> 24)) >> 24)) >> 26), exponent
 

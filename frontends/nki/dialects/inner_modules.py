@@ -14,7 +14,7 @@ from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
 from neuroncore_rtl.frontends.nki.lowering.loops import DoWhile
 
-__all__ = ["NKIObject", "inner", "part", "refusal", "starfish", "vendors"]
+__all__ = ["NKIObject", "inner", "refusal", "starfish", "vendors"]
 
 VENDOR = "it is the vendor's own, and not of the interface"
 

@@ -6,11 +6,11 @@ from neuroncore_rtl.frontends.nki.dialects.isa_move import copy
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.lowering.dimensions import apart
-from neuroncore_rtl.frontends.nki.lowering.engines import Engine, append_copy
+from neuroncore_rtl.frontends.nki.lowering.engines import LoweredEngine, append_copy
 from neuroncore_rtl.frontends.nki.lowering.operands import common, in_sbuf, one_source_in_psum, scalar
 from neuroncore_rtl.frontends.nki.lowering.operators import activation_named, name_of, operation, with_operand
 from neuroncore_rtl.frontends.nki.lowering.reductions import ReduceCommand
-from neuroncore_rtl.frontends.nki.lowering.running import column, keep, reduced, scalar_place, started
+from neuroncore_rtl.frontends.nki.lowering.running import column, keep, running_reduced, scalar_place, started
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
@@ -30,7 +30,7 @@ CALLS: dict[str, Call] = {}
 @instruction(
     CALLS, "expanded", "pieces of 128 columns, unless an engine is named", result=like("src"), like="src", each=True
 )
-def tensor_copy(r: Recording, dst: View, src: View, engine: Engine | None = None) -> None:
+def tensor_copy(r: Recording, dst: View, src: View, engine: LoweredEngine | None = None) -> None:
     """dst = src, cast; where the place of either is an index in memory, by way of HBM."""
     if dst.is_indirect() or src.is_indirect():
         copy(r, dst, src)
@@ -239,7 +239,7 @@ def summed(
         append(sum_into=into, sum_continue=True)
         keep(r, SCALAR, into, reduce_res)
     else:
-        reduced(r, SCALAR, AluOp.ADD, command, reduce_res, lanes, lambda into: append(sum_into=into))
+        running_reduced(r, SCALAR, AluOp.ADD, command, reduce_res, lanes, lambda into: append(sum_into=into))
         r.lanes_summing = lanes if command is ReduceCommand.reset_reduce else 0
 
 

@@ -10,7 +10,7 @@ from neuroncore_rtl.frontends.nki.lowering.loops import element_of, held
 from neuroncore_rtl.frontends.nki.lowering.operands import written
 from neuroncore_rtl.frontends.nki.trace.recording import recording
 
-__all__ = ["REGISTERS", "RegisterCall"]
+__all__ = ["REGISTER_CALLS", "RegisterCall"]
 
 
 class RegisterCall(NamedTuple):
@@ -56,7 +56,7 @@ def register_store(dst: View, src: VirtualRegister) -> None:
     written(current.resolved(dst))
 
 
-REGISTERS: dict[str, RegisterCall] = {
+REGISTER_CALLS: dict[str, RegisterCall] = {
     "register_alloc": RegisterCall(register_alloc, "exact", "a word of SBUF, which the controller writes"),
     "register_load": RegisterCall(register_load, "differs", "integers; DMA_COPY to the register's word"),
     "register_move": RegisterCall(register_move, "exact", "by the controller, when all before has finished"),

@@ -6,7 +6,7 @@ from neuroncore_rtl.frontends.nki.lowering.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.lowering.operands import common, one_source_in_psum, scalar
 from neuroncore_rtl.frontends.nki.lowering.operators import operation, with_operand
 from neuroncore_rtl.frontends.nki.lowering.reductions import ReduceCommand
-from neuroncore_rtl.frontends.nki.lowering.running import column, keep, reduced, started
+from neuroncore_rtl.frontends.nki.lowering.running import column, keep, running_reduced, started
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
@@ -61,7 +61,7 @@ def tensor_scalar_reduce(
             r.program.append(isa.tensor_scalar_reduce(target, a, s0, op0, into, op, reverse0=bool(reverse0)))
 
     command = ReduceCommand(reduce_cmd)
-    reduced(
+    running_reduced(
         r, VECTOR, op, command, reduce_res, lanes, append, initial=reduce_init, negate=bool(reduce_res_negate),
     )  # fmt: skip
 
@@ -167,7 +167,7 @@ def exponential(
     if command is ReduceCommand.idle:
         append(None)
     else:
-        reduced(r, VECTOR, AluOp.ADD, command, reduce_res, lanes, append, initial=reduce_init)
+        running_reduced(r, VECTOR, AluOp.ADD, command, reduce_res, lanes, append, initial=reduce_init)
 
 
 def _reduce(r: Recording, into: Tensor, source: Tensor, op: AluOp) -> None:
@@ -217,4 +217,4 @@ def _selected(
         else:
             r.program.append(isa.tensor_scalar_reduce(target, chosen, 0.0, AluOp.BYPASS, into, AluOp.MAX))
 
-    reduced(r, VECTOR, AluOp.MAX, command, result, target.partitions, append)
+    running_reduced(r, VECTOR, AluOp.MAX, command, result, target.partitions, append)

@@ -11,12 +11,12 @@ from neuroncore_rtl.frontends.nki.lowering.loops import check_first_product
 from neuroncore_rtl.frontends.nki.lowering.operands import (
     as_row,
     common,
-    identity,
+    identity_tile,
     in_sbuf,
     lanes_tensor,
-    places,
     spread,
     step_of,
+    tile_places,
     written,
 )
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
@@ -198,7 +198,7 @@ def _in_double_rows(mode) -> bool:
 def transposed(r: Recording, sums: Tensor, source: Tensor) -> None:
     """Append sums = source.T, bit for bit but for the sign of zeros of FP32; source is a stationary operand."""
     lanes = slice(source.partition, source.partition + source.partitions)
-    matrix = identity(r, source.format)[lanes, lanes]
+    matrix = identity_tile(r, source.format)[lanes, lanes]
     for half in (0, 1) if source.format is FP32 else (0,):
         r.program.append(load_stationary(source, half=half, column=sums.partition))
         r.program.append(multiply_moving(sums, matrix, accumulate=half > 0, transpose=True))
@@ -263,7 +263,7 @@ def _sums(r: Recording, dst: View, columns: int, moving: Tensor, accumulate: boo
     """Return the sums of a product, and whether it adds to them."""
     if (dst.shape[0], prod(dst.shape[1:])) != (columns, moving.size):
         raise ValueError(f"{dst.name}: shape must be ({columns}, {moving.size}), not {dst.shape}")
-    allocation, block, part = dst.allocation, dst.one_block(), places(dst)
+    allocation, block, part = dst.allocation, dst.one_block(), tile_places(dst)
     before = allocation.written(block)[part]
     check_first_product(r, allocation, accumulate, not before.any() and block not in allocation.zeros)
     if block in allocation.zeros and before.shape == allocation.written(block).shape and accumulate is not False:

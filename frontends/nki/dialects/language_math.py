@@ -18,18 +18,18 @@ from neuroncore_rtl.frontends.nki.indices.lines import kernel_line
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.frontends.nki.lowering.calls import at_least_2d, together
-from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS, OPERATIONS, ROUNDINGS
+from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS, OPERATOR_CALLS, ROUNDINGS
 from neuroncore_rtl.frontends.nki.trace.recording import Pending, recording
 
-__all__ = ["EXPANDED", "FUNCTIONS"]
+__all__ = ["MATH_EXPANDED", "MATH_FUNCTIONS"]
 
-FUNCTIONS: dict[str, Callable] = {}
+MATH_FUNCTIONS: dict[str, Callable] = {}
 """The functions of this module by their names in `nki.language`."""
 
-EXPANDED: dict[str, str] = {}
+MATH_EXPANDED: dict[str, str] = {}
 """Of those that become several instructions, which."""
 
-_language = entering(FUNCTIONS, EXPANDED)
+_language = entering(MATH_FUNCTIONS, MATH_EXPANDED)
 
 _copy, _tensor_tensor, _tensor_scalar, _activation, _reciprocal, _scalar_tensor_tensor = (
     isa_call(ELEMENTWISE[name])
@@ -83,7 +83,7 @@ def _rounding(name: str) -> None:
     _language(function, name)
 
 
-for _name in OPERATIONS:
+for _name in OPERATOR_CALLS:
     if _name != "bypass":
         _binary(_name)
 for _name in ACTIVATIONS:
@@ -217,7 +217,7 @@ _language(_mean, "mean", "sum, and a product with 1 / n")
 
 def _var(x, axis, dtype=None, keepdims=False, mask=None):
     mean = _mean(x, axis, dtype="float32", keepdims=True, mask=mask)
-    centred = FUNCTIONS["subtract"](x, mean, dtype="float32", mask=mask)
+    centred = MATH_FUNCTIONS["subtract"](x, mean, dtype="float32", mask=mask)
     return _mean(_activation("square", centred, mask=mask), axis, dtype=dtype or x.dtype, keepdims=keepdims, mask=mask)
 
 
@@ -236,9 +236,9 @@ def _softmax(x, axis=-1, dtype=None, mask=None):
     if least.size == least.shape[0]:
         powers = _activation("exp", x, bias=least, dtype="float32", mask=mask)
     else:
-        powers = _activation("exp", FUNCTIONS["add"](x, least, dtype="float32", mask=mask), mask=mask)
+        powers = _activation("exp", MATH_FUNCTIONS["add"](x, least, dtype="float32", mask=mask), mask=mask)
     share = _reciprocal(_reduce("add", powers, axis, keepdims=True, mask=mask))
-    return FUNCTIONS["multiply"](powers, share, dtype=dtype or x.dtype, mask=mask)
+    return MATH_FUNCTIONS["multiply"](powers, share, dtype=dtype or x.dtype, mask=mask)
 
 
 _language(_softmax, "softmax", "max, exp, sum, reciprocal, product")

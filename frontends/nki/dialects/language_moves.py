@@ -24,15 +24,15 @@ from neuroncore_rtl.frontends.nki.trace.recording import Pending, recording
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.spec.isa.access import allowed_start
 
-__all__ = ["EXPANDED", "FUNCTIONS", "accumulate", "assign"]
+__all__ = ["MOVES_EXPANDED", "MOVE_FUNCTIONS", "accumulate_tile", "assign"]
 
-FUNCTIONS: dict[str, Callable] = {}
+MOVE_FUNCTIONS: dict[str, Callable] = {}
 """The functions of this module by their names in `nki.language`."""
 
-EXPANDED: dict[str, str] = {}
+MOVES_EXPANDED: dict[str, str] = {}
 """Of those that become several instructions, which."""
 
-_language = entering(FUNCTIONS, EXPANDED)
+_language = entering(MOVE_FUNCTIONS, MOVES_EXPANDED)
 
 _copy, _dma_copy = isa_call(ELEMENTWISE["tensor_copy"]), isa_call(MOVE["dma_copy"])
 
@@ -178,7 +178,7 @@ def assign(target: View, value) -> None:
             target.allocation.zeros.add(block)
         part, term = target.masked(value.mask, value.term.shape), value.term.masked(value.mask)
         if part is not None and term is not None:
-            accumulate(part, term)
+            accumulate_tile(part, term)
         return
     if isinstance(value, View):
         same = target.allocation is value.allocation and target.shape == value.shape
@@ -216,7 +216,7 @@ def _starts_quadrant(view: View) -> bool:
 
 
 @from_kernel
-def accumulate(target: View, value) -> View:
+def accumulate_tile(target: View, value) -> View:
     """Add to a view: a product that waits at once, anything else by an instruction."""
     current = recording()
     target = current.resolved(target)

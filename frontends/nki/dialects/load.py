@@ -16,7 +16,7 @@ from neuroncore_rtl.frontends.nki.trace.host import running
 from neuroncore_rtl.frontends.nki.trace.kernel import Kernel
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["existing", "folder_of", "function_of", "kernels_in", "load"]
+__all__ = ["existing", "folder_of", "function_of", "kernels_in", "load_kernel"]
 
 
 def existing(file: Path) -> Path:
@@ -28,7 +28,7 @@ def existing(file: Path) -> Path:
     return file
 
 
-def load(file: Path, config: Config) -> ModuleType:
+def load_kernel(file: Path, config: Config) -> ModuleType:
     """Return the module of a file, whose imports of the interface are answered for a machine.
 
     A library that the file cannot do without, and that is not installed, has a name to import.

@@ -20,7 +20,7 @@ from neuroncore_rtl.frontends.nki.dialects.isa_move import CALLS as MOVE
 from neuroncore_rtl.frontends.nki.dialects.isa_partitions import CALLS as PARTITIONS
 from neuroncore_rtl.frontends.nki.dialects.isa_random import CALLS as RANDOM
 from neuroncore_rtl.frontends.nki.dialects.isa_reduce import CALLS as REDUCE
-from neuroncore_rtl.frontends.nki.dialects.isa_register import REGISTERS
+from neuroncore_rtl.frontends.nki.dialects.isa_register import REGISTER_CALLS
 from neuroncore_rtl.frontends.nki.dialects.isa_running import CALLS as RUNNING
 from neuroncore_rtl.frontends.nki.dialects.isa_search import CALLS as SEARCH
 from neuroncore_rtl.frontends.nki.dialects.isa_tensor import CALLS as TENSOR
@@ -29,25 +29,25 @@ from neuroncore_rtl.frontends.nki.indices.lines import kernel_line
 from neuroncore_rtl.frontends.nki.indices.registers import VirtualRegister
 from neuroncore_rtl.frontends.nki.indices.storage import Memory
 from neuroncore_rtl.frontends.nki.lowering.calls import Call
-from neuroncore_rtl.frontends.nki.lowering.engines import Engine
+from neuroncore_rtl.frontends.nki.lowering.engines import LoweredEngine
 from neuroncore_rtl.frontends.nki.lowering.reductions import ReduceCommand
 from neuroncore_rtl.frontends.nki.lowering.scalars import Scalar
 from neuroncore_rtl.frontends.nki.trace import host
 from neuroncore_rtl.frontends.nki.trace.kernel import jit, simulate_kernel
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["CALLS", "FUNCTIONS", "OPERATION_NAMES", "OPERATORS", "modules"]
+__all__ = ["CALLS", "MODULE_FUNCTIONS", "OPERATION_NAMES", "OPERATORS", "modules"]
 
 CALLS: dict[str, Call] = (
     TENSOR | ELEMENTWISE | REDUCE | RUNNING | PARTITIONS | SEARCH | MOVE | GATHER | GENERATE | RANDOM
 )  # fmt: skip
 """The calls of `nki.isa` in the second dialect."""
 
-FUNCTIONS: dict[str, Callable] = language_math.FUNCTIONS | language_moves.FUNCTIONS
+MODULE_FUNCTIONS: dict[str, Callable] = language_math.MATH_FUNCTIONS | language_moves.MOVE_FUNCTIONS
 """The functions of `nki.language` on tiles."""
 
 OPERATORS: Mapping[str, Callable] = {
-    **FUNCTIONS, "assign": language_moves.assign, "accumulate": language_moves.accumulate,
+    **MODULE_FUNCTIONS, "assign": language_moves.assign, "accumulate": language_moves.accumulate_tile,
 }  # fmt: skip
 """The functions behind the operators of tensors."""
 
@@ -100,7 +100,7 @@ class _Annotation:
 
 def modules(config: Config) -> dict[str, ModuleType]:
     """Return the modules for a machine, by their names."""
-    functions = FUNCTIONS | language_memory.names(config) | {"static_cast": _static_cast, "NKIObject": NKIObject}
+    functions = MODULE_FUNCTIONS | language_memory.names(config) | {"static_cast": _static_cast, "NKIObject": NKIObject}
     functions |= {name: refusal(f"nl.{name}", why) for name, why in OPERATION_NAMES.items()}
     language = _module("nki.language", functions, unsupported.LANGUAGE, "nl")
     newer = _isa({name: call.function(older=False) for name, call in CALLS.items()})
@@ -150,15 +150,15 @@ def _static_cast(x, dtype, mask=None):
     """Return a tile, or an array of numpy, in another type."""
     if isinstance(x, np.ndarray):
         return host.static_cast(x, dtype)
-    return FUNCTIONS["static_cast"](x, dtype=dtype, mask=mask)
+    return MODULE_FUNCTIONS["static_cast"](x, dtype=dtype, mask=mask)
 
 
 def _isa(calls: dict[str, Callable]) -> ModuleType:
-    hints = {f"{engine.name}_engine": engine for engine in Engine}
+    hints = {f"{engine.name}_engine": engine for engine in LoweredEngine}
     kinds = dict.fromkeys(("dge_mode", "oob_mode", "matmul_perf_mode"), Choice)
-    own = {"engine": Engine, "reduce_cmd": ReduceCommand, "nc_version": NcVersion, "dma_engine": DmaEngine}
+    own = {"engine": LoweredEngine, "reduce_cmd": ReduceCommand, "nc_version": NcVersion, "dma_engine": DmaEngine}
     own |= {"get_nc_version": lambda: NcVersion.gen2, "get_nc_sub_version": lambda: 0, "NkiValidationError": ValueError}
-    own |= {"VirtualRegister": VirtualRegister} | {name: call.function for name, call in REGISTERS.items()}
+    own |= {"VirtualRegister": VirtualRegister} | {name: call.function for name, call in REGISTER_CALLS.items()}
     return _module("nki.isa", calls | hints | kinds | own, unsupported.ISA, "nisa")
 
 

@@ -6,14 +6,14 @@
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.frontends.nki.dialects import language_math, language_moves, unsupported
 from neuroncore_rtl.frontends.nki.dialects.isa_generate import OLDER
-from neuroncore_rtl.frontends.nki.dialects.isa_register import REGISTERS
+from neuroncore_rtl.frontends.nki.dialects.isa_register import REGISTER_CALLS
 from neuroncore_rtl.frontends.nki.dialects.language_memory import names
-from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, FUNCTIONS, OPERATION_NAMES
+from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, MODULE_FUNCTIONS, OPERATION_NAMES
 from neuroncore_rtl.frontends.nki.indices.dtypes import DType
 from neuroncore_rtl.frontends.nki.lowering.loops import LOOPS
 from neuroncore_rtl.spec.config import PRESETS
 
-__all__ = ["BEGIN", "END", "PAGE", "calls", "table", "written"]
+__all__ = ["BEGIN", "END", "calls", "dialect_table"]
 
 PAGE = ROOT / "docs" / "nki.md"
 ONE = "an instruction each"
@@ -26,22 +26,24 @@ def calls() -> dict[str, list[tuple[str, str, str]]]:
     """Return of each module its names, what this machine makes of them, and in what that differs."""
     isa = [(name, call.how, call.note) for name, call in CALLS.items()]
     isa += [(f"{name}, of expressions", call.how, call.note or "in the first dialect") for name, call in OLDER.items()]
-    isa += [(name, call.how, call.note) for name, call in REGISTERS.items()]
+    isa += [(name, call.how, call.note) for name, call in REGISTER_CALLS.items()]
     isa += [("memset of a shape", "exact", "in the first dialect")]
     isa += [(name, "unsupported", why) for name, why in unsupported.ISA.items()]
-    expanded = language_math.EXPANDED | language_moves.EXPANDED
+    expanded = language_math.MATH_EXPANDED | language_moves.MOVES_EXPANDED
     known = names(PRESETS["tiny"])
     lacking = [name for name, value in known.items() if isinstance(value, DType) and value.format is None]
     others = (*known, *OPERATION_NAMES, "NKIObject")
-    language = [(name, "expanded" if name in expanded else "exact", expanded.get(name, ONE)) for name in FUNCTIONS]
-    language += [(name, "exact", NONE) for name in others if name not in (*FUNCTIONS, *LOOPS, *lacking)]
+    language = [
+        (name, "expanded" if name in expanded else "exact", expanded.get(name, ONE)) for name in MODULE_FUNCTIONS
+    ]
+    language += [(name, "exact", NONE) for name in others if name not in (*MODULE_FUNCTIONS, *LOOPS, *lacking)]
     language += [(name, "exact", note) for name, note in LOOPS.items()]
     language += [(name, "unsupported", "the machine has no such format") for name in lacking]
     language += [(name, "unsupported", why) for name, why in unsupported.LANGUAGE.items()]
     return {"nki.isa": sorted(isa), "nki.language": sorted(language)}
 
 
-def table() -> str:
+def dialect_table() -> str:
     """Return the tables of both modules; of the language's exact names a row for those that are alike."""
     lines = []
     for module, rows in calls().items():
@@ -57,7 +59,7 @@ def written(text: str) -> str:
     """Return a page with the tables of today between its marks."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}{table()}{END}{after}"
+    return f"{before}{BEGIN}{dialect_table()}{END}{after}"
 
 
 if __name__ == "__main__":

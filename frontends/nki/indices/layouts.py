@@ -31,7 +31,7 @@ def reshaped(view: Viewed, shape: tuple[int, ...]) -> Viewed:
     if prod(shape) != view.size:
         raise ValueError(f"{view.name}: shape must be of the {view.size} elements of {view.shape}, not {shape}")
     try:
-        _, steps = strides.reshaped(view.shape[first:], view.element.steps[first:], shape[first:])
+        _, steps = strides.reshaped_strides(view.shape[first:], view.element.steps[first:], shape[first:])
     except (ValueError, TypeError):
         rule = f"another shape of the same steps, not of {view.shape} with steps {view.element.steps}"
         raise ValueError(f"{view.name}: {shape} must be {rule}") from None

@@ -6,7 +6,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TypeVar, cast
 
-from neuroncore_rtl.kernels.program.source import Line, Source, located, stand_in, standing_in
+from neuroncore_rtl.kernels.program.source import Line, SourceLine, line_stand_in, located, standing_in
 
 __all__ = ["from_kernel", "kernel_line"]
 
@@ -15,17 +15,17 @@ _Function = TypeVar("_Function", bound=Callable)
 _OWN = tuple(str(Path(__file__).parents[1] / room) for room in ("dialects", "indices", "lowering", "runtime", "trace"))
 
 
-def kernel_line() -> Source:
+def kernel_line() -> SourceLine:
     """Return the line of the call that is under way: the innermost one that is not in this folder. Kernels in folders
     below are kernels."""
-    source = stand_in()
+    source = line_stand_in()
     if source is not None:
         return source
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith((*_OWN, "<")):
         frame = frame.f_back
     line = Line(frame.f_code.co_filename, frame.f_lineno)
-    return Source(line, line)
+    return SourceLine(line, line)
 
 
 def from_kernel(function: _Function) -> _Function:

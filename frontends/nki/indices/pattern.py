@@ -14,14 +14,14 @@ from neuroncore_rtl.frontends.nki.indices.dtypes import DType
 from neuroncore_rtl.frontends.nki.indices.numbers import Numbers
 from neuroncore_rtl.frontends.nki.indices.storage import Allocation, Memory
 
-__all__ = ["Cut", "Pattern", "Viewed"]
+__all__ = ["Pattern", "PatternCut", "Viewed"]
 
 Viewed = TypeVar("Viewed", bound="Pattern")
 """The class of a view: what is made of one is of the same class."""
 
 
 @dataclass(frozen=True)
-class Cut(Generic[Viewed]):
+class PatternCut(Generic[Viewed]):
     """What masks have left of a view, as in `tile[i, j][i < n][j < m]`.
 
     Arguments:
@@ -69,7 +69,7 @@ class Pattern:
     lanes: int | None = None
     bounds: tuple[tuple[Affine, int], ...] = ()
     numbers: "Numbers[Self] | None" = None
-    cut: "Cut[Self] | None" = None
+    cut: "PatternCut[Self] | None" = None
 
     @property
     def ndim(self) -> int:

@@ -18,7 +18,7 @@ from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.indices.keys import indices_of
 from neuroncore_rtl.frontends.nki.indices.lines import from_kernel
 from neuroncore_rtl.frontends.nki.indices.numbers import Moved
-from neuroncore_rtl.frontends.nki.indices.pattern import Cut, Pattern
+from neuroncore_rtl.frontends.nki.indices.pattern import Pattern, PatternCut
 from neuroncore_rtl.frontends.nki.indices.registers import VirtualRegister
 
 __all__ = ["View"]
@@ -77,7 +77,7 @@ class View(Pattern):
         if part is None:
             nothing = Affine(whole.shape, (0,) * whole.ndim, -1), 0
             part = replace(whole, bounds=(*whole.bounds, nothing))
-        return replace(part, cut=Cut(whole, mask, mask.rectangle(whole.shape)))
+        return replace(part, cut=PatternCut(whole, mask, mask.rectangle(whole.shape)))
 
     def unrepeated(self) -> Self:
         """Return it with one partition, where it repeats one."""

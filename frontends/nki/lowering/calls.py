@@ -23,7 +23,7 @@ from neuroncore_rtl.frontends.nki.lowering.dimensions import apart
 from neuroncore_rtl.frontends.nki.lowering.operands import is_written, written
 from neuroncore_rtl.frontends.nki.trace.recording import Pending, Recording, recording
 
-__all__ = ["Call", "Result", "at_least_2d", "instruction", "like", "nothing", "returned", "together"]
+__all__ = ["Call", "at_least_2d", "instruction", "like", "nothing", "returned", "together"]
 
 HINTS = frozenset(("name", "engine", "priority", "dge_mode", "perf_mode"))
 """Arguments that change nothing here: an instruction has one engine, and copies have queues of their own."""

@@ -12,13 +12,13 @@ from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy
 from neuroncore_rtl.kernels.tiling.blocks import cut
 from neuroncore_rtl.spec import isa
 
-__all__ = ["Engine", "append_copy"]
+__all__ = ["LoweredEngine", "append_copy"]
 
 PIECE = 128
 """Elements of a partition that are copied at once if the kernel names no engine: as many as the largest array turns."""
 
 
-class Engine(Enum):
+class LoweredEngine(Enum):
     """`nisa.engine`: engines."""
 
     unknown = 0
@@ -30,7 +30,7 @@ class Engine(Enum):
     sync = 6
 
 
-def append_copy(r: Recording, dst: Tensor, src: Tensor, *, engine: Engine | None = None) -> None:
+def append_copy(r: Recording, dst: Tensor, src: Tensor, *, engine: LoweredEngine | None = None) -> None:
     """Append dst = src, cast, the same bits by either engine.
 
     The scalar engine takes copies of floating-point numbers, as it calculates with those, and none while its lanes hold
@@ -40,7 +40,7 @@ def append_copy(r: Recording, dst: Tensor, src: Tensor, *, engine: Engine | None
         dst, src: on chip.
         engine: that the kernel names; the vector engine stands for all that are neither `unknown` nor the scalar one.
     """
-    named = (engine or Engine.unknown).name
+    named = (engine or LoweredEngine.unknown).name
     if named == "unknown" and len(dst.shape) == 1:
         for part in cut(0, dst.size, PIECE):
             _append_piece(r, dst[:, part], src[:, part], named)

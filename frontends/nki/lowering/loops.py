@@ -21,7 +21,7 @@ from neuroncore_rtl.frontends.nki.trace.recording import Recording, recording
 from neuroncore_rtl.kernels.program import HbmTensor, Tensor
 from neuroncore_rtl.kernels.program.flow import Register
 from neuroncore_rtl.kernels.program.instructions import memset
-from neuroncore_rtl.kernels.program.source import Source, standing_in
+from neuroncore_rtl.kernels.program.source import SourceLine, standing_in
 
 __all__ = [
     "LOOPS", "DoWhile", "Loop", "check_first_product", "dynamic_range", "element_of", "fori_loop", "held", "while_loop",
@@ -51,7 +51,7 @@ class Loop:
     """
 
     manager: AbstractContextManager
-    source: Source
+    source: SourceLine
     register: object
     made: dict
     outside: frozenset[Allocation]

@@ -22,8 +22,8 @@ from neuroncore_rtl.spec.formats import FP32, INT8, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Storage
 
 __all__ = [
-    "as_row", "common", "identity", "in_sbuf", "is_written", "lanes_tensor", "one_source_in_psum", "ones", "places",
-    "scalar", "spread", "step_of", "written",
+    "as_row", "common", "identity_tile", "in_sbuf", "is_written", "lanes_tensor", "one_source_in_psum", "ones",
+    "scalar", "spread", "step_of", "tile_places", "written",
 ]  # fmt: skip
 
 
@@ -112,17 +112,17 @@ def written(view: View) -> View:
     allocation = view.allocation
     allocation.version += 1
     if allocation.memory is Memory.psum:
-        allocation.written(view.one_block())[places(view)] = True
+        allocation.written(view.one_block())[tile_places(view)] = True
     return view
 
 
 def is_written(view: View) -> bool:
     """Return whether anything has been written to a view of PSUM."""
     allocation = view.allocation
-    return allocation.memory is Memory.psum and bool(allocation.written(view.one_block())[places(view)].any())
+    return allocation.memory is Memory.psum and bool(allocation.written(view.one_block())[tile_places(view)].any())
 
 
-def places(view: View) -> tuple[slice, slice | np.ndarray]:
+def tile_places(view: View) -> tuple[slice, slice | np.ndarray]:
     """Return which partitions, and which elements of each, a view has, as indices of an array."""
     (first, last), (begin, end) = view.partition.range, view.element.range
     partitions, elements = slice(first, last + 1), slice(begin, end + 1)
@@ -185,7 +185,7 @@ def scalar(recording: Recording, given: Any, lanes: int) -> float | int | Tensor
     return tensor if tensor.storage == Storage.SBUF else in_sbuf(recording, tensor, "scalar in PSUM")
 
 
-def identity(recording: Recording, fmt: Format) -> Tensor:
+def identity_tile(recording: Recording, fmt: Format) -> Tensor:
     """Return an identity matrix of as many rows as the array; it is made when a format needs it first."""
 
     def make() -> Tensor:

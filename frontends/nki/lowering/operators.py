@@ -2,9 +2,9 @@
 
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["ACTIVATIONS", "OPERATIONS", "ROUNDINGS", "activation_named", "name_of", "operation", "with_operand"]
+__all__ = ["ACTIVATIONS", "OPERATOR_CALLS", "ROUNDINGS", "activation_named", "name_of", "operation", "with_operand"]
 
-OPERATIONS = {
+OPERATOR_CALLS = {
     "add": AluOp.ADD, "subtract": AluOp.SUBTRACT, "multiply": AluOp.MULTIPLY, "divide": AluOp.DIVIDE,
     "maximum": AluOp.MAX, "minimum": AluOp.MIN, "abs_max": AluOp.LARGER_MAGNITUDE,
     "abs_min": AluOp.SMALLER_MAGNITUDE, "power": AluOp.POWER, "mod": AluOp.MOD, "fmod": AluOp.FMOD,
@@ -52,7 +52,7 @@ def operation(given: object) -> AluOp:
     if given is None or isinstance(given, AluOp):
         return AluOp.BYPASS if given is None else given
     name = name_of(given)
-    known = OPERATIONS | ROUNDINGS
+    known = OPERATOR_CALLS | ROUNDINGS
     if name not in known:
         raise ValueError(f"op must be one of {', '.join(known)}, not {name}")
     return known[name]

@@ -19,7 +19,7 @@ from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["IDENTITIES", "Running", "column", "keep", "reduced", "running", "scalar_place", "started"]
+__all__ = ["IDENTITIES", "Running", "column", "keep", "running_reduced", "scalar_place", "started"]
 
 IDENTITIES = {
     AluOp.ADD: 0.0, AluOp.SUBTRACT: 0.0, AluOp.MULTIPLY: 1.0, AluOp.MAX: -inf, AluOp.MIN: inf, AluOp.ABSOLUTE_MAX: 0.0,
@@ -98,7 +98,7 @@ def started(r: Recording, engine: str, op: AluOp, command: ReduceCommand, initia
     return now.column
 
 
-def reduced(
+def running_reduced(
     r: Recording,
     engine: str,
     op: AluOp,

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl.frontends.nki.dialects.load import load
+from neuroncore_rtl.frontends.nki.dialects.load import load_kernel
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.record import Array
 from neuroncore_rtl.frontends.nki.runtime.run import rounded
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["arguments_of", "errors_of", "reference_of"]
+__all__ = ["arguments_of", "input_errors", "reference_of"]
 
 SHAPE = re.compile(r"(\d+(?:x\d+)*):(\w+)")
 
@@ -46,14 +46,14 @@ def reference_of(text: str, config: Config) -> Callable:
     file, _, name = text.rpartition(":")
     if not Path(file).is_file():
         raise UsageError(f"REFERENCE must be path/to/file.py:function, not {text!r}")
-    module = load(Path(file), config)
+    module = load_kernel(Path(file), config)
     functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
     if name not in functions:
         raise UsageError(f"REFERENCE must be a function of {file}, {', '.join(functions)}, not {name!r}")
     return getattr(module, name)
 
 
-def errors_of(
+def input_errors(
     reference: Callable, arguments: Mapping[str, object], outputs: tuple[np.ndarray, ...]
 ) -> dict[str, dict[str, object]]:
     """Return for each output how far it is from what a function of numpy makes of the same arguments.

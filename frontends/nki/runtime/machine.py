@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.frontends.nki.dialects.hook import answering
-from neuroncore_rtl.frontends.nki.runtime.run import ORDER, argument_of, recorded
+from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, argument_of, recorded
 from neuroncore_rtl.frontends.nki.trace.host import running
 from neuroncore_rtl.run.program import ProgramFailed, run
 from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
@@ -23,7 +23,7 @@ __all__ = ["nki_machine"]
 
 
 @contextmanager
-def nki_machine(preset: str = "full", target: str = "golden", order: str = ORDER, **variables) -> Iterator[None]:
+def nki_machine(preset: str = "full", target: str = "golden", order: str = NKI_ORDER, **variables) -> Iterator[None]:
     """Answer imports of the interface within, and run the kernels that are called with arrays of numpy.
 
     Arrays come back as the kernel's types; those that a kernel writes to are changed in place.

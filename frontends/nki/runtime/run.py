@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.frontends.nki.dialects.load import existing, function_of, load
+from neuroncore_rtl.frontends.nki.dialects.load import existing, function_of, load_kernel
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.record import Array, Recorded, record
 from neuroncore_rtl.golden.arith import decode
@@ -24,9 +24,9 @@ from neuroncore_rtl.run.settings import UsageError, refusals
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import Format
 
-__all__ = ["ORDER", "NkiResult", "argument_of", "found_in", "recorded", "rounded", "run_nki"]
+__all__ = ["NKI_ORDER", "NkiResult", "argument_of", "found_in", "recorded", "rounded", "run_nki"]
 
-ORDER = "scheduled"
+NKI_ORDER = "scheduled"
 """Of the instructions, unless told: the interface leaves it to the compiler, as long as the results stay the same."""
 
 
@@ -57,7 +57,7 @@ def run_nki(
     *args: object,
     grid: tuple[int, ...] | int = (),
     preset: str = PRESET,
-    order: str = ORDER,
+    order: str = NKI_ORDER,
     **variables: Any,
 ) -> NkiResult:
     """Run a kernel of the Neuron Kernel Interface, and return what it returns.
@@ -101,7 +101,7 @@ def found_in(kernel: str | Path, config: Config) -> Callable:
     path = Path(file) if Path(file).exists() else ROOT / file if (ROOT / file).exists() else Path(file)
     with refusals():
         existing(path)
-    module = load(path, config)
+    module = load_kernel(path, config)
     with refusals():
         return function_of(module, name)
 

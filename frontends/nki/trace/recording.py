@@ -21,7 +21,7 @@ from neuroncore_rtl.frontends.nki.indices.lines import kernel_line
 from neuroncore_rtl.frontends.nki.indices.storage import Allocation, Memory, format_in
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.kernels.program import HbmTensor, Program
-from neuroncore_rtl.kernels.program.source import Source, located, standing_in
+from neuroncore_rtl.kernels.program.source import SourceLine, located, standing_in
 from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.spec.isa import Engine
 
@@ -45,7 +45,7 @@ class Pending:
 
     result: View
     run: Callable[..., None]
-    source: Source
+    source: SourceLine
     product: bool = False
 
     def append(self, target: View, **options: bool) -> None:

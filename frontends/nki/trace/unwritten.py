@@ -12,7 +12,7 @@ import numpy as np
 from neuroncore_rtl.frontends.nki.trace.recording import Recording
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program.allocator import buffer_of
-from neuroncore_rtl.kernels.program.entries import Step
+from neuroncore_rtl.kernels.program.entries import ProgramStep
 from neuroncore_rtl.kernels.program.footprint import runs_of
 from neuroncore_rtl.kernels.program.instructions import memset
 from neuroncore_rtl.spec.isa import Region
@@ -45,7 +45,7 @@ def fill(r: Recording) -> None:
         r.inserted["zeros where nothing was written"] += 1
 
 
-def _reads(step: Step, writes: int) -> list[tuple[Region, int]]:
+def _reads(step: ProgramStep, writes: int) -> list[tuple[Region, int]]:
     """Return what an instruction reads: of one that leaves some of its dst alone that, too."""
     instruction = step.instruction
     reads = [*zip(instruction.reads, islice(step.buffers, writes, None), strict=True)]

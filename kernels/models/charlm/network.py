@@ -11,7 +11,7 @@ from neuroncore_rtl.kernels.library.postnorm import Scales
 from neuroncore_rtl.kernels.models.transformer.encoder import Dense, EncoderWeights
 from neuroncore_rtl.kernels.program import HbmTensor
 
-__all__ = ["Sizes", "dense_of", "initial", "layer_of"]
+__all__ = ["Sizes", "dense_of", "initial_charlm", "layer_of"]
 
 NORMS = ("first", "second")
 
@@ -67,7 +67,7 @@ class Sizes:
         return found | {"output.w": (self.features, self.characters), "output.bias": (self.characters,)}
 
 
-def initial(rng: np.random.Generator, sizes: Sizes) -> dict[str, np.ndarray]:
+def initial_charlm(rng: np.random.Generator, sizes: Sizes) -> dict[str, np.ndarray]:
     """Return the parameters that training begins with, float64 by name: biases of zero, normalisations that change
     nothing, and weights that neither raise nor lower what goes through them, but for those of the scores, which begin
     nearly alike. Positions begin as waves, by which neighbours are alike."""

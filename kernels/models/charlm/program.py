@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from neuroncore_rtl.kernels.models.charlm.network import Sizes
-from neuroncore_rtl.kernels.models.charlm.trainer import Trainer, Windows
-from neuroncore_rtl.kernels.models.charlm.writer import NONE, Page, Writer
+from neuroncore_rtl.kernels.models.charlm.trainer import CharlmTrainer, Windows
+from neuroncore_rtl.kernels.models.charlm.writer import NONE, CharlmWriter, Page
 from neuroncore_rtl.kernels.program import Image, Program, build_image
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.kernels.training.masters import Masters
@@ -71,11 +71,11 @@ class LanguageModel:
             space.hbm("scores", FP32, (sizes.context, sizes.characters)),
             space.hbm("written", INT32, (sizes.context, 1)),
         )
-        trainer = Trainer(self.program, self.masters, self.windows, sizes, options)
+        trainer = CharlmTrainer(self.program, self.masters, self.windows, sizes, options)
         self.program.start_section()
         trainer.append_step()
         self.program.start_section()
-        writer = Writer(self.program, self.masters, sizes, self.page)
+        writer = CharlmWriter(self.program, self.masters, sizes, self.page)
         self.program.start_section()
         writer.append_character()
 

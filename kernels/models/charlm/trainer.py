@@ -23,7 +23,7 @@ from neuroncore_rtl.kernels.training.masters import Masters
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.isa import AluOp, Index
 
-__all__ = ["Trainer", "Windows"]
+__all__ = ["CharlmTrainer", "Windows"]
 
 
 class Windows(NamedTuple):
@@ -40,7 +40,7 @@ class Windows(NamedTuple):
     losses: HbmTensor
 
 
-class Trainer:
+class CharlmTrainer:
     """Two sections of a program: what the steps find, appended when this is made, and a step.
 
     Arguments:

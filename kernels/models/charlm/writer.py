@@ -23,7 +23,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 
-__all__ = ["NONE", "Page", "Writer"]
+__all__ = ["NONE", "CharlmWriter", "Page"]
 
 NONE = -1
 """In a prompt the number of what is behind it."""
@@ -43,7 +43,7 @@ class Page(NamedTuple):
     written: HbmTensor
 
 
-class Writer:
+class CharlmWriter:
     """Two sections of a program: what the characters find, appended when this is made, and a character.
 
     Arguments:

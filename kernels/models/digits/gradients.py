@@ -8,10 +8,10 @@ import numpy as np
 
 from neuroncore_rtl.kernels.models.digits import gelu, gelu_slope, load, softmax, training_set
 
-__all__ = ["gradients", "initial", "shard_gradients"]
+__all__ = ["gradients", "initial_digits", "shard_gradients"]
 
 
-def initial(rng: np.random.Generator, sizes: Sequence[int]) -> list[np.ndarray]:
+def initial_digits(rng: np.random.Generator, sizes: Sequence[int]) -> list[np.ndarray]:
     """Return the parameters that training begins with, float64: He's weights and biases of zero.
 
     Arguments:
@@ -60,7 +60,9 @@ def shard_gradients(ranks: int, seed: int) -> np.ndarray:
     images, labels = training_set()
     rng = np.random.default_rng(seed)
     first, second = load()
-    parameters = [part.astype(np.float32) for part in initial(rng, (*first.weight.shape, second.weight.shape[1]))]
+    parameters = [
+        part.astype(np.float32) for part in initial_digits(rng, (*first.weight.shape, second.weight.shape[1]))
+    ]
     size = len(images) // ranks
     shards = rng.permutation(len(images))[: ranks * size].reshape(ranks, size)
     return np.stack(

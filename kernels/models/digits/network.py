@@ -36,9 +36,9 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT32, FloatFormat, Format
 from neuroncore_rtl.spec.isa import AluOp, Index
 from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
-__all__ = ["PASSES", "Classifier"]
+__all__ = ["NETWORK_PASSES", "Classifier"]
 
-PASSES = (BF16, FP32)
+NETWORK_PASSES = (BF16, FP32)
 """Formats of the operands, a section each."""
 
 
@@ -67,9 +67,9 @@ class Classifier:
         space = self.program.space
         self.probabilities = space.hbm("probabilities", FP32, (batch, digits))
         self.digits = space.hbm("digits", INT32, (batch,))
-        self._images = {fmt: space.hbm("images", fmt, (pixels, batch)) for fmt in PASSES}
-        self._weights = {fmt: [space.hbm("weight", fmt, shape) for shape in pairwise(sizes)] for fmt in PASSES}
-        self._hidden = {fmt: space.hbm("hidden", fmt, (hidden, batch)) for fmt in PASSES}
+        self._images = {fmt: space.hbm("images", fmt, (pixels, batch)) for fmt in NETWORK_PASSES}
+        self._weights = {fmt: [space.hbm("weight", fmt, shape) for shape in pairwise(sizes)] for fmt in NETWORK_PASSES}
+        self._hidden = {fmt: space.hbm("hidden", fmt, (hidden, batch)) for fmt in NETWORK_PASSES}
         self._biases = [space.hbm("bias", FP32, (size,)) for size in sizes[1:]]
 
         self._tiles = cut(0, batch, config.columns)
@@ -105,7 +105,7 @@ class Classifier:
             threshold: below this probability an image is one that the network is unsure of.
         """
         contents = [(self._biases[n], encode(layer.bias, FP32)) for n, layer in enumerate(layers)]
-        for fmt in PASSES:
+        for fmt in NETWORK_PASSES:
             contents.append((self._images[fmt], encode(images.T, fmt)))
             contents += [(self._weights[fmt][n], encode(layer.weight, fmt)) for n, layer in enumerate(layers)]
 

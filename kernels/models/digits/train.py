@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.kernels.models.digits import WEIGHTS, Layer, classify, held_out, training_set
-from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial
+from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial_digits
 
-__all__ = ["main", "save", "train"]
+__all__ = ["save", "train", "train_digits"]
 
 HIDDEN = 48
 EPOCHS = 60
@@ -30,7 +30,7 @@ def train() -> list[Layer]:
     images, labels = training_set()
     rng = np.random.default_rng(SEED)
     sizes = images.shape[1], HIDDEN, int(labels.max()) + 1
-    parameters = initial(rng, sizes)
+    parameters = initial_digits(rng, sizes)
     moments = [(np.zeros_like(p), np.zeros_like(p)) for p in parameters]
     for step, batch in enumerate(_batches(rng, len(images)), start=1):
         slopes = gradients(parameters, images[batch], labels[batch])
@@ -58,7 +58,7 @@ def save(layers: list[Layer], path: Path) -> None:
     np.savez(path, **arrays)
 
 
-def main() -> None:
+def train_digits() -> None:
     """Train, write the weights to the file named on the command line or over the shipped ones, print the accuracy."""
     path = Path(sys.argv[1]).with_suffix(".npz") if len(sys.argv) > 1 else WEIGHTS
     layers = train()
@@ -69,4 +69,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    train_digits()

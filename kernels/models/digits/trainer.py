@@ -47,7 +47,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index
 
-__all__ = ["Trainer"]
+__all__ = ["DigitsTrainer"]
 
 SETUP, STEP = 0, 1
 """Numbers of sections."""
@@ -60,7 +60,7 @@ class _Layer:
     """The same row in every partition."""
 
 
-class Trainer:
+class DigitsTrainer:
     """The program that trains the network.
 
     Arguments:
@@ -133,7 +133,7 @@ class Trainer:
         Arguments:
             images, labels: see `kernels.models.digits.training_set`; the steps go through them in their order, again
                 and again.
-            parameters: that training begins with, as :func:`kernels.models.digits.gradients.initial` has them.
+            parameters: that training begins with, as :func:`kernels.models.digits.gradients.initial_digits` has them.
             encode: makes codes of a format from numbers.
         """
         tensors = [self._images, self._labels, *self.parameters]

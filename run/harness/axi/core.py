@@ -14,7 +14,7 @@ from neuroncore_rtl.run.sim.layouts import define_lines
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.host_map import HOST_ADDRESS_BITS, HOST_REGISTERS, HOST_VERSION
 
-__all__ = ["ROOM_BYTES", "testbench"]
+__all__ = ["testbench"]
 
 ROOM_BYTES = 1 << 24
 """Memory of the testbench, unless it is told another."""

@@ -70,7 +70,7 @@ async def every_register(dut):
 async def addresses_that_are_no_multiples(dut):
     """The manager's model aligns them, so its channels are used alone."""
     master = await begin(dut)
-    kept = at.INTERRUPT_ENABLE.offset
+    kept = at.HOST_INTERRUPT_ENABLE.offset
     assert await write(master, kept, 0b101)
     writes, reads = master.write_if, master.read_if
     for low in (1, 2, 3):
@@ -109,16 +109,16 @@ async def reset_in_a_run(dut):
     master = await begin(dut)
     status = at.STATUS.bit
     assert await write(master, at.BOOT_LOW.offset, 0x1280)
-    assert await write(master, at.INTERRUPT_ENABLE.offset, at.INTERRUPT_ENABLE.bit("DONE"))
-    assert await write(master, at.CONTROL.offset, at.CONTROL.bit("START"))
+    assert await write(master, at.HOST_INTERRUPT_ENABLE.offset, at.HOST_INTERRUPT_ENABLE.bit("DONE"))
+    assert await write(master, at.HOST_CONTROL.offset, at.HOST_CONTROL.bit("START"))
     await ClockCycles(dut.clk, 50)
     dut.host__done.value = 1
     await RisingEdge(dut.host__interrupt)
     assert await read(master, at.STATUS.offset) == status("STARTED") | status("DONE")
     cycles_low = await read(master, at.CYCLES_LOW.offset)
     assert cycles_low is not None and cycles_low >= 50
-    assert not await write(master, at.CONTROL.offset, at.CONTROL.bit("START"))
-    asked = cocotb.start_soon(write(master, at.CONTROL.offset, at.CONTROL.bit("RESET")))
+    assert not await write(master, at.HOST_CONTROL.offset, at.HOST_CONTROL.bit("START"))
+    asked = cocotb.start_soon(write(master, at.HOST_CONTROL.offset, at.HOST_CONTROL.bit("RESET")))
     await RisingEdge(dut.host__reset)
     await RisingEdge(dut.clk)
     dut.host__resetting.value = 1
@@ -129,7 +129,7 @@ async def reset_in_a_run(dut):
     for register in (at.STATUS, at.CYCLES_LOW, at.INTERRUPT_STATUS):
         assert await read(master, register.offset) == 0
     assert await read(master, at.BOOT_LOW.offset) == 0x1280
-    assert await write(master, at.CONTROL.offset, at.CONTROL.bit("START"))
+    assert await write(master, at.HOST_CONTROL.offset, at.HOST_CONTROL.bit("START"))
 
     for cycles in range(1, 8):
         assert await write(master, at.BOOT_LOW.offset, 0x1280)

@@ -100,7 +100,7 @@ class SimulatedBoard:
 
             def simulate() -> None:
                 try:
-                    simulation.run(built, board_session.__name__, run_dir=directory.resolve(), env=env)
+                    simulation.run_simulation(built, board_session.__name__, run_dir=directory.resolve(), env=env)
                 except Exception as error:  # the host's thread raises it
                     problems.append(error)
                     Client(listener.address).close()  # it waits there if the simulation did not start

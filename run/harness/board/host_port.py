@@ -9,18 +9,18 @@ import serial
 
 from neuroncore_rtl.spec.host_link import (
     CHECK_BYTES,
+    FRAME_HEADER_BYTES,
     HEADER,
-    HEADER_BYTES,
     PAYLOAD_BYTES,
     SYNC,
     Answer,
     BoardRegister,
-    Command,
+    LinkCommand,
 )
 
 __all__ = ["FRAME_BYTES", "HostPort", "LinkError", "SerialLine", "Transport", "make_frame"]
 
-FRAME_BYTES = HEADER_BYTES + CHECK_BYTES
+FRAME_BYTES = FRAME_HEADER_BYTES + CHECK_BYTES
 """Of a frame without a payload."""
 
 ATTEMPTS = 5
@@ -113,22 +113,24 @@ class HostPort:
         """
         for place, length in _blocks(address, len(data)):
             payload = data[place - address : place - address + length]
-            self._command(Command.WRITE_MEMORY, place, length, payload)
+            self._command(LinkCommand.WRITE_MEMORY, place, length, payload)
 
     def read(self, address: int, length: int) -> bytes:
         """Return bytes of HBM; see `write`."""
         blocks = _blocks(address, length)
-        return b"".join(self._command(Command.READ_MEMORY, place, part, returns=part) for place, part in blocks)
+        return b"".join(self._command(LinkCommand.READ_MEMORY, place, part, returns=part) for place, part in blocks)
 
     def write_register(self, register: int, value: int) -> None:
         """Write a register; see `write`."""
-        self._command(Command.WRITE_REGISTER, register, 4, value.to_bytes(4, "little"))
+        self._command(LinkCommand.WRITE_REGISTER, register, 4, value.to_bytes(4, "little"))
 
     def read_register(self, register: int) -> int:
         """Return a register; see `write`."""
-        return int.from_bytes(self._command(Command.READ_REGISTER, register, 4, returns=4), "little")
+        return int.from_bytes(self._command(LinkCommand.READ_REGISTER, register, 4, returns=4), "little")
 
-    def _command(self, command: Command, address: int, length: int, payload: bytes = b"", returns: int = 0) -> bytes:
+    def _command(
+        self, command: LinkCommand, address: int, length: int, payload: bytes = b"", returns: int = 0
+    ) -> bytes:
         self._tag = (self._tag + 1) % 256
         asked = make_frame(command, self._tag, address, length, payload)
         for attempt in range(ATTEMPTS):
@@ -149,7 +151,7 @@ class HostPort:
                 raise LinkError(f"the board answered {_name(code)} to {command.name} at {place}")
             if len(found) != FRAME_BYTES + returns:
                 raise LinkError(f"{command.name} at {place} must bring {returns} bytes, not {len(found) - FRAME_BYTES}")
-            return body[HEADER_BYTES:]
+            return body[FRAME_HEADER_BYTES:]
         place = _place(command, address)
         raise LinkError(f"{command.name} at {place} was sent {ATTEMPTS} times, the last one brought {problem}")
 
@@ -158,8 +160,8 @@ def _name(code: int) -> str:
     return Answer(code).name if code in list(Answer) else f"{code:#x}"
 
 
-def _place(command: Command, address: int) -> str:
-    is_register = command in (Command.READ_REGISTER, Command.WRITE_REGISTER) and address in list(BoardRegister)
+def _place(command: LinkCommand, address: int) -> str:
+    is_register = command in (LinkCommand.READ_REGISTER, LinkCommand.WRITE_REGISTER) and address in list(BoardRegister)
     return BoardRegister(address).name if is_register else f"{address:#x}"
 
 

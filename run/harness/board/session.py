@@ -11,7 +11,7 @@ from cocotb.triggers import ReadOnly, RisingEdge, Timer, ValueChange
 
 from neuroncore_rtl.run.sim.clock import start_clock
 
-__all__ = ["SOCKET_VARIABLE", "serve"]
+__all__ = ["SOCKET_VARIABLE"]
 
 SOCKET_VARIABLE = "BOARD_SOCKET"
 """Environment variable: where the host listens."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from amaranth.lib import wiring
 
-from neuroncore_rtl.hdl.elementwise.frontend import Counters, engine_ports
+from neuroncore_rtl.hdl.elementwise.frontend import ElementwiseCounters, engine_ports
 from neuroncore_rtl.hdl.memory.port import ReadPort
 from neuroncore_rtl.hdl.primitives.engine_error import EngineError
 from neuroncore_rtl.hdl.verilog.text import module_ports
@@ -28,15 +28,15 @@ from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 from neuroncore_rtl.spec.isa import DIMENSIONS, ELEMENTWISE_BITS, Elementwise
 from neuroncore_rtl.spec.timing import REMAINDER_LATENCY
 
-__all__ = ["COUNTERS", "ENGINES", "PROGRAM_DEPTH", "ElementwiseDevice", "ElementwiseWork", "EngineRecord", "Refusal"]
+__all__ = ["ENGINES", "PROGRAM_DEPTH", "ElementwiseDevice", "ElementwiseWork", "EngineRecord", "Refusal"]
 
 ENGINES = ("vector", "scalar")
 
 PROGRAM_DEPTH = 1 << 16
 """Instructions that a program of one engine may have."""
 
-COUNTERS = tuple(Counters.as_shape().members)
-"""Counters of an engine; see :class:`hdl.elementwise.frontend.Counters`."""
+COUNTERS = tuple(ElementwiseCounters.as_shape().members)
+"""Counters of an engine; see :class:`hdl.elementwise.frontend.ElementwiseCounters`."""
 
 SLOWEST = 2 * REMAINDER_LATENCY
 """Cycles that an element can take at most, for the limit after which a run is given up."""
@@ -124,7 +124,7 @@ class ElementwiseDevice:
             "SBUF_DEPTH": Config.RANGES["sbuf_bytes"][1] // 4,
             "PSUM_DEPTH": PSUM_BANKS * Config.RANGES["psum_words"][1],
             "READ_LATENCY": ReadPort.LATENCY[config.port_latency],
-            "COUNTERS": Counters.as_shape().size,
+            "COUNTERS": ElementwiseCounters.as_shape().size,
             **layout_defines("ERROR", EngineError),
         }
         blocks, kept = r"\w*_block_", r"(vector|activation)_lane$"
@@ -247,7 +247,7 @@ def _part(number: int, state: Mapping[str, int], log: Mapping[str, list[list[int
         errors = [Refusal(error.cause, error.number)]
     issued, retired = ([cycle for (cycle,) in log[kind]] for kind in "ar")
     ending, events = Ending.ERROR if error.valid else Ending.FINISHED, events_of(number, issued, retired)
-    counters = plain(Counters, _of(state, "counts", number, Counters.as_shape().size))
+    counters = plain(ElementwiseCounters, _of(state, "counts", number, ElementwiseCounters.as_shape().size))
     return Outcome(ending=ending, cycles=state["cycles"], errors=errors, counters=counters, events=events)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from neuroncore_rtl.hdl.memory.port import ReadPort
 from neuroncore_rtl.hdl.primitives.engine_error import EngineError
-from neuroncore_rtl.hdl.tensor.engine import Counters, TensorEngine
+from neuroncore_rtl.hdl.tensor.engine import TensorCounters, TensorEngine
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.run.harness.verilog_text import arguments, harness, plusargs, port_wires
 from neuroncore_rtl.run.sim import simulation
@@ -21,7 +21,7 @@ from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, Rule, TensorInstruction
 
-__all__ = ["COUNTERS", "PROGRAM_DEPTH", "Drain", "Step", "TensorDevice", "TensorProgram", "TensorWork"]
+__all__ = ["TENSOR_COUNTERS", "Drain", "TensorDevice", "TensorProgram", "TensorStep", "TensorWork"]
 
 _OWN = ("error", "counters", "stationary__data", "moving__data")
 """Ports of the engine that the harness declares."""
@@ -32,12 +32,13 @@ _MEMORIES = ("instructions", "drains", "stationary", "moving")
 PROGRAM_DEPTH = 1 << 18
 """Instructions, and drains, that a program may have."""
 
-COUNTERS = ("cycles", *Counters.as_shape().members)
-"""The engine's :class:`hdl.tensor.engine.Counters`, and cycles from the first instruction to the last PSUM word."""
+TENSOR_COUNTERS = ("cycles", *TensorCounters.as_shape().members)
+"""The engine's :class:`hdl.tensor.engine.TensorCounters`, and cycles from the first instruction to the last PSUM
+word."""
 
 
 @dataclass(frozen=True)
-class Step:
+class TensorStep:
     """An instruction, and the number of drains that must be done before it may start."""
 
     instruction: TensorInstruction
@@ -63,7 +64,7 @@ class TensorProgram:
         stationary, moving: operand memory, uint8 of shape [rows, bytes].
     """
 
-    steps: list[Step]
+    steps: list[TensorStep]
     drains: list[Drain]
     stationary: np.ndarray
     moving: np.ndarray
@@ -86,8 +87,8 @@ class TensorWork:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorDevice:
-    """The tensor engine. Its outcome has the counters of `COUNTERS`; the memory `psum` is the words that were read,
-    uint32 [words, partitions].
+    """The tensor engine. Its outcome has the counters of `TENSOR_COUNTERS`; the memory `psum` is the words that were
+    read, uint32 [words, partitions].
 
     Arguments:
         config: the machine's parameters.
@@ -110,7 +111,7 @@ class TensorDevice:
             "STATIONARY_DEPTH": Config.RANGES["sbuf_bytes"][1] // 16,
             "MOVING_DEPTH": Config.RANGES["sbuf_bytes"][1] // 4,
             "READ_LATENCY": ReadPort.LATENCY[self.config.port_latency],
-            "COUNTERS": Counters.as_shape().size,
+            "COUNTERS": TensorCounters.as_shape().size,
             **layout_defines("ERROR", EngineError),
             **port_wires(TensorEngine(self.config).signature, but=_OWN),
         }
@@ -149,5 +150,5 @@ class TensorDevice:
         if len(words) != expected:
             raise SimulationFailed(f"the engine delivered {len(words)} PSUM words, not {expected}")
         cycles = state["cycles"]
-        counters = {"cycles": cycles, **plain(Counters, state["counters"])}
+        counters = {"cycles": cycles, **plain(TensorCounters, state["counters"])}
         return Outcome(ending=Ending.FINISHED, cycles=cycles, counters=counters, memories={"psum": words})

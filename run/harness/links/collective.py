@@ -97,7 +97,7 @@ class CollectiveDevice:
             **link_view.engine_defines(),
             "ENGINE_VIEWS": link_view.engine_views(instance) if waves else "",
         }
-        paths = [link_view.LINK_VIEW, link_view.DISTURBANCE, *([link_view.ENGINE_VIEW] if waves else [])]
+        paths = [link_view.LINK_VIEW, link_view.LINK_DISTURBANCE, *([link_view.ENGINE_VIEW] if waves else [])]
         parts, modules = (*paths, *hbm_sources(self.check_axi), text), {"blocks": _BLOCKS, "kept": _KEPT}
         return harness(__file__, "collective", defines, *parts, **modules, waves=waves)
 

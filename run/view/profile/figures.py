@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from neuroncore_rtl.run.view.profile.run import ProfiledRun
-from neuroncore_rtl.run.view.profile.stalls import Cause, causes_of, counted
+from neuroncore_rtl.run.view.profile.stalls import StallCause, causes_of, counted_stalls
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import Engine, Storage, engine_of_queue
 
@@ -79,9 +79,9 @@ class Figures:
         return 2 * self.run.config.rows * self.run.config.columns
 
     @cached_property
-    def stalls(self) -> dict[str, dict[Cause, int]]:
+    def stalls(self) -> dict[str, dict[StallCause, int]]:
         """For each queue that had records, how many cycles its engine worked or waited by cause; all of the run's."""
-        return {self.run.queue_name(queue): counted(causes_of(self.run, queue)) for queue in self.run.queues}
+        return {self.run.queue_name(queue): counted_stalls(causes_of(self.run, queue)) for queue in self.run.queues}
 
     def summary(self) -> dict[str, object]:
         """Return the summary."""

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.run import ProfiledRun
-from neuroncore_rtl.run.view.profile.stalls import Cause, causes_of, spans_of
-from neuroncore_rtl.run.view.profile.tracks import kind_of
+from neuroncore_rtl.run.view.profile.stalls import StallCause, causes_of, spans_of
+from neuroncore_rtl.run.view.profile.tracks import track_kind
 
 __all__ = ["draw_roofline", "draw_timeline"]
 
@@ -19,8 +19,8 @@ COLOURS = {
 """Of instructions, by their kind."""
 
 STALLS = {
-    Cause.DATA: "#e4a9a9", Cause.RESULT: "#efc9a0", Cause.PLACE: "#cdbbe6", Cause.RECORD: "#b9c4ce",
-    Cause.ENGINE: "#dfe5ea", Cause.START: "#f3f5f7",
+    StallCause.DATA: "#e4a9a9", StallCause.RESULT: "#efc9a0", StallCause.PLACE: "#cdbbe6", StallCause.RECORD: "#b9c4ce",
+    StallCause.ENGINE: "#dfe5ea", StallCause.START: "#f3f5f7",
 }  # fmt: skip
 """Of stalls, by their cause; what comes after an engine's last instruction is left white."""
 
@@ -65,7 +65,7 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
         free: dict[str, int] = {}
         for ran in run.queues[queue]:
             # Some are taken while the one before is at work.
-            kind, end = kind_of(ran), run.ended(ran)
+            kind, end = track_kind(ran), run.ended(ran)
             begin = max(ran.issued, free.get(kind, 0))
             free[kind] = end = max(begin, end)
             shown.setdefault(kind, []).append((begin, end - begin))
@@ -74,7 +74,7 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
             place = (row - 0.34, 0.14) if kind == "weights" else (row - 0.18, 0.34)
             axes.broken_barh(spans, place, facecolor=COLOURS[kind], edgecolor="white", linewidth=line)
             kinds[kind] = None
-        stalls: dict[Cause, list[tuple[int, int]]] = {}
+        stalls: dict[StallCause, list[tuple[int, int]]] = {}
         for begin, end, cause in spans_of(causes_of(run, queue)):
             stalls.setdefault(cause, []).append((begin, end - begin))
         for cause, spans in stalls.items():

@@ -13,7 +13,7 @@ from neuroncore_rtl.run.harness.activity import STARTED, Activity
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Engine, Record, queue_count, queue_name
-from neuroncore_rtl.spec.isa.engine import QUEUES
+from neuroncore_rtl.spec.isa.engine import ENGINE_QUEUES
 
 __all__ = ["ProfiledRun", "Ran", "modelled_run", "simulated_run"]
 
@@ -235,7 +235,10 @@ def _ran(image: Image, number: int, address: int, fetched: int, issued: int, ret
 def _busy_counters(config: Config) -> list[str]:
     """Return for every queue the counter of the cycles in which its engine worked."""
     engines = {Engine.TENSOR: "tensor.columns", Engine.VECTOR: "vector.busy", Engine.SCALAR: "scalar.busy"}
-    return [*(engines[engine] for engine in QUEUES), *(f"dma.{number}.busy" for number in range(config.dma_engines))]
+    return [
+        *(engines[engine] for engine in ENGINE_QUEUES),
+        *(f"dma.{number}.busy" for number in range(config.dma_engines)),
+    ]
 
 
 def _controller(activity: Activity, cycles: int) -> dict[str, Spans]:

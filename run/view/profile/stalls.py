@@ -10,10 +10,10 @@ from neuroncore_rtl.kernels.program.footprint import overlap
 from neuroncore_rtl.run.view.profile.run import ProfiledRun, Ran
 from neuroncore_rtl.spec.isa import Instruction, Region
 
-__all__ = ["MEANINGS", "Cause", "causes_of", "counted", "spans_of"]
+__all__ = ["MEANINGS", "StallCause", "causes_of", "counted_stalls", "spans_of"]
 
 
-class Cause(enum.IntEnum):
+class StallCause(enum.IntEnum):
     """What the cycle of an engine went to."""
 
     BUSY = 0
@@ -26,15 +26,15 @@ class Cause(enum.IntEnum):
     END = 7
 
 
-MEANINGS: Mapping[Cause, str] = {
-    Cause.BUSY: "it worked: an instruction in the engine, of the tensor engine a column",
-    Cause.DATA: "waited for data: a load",
-    Cause.RESULT: "waited for a result of another engine",
-    Cause.PLACE: "waited for a place: a buffer still in use",
-    Cause.RECORD: "waited for its next record",
-    Cause.ENGINE: "waited for itself: weights, fill and drain, turns at a memory",
-    Cause.START: "boot, and the controller between sections: no engine has anything to do",
-    Cause.END: "nothing was left for it to do, in this section",
+MEANINGS: Mapping[StallCause, str] = {
+    StallCause.BUSY: "it worked: an instruction in the engine, of the tensor engine a column",
+    StallCause.DATA: "waited for data: a load",
+    StallCause.RESULT: "waited for a result of another engine",
+    StallCause.PLACE: "waited for a place: a buffer still in use",
+    StallCause.RECORD: "waited for its next record",
+    StallCause.ENGINE: "waited for itself: weights, fill and drain, turns at a memory",
+    StallCause.START: "boot, and the controller between sections: no engine has anything to do",
+    StallCause.END: "nothing was left for it to do, in this section",
 }
 """Each cause in words. What is waited for counts before the record that waits: fetching that sooner would not help."""
 
@@ -47,49 +47,49 @@ def causes_of(run: ProfiledRun, queue: int) -> np.ndarray:
     before; else to what was waited for, as a semaphore takes some cycles, or to the record if nothing was. Of another
     section nothing is waited for.
     """
-    found = np.full(run.cycles, Cause.END, np.uint8)
+    found = np.full(run.cycles, StallCause.END, np.uint8)
     since = flying = section = 0
     for ran in run.queues.get(queue, ()):
         if run.section(ran) != section:
             section = run.section(ran)
-            found[since:flying] = Cause.ENGINE
+            found[since:flying] = StallCause.ENGINE
             since = run.sections[section][1]
         window = found[since : ran.issued]
         cycles = np.arange(since, since + len(window))
         awaited = [(run.ended(one), one) for one in run.awaited(ran)]
         last = max(awaited, key=lambda pair: pair[0], default=None)
-        cause = Cause.RECORD if last is None else _cause(run, ran, last[1])
+        cause = StallCause.RECORD if last is None else _cause(run, ran, last[1])
         window[:] = cause
-        window[cycles < flying] = Cause.ENGINE
-        window[cycles < ran.fetched] = Cause.RECORD
+        window[cycles < flying] = StallCause.ENGINE
+        window[cycles < ran.fetched] = StallCause.RECORD
         if last is not None:
             window[cycles < last[0]] = cause
         since = ran.issued
         flying = max(flying, run.ended(ran))
-    found[since:flying] = Cause.ENGINE
+    found[since:flying] = StallCause.ENGINE
     quiet = 0
     for _, begin, end in run.sections or [(0, run.cycles, run.cycles)]:
-        found[quiet:begin] = Cause.START
+        found[quiet:begin] = StallCause.START
         quiet = end
     for begin, end in run.busy[queue]:
-        found[begin:end] = Cause.BUSY
+        found[begin:end] = StallCause.BUSY
     return found
 
 
-def counted(causes: np.ndarray) -> dict[Cause, int]:
+def counted_stalls(causes: np.ndarray) -> dict[StallCause, int]:
     """Return the cycles of every cause."""
-    return dict(zip(Cause, np.bincount(causes, minlength=len(Cause)).tolist(), strict=True))
+    return dict(zip(StallCause, np.bincount(causes, minlength=len(StallCause)).tolist(), strict=True))
 
 
-def spans_of(causes: np.ndarray) -> Iterator[tuple[int, int, Cause]]:
+def spans_of(causes: np.ndarray) -> Iterator[tuple[int, int, StallCause]]:
     """Yield the first cycle of every stall, the one after the last, and its cause."""
     changes = [0, *(np.flatnonzero(np.diff(causes)) + 1).tolist(), len(causes)]
     for begin, end in pairwise(changes):
-        if begin < end and causes[begin] != Cause.BUSY:
-            yield begin, end, Cause(int(causes[begin]))
+        if begin < end and causes[begin] != StallCause.BUSY:
+            yield begin, end, StallCause(int(causes[begin]))
 
 
-def _cause(run: ProfiledRun, ran: Ran, awaited: Ran) -> Cause:
+def _cause(run: ProfiledRun, ran: Ran, awaited: Ran) -> StallCause:
     """Return why a record waits for another one.
 
     A record that has too many waits leaves some to the one before it in its queue, or to a NOP.
@@ -103,15 +103,15 @@ def _cause(run: ProfiledRun, ran: Ran, awaited: Ran) -> Cause:
     return _from(awaited.record.instruction)
 
 
-def _conflict(earlier: Instruction, later: Instruction) -> Cause | None:
+def _conflict(earlier: Instruction, later: Instruction) -> StallCause | None:
     """Return why an instruction must wait for an earlier one; None if it need not."""
     if _meet(earlier.writes, later.reads):
         return _from(earlier)
-    return Cause.PLACE if _meet((*earlier.reads, *earlier.writes), later.writes) else None
+    return StallCause.PLACE if _meet((*earlier.reads, *earlier.writes), later.writes) else None
 
 
-def _from(instruction: Instruction) -> Cause:
-    return Cause.DATA if instruction.transfers else Cause.RESULT
+def _from(instruction: Instruction) -> StallCause:
+    return StallCause.DATA if instruction.transfers else StallCause.RESULT
 
 
 def _only_waits(ran: Ran) -> bool:

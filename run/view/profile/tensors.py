@@ -7,7 +7,7 @@ from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.run.view.profile.run import ProfiledRun, Ran
 from neuroncore_rtl.spec.isa import Region, Storage
 
-__all__ = ["Names", "occupancy", "shape_of"]
+__all__ = ["Names", "occupancy", "tensor_shape"]
 
 
 class Names:
@@ -39,7 +39,7 @@ class Names:
         return places[at][2] if at >= 0 and region.span[0] < places[at][1] else None
 
 
-def shape_of(ran: Ran) -> str:
+def tensor_shape(ran: Ran) -> str:
     """Return the shape of what a record's instruction works on, such as "4 x 96"; empty if it has none."""
     return " x ".join(map(str, ran.record.instruction.sizes))
 

@@ -4,18 +4,18 @@ what stalled, the controller, and how full the memories on chip are."""
 from collections.abc import Iterator
 
 from neuroncore_rtl.run.view.profile.run import ProfiledRun, Ran
-from neuroncore_rtl.run.view.profile.stalls import MEANINGS, Cause, causes_of, spans_of
-from neuroncore_rtl.run.view.profile.tensors import Names, occupancy, shape_of
+from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause, causes_of, spans_of
+from neuroncore_rtl.run.view.profile.tensors import Names, occupancy, tensor_shape
 from neuroncore_rtl.run.view.timeline import Slice, TrackGroup
 from neuroncore_rtl.spec.isa import Storage, queue_count
 
-__all__ = ["kind_of", "profile_tracks"]
+__all__ = ["profile_tracks", "track_kind"]
 
 LOADING = "tensor, loading"
 """The track of weights: they are loaded beside a multiplication."""
 
 
-def kind_of(ran: Ran) -> str:
+def track_kind(ran: Ran) -> str:
     """Return of which kind (`run.view.timeline.KINDS`) a record is."""
     instruction = ran.record.instruction
     if instruction.transfers:
@@ -52,7 +52,7 @@ def _controller(run: ProfiledRun) -> Iterator[Slice]:
 def _instructions(run: ProfiledRun, loading: int) -> Iterator[Slice]:
     names = Names(run.space)
     for ran in run.records:
-        instruction, shape = ran.record.instruction, shape_of(ran)
+        instruction, shape = ran.record.instruction, tensor_shape(ran)
         args = {
             "shape": shape,
             **{f"tensor {name}": tensor for name, tensor in names.of(ran).items()},
@@ -67,11 +67,11 @@ def _instructions(run: ProfiledRun, loading: int) -> Iterator[Slice]:
         }
         track = loading if instruction.lane else ran.queue
         name = f"{instruction.summary} {shape}".strip()
-        yield Slice(track, ran.issued, run.ended(ran), name, args, kind_of(ran), ran.number)
+        yield Slice(track, ran.issued, run.ended(ran), name, args, track_kind(ran), ran.number)
 
 
 def _stalls(run: ProfiledRun) -> Iterator[Slice]:
     for queue in run.queues:
         for begin, end, cause in spans_of(causes_of(run, queue)):
-            kind = "rest" if cause in (Cause.START, Cause.END) else "stall"
+            kind = "rest" if cause in (StallCause.START, StallCause.END) else "stall"
             yield Slice(queue, begin, end, cause.name.lower(), {"meaning": MEANINGS[cause]}, kind)

@@ -1,7 +1,7 @@
 """By what ranks find that they execute the same collective: what of it each tells the others."""
 
 from neuroncore_rtl.spec.isa.collective.kind import OTHER_SIDE, RANK_BITS, CollectiveKind
-from neuroncore_rtl.spec.isa.collective.layout import SIGNED
+from neuroncore_rtl.spec.isa.collective.layout import COLLECTIVE_SIGNED
 from neuroncore_rtl.spec.isa.fields import Layout, pack, unpack, width_of
 
 __all__ = [
@@ -65,14 +65,14 @@ def signature(values: dict[str, int]) -> int:
     word = 0
     for name, width in SIGNATURE_FIELDS:
         if name in SIGNATURE_USES[CollectiveKind(values["kind"])]:
-            word |= pack(((name, width),), values, "signature", SIGNED) << SIGNATURE_OFFSETS[name]
+            word |= pack(((name, width),), values, "signature", COLLECTIVE_SIGNED) << SIGNATURE_OFFSETS[name]
     return word
 
 
 def signature_fields(word: int) -> dict[str, int]:
     """Return the value of every field that means something in a signature."""
     values = {
-        name: unpack(((name, width),), word >> SIGNATURE_OFFSETS[name], SIGNED)[name]
+        name: unpack(((name, width),), word >> SIGNATURE_OFFSETS[name], COLLECTIVE_SIGNED)[name]
         for name, width in SIGNATURE_FIELDS
     }
     return {name: values[name] for name in values if name in SIGNATURE_USES[CollectiveKind(values["kind"])]}

@@ -20,7 +20,7 @@ from neuroncore_rtl.spec.isa.collective.kind import (
     uses_dst,
     uses_src,
 )
-from neuroncore_rtl.spec.isa.collective.layout import COLLECTIVE, COLLECTIVE_FIELDS, SIGNED
+from neuroncore_rtl.spec.isa.collective.layout import COLLECTIVE, COLLECTIVE_FIELDS, COLLECTIVE_SIGNED
 from neuroncore_rtl.spec.isa.collective.rules import collective_violation
 from neuroncore_rtl.spec.isa.engine import Engine
 from neuroncore_rtl.spec.isa.instruction import Context, Instruction
@@ -90,7 +90,7 @@ class Collective(Instruction):
     stream: int = 0
 
     layout = COLLECTIVE_FIELDS
-    signed = SIGNED
+    signed = COLLECTIVE_SIGNED
     named_by = "kind", CollectiveKind
     engine: ClassVar[Engine] = Engine.COLLECTIVE
     in_turn: ClassVar[bool] = False

@@ -4,7 +4,7 @@ from neuroncore_rtl.spec.isa.collective.kind import RANK_BITS
 from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.fields import Layout, width_of
 
-__all__ = ["COLLECTIVE", "COLLECTIVE_BITS", "COLLECTIVE_FIELDS", "COLLECTIVE_WIDTHS", "SIGNED"]
+__all__ = ["COLLECTIVE", "COLLECTIVE_BITS", "COLLECTIVE_FIELDS", "COLLECTIVE_SIGNED", "COLLECTIVE_WIDTHS"]
 
 COLLECTIVE = 56
 """Opcode, apart from those of the other engines."""
@@ -40,5 +40,5 @@ COLLECTIVE_BITS = width_of(COLLECTIVE_FIELDS)
 COLLECTIVE_WIDTHS = dict(COLLECTIVE_FIELDS)
 """Width of each field."""
 
-SIGNED = frozenset({"stride"})
+COLLECTIVE_SIGNED = frozenset({"stride"})
 """Fields in two's complement."""

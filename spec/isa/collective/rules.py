@@ -24,9 +24,9 @@ from neuroncore_rtl.spec.isa.collective.layout import COLLECTIVE
 from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.rule import Broken, Rule
 
-__all__ = ["ALIGNMENT", "COLLECTIVE_RULES", "collective_violation"]
+__all__ = ["COLLECTIVE_ALIGNMENT", "COLLECTIVE_RULES", "collective_violation"]
 
-ALIGNMENT = 64
+COLLECTIVE_ALIGNMENT = 64
 """Addresses and pitch are multiples of so many bytes."""
 
 COLLECTIVE_RULES = frozenset({Rule.OPCODE, Rule.FORMAT, Rule.SHAPE, Rule.ALIGNMENT, Rule.RANGE, Rule.STATE})
@@ -85,8 +85,8 @@ def _alignment(values: dict[str, int], core: int, cores: int) -> Iterator[str]:
     if values["kind"] in BLOCKS_OF_SRC | BLOCKS_OF_DST:
         names.append("pitch")
     for name in names:
-        if values[name] % ALIGNMENT:
-            yield f"{name} must be a multiple of {ALIGNMENT}, not {values[name]}"
+        if values[name] % COLLECTIVE_ALIGNMENT:
+            yield f"{name} must be a multiple of {COLLECTIVE_ALIGNMENT}, not {values[name]}"
 
 
 def _range(values: dict[str, int], core: int, cores: int) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import Format, format_of
 from neuroncore_rtl.spec.isa.access import Addressed, Storage, drop_step
-from neuroncore_rtl.spec.isa.dma.layout import DMA_COPY, DMA_DIMENSIONS, DMA_FIELDS, NO_AXIS, OUTERMOST, SIGNED
+from neuroncore_rtl.spec.isa.dma.layout import DMA_COPY, DMA_DIMENSIONS, DMA_FIELDS, DMA_SIGNED, NO_AXIS, OUTERMOST
 from neuroncore_rtl.spec.isa.dma.rules import dma_violation
 from neuroncore_rtl.spec.isa.engine import Engine
 from neuroncore_rtl.spec.isa.instruction import Context, Instruction, Move
@@ -87,7 +87,7 @@ class DmaCopy(Instruction):
     scatter: DmaIndex | None = None
 
     layout = DMA_FIELDS
-    signed = SIGNED
+    signed = DMA_SIGNED
     engine: ClassVar[Engine] = Engine.DMA
     name: ClassVar[str] = "DMA_COPY"
     in_turn: ClassVar[bool] = True

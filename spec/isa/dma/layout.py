@@ -3,8 +3,8 @@
 from neuroncore_rtl.spec.isa.fields import Layout, width_of
 
 __all__ = [
-    "DMA_BITS", "DMA_COPY", "DMA_DIMENSIONS", "DMA_FIELDS", "DMA_TENSOR_FIELDS", "DMA_WIDTHS", "HBM_ADDRESS_BITS",
-    "NO_AXIS", "OUTERMOST", "SIGNED",
+    "DMA_BITS", "DMA_COPY", "DMA_DIMENSIONS", "DMA_FIELDS", "DMA_SIGNED", "DMA_TENSOR_FIELDS", "DMA_WIDTHS",
+    "HBM_ADDRESS_BITS", "NO_AXIS", "OUTERMOST",
 ]  # fmt: skip
 
 DMA_COPY = 48
@@ -50,7 +50,7 @@ DMA_WIDTHS = dict(DMA_FIELDS)
 DMA_BITS = width_of(DMA_FIELDS)
 """Width of an instruction in bits."""
 
-SIGNED = frozenset(f"{tensor}_step{d}" for tensor in ("src", "dst") for d in range(DMA_DIMENSIONS))
+DMA_SIGNED = frozenset(f"{tensor}_step{d}" for tensor in ("src", "dst") for d in range(DMA_DIMENSIONS))
 """Fields in two's complement."""
 
 OUTERMOST = DMA_DIMENSIONS - 1

@@ -9,7 +9,7 @@ from neuroncore_rtl.spec.formats import format_of
 from neuroncore_rtl.spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer, Storage
 from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.elementwise.index import Index
-from neuroncore_rtl.spec.isa.elementwise.layout import ACCESSES, ELEMENTWISE_FIELDS, SIGNED
+from neuroncore_rtl.spec.isa.elementwise.layout import ACCESSES, ELEMENTWISE_FIELDS, ELEMENTWISE_SIGNED
 from neuroncore_rtl.spec.isa.elementwise.opcode import OPCODES, SCALAR_OPCODES, Opcode
 from neuroncore_rtl.spec.isa.elementwise.operands import counts_of, unused, uses
 from neuroncore_rtl.spec.isa.elementwise.rules import elementwise_violation
@@ -76,7 +76,7 @@ class Elementwise(Instruction):
     overlap: bool = False
 
     layout = ELEMENTWISE_FIELDS
-    signed = SIGNED
+    signed = ELEMENTWISE_SIGNED
     named_by = "opcode", Opcode
 
     @property

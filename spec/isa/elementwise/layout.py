@@ -3,7 +3,7 @@
 from neuroncore_rtl.spec.isa.access import ACCESS_FIELDS, DIMENSIONS
 from neuroncore_rtl.spec.isa.fields import Layout, width_of
 
-__all__ = ["ACCESSES", "ELEMENTWISE_BITS", "ELEMENTWISE_FIELDS", "SIGNED"]
+__all__ = ["ACCESSES", "ELEMENTWISE_BITS", "ELEMENTWISE_FIELDS", "ELEMENTWISE_SIGNED"]
 
 ACCESSES = ("dst", "a", "b")
 """Names of the tensors."""
@@ -43,7 +43,7 @@ instruction's arithmetic, FP32 or an integer; so pointer1."""
 ELEMENTWISE_BITS = width_of(ELEMENTWISE_FIELDS)
 """Width of an instruction in bits."""
 
-SIGNED = frozenset(
+ELEMENTWISE_SIGNED = frozenset(
     {"index", "index_partition"}
     | {f"index_step{d}" for d in range(DIMENSIONS)}
     | {f"{access}_step{d}" for access in ACCESSES for d in range(DIMENSIONS)}

@@ -7,9 +7,8 @@ from neuroncore_rtl.spec.isa.alu import COMPARISONS, REDUCTIONS, SLOW, AluOp
 from neuroncore_rtl.spec.isa.engine import Engine
 
 __all__ = [
-    "BLOCK", "NEVER_INTEGER", "OPCODES", "OPERATIONS", "OUTPUTS", "SCALAR_OPCODES", "SEARCH_ELEMENTS",
-    "STATS_ELEMENTS", "STOCHASTIC", "UNIT_OPCODES", "UNIT_OPERATIONS", "USES", "VALUES8", "VECTOR_OPCODES", "Opcode",
-    "transpose_block",
+    "NEVER_INTEGER", "OPCODES", "OPERATIONS", "OUTPUTS", "SCALAR_OPCODES", "SEARCH_ELEMENTS", "STATS_ELEMENTS",
+    "STOCHASTIC", "UNIT_OPCODES", "UNIT_OPERATIONS", "USES", "VALUES8", "VECTOR_OPCODES", "Opcode", "transpose_block",
 ]  # fmt: skip
 
 

@@ -4,25 +4,25 @@ from functools import partial
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
-from neuroncore_rtl.hdl.collective.checker import Checker
+from neuroncore_rtl.hdl.collective.checker import CollectiveChecker
 from neuroncore_rtl.hdl.collective.credit_manager import CreditManager
 from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
 from neuroncore_rtl.hdl.collective.job import SEGMENT_ELEMENTS
 from neuroncore_rtl.hdl.collective.lanes import ReduceLane
-from neuroncore_rtl.hdl.collective.loader import OPERATION, Loader
+from neuroncore_rtl.hdl.collective.loader import OPERATION, CollectiveLoader
 from neuroncore_rtl.hdl.collective.mailbox import Mailbox
 from neuroncore_rtl.hdl.collective.ops import StoreOp
 from neuroncore_rtl.hdl.collective.receiver import ReceivePath
 from neuroncore_rtl.hdl.collective.rounding import RoundingLane
 from neuroncore_rtl.hdl.collective.schedule import Schedule
-from neuroncore_rtl.hdl.collective.sender import Sender
+from neuroncore_rtl.hdl.collective.sender import CollectiveSender
 from neuroncore_rtl.hdl.collective.storer import Storer
 from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
-from neuroncore_rtl.spec.isa.collective import ALIGNMENT, GRANULE, MAX_RANKS, CollectiveKind, CollectiveType
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_ALIGNMENT, GRANULE, MAX_RANKS, CollectiveKind, CollectiveType
 from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, payloads, tested
 
-__all__ = ["COLLECTIVE"]
+__all__ = ["COLLECTIVE_UNITS"]
 
 
 def _announcements(m: Module, mailbox: Mailbox) -> Value:
@@ -38,7 +38,7 @@ def _announcements(m: Module, mailbox: Mailbox) -> Value:
     return puts & takes & (mailbox.core < mailbox.cores)
 
 
-def _operations_of_loads(m: Module, loader: Loader) -> Value:
+def _operations_of_loads(m: Module, loader: CollectiveLoader) -> Value:
     """Return whether what is loaded is some elements of a type that there is, and HBM delivers what was asked for."""
     op = loader.ops.payload
     some = (op.elements != 0) & op.dtype.matches(*CollectiveType)
@@ -56,7 +56,7 @@ def _operations_of_stores(m: Module, storer: Storer) -> Value:
 
 def _of_store(op) -> Value:
     """Return whether an operation of a Storer is one that may be."""
-    aligned = ~op.address[: (ALIGNMENT - 1).bit_length()].any()
+    aligned = ~op.address[: (COLLECTIVE_ALIGNMENT - 1).bit_length()].any()
     return aligned & (op.elements != 0) & op.dtype.matches(*CollectiveType)
 
 
@@ -64,7 +64,7 @@ def _stored(m: Module, operations: BufferedFifo) -> Value:
     return ~operations.o.valid | _of_store(operations.o.payload)
 
 
-def _loads(m: Module, loader: Loader) -> dict[str, Value]:
+def _loads(m: Module, loader: CollectiveLoader) -> dict[str, Value]:
     return payloads(loader, "beats") | payloads(loader.axi, "ar", of="axi.")
 
 
@@ -86,7 +86,7 @@ def _jobs(m: Module, schedule: Schedule) -> Value:
     job = schedule.i.payload
     steps = ("unit", "own", "top")
     beside = Cat(job[name][: (GRANULE - 1).bit_length()] for name in ("src", "dst", "chunk", *steps)).any()
-    aligned = ~Cat(job[name][: (ALIGNMENT - 1).bit_length()] for name in steps).any()
+    aligned = ~Cat(job[name][: (COLLECTIVE_ALIGNMENT - 1).bit_length()] for name in steps).any()
     counts = (job.count != 0) & (job.chunk != 0) & (job.chunk <= SEGMENT_ELEMENTS)
     one = (job.kind != CollectiveKind.BARRIER) | (job.count == 1)
     ranks = (job.last_rank != 0) & (job.rank <= job.last_rank) & (job.root <= job.last_rank)
@@ -117,8 +117,8 @@ _OF_CHANNELS = tuple(
 )
 """Of the engine's channels what has a row of its own."""
 
-COLLECTIVE = {
-    "collective_checker": Unit("collectives: checker", lambda: Checker(100), files("collective/checker"), 0),
+COLLECTIVE_UNITS = {
+    "collective_checker": Unit("collectives: checker", lambda: CollectiveChecker(100), files("collective/checker"), 0),
     "schedule": Unit(
         "collectives: schedule", lambda: Schedule(1), files("collective/schedule"), 6,
         means=_operations, legal=_jobs,
@@ -128,9 +128,9 @@ COLLECTIVE = {
         files("collective/width_converter"), 8, means=_converted, legal=_of_bytes,
     ),
     "collective_loader": Unit(
-        "collectives: loader", tested(_MEMORY_TESTS, lambda tests: Loader(*tests.TRIED)), files(*_MEMORY), 0,
+        "collectives: loader", tested(_MEMORY_TESTS, lambda tests: CollectiveLoader(*tests.TRIED)), files(*_MEMORY), 0,
         without=("converter",), means=_loads, legal=_operations_of_loads,
-        promises={"operations": (lambda: BufferedFifo(OPERATION, Loader.OPERATIONS), _loaded)},
+        promises={"operations": (lambda: BufferedFifo(OPERATION, CollectiveLoader.OPERATIONS), _loaded)},
     ),
     "storer": Unit(
         "collectives: storer", tested(_MEMORY_TESTS, lambda tests: Storer(*tests.TRIED)), files(*_MEMORY), 0,
@@ -159,7 +159,7 @@ COLLECTIVE = {
         files("collective/router_port"), 6, means=lambda m, port: payloads(port, "o"),
     ),
     "collective_sender": Unit(
-        "collectives: sender", tested(_CONTROL_TESTS, lambda t: Sender(t.LINK_BYTES, t.CORES, t.WINDOW)),
+        "collectives: sender", tested(_CONTROL_TESTS, lambda t: CollectiveSender(t.LINK_BYTES, t.CORES, t.WINDOW)),
         files("collective/control"), 6, without=("mailbox",),
         means=lambda m, sender: payloads(sender, "o"),
     ),

@@ -10,21 +10,21 @@ from neuroncore_rtl.run.report import RESULTS, terminal
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding
 from neuroncore_rtl.tb.campaign.mutation.run import TestsFailed, mutate
-from neuroncore_rtl.tb.campaign.mutation.units import UNITS
+from neuroncore_rtl.tb.campaign.mutation.units import MUTATED_UNITS
 
-__all__ = ["lines_of_holes", "main", "recorded", "table", "tried_again"]
+__all__ = ["lines_of_holes", "mutate_units", "tried_again"]
 
 BAR = 0.99
 """Share of the mutants that are not equal which has to be caught."""
 
 
-def main(settings: Settings) -> int:
+def mutate_units(settings: Settings) -> int:
     """Run the campaign, record and print what came of it; return 0 if every unit that ran reaches `BAR`.
 
     Raises:
         UsageError: if records are asked for, or their holes, and there are none.
     """
-    names = [settings.unit] if settings.unit else list(UNITS)
+    names = [settings.unit] if settings.unit else list(MUTATED_UNITS)
     failed = False
     for name in names if settings.run else ():
         try:
@@ -95,7 +95,7 @@ def table(records: Iterable[Mapping]) -> Table:
         ways = [equal.count(way.value) for way in (Finding.STEP, Finding.INDUCTION, Finding.BOUNDED)]
         counts = [record["mutants"], sum(caught), caught[0], *ways, len(record["holes"]), round(record["seconds"])]
         total = [a + b for a, b in zip(total, counts, strict=True)]
-        made.add_row(UNITS[record["unit"]].title, *_cells(counts))
+        made.add_row(MUTATED_UNITS[record["unit"]].title, *_cells(counts))
     made.add_section()
     made.add_row("all", *_cells(total))
     return made

@@ -17,7 +17,7 @@ from neuroncore_rtl.spec.isa import RECORD_BYTES, Engine
 from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, of_tests
 
-__all__ = ["CONTROL"]
+__all__ = ["CONTROL_UNITS"]
 
 
 def _of_records(m: Module, fetcher: Fetcher) -> Value:
@@ -49,7 +49,7 @@ def _whole_records(m: Module, queue: Queue) -> Value:
     return ~queue.record.valid | queue.record.payload.last
 
 
-CONTROL = {
+CONTROL_UNITS = {
     "queue": Unit(
         "queue", lambda: Queue(Engine.TENSOR, 2, 4), files("queue/queue", "queue/queue_errors"), 8,
         without=("counting", "prefetcher.rung"), legal=_whole_records,

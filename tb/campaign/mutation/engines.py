@@ -5,14 +5,14 @@ from amaranth.hdl import Module, Signal, Value
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.indices import Indices
-from neuroncore_rtl.hdl.elementwise.store import Store
+from neuroncore_rtl.hdl.elementwise.store import ResultStore
 from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, tested
 
-__all__ = ["ENGINES"]
+__all__ = ["ENGINE_UNITS"]
 
 
-def _announced(m: Module, store: Store) -> Value:
+def _announced(m: Module, store: ResultStore) -> Value:
     """Return whether a result was announced, and what is announced has room and one of the sizes that there are."""
     owed, writes = Signal(range(store.depth + 1), name="owed"), store.writes
     m.d.sync += owed.eq(owed + writes.valid - store.result_valid)
@@ -20,7 +20,7 @@ def _announced(m: Module, store: Store) -> Value:
     return (~writes.valid | (store.room & sized)) & (~store.result_valid | (owed != 0))
 
 
-ENGINES = {
+ENGINE_UNITS = {
     "divider": Unit("divider", Fp32Divider, files("arith/iterative"), 0),
     "power": Unit("power", Fp32Power, files("arith/iterative"), 0),
     "statistics": Unit(
@@ -43,7 +43,7 @@ ENGINES = {
         files("elementwise/checker"), 0,
     ),
     "store": Unit(
-        "element-wise store", tested("elementwise.test_store", lambda tests: Store(tests.TRIED, tests.DEPTH)),
+        "element-wise store", tested("elementwise.test_store", lambda tests: ResultStore(tests.TRIED, tests.DEPTH)),
         files("elementwise/store"), 8, legal=_announced,
     ),
     "frontend": Unit(

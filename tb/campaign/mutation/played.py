@@ -6,11 +6,11 @@ import numpy as np
 from amaranth.hdl import Value
 
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
-from neuroncore_rtl.run.harness.player import Playable, PlayedUnit, pack
-from neuroncore_rtl.tb.campaign.mutation.library import Library, Model
+from neuroncore_rtl.run.harness.player import Playable, PlayedUnit, pack_inputs
+from neuroncore_rtl.tb.campaign.mutation.library import Library, MutantModel
 from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of
 
-__all__ = ["inner", "play"]
+__all__ = ["inner_unit", "play"]
 
 _BUBBLES = 0.25
 """Share of idle cycles between the cases, where they are asked for."""
@@ -19,7 +19,7 @@ _TAIL = 256
 """Cycles behind the last case."""
 
 
-def inner(unit: Playable):
+def inner_unit(unit: Playable):
     """Return the component that a playable unit is made of: itself, unless it is a `PlayedUnit`."""
     return unit.unit if isinstance(unit, PlayedUnit) else unit
 
@@ -28,7 +28,7 @@ def play(unit: Playable, library: Library, mutant: int, fields: Mapping[str, np.
     """Play cases through the netlist of a unit, and return what `run.harness.player.PlayerDevice` would.
 
     Arguments:
-        unit: whose `inner` component the library has.
+        unit: whose `inner_unit` component the library has.
         mutant: number of the mutant in force, 0 for none.
         fields, bubbles: see `PlayerWork`.
     """
@@ -49,7 +49,7 @@ def play(unit: Playable, library: Library, mutant: int, fields: Mapping[str, np.
     return Outcome(ending=Ending.FINISHED, cycles=0, memories={"results": words, "unknown": np.zeros(0, np.int64)})
 
 
-def _of_inner(unit: PlayedUnit, model: Model, fields, valid, latest) -> np.ndarray:
+def _of_inner(unit: PlayedUnit, model: MutantModel, fields, valid, latest) -> np.ndarray:
     names = _names(unit.unit)
     given = {}
     for name, values in fields.items():
@@ -65,9 +65,9 @@ def _of_inner(unit: PlayedUnit, model: Model, fields, valid, latest) -> np.ndarr
     return shown[np.flatnonzero(valid) + unit.latency]
 
 
-def _of_itself(unit: Playable, model: Model, fields, valid, latest) -> np.ndarray:
+def _of_itself(unit: Playable, model: MutantModel, fields, valid, latest) -> np.ndarray:
     names = _names(unit)
-    words = pack(unit.layout, **fields)[:, ::-1][latest]
+    words = pack_inputs(unit.layout, **fields)[:, ::-1][latest]
     words = np.where(valid[:, None], words, ~words)
     spare = -unit.layout.size % 8
     words[:, -1] &= 0xFF >> spare

@@ -17,16 +17,16 @@ from pathlib import Path
 from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.tb.campaign.mutation.children import Child
-from neuroncore_rtl.tb.campaign.mutation.equivalence import Proof, prove
+from neuroncore_rtl.tb.campaign.mutation.equivalence import EquivalenceProof, prove_equivalent
 from neuroncore_rtl.tb.campaign.mutation.legal import watched
-from neuroncore_rtl.tb.campaign.mutation.library import compile_library
+from neuroncore_rtl.tb.campaign.mutation.library import compile_mutants
 from neuroncore_rtl.tb.campaign.mutation.netlist import Mutant, mutants_of, ports_of, rtlil_of
 from neuroncore_rtl.tb.campaign.mutation.session import Request
 from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit
 from neuroncore_rtl.tb.campaign.mutation.units import unit_named
 
-__all__ = ["Outcome", "TestsFailed", "mutate"]
+__all__ = ["TestsFailed", "mutate"]
 
 FOLDER = SIM_BUILD / "mutation"
 
@@ -56,7 +56,7 @@ class Outcome:
     mutants: Mapping[int, Mutant]
     tests: Mapping[str, Child]
     caught: Mapping[int, tuple[str, Child]]
-    proofs: Mapping[int, Proof]
+    proofs: Mapping[int, EquivalenceProof]
     seconds: float
 
     @property
@@ -118,7 +118,7 @@ def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str]
             if only is not None:
                 mutants = {number: mutant for number, mutant in mutants.items() if str(mutant) in only}
             if not unit.module:
-                compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(component))], folder)
+                compile_mutants("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(component))], folder)
         with progress(f"{name}: tests of the sound unit"):
             tests = _sound(name, folder)
         limits = {test: (child.cycles, child.seconds) for test, child in tests.items()}
@@ -131,7 +131,7 @@ def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str]
         with progress(f"{name}: {len(survivors)} proofs"):
             watch = partial(watched, component=component, legal=unit.legal) if unit.legal else str
             promise = partial(_promised, unit=unit)
-            asked = prove(survivors, unit.cycles, folder, workers, unit.part, watch, unit.whole, promise)
+            asked = prove_equivalent(survivors, unit.cycles, folder, workers, unit.part, watch, unit.whole, promise)
             proofs = {mutant.number: proof for mutant, proof in asked}
     finally:
         shutil.rmtree(folder)

@@ -26,10 +26,10 @@ from neuroncore_rtl.tb.campaign.mutation.children import Child, answer, fork_all
 from neuroncore_rtl.tb.campaign.mutation.harnessed import Harnessed
 from neuroncore_rtl.tb.campaign.mutation.library import Library
 from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of, rtlil_of
-from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, stand_in
+from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, unit_stand_in
 from neuroncore_rtl.tb.campaign.mutation.units import unit_named
 
-__all__ = ["Request", "main", "run"]
+__all__ = ["Request", "answer_request"]
 
 _SLACK = 10
 """How many times as many cycles as the sound unit takes a mutant may take."""
@@ -122,7 +122,7 @@ class _Session:
         component, resets = _bare(dut)
         if not self._is_unit(component):
             return self.amaranth(dut)
-        simulator = stand_in(component, self.library, self.mutant, self._limit(), resets)
+        simulator = unit_stand_in(component, self.library, self.mutant, self._limit(), resets)
         run = simulator.run
 
         def counted() -> None:
@@ -136,7 +136,7 @@ class _Session:
 
     def run_device(self, device, work, **options):
         sound = isinstance(device, PlayerDevice) and device.mutate is None
-        if not sound or not self._is_unit(played.inner(device.unit)):
+        if not sound or not self._is_unit(played.inner_unit(device.unit)):
             pytest.skip("not this netlist")
         return played.play(device.unit, self.library, self.mutant, work.fields, work.bubbles)
 
@@ -216,7 +216,7 @@ def run(request: Request) -> dict[str, dict[int, Child]]:
     return session.verdicts
 
 
-def main(path: Path) -> None:
+def answer_request(path: Path) -> None:
     """Do what a file asks for, and write the answer beside it."""
     request = Request(**json.loads(path.read_text()))
     path.with_suffix(".answer").write_bytes(pickle.dumps(run(request)))
@@ -225,4 +225,4 @@ def main(path: Path) -> None:
 if __name__ == "__main__":
     from neuroncore_rtl.tb.campaign.mutation import session
 
-    session.main(Path(sys.argv[1]))  # by its own name, lest the answer is one of __main__
+    session.answer_request(Path(sys.argv[1]))  # by its own name, lest the answer is one of __main__

@@ -12,10 +12,10 @@ from amaranth.sim import Simulator
 from amaranth.sim._base import BaseProcess
 from amaranth.sim.pysim import PySimEngine
 
-from neuroncore_rtl.tb.campaign.mutation.library import Library, Model
+from neuroncore_rtl.tb.campaign.mutation.library import Library, MutantModel
 from neuroncore_rtl.tb.campaign.mutation.netlist import SELECT_BITS, Port, ports_of
 
-__all__ = ["CONTROLS", "Endless", "stand_in"]
+__all__ = ["CONTROLS", "Endless", "unit_stand_in"]
 
 CONTROLS = (Port("clk", 1, True), Port("rst", 1, True), Port("mutant", SELECT_BITS, True))
 """Ports of the module besides those of the component."""
@@ -25,7 +25,7 @@ class Endless(AssertionError):
     """A testbench runs for longer than it may: with the sound component it has ended long before."""
 
 
-def stand_in(
+def unit_stand_in(
     component: wiring.Component, library: Library, mutant: int, limit: int, resets: Sequence[Signal] = ()
 ) -> Simulator:
     """Return a simulator, whose one clock runs.
@@ -56,9 +56,9 @@ def stand_in(
 
 
 class _Module(BaseProcess):
-    """Steps the module when an input changes; see `stand_in`."""
+    """Steps the module when an input changes; see `unit_stand_in`."""
 
-    def __init__(self, state, component: wiring.Component, model: Model, limit: int, clk: Signal, resets):
+    def __init__(self, state, component: wiring.Component, model: MutantModel, limit: int, clk: Signal, resets):
         self._model, self._limit, self.edges, self.runnable = model, limit, 0, True
         ports = [(port, state.slots[state.get_signal(signal)]) for port, signal in ports_of(component)]
         self._inputs = [(port.name, slot, (1 << port.width) - 1) for port, slot in ports if port.is_input]

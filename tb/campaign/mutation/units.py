@@ -13,20 +13,20 @@ from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.threefry import Threefry2x32
 from neuroncore_rtl.hdl.memory.psum import Psum
 from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
-from neuroncore_rtl.hdl.tensor.loader import Loader
+from neuroncore_rtl.hdl.tensor.loader import StationaryLoader
 from neuroncore_rtl.hdl.tensor.mover import Mover
-from neuroncore_rtl.hdl.vector.alu import Alu
+from neuroncore_rtl.hdl.vector.alu import VectorAlu
 from neuroncore_rtl.hdl.vector.search import Search
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import matmul_formats
-from neuroncore_rtl.tb.campaign.mutation.collective import COLLECTIVE
-from neuroncore_rtl.tb.campaign.mutation.control import CONTROL
-from neuroncore_rtl.tb.campaign.mutation.engines import ENGINES
+from neuroncore_rtl.tb.campaign.mutation.collective import COLLECTIVE_UNITS
+from neuroncore_rtl.tb.campaign.mutation.control import CONTROL_UNITS
+from neuroncore_rtl.tb.campaign.mutation.engines import ENGINE_UNITS
 from neuroncore_rtl.tb.campaign.mutation.fabric import FABRIC
 from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, payloads, tested
 from neuroncore_rtl.tb.tests.engines.mac import MacUnit
 
-__all__ = ["UNITS", "unit_named"]
+__all__ = ["MUTATED_UNITS", "unit_named"]
 
 
 def _known_formats(m, unit):
@@ -47,7 +47,7 @@ def _of_integers_or_not(m, unit):
     return {"out": Mux(late[unit.latency], 0, unit.out), "product": Mux(late[unit.product_latency], unit.product, 0)}
 
 
-UNITS = {
+MUTATED_UNITS = {
     "pe": Unit(
         "PE with its decoders", lambda: MacUnit(2), files("arith/mac", "arith/benches"), 5, means=_known_formats
     ),
@@ -56,12 +56,12 @@ UNITS = {
     "threefry": Unit("Threefry", Threefry2x32, files("arith/threefry"), 2),
     "adder": Unit("FP32 adder", lambda: Fp32Adder(2), files("arith/fp32"), 5),
     "multiply_add": Unit("FP32 multiply-add", lambda: Fp32Fma(4), files("arith/fp32"), 7, means=_of_integers_or_not),
-    "alu": Unit("vector ALU", lambda: Alu(), files("vector/alu"), 4),
+    "alu": Unit("vector ALU", lambda: VectorAlu(), files("vector/alu"), 4),
     "search": Unit("search", Search, files("vector/search"), 20),
     "psum": Unit("PSUM", lambda: Psum(3, 16, 1), files("memory/psum_traffic"), 6),
     "mover": Unit("tensor sequencing: mover", lambda: Mover(Config(rows=2, columns=4)), files("tensor/sequencers")),
     "loader": Unit(
-        "tensor sequencing: loader", lambda: Loader(Config(rows=2, columns=1024)), files("tensor/sequencers")
+        "tensor sequencing: loader", lambda: StationaryLoader(Config(rows=2, columns=1024)), files("tensor/sequencers")
     ),
     "counting": Unit(
         "counters", tested("primitives.test_counting", lambda tests: tests.counting()), files("primitives/counting"), 3
@@ -70,15 +70,15 @@ UNITS = {
         "queues in a memory", lambda: BufferedFifo(16, 4), files("primitives/fifo"), 8,
         means=lambda m, fifo: payloads(fifo, "o"),
     ),
-    **ENGINES,
-    **CONTROL,
+    **ENGINE_UNITS,
+    **CONTROL_UNITS,
     **FABRIC,
-    **COLLECTIVE,
+    **COLLECTIVE_UNITS,
 }  # fmt: skip
 """By the names that UNIT= takes."""
 
 
 def unit_named(name: str) -> Unit:
-    """Return a unit of `UNITS`, or one of another module by module:name."""
+    """Return a unit of `MUTATED_UNITS`, or one of another module by module:name."""
     module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute) if attribute else UNITS[name]
+    return getattr(importlib.import_module(module), attribute) if attribute else MUTATED_UNITS[name]

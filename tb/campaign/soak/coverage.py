@@ -12,7 +12,7 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.tb.campaign.soak.runs import COVERED
 from neuroncore_rtl.tb.campaign.task import Row
 
-__all__ = ["coverage", "expected", "table"]
+__all__ = ["coverage", "coverage_table"]
 
 
 def expected() -> dict[str, set[str]]:
@@ -44,7 +44,7 @@ def coverage(rows: Iterable[Row]) -> dict[str, Counter[str]]:
     return dict(found)
 
 
-def table(rows: Iterable[Row]) -> list[tuple[str, str]]:
+def coverage_table(rows: Iterable[Row]) -> list[tuple[str, str]]:
     """Return lines of what the rows cover, behind their heading; what is missing is behind `never`."""
     found, wanted = coverage(rows), expected()
     lines = []

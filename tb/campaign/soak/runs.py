@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.tb.campaign.soak.shrink import Shrinking, shrunk
 from neuroncore_rtl.tb.campaign.task import FAILURE, Row, Task, key_of, sources
-from neuroncore_rtl.tb.tests.soak.case import Case, Kind, Verdict
+from neuroncore_rtl.tb.tests.soak.case import Case, CaseKind, Verdict
 from neuroncore_rtl.tb.tests.soak.draw import drawn_case, machine_number, subject_of
 
-__all__ = ["BUILDS", "CASE", "COVERED", "judged", "soaked", "soaks"]
+__all__ = ["CASE", "COVERED", "judged", "soaked", "soaks"]
 
 CASE = "case"
 """Column of the case that a failure was cut down to, as its file has it."""
@@ -32,7 +32,7 @@ def judged(case: Case) -> Verdict:
         return case.run()
     except SimulationFailed as error:
         said = str(error).strip().splitlines()
-        kind = Kind.HANG if "did not finish" in str(error) else Kind.BROKEN_OFF
+        kind = CaseKind.HANG if "did not finish" in str(error) else CaseKind.BROKEN_OFF
         return Verdict(kind=kind, compared=0, cycles=0, failures=tuple(said[:3]))
 
 
@@ -55,7 +55,7 @@ def soaked(seed: int, index: int, tries: int) -> Row:
         "compared": verdict.compared,
         COVERED: json.dumps(case.covers()),
     }
-    if verdict.kind == Kind.NONE:
+    if verdict.kind == CaseKind.NONE:
         return row
     print("\n".join((verdict.kind, *verdict.failures)))
     shrinking = Shrinking(lambda one: judged(one).kind == verdict.kind, tries, BUILDS)

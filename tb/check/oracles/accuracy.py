@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from neuroncore_rtl.spec.functions import FUNCTIONS, layout, load
+from neuroncore_rtl.spec.functions import FUNCTIONS, layout, load_tables
 from neuroncore_rtl.tb.check.oracles.functions import reference
 
 __all__ = ["CROSSINGS", "bf16_values", "borders", "dense", "errors", "last_place", "wrong_way"]
@@ -86,7 +86,7 @@ def borders(name: str, reach: int = 2) -> np.ndarray:
     places = [np.arange(-150 * 128, 128 * 128 + 1) * np.log(2) / 128] if name == "exp" else []
     for negative in (0, 1):
         for row in range(2 if function.parity else layout.HIGH_EXPONENT - layout.LOW_EXPONENT + 1):
-            fields = load().control[layout.control_address(function.code, negative, row)]
+            fields = load_tables().control[layout.control_address(function.code, negative, row)]
             places.append((-1) ** negative * _row_borders(dict(zip(layout.CONTROL_FIELDS, fields, strict=True)), row))
     with np.errstate(over="ignore"):
         words = np.concatenate(places).astype(np.float32).view(np.uint32).astype(np.int64)

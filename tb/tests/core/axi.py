@@ -22,7 +22,7 @@ from neuroncore_rtl.run.harness.hbm import VERILOG as HBM_VERILOG
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.layouts import define_lines
 
-__all__ = ["BENCH_BYTES", "CHECKER_VERILOG", "HbmBench", "RamBench", "design", "run"]
+__all__ = ["BENCH_BYTES", "CHECKER_VERILOG", "HbmBench", "RamBench", "design", "run_axi"]
 
 CHECKER_VERILOG = HBM_VERILOG.with_name("axi_checker.v")
 
@@ -138,7 +138,7 @@ def design(bench: wiring.Component) -> simulation.Design:
     return simulation.Design(name, "\n".join((define_lines(HBM_ARGUMENTS), *verilog, to_verilog(name, bench))))
 
 
-def run(
+def run_axi(
     built: simulation.Build,
     test: str | None,
     plusargs: Sequence[str] = (),
@@ -161,4 +161,4 @@ def run(
     with simulation.run_directory("axi") as directory:
         env = {"COCOTB_LOG_LEVEL": "WARNING", "SETTINGS": json.dumps(settings)}
         where = f"neuroncore_rtl.run.harness.axi.{module}"
-        simulation.run(built, where, run_dir=directory, testcase=test, plusargs=plusargs, env=env)
+        simulation.run_simulation(built, where, run_dir=directory, testcase=test, plusargs=plusargs, env=env)

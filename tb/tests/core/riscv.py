@@ -22,8 +22,8 @@ from neuroncore_rtl.run.settings import (
     integer,
     switch,
 )
-from neuroncore_rtl.tb.check.riscv_lockstep import Comparison, compare
-from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
+from neuroncore_rtl.tb.check.riscv_lockstep import LockstepComparison, compare
+from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_riscv_program
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = ["EXTERNAL_RATE", "TEST", "followed", "random_executable", "verdict"]
@@ -36,7 +36,7 @@ EXTERNAL_RATE = 64
 
 def random_executable(seed: int, items: int) -> Executable:
     """Return the random program of a seed; see `tb.stimulus.riscv_programs`."""
-    program = random_program(np.random.default_rng(seed), items, memory_bytes=MEMORY_BYTES)
+    program = random_riscv_program(np.random.default_rng(seed), items, memory_bytes=MEMORY_BYTES)
     return Executable(program.image, TOHOST)
 
 
@@ -53,7 +53,7 @@ def verdict(outcome: Outcome, limit: int) -> list[str]:
     return [f"the program must write 1 to tohost when it passes, not {outcome.exit_code:#x}"]
 
 
-def followed(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[Comparison, list[str]]:
+def followed(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[LockstepComparison, list[str]]:
     """Return the comparison with the golden hart, and what is wrong beside its mismatch."""
     with progress(f"golden: {len(outcome.events):,} instructions"):
         comparison = compare(program, outcome.events)

@@ -15,7 +15,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS, Function
 from neuroncore_rtl.spec.isa import Opcode
-from neuroncore_rtl.tb.check.references import Errors, errors
+from neuroncore_rtl.tb.check.references import ReferenceErrors, reference_errors
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices
 from neuroncore_rtl.tb.tests.engines.instructions import instruction_jobs, instruction_options, instruction_rows
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
@@ -63,13 +63,13 @@ def error_job(functions: list[Function], config: Config, seed: int = 1, samples:
     return ElementwiseJob(config=config, program=program, engines=("scalar",), subject=(functions, z))
 
 
-def errors_by_name(result: Result) -> dict[str, Errors]:
+def errors_by_name(result: Result) -> dict[str, ReferenceErrors]:
     """Return the errors of the functions of an `error_job`, by their names."""
     functions, z = result.job.subject
     words = result.done.memories["sbuf"].view("<u4").reshape(len(z), 1 + len(functions), -1)[:, 1:]
     alpha = float(np.float32(ALPHA))
     return {
-        function.name: errors(function.name, z, np.ascontiguousarray(words[:, n]).view("<f4"), alpha)
+        function.name: reference_errors(function.name, z, np.ascontiguousarray(words[:, n]).view("<f4"), alpha)
         for n, function in enumerate(functions)
     }
 

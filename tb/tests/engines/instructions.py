@@ -21,7 +21,7 @@ from neuroncore_rtl.spec.config import SCALAR_UNITS, VECTOR_UNITS
 from neuroncore_rtl.spec.costs import step_cycles
 from neuroncore_rtl.spec.formats import FORMATS, format_named
 from neuroncore_rtl.spec.isa import Opcode
-from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
+from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows
 
 __all__ = ["instruction_jobs", "instruction_options", "instruction_rows"]
@@ -61,7 +61,7 @@ def instruction_jobs(settings: Settings, label: str, opcodes: Sequence[Opcode], 
         units = VECTOR_UNITS if engine == "vector" else SCALAR_UNITS
         absent = ", ".join(f"{engine}_{unit}" for unit in units if not getattr(config, f"{engine}_{unit}"))
         raise UsageError(f"{label} must be of units that this machine's lanes have, where these are 0: {absent}")
-    program = random_program(np.random.default_rng(settings.seed), config, settings.count, choices)
+    program = random_elementwise_program(np.random.default_rng(settings.seed), config, settings.count, choices)
     name = "activation" if engine == "scalar" else "vector"
     yield ElementwiseJob(config=config, program=program, name=name, engines=(engine,), stall=settings.stall)
 

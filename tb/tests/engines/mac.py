@@ -26,7 +26,7 @@ from neuroncore_rtl.tb.stimulus.vectors import MAC_LAYOUT, read_mac
 from neuroncore_rtl.tb.tests.engines.played import played_jobs, played_rows
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
-__all__ = ["FORMATS_PLAYED", "TEST", "WORD", "MacUnit", "compare", "random_cases"]
+__all__ = ["FORMATS_PLAYED", "TEST", "MacUnit"]
 
 WORD = data.StructLayout({"format": FormatCode, "x": 32, "w": 32, "acc": 32, "x_half": 1, "w_half": 1})
 """One case."""

@@ -18,7 +18,7 @@ from neuroncore_rtl.tb.stimulus.vectors import ROUND_LAYOUT, read_round
 from neuroncore_rtl.tb.tests.engines.played import played_jobs, played_rows
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
-__all__ = ["MODES", "TEST", "compare", "random_cases"]
+__all__ = ["TEST"]
 
 MODES = ("rne", "sr")
 """Rounding modes, in the order of the unit's bit `stochastic`."""

@@ -12,10 +12,10 @@ from neuroncore_rtl.run.settings import SIM, Settings, UsageError, configuration
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import dependent_period, latency, period
 from neuroncore_rtl.spec.isa import Context, Elementwise
-from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, Case, formula
+from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, CostCase, formula
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
-__all__ = ["TEST", "Measurement", "has_units_for", "measurements_of", "timing_job"]
+__all__ = ["TEST", "has_units_for", "measurements_of", "timing_job"]
 
 SBUF_USED = 0x4000
 """Bytes of a partition that the instructions of `tb.check.costs` use."""
@@ -37,7 +37,7 @@ class Measurement:
         expected: the same by the formulas.
     """
 
-    case: Case
+    case: CostCase
     elements: int
     measured: dict[str, list[int]]
     expected: dict[str, int]
@@ -65,13 +65,15 @@ HEADING = f"{'instruction':36} {'N':>4} {'alone':>7} {'dependent':>10} {'overlap
 class _Planned:
     """A case with a number of elements, its instruction, and the number of its first record on its engine."""
 
-    case: Case
+    case: CostCase
     instruction: Elementwise
     engine: str
     first: int
 
 
-def timing_job(config: Config, *, cases: Sequence[Case] = CASES, elements: Sequence[int] = ELEMENTS) -> ElementwiseJob:
+def timing_job(
+    config: Config, *, cases: Sequence[CostCase] = CASES, elements: Sequence[int] = ELEMENTS
+) -> ElementwiseJob:
     """Return the job that runs every case with every number of elements: alone, overlapped and dependent.
 
     Arguments:
@@ -123,7 +125,7 @@ def measurements_of(result: Result) -> list[Measurement]:
     return measurements
 
 
-def has_units_for(case: Case, config: Config) -> bool:
+def has_units_for(case: CostCase, config: Config) -> bool:
     """Return whether the lanes of a machine have the units of an instruction."""
     machine = replace(config, sbuf_bytes=max(config.sbuf_bytes, SBUF_USED))
     try:
@@ -133,7 +135,7 @@ def has_units_for(case: Case, config: Config) -> bool:
     return True
 
 
-def _cases(settings: Settings) -> list[Case]:
+def _cases(settings: Settings) -> list[CostCase]:
     return [case for case in CASES if has_units_for(case, settings.config)]
 
 

@@ -16,7 +16,7 @@ from neuroncore_rtl.golden.core import CoreOutcome
 from neuroncore_rtl.golden.timing import ControlPath
 from neuroncore_rtl.kernels.models import digits
 from neuroncore_rtl.kernels.models.digits import Layer
-from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
+from neuroncore_rtl.kernels.models.digits.network import NETWORK_PASSES, Classifier
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.job import DeviceJob
@@ -164,7 +164,9 @@ def _found(settings: Settings, layers: list[Layer], results: Sequence[Result]) -
         found = results_of(batch.classifier, result.memory)
         predicted.append(found[0])
         run = result.outcome.parts[0]
-        passes = [PASSES[number] for number in executed_sections(image, {event.address for event in run.events})]
+        passes = [
+            NETWORK_PASSES[number] for number in executed_sections(image, {event.address for event in run.events})
+        ]
         # What is wrong with a run that is not golden's is said by its failures.
         wrong = () if result.failures else _disagreements(*found, settings, layers, batch.images, passes, run.console)
         failures += [f"batch {batch.number}: {failure}" for failure in wrong]
@@ -183,7 +185,7 @@ def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[R
         batch, image = result.job.subject, result.job.images[0]
         (outcome,) = result.expected.outcomes
         sections = executed_sections(image, {address for _, address in outcome.records})
-        passes = (PASSES[section] for section in sections)
+        passes = (NETWORK_PASSES[section] for section in sections)
         ideal += sum(_ideal_cycles(layers, len(batch.images), fmt, settings.config) for fmt in passes)
         rows |= {f"batch_{batch.number}_{what}": row for what, row in result.profile_rows.items()}
     predictions = [result.prediction for result in results]

@@ -20,7 +20,7 @@ from neuroncore_rtl.run.options import core_options
 from neuroncore_rtl.run.settings import Option, Settings, choice, dtype_option, integer
 from neuroncore_rtl.spec.formats import INT32, format_named
 from neuroncore_rtl.tb.tests.kernels import derivatives
-from neuroncore_rtl.tb.tests.kernels.workbench import Build, KernelScenario, References, Workbench
+from neuroncore_rtl.tb.tests.kernels.workbench import KernelBuild, KernelScenario, References, Workbench
 
 __all__ = ["TESTS"]
 
@@ -123,7 +123,7 @@ def _topk(bench: Workbench, settings: Settings, rng: np.random.Generator) -> Ref
     return {"values": (values, np.take_along_axis(exact, order, 1)), "indices": (indices, order.astype(float))}
 
 
-def _kernel(name: str, build: Build, what: str, *options: Option, exact: str = "float64") -> KernelScenario:
+def _kernel(name: str, build: KernelBuild, what: str, *options: Option, exact: str = "float64") -> KernelScenario:
     common = core_options("engine", "the vector and the scalar engine", "tiny")
     options = (ROWS, COLUMNS, dtype_option(FLOATS), *options, *common)
     return KernelScenario(name=name, summary=f"{what}, bit for bit and against {exact}", options=options, build=build)

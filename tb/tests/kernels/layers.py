@@ -4,17 +4,17 @@ import math
 
 import numpy as np
 
-from neuroncore_rtl.kernels.library.conv2d import Window, conv2d
+from neuroncore_rtl.kernels.library.conv2d import ConvWindow, conv2d
 from neuroncore_rtl.kernels.library.linear import linear, linear_t
 from neuroncore_rtl.kernels.library.rope import angles, rope
 from neuroncore_rtl.kernels.library.swiglu import swiglu_t
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.program import dma_copy
 from neuroncore_rtl.kernels.tiling.transfer import load, store
-from neuroncore_rtl.run.options import TILE, core_options
+from neuroncore_rtl.run.options import TILE_OPTION, core_options
 from neuroncore_rtl.run.settings import Option, Settings, choice, integer
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.tb.tests.kernels.workbench import Build, CoreWorkbench, KernelScenario, References
+from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, KernelBuild, KernelScenario, References
 
 __all__ = ["TESTS", "layer_bench"]
 
@@ -26,7 +26,7 @@ FUNCTIONS = {
 """What a linear layer may end with, in float64."""
 
 
-def layer_bench(name: str, build: Build, what: str, *options: Option, preset: str = "small") -> KernelScenario:
+def layer_bench(name: str, build: KernelBuild, what: str, *options: Option, preset: str = "small") -> KernelScenario:
     """Return the TEST of a layer, which runs on the core.
 
     Arguments:
@@ -38,7 +38,7 @@ def layer_bench(name: str, build: Build, what: str, *options: Option, preset: st
     """
 
     summary = f"{what}, bit for bit and against float64"
-    options = (*options, TILE, *core_options("core", None, preset))
+    options = (*options, TILE_OPTION, *core_options("core", None, preset))
     return KernelScenario(name=name, summary=summary, options=options, build=build)
 
 
@@ -60,7 +60,7 @@ def _linear(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) 
 def _conv2d(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     count, channels, program = settings.images, settings.channels, bench.program
     shape, size, outputs = (channels, settings.height, settings.width), settings.filter, settings.n
-    window = Window(stride=(settings.stride,) * 2, padding=(settings.padding,) * 2)
+    window = ConvWindow(stride=(settings.stride,) * 2, padding=(settings.padding,) * 2)
     w, weights = bench.place("w", rng.normal(size=(size, size, channels, outputs)) / (size * channels**0.5), BF16)
     bias, shifts = bench.share("bias", rng.normal(size=outputs), count, FP32)
     y = bench.room("y", (count, outputs, *window.places(shape[1:], (size, size))), BF16)
@@ -101,7 +101,7 @@ def _rope(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) ->
     return {"y": (y, turned.reshape(x.shape))}
 
 
-def _correlation(image: np.ndarray, weights: np.ndarray, window: Window) -> np.ndarray:
+def _correlation(image: np.ndarray, weights: np.ndarray, window: ConvWindow) -> np.ndarray:
     """Return in float64 what a filter finds in an image at all its places."""
     padded = np.pad(image, [(0, 0), *((more, more) for more in window.padding)])
     places = np.lib.stride_tricks.sliding_window_view(padded, weights.shape[:2], (1, 2))

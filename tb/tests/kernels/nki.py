@@ -10,12 +10,12 @@ import numpy as np
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.frontends.nki.costs import published_by_line
-from neuroncore_rtl.frontends.nki.dialects.load import kernels_in, load
+from neuroncore_rtl.frontends.nki.dialects.load import kernels_in, load_kernel
 from neuroncore_rtl.frontends.nki.dialects.table import calls
 from neuroncore_rtl.frontends.nki.record import Recorded
-from neuroncore_rtl.frontends.nki.runtime.inputs import arguments_of, errors_of, reference_of
+from neuroncore_rtl.frontends.nki.runtime.inputs import arguments_of, input_errors, reference_of
 from neuroncore_rtl.frontends.nki.runtime.raised import told
-from neuroncore_rtl.frontends.nki.runtime.run import ORDER, found_in, recorded
+from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, found_in, recorded
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.run.options import HBM_OPTIONS, hbm_of
 from neuroncore_rtl.run.program import program_job
@@ -77,7 +77,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
         outputs = tuple(done.read(view.allocation.tensor(0)) for view in found.made.results)
         against = {}
         if found.reference:
-            against = {"against_numpy": errors_of(found.reference, found.arguments, outputs)}
+            against = {"against_numpy": input_errors(found.reference, found.arguments, outputs)}
     lines = {}
     if done.cycles is not None:
         lines = {
@@ -125,7 +125,7 @@ def _listed(settings: Settings) -> Rows:
     with refusals():
         for file in dict.fromkeys(files):
             path = Path(file) if Path(file).exists() else ROOT / file
-            for name, function in kernels_in(load(path, settings.config)).items():
+            for name, function in kernels_in(load_kernel(path, settings.config)).items():
                 found[f"{file}:{name}"] = str(inspect.signature(function))
     return Rows(
         label="list",
@@ -157,7 +157,7 @@ TEST = Scenario(
         switch("LIST", 0, "only list the kernels of KERNEL's file and those that ship, and every call"),
         choice("TARGET", "core", "the RTL of the core, its timing model, or golden alone", ("core", "model", "golden")),
         *configuration_options("small"),
-        choice("ORDER", ORDER, "of the instructions of a queue", ORDERS),
+        choice("ORDER", NKI_ORDER, "of the instructions of a queue", ORDERS),
         SEED,
         *HBM_OPTIONS,
         *RECORDED,

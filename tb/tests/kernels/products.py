@@ -8,10 +8,10 @@ from neuroncore_rtl.kernels.library.matmul import matmul, passes
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
-from neuroncore_rtl.run.harness.engines.tensor import COUNTERS, TensorDevice, TensorWork
+from neuroncore_rtl.run.harness.engines.tensor import TENSOR_COUNTERS, TensorDevice, TensorWork
 from neuroncore_rtl.run.job import DeviceJob
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.targets.engine import Engine
+from neuroncore_rtl.run.targets.engine import EngineTarget
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, Format
 from neuroncore_rtl.tb.stimulus import operands as stimulus
@@ -19,8 +19,8 @@ from neuroncore_rtl.tb.stimulus.tensor_tiling import tiled_products
 from neuroncore_rtl.tb.tests.scenario import run_jobs
 
 __all__ = [
-    "check_instructions", "counters_of", "gathered", "ideal_cycles", "multiply", "product_image", "product_jobs",
-    "product_program", "random_matrix",
+    "check_instructions", "counters_of", "gathered", "ideal_cycles", "multiply_on_core", "product_image",
+    "product_jobs", "product_program", "random_matrix",
 ]  # fmt: skip
 
 MOST_INSTRUCTIONS = 1 << 19
@@ -131,12 +131,12 @@ def gathered(results: list[Result], shape: tuple[int, int]) -> np.ndarray:
 
 def counters_of(results: list[Result]) -> dict[str, int]:
     """Return the sums of the tensor engine's counters over jobs."""
-    return {name: sum(result.outcome.counters[name] for result in results) for name in COUNTERS}
+    return {name: sum(result.outcome.counters[name] for result in results) for name in TENSOR_COUNTERS}
 
 
-def multiply(
-    a: np.ndarray, b: np.ndarray, fmt: Format, config: Config, on: Engine | None = None, **how: object
+def multiply_on_core(
+    a: np.ndarray, b: np.ndarray, fmt: Format, config: Config, on: EngineTarget | None = None, **how: object
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Return A x B as the RTL computes it, and the counters' sums; arguments as of `product_jobs`, and the target."""
-    results = [*run_jobs(product_jobs(a, b, fmt, config, **how), on or Engine())]
+    results = [*run_jobs(product_jobs(a, b, fmt, config, **how), on or EngineTarget())]
     return gathered(results, (len(a), b.shape[1])), counters_of(results)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode, round_stochastic
-from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend
+from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend_stochastic
 from neuroncore_rtl.kernels.program.rows import Rows
 from neuroncore_rtl.run.options import STALL
 from neuroncore_rtl.run.report import recordings, shown
@@ -69,7 +69,7 @@ def _jobs(settings: Settings) -> Jobs:
         for name, rounding in seeds.items():
             accumulate(bench.program, sums[name], 1, ADDEND, rounding)
         for name, rounding in seeds.items():
-            descend(bench.program, fitted[name], problem, rounding)
+            descend_stochastic(bench.program, fitted[name], problem, rounding)
     experiment = _Experiment(bench, sums, fitted, exact_inputs.reshape(SAMPLES, FEATURES), exact_targets)
     yield replace(bench.job("sr", settings), subject=experiment)
 

@@ -37,7 +37,7 @@ from neuroncore_rtl.spec.isa import Instruction, Storage
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = [
-    "SIZES", "Build", "CoreWorkbench", "Draws", "EngineWorkbench", "KernelScenario", "References", "Workbench",
+    "SIZES", "CoreWorkbench", "Draws", "EngineWorkbench", "KernelBuild", "KernelScenario", "References", "Workbench",
     "kernel_jobs",
 ]  # fmt: skip
 
@@ -72,7 +72,7 @@ class Draws(np.random.Generator):
         return super().normal(loc, scale, size)
 
 
-Build = Callable[["Workbench", Settings, np.random.Generator], References]
+KernelBuild = Callable[["Workbench", Settings, np.random.Generator], References]
 """Places random numbers, appends a kernel, and returns its references."""
 
 
@@ -276,7 +276,7 @@ class EngineWorkbench(Workbench):
         return counters | dict(result.files)
 
 
-def kernel_jobs(name: str, build: Build, settings: Settings) -> Jobs:
+def kernel_jobs(name: str, build: KernelBuild, settings: Settings) -> Jobs:
     """Yield the job of a TEST that builds a program on a workbench.
 
     Arguments:
@@ -299,7 +299,7 @@ class KernelScenario(Scenario):
         build: places random numbers, appends kernels, and returns the references.
     """
 
-    build: Build
+    build: KernelBuild
     jobs: Callable[[Settings], Jobs] = field(init=False)
     rows: Callable[[Settings, Sequence[Result]], Rows] = field(init=False)
 

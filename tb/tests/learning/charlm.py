@@ -15,12 +15,12 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.models.charlm import Text, sonnets
-from neuroncore_rtl.kernels.models.charlm.network import Sizes, initial
+from neuroncore_rtl.kernels.models.charlm.network import Sizes, initial_charlm
 from neuroncore_rtl.kernels.models.charlm.program import STEP, WRITE, LanguageModel
 from neuroncore_rtl.kernels.program import HbmTensor, Image
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.options import TILE, check_room, core_options
+from neuroncore_rtl.run.options import TILE_OPTION, check_room, core_options
 from neuroncore_rtl.run.report import progress, shown
 from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, refusals
@@ -33,13 +33,13 @@ from neuroncore_rtl.tb.tests.learning.learning import (
     draw_losses,
     ended,
     ends_of,
-    ideal_cycles,
+    ideal_training_cycles,
     learning_job,
     learning_rows,
 )
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
-__all__ = ["TEST", "Task", "image_of", "model_of", "task_of"]
+__all__ = ["TEST", "image_of", "model_of"]
 
 LINES = 20
 """Steps of which there is a line, about."""
@@ -112,7 +112,7 @@ def task_of(settings: Settings) -> Task:
             f"not {settings.tokens}"
         )
     rng = np.random.default_rng(settings.seed)
-    start = initial(rng, sizes)
+    start = initial_charlm(rng, sizes)
     starts = rng.integers(0, len(text.numbers) - settings.seq, (settings.steps, settings.batch))
     options = AdamW(rate=settings.rate / 1e6)
     return Task(text, sizes, start, starts, options, settings.prompt, settings.tokens or room)
@@ -152,7 +152,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     task, model = result.job.subject
     with progress("float64"):
         losses, parameters = language_model.trained(task.start, task.sizes, task.windows, task.options)
-        written = language_model.written(parameters, task.sizes, task.text.encode(task.prompt), task.written)
+        written = language_model.written_text(parameters, task.sizes, task.text.encode(task.prompt), task.written)
     lines, label = _Lines(task, model, result), _label(settings)
     title = f"Shakespeare's sonnets, AdamW, rate {settings.rate / 1e6:g}"
     curves = [
@@ -175,7 +175,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     else:
         label, rows["config"] = f"core-{label}-{settings.sim}", settings.config.named
     failures = (*ended(result), *disagreements(lines.losses))
-    return Rows(label=label, rows=rows, ideal_cycles=ideal_cycles(result.job.images[0]), failures=failures)
+    return Rows(label=label, rows=rows, ideal_cycles=ideal_training_cycles(result.job.images[0]), failures=failures)
 
 
 def _shown(text: str) -> str:
@@ -263,7 +263,7 @@ TEST = Scenario(
         integer("HIDDEN", 64, "features of the MLP between its layers", 1, 16384),
         integer("LAYERS", 1, "layers", 1, 32),
         integer("RATE", 10_000, "learning rate in millionths", 1, 100_000),
-        TILE,
+        TILE_OPTION,
         *core_options("core", None, "small"),
     ),
     jobs=_jobs,

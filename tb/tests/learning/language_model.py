@@ -9,7 +9,7 @@ from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.tb.tests.kernels import derivatives
 from neuroncore_rtl.tb.tests.kernels.transformer import EPSILON, encoded
 
-__all__ = ["gradients", "losses", "scores", "trained", "written"]
+__all__ = ["losses", "scores", "trained", "written_text"]
 
 Parameters = Mapping[str, np.ndarray]
 """By their names (`kernels.models.charlm.network.Sizes.shapes`)."""
@@ -71,7 +71,7 @@ def trained(
     return np.array(found), parameters
 
 
-def written(parameters: Parameters, sizes: Sizes, prompt: np.ndarray, count: int) -> np.ndarray:
+def written_text(parameters: Parameters, sizes: Sizes, prompt: np.ndarray, count: int) -> np.ndarray:
     """Return the numbers of so many characters behind a prompt, each that of the highest score."""
     found = [*prompt]
     for _ in range(count):

@@ -18,8 +18,8 @@ from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.costs import busy_cycles
 
 __all__ = [
-    "Curve", "cycles_by_run", "disagreements", "draw_losses", "ended", "ends_of", "ideal_cycles", "learning_job",
-    "learning_rows",
+    "Curve", "cycles_by_run", "disagreements", "draw_losses", "ended", "ends_of", "ideal_training_cycles",
+    "learning_job", "learning_rows",
 ]  # fmt: skip
 
 LIMIT = 5_000_000
@@ -65,7 +65,7 @@ def cycles_by_run(result: Result) -> list[int]:
     return cycles_of_runs(result.job.images[0], addresses, issued, end)
 
 
-def ideal_cycles(image: Image) -> int:
+def ideal_training_cycles(image: Image) -> int:
     """Return the cycles of the busiest engine if it never waits, of the tensor engine those in which a column enters
     the array."""
     cycles, times = Counter(), Counter(image.runs)

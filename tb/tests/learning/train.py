@@ -16,11 +16,11 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.models.digits import Layer, classify, gelu, held_out, softmax, training_set
-from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial
-from neuroncore_rtl.kernels.models.digits.trainer import Trainer
+from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial_digits
+from neuroncore_rtl.kernels.models.digits.trainer import DigitsTrainer
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.options import TILE, core_options
+from neuroncore_rtl.run.options import TILE_OPTION, core_options
 from neuroncore_rtl.run.report import shown
 from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Settings, choice, integer, refusals
@@ -31,13 +31,13 @@ from neuroncore_rtl.tb.tests.learning.learning import (
     draw_losses,
     ended,
     ends_of,
-    ideal_cycles,
+    ideal_training_cycles,
     learning_job,
     learning_rows,
 )
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
-__all__ = ["TEST", "Task", "Trained", "learned", "reference", "task_of", "trainer_of"]
+__all__ = ["TEST", "Trained", "learned", "trainer_of"]
 
 ROUNDINGS = {"sr": "stochastic", "rne": "to nearest even"}
 
@@ -68,15 +68,15 @@ def task_of(settings: Settings) -> Task:
     rng = np.random.default_rng(settings.seed)
     images, labels = training_set()
     order = rng.permutation(len(images))
-    start = initial(rng, (images.shape[1], settings.hidden, int(labels.max()) + 1))
+    start = initial_digits(rng, (images.shape[1], settings.hidden, int(labels.max()) + 1))
     return Task(images[order], labels[order], start, AdamW(rate=settings.rate / 1e6))
 
 
-def trainer_of(settings: Settings, task: Task, rounding: str) -> Trainer:
+def trainer_of(settings: Settings, task: Task, rounding: str) -> DigitsTrainer:
     """Return the program for a rounding of the weights."""
     seed = settings.seed if rounding == "sr" else None
     length, batch, steps = len(task.labels), settings.batch, settings.steps
-    return Trainer(settings.config, length, task.sizes, batch, steps, task.options, seed, settings.tile)
+    return DigitsTrainer(settings.config, length, task.sizes, batch, steps, task.options, seed, settings.tile)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def accuracy(parameters: Sequence[np.ndarray]) -> float:
     return float((classify(layers, images).argmax(axis=1) == labels).mean())
 
 
-def learned(trainer: Trainer, hbm: np.ndarray) -> Trained:
+def learned(trainer: DigitsTrainer, hbm: np.ndarray) -> Trained:
     """Return what a run left in HBM, uint8 from address 0."""
     losses, *parameters = (
         decode(np.ascontiguousarray(tensor.elements(hbm)), tensor.format)
@@ -164,7 +164,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
         extra |= predicted_rows(sum(predictions[1:], predictions[0]), settings.config)
     else:
         label, extra = f"core-{label}-{settings.sim}", {"config": settings.config.named} | extra
-    ideal = sum(ideal_cycles(result.job.images[0]) for result in results)
+    ideal = sum(ideal_training_cycles(result.job.images[0]) for result in results)
     return Rows(label=label, names=names, rows=extra, ideal_cycles=ideal, failures=failures)
 
 
@@ -199,7 +199,7 @@ TEST = Scenario(
         integer("HIDDEN", 48, "units between pixels and digits", 1, 512),
         integer("RATE", 1000, "learning rate in millionths", 1, 100_000),
         choice("ROUND", "both", "rounding of the weights", ("both", *ROUNDINGS)),
-        TILE,
+        TILE_OPTION,
         *core_options("core", None, "small"),
     ),
     jobs=_jobs,

@@ -16,7 +16,7 @@ from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, s
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, Group, ReduceOp, element_bytes
 from neuroncore_rtl.spec.link import CHANNELS
-from neuroncore_rtl.tb.stimulus.collective_programs import blocks_of, side_by_side
+from neuroncore_rtl.tb.stimulus.collective_programs import blocks_of, lists_side_by_side
 from neuroncore_rtl.tb.tests.links.options import collective_options, groups_of, instance_of, share_of
 from neuroncore_rtl.tb.tests.links.workloads import span_of, target_label, workload_job
 from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
@@ -72,7 +72,7 @@ def _jobs(name: str, kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
     if kind != CollectiveKind.BARRIER and count == 0:
         raise UsageError(f"BYTES must hold an element of each of {blocks} blocks, not {settings.bytes}")
     rng, op = np.random.default_rng(settings.seed), _OPS[values.get("OP", "sum")]
-    workload = side_by_side(rng, instance, kind, groups, count, dtype, op=op, **rounding)
+    workload = lists_side_by_side(rng, instance, kind, groups, count, dtype, op=op, **rounding)
     label = f"{target_label(settings)}{instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}"
     if kind != CollectiveKind.BARRIER:
         label += f"-{settings.dtype}-{settings.bytes}"

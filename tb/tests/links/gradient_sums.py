@@ -18,15 +18,15 @@ from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa.collective import MAX_RANKS, CollectiveKind, CollectiveType, Group, element_bytes
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
-from neuroncore_rtl.tb.check.gradient_errors import Errors, errors_of
-from neuroncore_rtl.tb.stimulus.collective_programs import FORMATS, Workload, side_by_side
+from neuroncore_rtl.tb.check.gradient_errors import GradientErrors, errors_of
+from neuroncore_rtl.tb.stimulus.collective_programs import COLLECTIVE_FORMATS, Workload, lists_side_by_side
 from neuroncore_rtl.tb.tests.links.collective import ring_bound
 from neuroncore_rtl.tb.tests.links.options import groups_of, instance_of, share_of
 from neuroncore_rtl.tb.tests.links.workloads import workload_job
 
-__all__ = ["DTYPES", "GIVEN", "Added", "Condition", "Vectors", "conditions_of", "sum_jobs", "workload_of"]
+__all__ = ["GIVEN", "SUM_DTYPES", "Added", "Vectors", "conditions_of", "sum_jobs"]
 
-DTYPES = (CollectiveType.FP32, CollectiveType.BF16)
+SUM_DTYPES = (CollectiveType.FP32, CollectiveType.BF16)
 """Formats in which the gradients are added; BF16 stochastically."""
 
 STEP = 1
@@ -106,7 +106,9 @@ def workload_of(condition: Condition, codes: np.ndarray, dtype: CollectiveType, 
     """
     rng = np.random.default_rng(seed)
     kind, stochastic = CollectiveKind.ALL_REDUCE, dtype == CollectiveType.BF16
-    made = side_by_side(rng, condition.instance, kind, [condition.group], codes.shape[1], dtype, stochastic=stochastic)
+    made = lists_side_by_side(
+        rng, condition.instance, kind, [condition.group], codes.shape[1], dtype, stochastic=stochastic
+    )
     lists, delays = {}, {}
     for core, own in zip(condition.group.cores, codes, strict=True):
         (one,) = made.lists[core]
@@ -149,9 +151,9 @@ def sum_jobs(
         conditions: by name, `GIVEN` among them.
         settings: with the option TARGET.
     """
-    codes = encode(gradients, FORMATS[dtype])
+    codes = encode(gradients, COLLECTIVE_FORMATS[dtype])
     for name, condition in conditions.items():
-        first = dtype == DTYPES[0] and name == GIVEN
+        first = dtype == SUM_DTYPES[0] and name == GIVEN
         yield workload_job(
             condition.instance,
             workload_of(condition, codes, dtype, settings.seed),
@@ -194,9 +196,9 @@ class Added:
         size, reduced = (elements * element_bytes(dtype) for dtype in (self.dtype, CollectiveType.FP32))
         return ring_bound(condition.instance, CollectiveKind.ALL_REDUCE, condition.group, size, reduced)
 
-    def errors(self) -> dict[str, Errors]:
+    def errors(self) -> dict[str, GradientErrors]:
         """Return how far the sums are from the exact ones; of stochastic ones golden's to nearest even, too."""
-        name, fmt, job = self.dtype.name, FORMATS[self.dtype], self.given.job
+        name, fmt, job = self.dtype.name, COLLECTIVE_FORMATS[self.dtype], self.given.job
         summed, gradients = self.sums[GIVEN][0], job.subject.gradients
         if self.dtype != CollectiveType.BF16:
             return {name: errors_of(decode(summed, fmt), gradients, fmt)}

@@ -18,13 +18,13 @@ from neuroncore_rtl.run.job import Job
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, switch
-from neuroncore_rtl.tb.check.gradient_errors import Errors
-from neuroncore_rtl.tb.tests.links.gradient_sums import DTYPES, GIVEN, Added, conditions_of, sum_jobs
+from neuroncore_rtl.tb.check.gradient_errors import GradientErrors
+from neuroncore_rtl.tb.tests.links.gradient_sums import GIVEN, SUM_DTYPES, Added, conditions_of, sum_jobs
 from neuroncore_rtl.tb.tests.links.options import collective_options
 from neuroncore_rtl.tb.tests.links.workloads import target_label
 from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
 
-__all__ = ["TEST", "disagreements"]
+__all__ = ["TEST"]
 
 
 def disagreements(sums: Mapping[str, np.ndarray]) -> Iterator[str]:
@@ -42,7 +42,7 @@ def disagreements(sums: Mapping[str, np.ndarray]) -> Iterator[str]:
             yield f"{name}: the sums must be the same as {first}, but {count} are not"
 
 
-def _failures(one: Added, errors: Mapping[str, Errors]) -> Iterator[str]:
+def _failures(one: Added, errors: Mapping[str, GradientErrors]) -> Iterator[str]:
     for result in one.results.values():
         if result.mismatches:
             yield f"{result.job.subject.label}: {result.mismatches} bytes of HBM are not golden's"
@@ -52,7 +52,7 @@ def _failures(one: Added, errors: Mapping[str, Errors]) -> Iterator[str]:
             yield f"{name}: a sum is {found.of_bound:.3g} times as far from float64's as rounding allows"
 
 
-def _rows_of(one: Added, errors: Mapping[str, Errors]) -> Iterator[tuple[str, object]]:
+def _rows_of(one: Added, errors: Mapping[str, GradientErrors]) -> Iterator[tuple[str, object]]:
     """Yield the rows of the report that are of one format."""
     name, sums, bound = one.dtype.name, [*one.sums.values()], one.bound
     yield f"{name} cycles", {what: result.cycles for what, result in one.results.items()}
@@ -70,12 +70,12 @@ def _jobs(settings: Settings) -> Iterator[Job]:
     ranks = conditions[GIVEN].group.ranks
     with progress(f"gradients of {ranks} shards"):
         gradients = shard_gradients(ranks, settings.seed)
-    for dtype in DTYPES:
+    for dtype in SUM_DTYPES:
         yield from sum_jobs(dtype, gradients, conditions, settings)
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
-    of = {dtype: [one for one in results if one.job.subject.dtype == dtype] for dtype in DTYPES}
+    of = {dtype: [one for one in results if one.job.subject.dtype == dtype] for dtype in SUM_DTYPES}
     both = [Added(dtype, {one.job.subject.name: one for one in own}) for dtype, own in of.items()]
     errors = [one.errors() for one in both]
     ranks, parameters = results[0].job.subject.gradients.shape

@@ -23,17 +23,7 @@ from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
 from neuroncore_rtl.tb.tests.links.options import ERRORS, INSTANCE_OPTIONS, instance_of, share_of
 from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
 
-__all__ = [
-    "NOTICE",
-    "PATIENCE",
-    "PATTERNS",
-    "TEST",
-    "failures_of",
-    "measures_of",
-    "noticed_after",
-    "partners_of",
-    "traffic_of",
-]  # fmt: skip
+__all__ = ["NOTICE", "PATTERNS", "TEST", "failures_of", "measures_of", "noticed_after", "traffic_of"]
 
 PATTERNS = {"uniform": 0, "hotspot": 1, "tornado": 2, "neighbour": 2, "all_to_all": 3}
 """How sources choose destinations, and the number of that in `run/harness/links/fabric.v`. hotspot: one flit in eight

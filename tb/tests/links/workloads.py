@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuroncore_rtl.golden.collective import run as golden_run
+from neuroncore_rtl.golden.collective import execute_lists as golden_run
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.run.check.image_failures import LISTED

@@ -8,7 +8,7 @@ from neuroncore_rtl.run.report import Report, shown
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.sim.vectors import chosen
 from neuroncore_rtl.tb.stimulus.fpgen import read_fpgen
-from neuroncore_rtl.tb.stimulus.testfloat import FUNCTIONS, PROGRAM, read_testfloat
+from neuroncore_rtl.tb.stimulus.testfloat import PROGRAM, TESTFLOAT_FUNCTIONS, read_testfloat
 from neuroncore_rtl.tb.tests.oracle.programs import (
     elf_files,
     run_architecture_tests,
@@ -18,7 +18,7 @@ from neuroncore_rtl.tb.tests.oracle.programs import (
 from neuroncore_rtl.tb.tests.oracle.reductions import run_all_reduces
 from neuroncore_rtl.tb.tests.oracle.scalars import report_of_scalars
 
-__all__ = ["SUITES", "Suite", "main", "run_suite"]
+__all__ = ["SUITES", "Suite", "run_oracle", "run_suite"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ def _vectors(path: Path) -> list[Path]:
 
 def _testfloat(path: Path) -> Path | None:
     """Return the program, wherever below a folder it is, or a folder of its outputs."""
-    if path.is_file() or any((path / f"{name}.txt").is_file() for name in FUNCTIONS):
+    if path.is_file() or any((path / f"{name}.txt").is_file() for name in TESTFLOAT_FUNCTIONS):
         return path
     return next((file for file in sorted(path.rglob(PROGRAM)) if file.is_file()), None)
 
@@ -128,7 +128,7 @@ def _found(name: str, given: str | None) -> object:
     return found
 
 
-def main(settings: Settings) -> int:
+def run_oracle(settings: Settings) -> int:
     """Run a suite, show and store the report, and return the exit status."""
     with chosen(settings.lanes):
         report = run_suite(settings)

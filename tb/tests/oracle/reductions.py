@@ -20,13 +20,13 @@ from neuroncore_rtl.spec.isa.collective import (
     best_chunk,
     element_bytes,
 )
-from neuroncore_rtl.tb.stimulus.collective_programs import LINE, PAGE, Issue, Workload
+from neuroncore_rtl.tb.stimulus.collective_programs import COLLECTIVE_PAGE, LINE, CollectiveIssue, Workload
 from neuroncore_rtl.tb.stimulus.verifiable import expected, inputs
 from neuroncore_rtl.tb.tests.links.collective import ALLREDUCE
 from neuroncore_rtl.tb.tests.links.options import instance_of
 from neuroncore_rtl.tb.tests.links.workloads import engine_job
 
-__all__ = ["AllReduce", "all_reduces", "run_all_reduces", "workload_of", "wrong_results"]
+__all__ = ["AllReduce", "all_reduces", "run_all_reduces", "wrong_results"]
 
 NOT_THERE = "int8, uint8, uint32, int64, uint64, float16, float64, fp8; prod, avg, premulsum"
 """Types and operations of nccl-tests that the collective engines do not have."""
@@ -89,11 +89,11 @@ def all_reduces(cores: int, largest: int) -> Iterator[AllReduce]:
 
 def workload_of(cores: int, listed: Sequence[AllReduce], seed: int) -> Workload:
     """Return them as what the cores of an instance execute, one after the other."""
-    memories = np.zeros((cores, -(-(listed[-1].dst + listed[-1].pitch) // PAGE) * PAGE), np.uint8)
+    memories = np.zeros((cores, -(-(listed[-1].dst + listed[-1].pitch) // COLLECTIVE_PAGE) * COLLECTIVE_PAGE), np.uint8)
     lists, issues = {core: [] for core in range(cores)}, []
     for one in listed:
         places = {core: len(lists[core]) for core in range(one.ranks)}
-        issues.append(Issue(CollectiveKind.ALL_REDUCE, Group(0, 1, one.ranks), one.count, places))
+        issues.append(CollectiveIssue(CollectiveKind.ALL_REDUCE, Group(0, 1, one.ranks), one.count, places))
         for rank in range(one.ranks):
             codes = inputs(one.dtype, one.op, one.ranks, rank, seed, one.count)
             memories[rank, one.src : one.src + codes.nbytes] = codes.view(np.uint8)

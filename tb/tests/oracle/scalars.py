@@ -14,7 +14,7 @@ from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.tb.check.comparison import SHOWN
 from neuroncore_rtl.tb.stimulus.scalar_cases import Reading, ScalarCases
-from neuroncore_rtl.tb.tests.oracle.units import OPERATIONS, UNITS, Operation
+from neuroncore_rtl.tb.tests.oracle.units import ORACLE_OPERATIONS, ORACLE_UNITS, OracleOperation
 
 __all__ = ["report_of_scalars"]
 
@@ -38,11 +38,11 @@ def report_of_scalars(
 
     @cache
     def device(unit: str) -> PlayerDevice:
-        return PlayerDevice(UNITS[unit](settings.mac_latency, settings.vector_latency), mutate)
+        return PlayerDevice(ORACLE_UNITS[unit](settings.mac_latency, settings.vector_latency), mutate)
 
     table, left_out, failures = defaultdict(Counter), Counter(), []
     for cases in reading.cases:
-        for operation in OPERATIONS[cases.operation]:
+        for operation in ORACLE_OPERATIONS[cases.operation]:
             taken = np.ones(len(cases), bool) if operation.takes is None else operation.takes(*cases.operands)
             left_out[f"{operation.unit}: {operation.why}"] += int((~taken).sum())
             if taken.any():
@@ -69,7 +69,7 @@ def report_of_scalars(
 
 
 def _played(
-    cases: ScalarCases, operation: Operation, places: np.ndarray, device: PlayerDevice, sim: str, row: Counter
+    cases: ScalarCases, operation: OracleOperation, places: np.ndarray, device: PlayerDevice, sim: str, row: Counter
 ) -> list[str]:
     """Play the cases at some places, count in a row of the table, and return what else is wrong, a sentence each."""
     operands = [operand[places] for operand in cases.operands]

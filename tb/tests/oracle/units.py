@@ -14,19 +14,19 @@ from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.fma import Fp32Fma
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.widen import Widen
-from neuroncore_rtl.hdl.vector.alu import Alu
+from neuroncore_rtl.hdl.vector.alu import VectorAlu
 from neuroncore_rtl.run.harness.player import Playable, PlayedUnit
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT32, TF32, UINT32, Format
 from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.tb.tests.engines.mac import MacUnit
 
-__all__ = ["OPERATIONS", "UNITS", "Operation", "nan"]
+__all__ = ["ORACLE_OPERATIONS", "ORACLE_UNITS", "OracleOperation", "nan"]
 
 _ALU_PORTS, _ROUNDER_PORTS = ("op", "integer", "uint32", "a", "b"), ("format", "stochastic", "value", "random")
 
-UNITS: Mapping[str, Callable[[int, int], Playable]] = {
+ORACLE_UNITS: Mapping[str, Callable[[int, int], Playable]] = {
     "PE": lambda mac, vector: MacUnit(mac),
-    "ALU": lambda mac, vector: PlayedUnit(Alu(vector), _ALU_PORTS),
+    "ALU": lambda mac, vector: PlayedUnit(VectorAlu(vector), _ALU_PORTS),
     "FMA": lambda mac, vector: PlayedUnit(Fp32Fma(vector), ("a", "b", "c")),
     "divider": lambda mac, vector: PlayedUnit(Fp32Divider(), ("a", "b")),
     "widen": lambda mac, vector: PlayedUnit(Widen(1), ("dtype", "word"), output="fp32"),
@@ -37,11 +37,11 @@ and of a vector lane the ALU, its multiply-add, the divider, and both ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operation:
+class OracleOperation:
     """An operation as one unit computes it.
 
     Arguments:
-        unit: one of `UNITS`.
+        unit: one of `ORACLE_UNITS`.
         fields: from the operands to the inputs of the unit, by name, uint32.
         golden: from the operands to the results; words (uint32).
         result: format of the result.
@@ -65,7 +65,7 @@ def _full(word: np.ndarray, value: int) -> np.ndarray:
     return np.full(len(word), value, np.uint32)
 
 
-def _alu(op: AluOp, **limits: object) -> tuple[Operation]:
+def _alu(op: AluOp, **limits: object) -> tuple[OracleOperation]:
     def fields(a, b=None):
         zero = np.zeros_like(a)
         return {"op": _full(a, op), "integer": zero, "uint32": zero, "a": a, "b": zero if b is None else b}
@@ -73,24 +73,24 @@ def _alu(op: AluOp, **limits: object) -> tuple[Operation]:
     def golden(a, b=0):
         return alu(op, a, b)
 
-    return (Operation(unit="ALU", fields=fields, golden=golden, **limits),)
+    return (OracleOperation(unit="ALU", fields=fields, golden=golden, **limits),)
 
 
 def _on_words(function: Callable, *operands: np.ndarray) -> np.ndarray:
     return function(*(operand.view(np.float32) for operand in operands)).view(np.uint32)
 
 
-def _widened(fmt: Format) -> tuple[Operation]:
+def _widened(fmt: Format) -> tuple[OracleOperation]:
     def fields(word):
         return {"dtype": _full(word, fmt.code), "word": word}
 
     def golden(word):
         return arith.widen(word.astype(arith.storage_dtype(fmt)), fmt)
 
-    return (Operation(unit="widen", fields=fields, golden=golden),)
+    return (OracleOperation(unit="widen", fields=fields, golden=golden),)
 
 
-def _rounded(fmt: Format) -> tuple[Operation]:
+def _rounded(fmt: Format) -> tuple[OracleOperation]:
     def fields(value):
         zero = np.zeros_like(value)
         return {"format": _full(value, fmt.code), "stochastic": zero, "value": value, "random": zero}
@@ -98,7 +98,7 @@ def _rounded(fmt: Format) -> tuple[Operation]:
     def golden(value):
         return arith.round_fp32(value, fmt).astype(np.uint32)
 
-    return (Operation(unit="round", fields=fields, golden=golden, result=fmt),)
+    return (OracleOperation(unit="round", fields=fields, golden=golden, result=fmt),)
 
 
 def _fits_tf32(x: np.ndarray, w: np.ndarray, acc: np.ndarray) -> np.ndarray:
@@ -107,15 +107,17 @@ def _fits_tf32(x: np.ndarray, w: np.ndarray, acc: np.ndarray) -> np.ndarray:
 
 _NUMBERS = {"takes": lambda a, b: ~(nan(a) | nan(b)), "why": "maximum or minimum of NaN"}
 
-OPERATIONS: Mapping[str, tuple[Operation, ...]] = {
+ORACLE_OPERATIONS: Mapping[str, tuple[OracleOperation, ...]] = {
     "add": _alu(AluOp.ADD),
     "subtract": _alu(AluOp.SUBTRACT),
     "multiply": _alu(AluOp.MULTIPLY),
     "divide": (
-        Operation(unit="divider", fields=lambda a, b: {"a": a, "b": b}, golden=partial(_on_words, arith.divide_fp32)),
+        OracleOperation(
+            unit="divider", fields=lambda a, b: {"a": a, "b": b}, golden=partial(_on_words, arith.divide_fp32)
+        ),
     ),
     "multiply-add": (
-        Operation(
+        OracleOperation(
             unit="PE",
             fields=lambda x, w, acc: {
                 **{"format": _full(x, TF32.code), "x": x, "w": w, "acc": acc},
@@ -125,7 +127,7 @@ OPERATIONS: Mapping[str, tuple[Operation, ...]] = {
             takes=_fits_tf32,
             why="factors beyond TF32",
         ),
-        Operation(
+        OracleOperation(
             unit="FMA",
             fields=lambda a, b, c: {"a": a, "b": b, "c": c},
             golden=partial(_on_words, arith.multiply_add_fp32),

@@ -20,12 +20,12 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance, Topology
 
 __all__ = [
-    "Case", "Kind", "ListedCase", "Verdict", "array_from", "array_json", "config_from", "hbm_from",
+    "Case", "CaseKind", "ListedCase", "Verdict", "array_from", "array_json", "config_from", "hbm_from",
     "instance_from", "instance_json", "kind_of", "usual", "verdict_of", "without",
 ]  # fmt: skip
 
 
-class Kind:
+class CaseKind:
     """Why a case fails, roughly: what is cut down must go on failing so, or it may end as another fault."""
 
     NONE = ""
@@ -43,7 +43,7 @@ class Verdict:
     """What came of a run.
 
     Arguments:
-        kind: one of :class:`Kind`; `Kind.NONE` if it has passed.
+        kind: one of :class:`CaseKind`; `CaseKind.NONE` if it has passed.
         compared: bytes, or instructions of the controller, that were compared with golden.
         cycles: that it took.
         failures: what is wrong, a sentence each.
@@ -64,16 +64,16 @@ def kind_of(ending: Ending, failures: Collection[str], compared: int, mismatches
         compared, mismatches: bytes.
     """
     if ending in (Ending.LIMIT, Ending.STUCK, Ending.DEAD):
-        return Kind.HANG
+        return CaseKind.HANG
     if any("error" in failure for failure in failures):
-        return Kind.ERROR
+        return CaseKind.ERROR
     if any(failure.partition(": ")[2].startswith("race") or failure.startswith("race") for failure in failures):
-        return Kind.RACE
+        return CaseKind.RACE
     if mismatches:
-        return Kind.BYTES
+        return CaseKind.BYTES
     if failures:
-        return Kind.OTHER
-    return Kind.NONE if compared else Kind.NOTHING
+        return CaseKind.OTHER
+    return CaseKind.NONE if compared else CaseKind.NOTHING
 
 
 def verdict_of(result: Result, ending: Ending, cycles: int) -> Verdict:

@@ -10,12 +10,12 @@ import numpy as np
 
 from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.targets.engine import Engine
+from neuroncore_rtl.run.targets.engine import EngineTarget
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa import Context
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind
-from neuroncore_rtl.tb.stimulus.collective_programs import Issue, Workload, random_workload
+from neuroncore_rtl.tb.stimulus.collective_programs import CollectiveIssue, Workload, random_workload
 from neuroncore_rtl.tb.tests.links.workloads import engine_job
 from neuroncore_rtl.tb.tests.soak.case import (
     ListedCase,
@@ -31,11 +31,11 @@ from neuroncore_rtl.tb.tests.soak.core_case import hbm_labels
 from neuroncore_rtl.tb.tests.soak.machines import drawn_hbm, drawn_instance
 from neuroncore_rtl.tb.tests.soak.parts import instruction_of, text_of
 
-__all__ = ["ERRORS", "CollectiveCase", "collective_labels", "instance_labels", "plainer_instances"]
+__all__ = ["COLLECTIVE_ERRORS", "CollectiveCase", "collective_labels", "instance_labels", "plainer_instances"]
 
 CHIPS = (2, 2, 3, 4, 4, 6, 8)
 
-ERRORS = (0.0, 0.0, 0.001, 0.01)
+COLLECTIVE_ERRORS = (0.0, 0.0, 0.001, 0.01)
 """Shares of the frames that are disturbed."""
 
 LIMIT = 4_000_000
@@ -74,7 +74,7 @@ class CollectiveCase(ListedCase):
             {core: (made.lists[core][at], made.delays[core][at]) for core, at in issue.places.items()}
             for issue in made.issues
         )
-        disturbed = {"errors": float(rng.choice(ERRORS)), "seed": int(rng.integers(1, 1 << 31))}
+        disturbed = {"errors": float(rng.choice(COLLECTIVE_ERRORS)), "seed": int(rng.integers(1, 1 << 31))}
         behaviour = drawn_hbm(rng, links=True)
         return cls(machine=machine, items=items, memories=made.memories, behaviour=behaviour, **disturbed)
 
@@ -96,12 +96,12 @@ class CollectiveCase(ListedCase):
                 delays.setdefault(core, []).append(delay)
             first = next(iter(item.values()))[0]
             kind = CollectiveKind.SEND if first.kind == CollectiveKind.RECEIVE else first.kind
-            issues.append(Issue(kind, first.group, first.count, places))
+            issues.append(CollectiveIssue(kind, first.group, first.count, places))
         return Workload(lists, delays, self.memories, issues)
 
     def run(self) -> Verdict:
         given = {"behaviour": self.behaviour, "errors": self.errors, "limit": LIMIT}
-        result = execute(engine_job(self.machine, self._workload(), **given), Engine(seed=self.seed))
+        result = execute(engine_job(self.machine, self._workload(), **given), EngineTarget(seed=self.seed))
         return verdict_of(result, result.outcome.ending, result.outcome.cycles)
 
     def smaller(self, number: int) -> Iterator[Self]:

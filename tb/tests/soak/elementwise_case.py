@@ -13,7 +13,7 @@ from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
 from neuroncore_rtl.run.harness.run import run
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program, random_records
+from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program, random_records
 from neuroncore_rtl.tb.tests.soak.case import ListedCase, Verdict, array_from, array_json, config_from, kind_of
 from neuroncore_rtl.tb.tests.soak.case import usual as usual_configs
 from neuroncore_rtl.tb.tests.soak.core_case import OPCODES, machine_labels
@@ -55,7 +55,7 @@ class ElementwiseCase(ListedCase):
         """Return a random case on a machine."""
         size = min(int(rng.choice(BYTES)), machine.sbuf_bytes)
         count = int(rng.integers(20, 200))
-        program = random_program(rng, machine, count, Choices(opcodes=OPCODES), bytes_per_partition=size)
+        program = random_elementwise_program(rng, machine, count, Choices(opcodes=OPCODES), bytes_per_partition=size)
         memories = {"sbuf": program.sbuf, "psum": program.psum}
         disturbed = {"stall": int(rng.choice(STALLS)), "seed": int(rng.integers(1, 1 << 31))}
         garble = int(rng.integers(1 << 32))

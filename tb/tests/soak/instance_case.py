@@ -20,7 +20,7 @@ from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
 from neuroncore_rtl.tb.stimulus.core_programs import CoreWriter
 from neuroncore_rtl.tb.tests.soak.case import Case, Verdict, hbm_from, instance_from, instance_json, verdict_of
 from neuroncore_rtl.tb.tests.soak.collective_case import (
-    ERRORS,
+    COLLECTIVE_ERRORS,
     collective_labels,
     instance_labels,
     plainer_instances,
@@ -91,7 +91,7 @@ class InstanceCase(Case):
             for _ in range(int(rng.integers(0, 4))):
                 writer.add()
             parts.append(part_of(writer.finish(), int(rng.integers(1 << 32)) if rng.integers(2) else None))
-        disturbed = {"errors": float(rng.choice(ERRORS)), "seed": int(rng.integers(1, 1 << 31))}
+        disturbed = {"errors": float(rng.choice(COLLECTIVE_ERRORS)), "seed": int(rng.integers(1, 1 << 31))}
         delays = tuple(int(10 ** rng.uniform(0, 3)) for _ in parts)
         behaviour = drawn_hbm(rng, links=True)
         return cls(machine=machine, parts=tuple(parts), behaviour=behaviour, delays=delays, **disturbed)

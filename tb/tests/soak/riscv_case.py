@@ -11,9 +11,9 @@ import numpy as np
 from neuroncore_rtl.run.harness.outcome import Ending
 from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork, Executable
 from neuroncore_rtl.run.harness.run import run
-from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
+from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_riscv_program
 from neuroncore_rtl.tb.tests.core.riscv import followed, verdict
-from neuroncore_rtl.tb.tests.soak.case import Case, Kind, Verdict, array_from, array_json
+from neuroncore_rtl.tb.tests.soak.case import Case, CaseKind, Verdict, array_from, array_json
 
 __all__ = ["RiscvCase"]
 
@@ -46,7 +46,7 @@ class RiscvCase(Case):
     @classmethod
     def drawn(cls, rng: np.random.Generator, machine: None) -> Self:
         """Return a random case."""
-        program = random_program(rng, int(rng.integers(50, 1500)), memory_bytes=MEMORY_BYTES)
+        program = random_riscv_program(rng, int(rng.integers(50, 1500)), memory_bytes=MEMORY_BYTES)
         image = np.frombuffer(program.image, np.uint8)
         disturbed = {"stall": int(rng.choice([0, 0, 40, 120, 192])), "seed": int(rng.integers(1, 1 << 31))}
         return cls(image=image, body=program.body, external=int(rng.choice([0, 64, 512])), **disturbed)
@@ -74,11 +74,11 @@ class RiscvCase(Case):
         failures = verdict(outcome, LIMIT)
         comparison, problems = followed(program, outcome, memory=True)
         said = [*([comparison.mismatch] if comparison.mismatch else []), *problems, *failures]
-        kind = Kind.BYTES if comparison.mismatch or problems else Kind.NONE
+        kind = CaseKind.BYTES if comparison.mismatch or problems else CaseKind.NONE
         if not kind and failures:
-            kind = Kind.HANG if outcome.ending != Ending.FINISHED else Kind.OTHER
+            kind = CaseKind.HANG if outcome.ending != Ending.FINISHED else CaseKind.OTHER
         if not comparison.compared:
-            kind = kind or Kind.NOTHING
+            kind = kind or CaseKind.NOTHING
         return Verdict(kind=kind, compared=comparison.compared, cycles=outcome.cycles, failures=tuple(said))
 
     def without(self, numbers: Collection[int]) -> Self:

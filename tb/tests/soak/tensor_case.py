@@ -12,8 +12,8 @@ from neuroncore_rtl.run.harness.engines.tensor import Drain, TensorDevice, Tenso
 from neuroncore_rtl.run.harness.run import run
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.tb.stimulus.tensor_programs import random_program, replayed
-from neuroncore_rtl.tb.tests.soak.case import Kind, ListedCase, Verdict, array_from, array_json, config_from, usual
+from neuroncore_rtl.tb.stimulus.tensor_programs import random_tensor_program, replayed
+from neuroncore_rtl.tb.tests.soak.case import CaseKind, ListedCase, Verdict, array_from, array_json, config_from, usual
 from neuroncore_rtl.tb.tests.soak.core_case import machine_labels
 from neuroncore_rtl.tb.tests.soak.machines import drawn_config
 from neuroncore_rtl.tb.tests.soak.parts import covered, instruction_of, smaller_instructions, text_of
@@ -50,7 +50,7 @@ class TensorCase(ListedCase):
     def drawn(cls, rng: np.random.Generator, machine: Config) -> Self:
         """Return a random case on a machine."""
         longest = int(rng.choice([16, 64, 512]))
-        program, _ = random_program(rng, machine, int(rng.integers(20, 150)), longest)
+        program, _ = random_tensor_program(rng, machine, int(rng.integers(20, 150)), longest)
         items, drains = [], list(program.drains)
         moves = 0
         for step in program.steps:
@@ -76,7 +76,7 @@ class TensorCase(ListedCase):
         wrong = np.argwhere(found != expected)
         words = [drain for drain in program.drains for _ in range(drain.words)]
         failures = [_difference(words, int(word), int(column), found, expected) for word, column in wrong[:5]]
-        kind = Kind.BYTES if len(wrong) else Kind.NONE if found.size else Kind.NOTHING
+        kind = CaseKind.BYTES if len(wrong) else CaseKind.NONE if found.size else CaseKind.NOTHING
         return Verdict(kind=kind, compared=4 * found.size, cycles=outcome.cycles, failures=tuple(failures))
 
     def smaller(self, number: int) -> Iterator[Self]:

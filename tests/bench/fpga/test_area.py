@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from neuroncore_rtl.__main__ import app
 from neuroncore_rtl.bench.fpga import area
-from neuroncore_rtl.bench.fpga.area import ECP5, ROWS, measure, table
+from neuroncore_rtl.bench.fpga.area import ECP5, ROWS, area_table, measure_area
 from neuroncore_rtl.bench.fpga.units import UNITS
 from neuroncore_rtl.run.fpga import synthesis
 from neuroncore_rtl.run.fpga.synthesis import FAMILIES, project_source, run_tool
@@ -46,7 +46,7 @@ class Squares(wiring.Component):
 
 @pytest.mark.slow
 def test_a_unit_is_synthesised_as_a_whole():
-    figures = measure(Squares(), seeds=(1,))
+    figures = measure_area(Squares(), seeds=(1,))
     # Module by module there would be two of everything.
     assert figures["fmax_mhz"] > 50
     assert {name: figures[name] for name in ECP5.cells} == {
@@ -56,7 +56,7 @@ def test_a_unit_is_synthesised_as_a_whole():
 
 @pytest.mark.slow
 def test_a_multiply_accumulate_has_a_clock_and_a_path_through_its_source():
-    figures = measure(UNITS["mac"].build(PRESETS["small"].with_overrides(mac_latency=4)), name="mac")
+    figures = measure_area(UNITS["mac"].build(PRESETS["small"].with_overrides(mac_latency=4)), name="mac")
     assert figures["multipliers"] == 1 and 300 < figures["luts"] < 1_500
     assert len(figures["seeds"]) == 3 and figures["fmax_mhz"] == sorted(figures["seeds"].values())[1] > 30
     path = figures["critical_path"]
@@ -66,7 +66,7 @@ def test_a_multiply_accumulate_has_a_clock_and_a_path_through_its_source():
 
 
 def test_every_unit_and_primitive_is_in_the_table():
-    made = table({name: dict.fromkeys(ECP5.cells, 1_234) | {"fmax_mhz": None} for name in ROWS})
+    made = area_table({name: dict.fromkeys(ECP5.cells, 1_234) | {"fmax_mhz": None} for name in ROWS})
     headings = [heading for heading, _ in ECP5.cells.values()]
     assert [column.header for column in made.columns] == ["unit", *headings, "MHz"]
     assert list(made.columns[0].cells) == list(ROWS)
@@ -93,15 +93,15 @@ def placed(monkeypatch):
 
 def test_the_clock_is_the_median_with_the_path_of_its_seed(placed):
     placed.update({1: 50.0, 2: 90.0, 3: 70.0})
-    figures = measure(None)
+    figures = measure_area(None)
     assert (figures["luts"], figures["fmax_mhz"], figures["critical_path"]) == (7, 70.0, "of 3")
     assert figures["seeds"] == placed
-    assert measure(None, seeds=())["fmax_mhz"] is None
+    assert measure_area(None, seeds=())["fmax_mhz"] is None
 
 
 def test_what_cannot_be_placed_is_still_counted(placed):
     placed[1] = BuildFailed("nextpnr-ecp5 failed: no BELs remaining to implement cell type 'MULT18X18D'")
-    figures = measure(None)
+    figures = measure_area(None)
     assert figures["luts"] == 7 and figures["fmax_mhz"] is None and "no BELs remaining" in figures["refused"]
 
 
@@ -132,7 +132,7 @@ def test_the_command_ends_with_a_sentence(monkeypatch):
     def measured(unit):
         raise BuildFailed("yosys failed: no such module")
 
-    monkeypatch.setattr(area, "measure", measured)
+    monkeypatch.setattr(area, "measure_area", measured)
     # Not a component: one that is never elaborated warns when it is collected, in whichever test that happens.
     monkeypatch.setattr(area, "ROWS", {"a unit": object})
     result = CliRunner().invoke(app, ["bench", "PART=area"])

@@ -40,7 +40,7 @@ def run(monkeypatch, tmp_path):
     """`make synth` with variables, and figures in place of the tools'; returns exit status, output and record."""
     figures = COUNTS | {"fmax_mhz": 46.4, "seeds": {1: 44.7, 2: 46.4, 3: 47.1}, "critical_path": PATH, "used": {}}
     monkeypatch.setattr(synth, "RESULTS", tmp_path)
-    monkeypatch.setattr(synth, "measure", lambda component, seeds, name: figures)
+    monkeypatch.setattr(synth, "measure_area", lambda component, seeds, name: figures)
     monkeypatch.setattr(synth, "by_module", lambda component, family, name: MODULES)
     # No component: one that is never elaborated warns when it is collected.
     units = {name: type(unit)(unit.summary, lambda config: None) for name, unit in UNITS.items()}

@@ -80,7 +80,7 @@ def test_tables_fit_into_a_document():
     }  # fmt: skip
     console = Console(width=PLAIN_WIDTH)
     with console.capture() as capture:
-        console.print(*silicon.tables({"silicon": found}))
+        console.print(*silicon.silicon_tables({"silicon": found}))
     assert max(map(len, capture.get().splitlines())) <= PLAIN_WIDTH
     assert "…" not in capture.get() and "no reason known" in capture.get()
 

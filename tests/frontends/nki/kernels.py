@@ -6,7 +6,7 @@ from types import ModuleType
 import numpy as np
 
 from neuroncore_rtl.frontends.nki import run_nki
-from neuroncore_rtl.frontends.nki.dialects.load import load
+from neuroncore_rtl.frontends.nki.dialects.load import load_kernel
 from neuroncore_rtl.frontends.nki.runtime.run import NkiResult
 from neuroncore_rtl.spec.config import PRESETS
 
@@ -51,7 +51,7 @@ def stored(folder: Path, expression: str, out: str = "x.shape, x.dtype", paramet
 def loaded(file: Path, text: str) -> ModuleType:
     """Write a file, and return its module for a machine of preset tiny."""
     file.write_text(text)
-    return load(file, PRESETS["tiny"])
+    return load_kernel(file, PRESETS["tiny"])
 
 
 def ran(kernel: str, *args: object, preset: str = "tiny", **options) -> NkiResult:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki.dialects.modules import CALLS
-from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS, OPERATIONS
+from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS, OPERATOR_CALLS
 from neuroncore_rtl.spec.functions import FUNCTIONS
 from tests.frontends.nki.kernels import ran, result, written
 
@@ -145,7 +145,7 @@ nl.store(out[i, j], value=tile)
 
 
 def test_every_operation_and_function_has_a_name_of_the_machine():
-    assert set(ACTIVATIONS.values()) <= set(FUNCTIONS) and len(set(OPERATIONS.values())) == len(OPERATIONS)
+    assert set(ACTIVATIONS.values()) <= set(FUNCTIONS) and len(set(OPERATOR_CALLS.values())) == len(OPERATOR_CALLS)
     assert {"nc_matmul", "dma_copy", "activation", "tensor_reduce"} <= set(CALLS)
 
 

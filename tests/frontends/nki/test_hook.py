@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki.dialects.hook import answering
-from neuroncore_rtl.frontends.nki.dialects.load import kernels_in, load
+from neuroncore_rtl.frontends.nki.dialects.load import kernels_in, load_kernel
 from neuroncore_rtl.spec.config import PRESETS
 from tests.frontends.nki.kernels import loaded, ran
 
@@ -24,7 +24,7 @@ def test_nothing_is_left(tmp_path):
         "import os, sys\nfrom beside import inner\nos.environ['NKI_TEST'] = '1'\nsys.path.append('/gone')\n"
     )
     before = dict(sys.modules), list(sys.path), dict(os.environ), list(sys.meta_path)
-    module = load(file, TINY)
+    module = load_kernel(file, TINY)
     assert list(kernels_in(module)) == ["inner"]
     for name in ("nki", "neuronxcc", "neuronxcc.nki.isa", "beside", "outer"):
         assert name not in sys.modules
@@ -98,7 +98,7 @@ def test_a_package_on_the_path_is_of_one_machine(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     file = tmp_path / "here" / "kernel.py"
     file.write_text("from shared import MOST\n")
-    assert [load(file, PRESETS[name]).MOST for name in ("tiny", "full")] == [4, 128]
+    assert [load_kernel(file, PRESETS[name]).MOST for name in ("tiny", "full")] == [4, 128]
 
 
 def test_packages_begin_where_the_outermost_one_does(tmp_path):
@@ -109,7 +109,7 @@ def test_packages_begin_where_the_outermost_one_does(tmp_path):
     (tmp_path / "whole" / "sizes.py").write_text("TWICE = 2.0\n")
     (parts / "beside.py").write_text("from ...sizes import TWICE\n")
     (parts / "kernel.py").write_text("from .beside import TWICE\n")
-    assert load(parts / "kernel.py", TINY).TWICE == 2
+    assert load_kernel(parts / "kernel.py", TINY).TWICE == 2
 
 
 def test_a_file_of_a_package_imports_from_its_parents(tmp_path):

@@ -2,13 +2,15 @@
 
 from neuroncore_rtl.frontends.nki.dialects import unsupported
 from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, modules
-from neuroncore_rtl.frontends.nki.dialects.table import PAGE, table, written
+from neuroncore_rtl.frontends.nki.dialects.table import PAGE, dialect_table, written
 from neuroncore_rtl.spec.config import PRESETS
 
 
 def test_the_table_is_up_to_date():
     text = PAGE.read_text()
-    assert table() in text and written(text) == text, "run python -m neuroncore_rtl.frontends.nki.dialects.table"
+    assert dialect_table() in text and written(text) == text, (
+        "run python -m neuroncore_rtl.frontends.nki.dialects.table"
+    )
 
 
 def test_what_is_unsupported_is_not_there_and_can_be_imported():

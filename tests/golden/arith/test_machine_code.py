@@ -8,7 +8,7 @@ from neuroncore_rtl.golden.arith.machine_code import (
     INDEX,
     assembly,
     compile_function,
-    counted,
+    counted_range,
     has_feature,
     has_fused_multiply_add,
     local,
@@ -20,10 +20,10 @@ from neuroncore_rtl.golden.arith.machine_code import (
 def polynomial(fused: bool):
     """Return the builder of polynomial(coefficients, results, rows, length): Horner's rule at 1/2, a loop in a loop."""
     builder, (coefficients, results, rows, length) = new_function("f", *[FLOAT.as_pointer()] * 2, INDEX, INDEX)
-    with counted(builder, rows) as row:
+    with counted_range(builder, rows) as row:
         total = local(builder, FLOAT)
         builder.store(FLOAT(0), total)
-        with counted(builder, length) as index:
+        with counted_range(builder, length) as index:
             c = builder.load(builder.gep(coefficients, [builder.add(builder.mul(row, length), index)]))
             builder.store(multiply_add(builder, builder.load(total), FLOAT(0.5), c, fused), total)
         builder.store(builder.load(total), builder.gep(results, [row]))

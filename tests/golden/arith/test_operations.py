@@ -9,7 +9,7 @@ from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.check.oracles import softfloat
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.alu_cases import divide_cases, fma_cases, multiply_cases, special_pairs
-from neuroncore_rtl.tb.stimulus.campaign import OPERATIONS
+from neuroncore_rtl.tb.stimulus.campaign import CAMPAIGN_OPERATIONS
 from neuroncore_rtl.tb.stimulus.operands import special_fp32
 from tests.oracles.known import ARITHMETIC, assert_known
 from tests.oracles.words import on_words
@@ -104,9 +104,9 @@ def test_shapes_broadcast(function, operands, result):
 # The oracle, and the comparison with it
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", CAMPAIGN_OPERATIONS)
 def test_operation_of_the_campaign_agrees_and_a_flipped_bit_is_found(name, rng):
-    cases, ours, theirs = OPERATIONS[name](rng, 100_000)
+    cases, ours, theirs = CAMPAIGN_OPERATIONS[name](rng, 100_000)
     assert_same_bits(ours, theirs, *cases)
     ours = ours.copy()
     ours[617] ^= 1
@@ -126,7 +126,7 @@ def test_zeros_of_different_sign_differ_and_nans_do_not():
 
 
 def test_the_same_seed_gives_the_same_cases():
-    for operation in OPERATIONS.values():
+    for operation in CAMPAIGN_OPERATIONS.values():
         first, again = (operation(np.random.default_rng(SEED), 100)[0] for _ in range(2))
         assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
 

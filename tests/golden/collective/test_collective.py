@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.collective import CollectiveError, Deadlock, orders, run
+from neuroncore_rtl.golden.collective import CollectiveError, Deadlock, execute_lists, orders
 from neuroncore_rtl.golden.collective.order import last_rank
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Cause, Context, Rule
@@ -18,7 +18,7 @@ from tests.oracles.collectives import on_every_rank, random_collective
 
 SEED = 2718
 CORES = 40
-K, T, ALIGNMENT = isa.CollectiveKind, isa.CollectiveType, isa.ALIGNMENT
+K, T, ALIGNMENT = isa.CollectiveKind, isa.CollectiveType, isa.COLLECTIVE_ALIGNMENT
 
 
 def part(group: G, rank: int = 0, kind: K = K.ALL_REDUCE, **options) -> Collective:
@@ -51,7 +51,7 @@ class Run:
         self.before = {core: memory.copy() for core, memory in self.memories.items()}
 
     def execute(self) -> None:
-        run({i.core: [i] for i in self.instructions}, self.memories, CORES)
+        execute_lists({i.core: [i] for i in self.instructions}, self.memories, CORES)
 
     def stored(self) -> list[list[np.ndarray]]:
         """Return every rank's blocks at dst."""
@@ -135,7 +135,7 @@ def test_stochastic_rounding_keeps_the_mean_where_nearest_even_does_not():
     for stochastic in (False, True):
         first = part(G(0, 1, 4), count=count, dtype=T.BF16, stochastic=stochastic)
         memories = {rank: np.full(count, value[rank]).view(np.uint8).copy() for rank in range(4)}
-        run({i.core: [replace(i, seed=7 + i.rank, stream=1)] for i in on_every_rank(first)}, memories)
+        execute_lists({i.core: [replace(i, seed=7 + i.rank, stream=1)] for i in on_every_rank(first)}, memories)
         mean[stochastic] = memories[2].view("bfloat16").astype(np.float64).mean()
     assert mean[False] == 1.0
     assert abs(mean[True] - 1 - 2.0**-10) < 5 * 2.0**-7 * np.sqrt(0.125 * 0.875 / count)
@@ -163,7 +163,7 @@ def test_overlapping_groups_keep_every_core_s_order():
         for one in on_every_rank(part(group, **INTEGERS)):
             lists[one.core].append(one)
     memories = {0: words(1), 1: words(10), 2: words(100)}
-    run(lists, memories, 3)
+    execute_lists(lists, memories, 3)
     assert all(set(memory.view(np.int32).tolist()) == {11 + 111 + 111} for memory in memories.values())
 
 
@@ -175,7 +175,7 @@ def test_messages_pass_through_a_chain():
         8: [part(group, 2, K.RECEIVE, root=1, dst=64, **INTEGERS)],
     }
     memories = {4: words(5), 6: words(6), 8: words(7, 8)}
-    run(lists, memories)
+    execute_lists(lists, memories)
     assert memories[6].tobytes() == words(5).tobytes() and memories[8].tobytes() == words(7, 5).tobytes()
 
 
@@ -203,7 +203,7 @@ def test_ranks_that_disagree_are_named(name):
     for rank, core in enumerate(memories):
         lists[core].append(replace(lists[core][0], **(bad if rank == 1 else good)))
     with pytest.raises(CollectiveError, match=f"cores 3 and 5 must agree on {said}") as caught:
-        run(lists, memories, 16)
+        execute_lists(lists, memories, 16)
     place = [field for field, _ in isa.SIGNATURE_FIELDS].index(name.split(",")[0])
     assert (caught.value.core, caught.value.cause, caught.value.detail) == (3, Cause.DISAGREE, 5 | place + 1 << 8)
 
@@ -215,7 +215,7 @@ def test_ranks_that_disagree_are_named(name):
 )  # fmt: skip
 def test_what_means_nothing_for_a_kind_is_not_compared(common, others):
     memories = {core: np.zeros(256, np.uint8) for core in range(2)}
-    run({0: [part(PAIR, 0, **common)], 1: [part(PAIR, 1, **common | others)]}, memories)
+    execute_lists({0: [part(PAIR, 0, **common)], 1: [part(PAIR, 1, **common | others)]}, memories)
 
 
 A, B, C = PAIR, G(1, 1, 2), G(0, 2, 2)
@@ -230,7 +230,7 @@ DEADLOCKS = {
 @pytest.mark.parametrize(("lists", "message", "waiting"), DEADLOCKS.values(), ids=DEADLOCKS)
 def test_deadlocks_are_found_and_explained(lists, message, waiting):
     with pytest.raises(Deadlock, match=message) as caught:
-        run(lists, {core: np.zeros(64, np.uint8) for core in range(3)})
+        execute_lists(lists, {core: np.zeros(64, np.uint8) for core in range(3)})
     assert caught.value.waiting == waiting
 
 
@@ -254,12 +254,12 @@ EXCHANGE = {"kind": K.ALL_TO_ALL, "count": 1, "pitch": 64, "dst": 64}
 def test_what_is_wrong_with_an_instruction(first, second, cause, message):
     memories = {core: np.zeros(256, np.uint8) for core in range(2)}
     with pytest.raises(CollectiveError, match=message) as caught:
-        run({0: [part(PAIR, 0, **first)], 1: [part(PAIR, 1, **second)]}, memories, 2)
+        execute_lists({0: [part(PAIR, 0, **first)], 1: [part(PAIR, 1, **second)]}, memories, 2)
     assert caught.value.cause == cause
 
 
 def test_a_list_goes_on_until_something_is_wrong():
     memories = {0: words(1), 1: words(2)}
     with pytest.raises(CollectiveError, match="count must be at least 1"):
-        run({core: [part(PAIR, core, **INTEGERS), part(PAIR, core, count=0)] for core in range(2)}, memories)
+        execute_lists({core: [part(PAIR, core, **INTEGERS), part(PAIR, core, count=0)] for core in range(2)}, memories)
     assert memories[0].tobytes() == memories[1].tobytes() == words(3).tobytes()

@@ -6,11 +6,20 @@ from itertools import product
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.controller import AccessFault, AddressMap, Cause, Hart, LocalMemory, Timer, Trap, decode
+from neuroncore_rtl.golden.controller import (
+    AccessFault,
+    AddressMap,
+    Cause,
+    Hart,
+    LocalMemory,
+    Timer,
+    Trap,
+    decode_riscv,
+)
 from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES
 from neuroncore_rtl.spec.memory_map import CONSOLE, EXIT, INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE
 from neuroncore_rtl.tb.stimulus.riscv_encoding import i_type, load_constant, r_type
-from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
+from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_riscv_program
 from tests.kernels.control.programs import PROGRAMS, executable
 
 SPECIAL = (0, 1, 2, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xFFFF_FFFE, 0xFFFF_FFFF, 31, 32)
@@ -140,7 +149,7 @@ def test_every_word_decodes_or_is_illegal():
     rng, legal = random.Random(3), 0
     for _ in range(20_000):
         word = rng.getrandbits(32)
-        rd, run = decode(word)
+        rd, run = decode_riscv(word)
         hart = Hart(LocalMemory(size=64))
         hart.x[1:32] = [LOCAL_BASE + 4 * n for n in range(1, 32)]
         try:
@@ -169,7 +178,9 @@ def test_a_hart_in_wfi_waits_for_an_enabled_interrupt():
 @pytest.mark.parametrize("seed", (1, 2, 3))
 def test_random_programs_end(seed):
     """What the processor is compared on is worth it: all kinds of traps, loops, and an end."""
-    hart, timer, board = machine(random_program(np.random.default_rng(seed), 4000, memory_bytes=MEMORY_BYTES).image)
+    hart, timer, board = machine(
+        random_riscv_program(np.random.default_rng(seed), 4000, memory_bytes=MEMORY_BYTES).image
+    )
     causes, rng = set(), random.Random(seed)
     for _ in range(20_000):
         timer.now += rng.randrange(5)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.collective import run as run_lists
+from neuroncore_rtl.golden.collective import execute_lists as run_lists
 from neuroncore_rtl.golden.core import Core, CoreError, run_instance
 from neuroncore_rtl.golden.core.engines import Engines
-from neuroncore_rtl.golden.core.network import Waiting
+from neuroncore_rtl.golden.core.network import WaitingCores
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.spec import isa
@@ -216,6 +216,6 @@ def test_whatever_a_record_says_is_executed_or_refused(rng):
             body ^= 1 << int(bit)
         try:
             outcomes.append(Engines(CONFIG, np.zeros(BASE, np.uint8)).execute(Engine.COLLECTIVE, body))
-        except Waiting:
+        except WaitingCores:
             outcomes.append(None)
     assert 60 < outcomes.count(None) < 500 and (Cause.AXI, 0) in outcomes and (Rule.STATE, 0) in outcomes

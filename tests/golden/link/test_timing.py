@@ -7,7 +7,7 @@ import pytest
 
 from neuroncore_rtl.golden.link import cluster, timing
 from neuroncore_rtl.golden.link.cluster import Cluster, all_reduce
-from neuroncore_rtl.golden.link.timing import Case, Parameters, calibrate, cycles_of, errors, ideal_cycles
+from neuroncore_rtl.golden.link.timing import LinkCase, Parameters, calibrate, cycles_of, ideal_cycles, timing_errors
 from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology
 from neuroncore_rtl.spec.isa.collective import GRANULE, CollectiveKind, CollectiveType
 
@@ -16,11 +16,11 @@ RING = Instance(chips=8, link_bytes=16, link_latency=3)
 K, T = CollectiveKind, CollectiveType
 
 
-def case(instance=RING, ranks=8, count=10_000, **options) -> Case:
-    return Case(instance=instance, ranks=ranks, count=count, **options)
+def case(instance=RING, ranks=8, count=10_000, **options) -> LinkCase:
+    return LinkCase(instance=instance, ranks=ranks, count=count, **options)
 
 
-def beat_by_beat(case: Case, parameters: Parameters) -> int:
+def beat_by_beat(case: LinkCase, parameters: Parameters) -> int:
     """Return the cycles of an ALL_REDUCE of FP32 on all cores of a ring, by when every rank sends every beat.
 
     A beat goes a cycle after the one before it, and not before it has come: the latency of the way is as the ring's
@@ -154,9 +154,9 @@ def test_calibration_finds_what_the_measurements_were_made_with():
     found = calibrate(exact, known)
     for name in timing.CALIBRATED:
         assert getattr(found, name) == pytest.approx(getattr(truth, name), abs=0.5)
-    assert np.abs(errors(exact, found)).max() < 0.005 < np.abs(errors(exact, Parameters())).max()
+    assert np.abs(timing_errors(exact, found)).max() < 0.005 < np.abs(timing_errors(exact, Parameters())).max()
     noisy = [(one, round(cycles * (1 + rng.normal(0, 0.01)))) for one, cycles in exact]
-    assert np.abs(errors(noisy, calibrate(noisy))).max() < 0.04
+    assert np.abs(timing_errors(noisy, calibrate(noisy))).max() < 0.04
     assert calibrate(exact, truth) == truth
 
 
@@ -171,7 +171,7 @@ def test_what_goes_between_instances():
     bytes_sent = 2 * 3 / 4 * count * 4
     assert found.between == pytest.approx(bytes_sent / 71.4286 + 6 * 14_000, rel=1e-4)
     assert found.cycles == found.reduce_scatter + found.between + found.all_gather
-    within = cycles_of(Case(instance=TRN1, ranks=32, count=count))
+    within = cycles_of(LinkCase(instance=TRN1, ranks=32, count=count))
     assert found.reduce_scatter + found.all_gather == pytest.approx(within, rel=0.05)
     assert all_reduce(replace(four, instances=1), count).between == 0
 
@@ -190,16 +190,16 @@ def test_more_chips_take_longer_and_a_wider_network_less():
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        (Case, {"ranks": 17}, "group must be cores from 0 to 15"),
-        (Case, {"ranks": 1}, "group must be cores"),
-        (Case, {"stride": 0}, "group must be cores"),
-        (Case, {"stride": -1}, "group must be cores"),
-        (Case, {"kind": K.BROADCAST}, "kind must be ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER"),
+        (LinkCase, {"ranks": 17}, "group must be cores from 0 to 15"),
+        (LinkCase, {"ranks": 1}, "group must be cores"),
+        (LinkCase, {"stride": 0}, "group must be cores"),
+        (LinkCase, {"stride": -1}, "group must be cores"),
+        (LinkCase, {"kind": K.BROADCAST}, "kind must be ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER"),
         (Cluster, {"instances": 0}, "instances must be at least 1"),
         (Cluster, {"gbits": 0}, "gbits must be above"),
     ],
 )
 def test_what_cannot_be(kind, options, message):
-    sound = {"ranks": 8, "count": 10_000} if kind is Case else {"instances": 2}
+    sound = {"ranks": 8, "count": 10_000} if kind is LinkCase else {"instances": 2}
     with pytest.raises(ValueError, match=message):
         kind(**{"instance": RING} | sound | options)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import storage_dtype
-from neuroncore_rtl.golden.elementwise import load, store
+from neuroncore_rtl.golden.elementwise import load_words, store_words
 from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, UINT32
@@ -55,7 +55,7 @@ def oracle(copy, *memories):
             arithmetic = Arithmetic.FP32
             if not (copy.src.format.is_float or copy.dst.format.is_float):
                 arithmetic = Arithmetic.UINT32 if copy.src.format is UINT32 else Arithmetic.INT32
-            data = store(load(codes, copy.src.format, arithmetic), copy.dst.format, arithmetic).tobytes()
+            data = store_words(load_words(codes, copy.src.format, arithmetic), copy.dst.format, arithmetic).tobytes()
         for place, value in zip(target, data, strict=True):
             named[place[0]][byte(*place)] = value
 

@@ -10,7 +10,7 @@ from neuroncore_rtl.bench import activation as bench
 from neuroncore_rtl.golden.arith import round_fp32
 from neuroncore_rtl.golden.scalar import activate
 from neuroncore_rtl.spec.formats import BF16
-from neuroncore_rtl.spec.functions import FUNCTIONS, function_named, generate, layout, load
+from neuroncore_rtl.spec.functions import FUNCTIONS, function_named, generate, layout, load_tables
 from neuroncore_rtl.tb.check.oracles import accuracy
 from neuroncore_rtl.tb.check.oracles.accuracy import CROSSINGS, bf16_values, borders, dense, last_place
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
@@ -76,7 +76,7 @@ def test_float64_forms_agree_with_mpmath(name, rng):
 def test_errors_stay_below_the_bar_on_random_values_and_borders(name):
     z = bench.sample(name)
     assert len(z) > 100_000
-    found = bench.measure(name, z)
+    found = bench.measure_accuracy(name, z)
     assert found.ulp <= bar(name)
     assert name in FINE or found.relative <= 2.0**-22
     assert found.subnormal_ulp is None or found.subnormal_ulp <= 1
@@ -88,7 +88,7 @@ def test_errors_stay_below_the_bar_on_random_values_and_borders(name):
 def test_every_bf16_value_is_within_the_bar_and_one_bf16_last_place(name):
     z = in_domain(name, bf16_values())
     assert len(z) > 32_000
-    assert bench.measure(name, z).ulp <= bar(name)
+    assert bench.measure_accuracy(name, z).ulp <= bar(name)
     y = round_fp32(words(activate(name, z, ALPHA)), BF16).astype(np.uint16).view(ml_dtypes.bfloat16).astype(np.float64)
     exactly = reference(name, z)
     with np.errstate(all="ignore"):
@@ -269,7 +269,7 @@ def test_tables_are_what_the_script_makes(capsys):
 
 def rows(first: int = 0, end: int | None = None):
     """Yield the fields of rows of the control table, and the numbers of the segments that each uses."""
-    for row in load().control[first:end]:
+    for row in load_tables().control[first:end]:
         field = dict(zip(layout.CONTROL_FIELDS, row, strict=True))
         yield field, range(field["base"], field["base"] + (1 << field["bits"])) if any(row) else ()
 
@@ -281,12 +281,12 @@ def used_segments(name: str) -> list[int]:
 
 
 def test_every_segment_is_used():
-    assert {segment for name in FUNCTIONS for segment in used_segments(name)} == set(range(len(load().segments)))
+    assert {segment for name in FUNCTIONS for segment in used_segments(name)} == set(range(len(load_tables().segments)))
 
 
 def test_segments_stay_within_the_polynomial_s_width():
     t = np.linspace(0, (1 << layout.LOCAL_BITS) - 1, 129).astype(np.int64)
-    c0, c1, c2, c3, _ = np.array(load().segments, np.int64).T[..., np.newaxis]
+    c0, c1, c2, c3, _ = np.array(load_tables().segments, np.int64).T[..., np.newaxis]
     q2 = c2 + (t * c3 >> 24)
     q1 = c1 + (t * q2 >> 24)
     p = c0 + (t * q1 >> 26)
@@ -298,7 +298,7 @@ def test_segments_stay_within_the_polynomial_s_width():
 def test_segments_have_the_exponents_that_the_alignment_of_logarithms_needs():
     most = layout.SUM_POINT - layout.EXP2_INDEX_BITS - layout.LOCAL_BITS - layout.HIGH_EXPONENT
     for field, segments in rows():
-        exponents = {load().segments[segment][-1] for segment in segments}
+        exponents = {load_tables().segments[segment][-1] for segment in segments}
         assert not field["exp2"] or max(exponents) <= most, "of a logarithm of a result"
         assert field["factor"] != layout.Factor.LOG or exponents == {0}, "of what the exponent is added to"
 
@@ -308,10 +308,10 @@ def test_segments_have_the_exponents_that_the_alignment_of_logarithms_needs():
 def test_one_flipped_coefficient_bit_is_seen(name, field):
     z = bench.sample(name)
     used = used_segments(name)
-    segments = [list(segment) for segment in load().segments]
+    segments = [list(segment) for segment in load_tables().segments]
     column = list(layout.COEFFICIENT_FIELDS).index(field)
     segments[used[len(used) // 2]][column] ^= 1 << layout.COEFFICIENT_FIELDS[field] - 8
-    broken = replace(load(), segments=tuple(map(tuple, segments)))
+    broken = replace(load_tables(), segments=tuple(map(tuple, segments)))
     with np.errstate(all="ignore"):
         assert accuracy.errors(name, z, activate(name, z, ALPHA, broken)).max() > 2
 
@@ -326,4 +326,4 @@ def test_shapes_and_names():
 
 
 def test_the_table_in_the_documentation_is_what_is_measured():
-    assert bench.PATH.read_text().partition(bench.BEGIN)[2].partition(bench.END)[0] == bench.table()
+    assert bench.PATH.read_text().partition(bench.BEGIN)[2].partition(bench.END)[0] == bench.accuracy_table()

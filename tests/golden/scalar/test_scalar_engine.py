@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.elementwise import load, store
+from neuroncore_rtl.golden.elementwise import load_words, store_words
 from neuroncore_rtl.golden.scalar import ScalarEngine, activate, activation, softmax
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32
@@ -55,14 +55,14 @@ def test_argument_is_rounded_once():
 @pytest.mark.parametrize("fmt", (FP32, BF16))
 def test_softmax_is_that_of_float64(fmt, rng):
     values = (rng.standard_normal((50, 300)) * 4).astype(np.float32).view(np.uint32)
-    codes = store(values, fmt)
-    x = load(codes, fmt).view(np.float32).astype(np.float64)
+    codes = store_words(values, fmt)
+    x = load_words(codes, fmt).view(np.float32).astype(np.float64)
     exact = np.exp(x - x.max(1, keepdims=True))
     exact /= exact.sum(1, keepdims=True)
-    ours = load(softmax(codes, fmt), fmt).view(np.float32)
+    ours = load_words(softmax(codes, fmt), fmt).view(np.float32)
     assert np.abs(ours / exact - 1).max() < (2.0**-8 if fmt is BF16 else 4e-6)
     if fmt is BF16:  # rounded once, after everything
-        from_fp32 = softmax(load(codes, fmt))
+        from_fp32 = softmax(load_words(codes, fmt))
         assert_same_bits(softmax(codes, fmt), ml_dtypes_round(from_fp32.ravel(), fmt).reshape(codes.shape))
 
 

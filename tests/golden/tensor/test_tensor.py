@@ -7,8 +7,15 @@ import pytest
 
 from neuroncore_rtl.golden.arith import canonical, round_fp32, storage_dtype, widen
 from neuroncore_rtl.golden.arith.machine_code import assembly, has_fused_multiply_add
-from neuroncore_rtl.golden.tensor import TensorEngine, accumulate, array_operand, matrix_product
-from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, column_sums, column_sums_equation, multiply, pack
+from neuroncore_rtl.golden.tensor import TensorEngine, accumulate_sums, array_operand, matrix_product
+from neuroncore_rtl.golden.tensor.kernel import (
+    TILE,
+    WIDTH,
+    column_sums,
+    column_sums_equation,
+    multiply_tiles,
+    pack_tiles,
+)
 from neuroncore_rtl.golden.tensor.product import SHARED
 from neuroncore_rtl.golden.tensor.tile import build_pass
 from neuroncore_rtl.spec.config import Config
@@ -77,15 +84,15 @@ def test_kernel_is_the_equation_on_every_pair_of_special_values():
 
 
 def passed(w, x, psum, masks=(None, None), **options):
-    """Return what PSUM holds after `multiply`, among words that it must not touch."""
+    """Return what PSUM holds after `multiply_tiles`, among words that it must not touch."""
     around = np.full((psum.shape[0] + 2, psum.shape[1] + 9), 0xABCD1234, np.uint32)
     inside = around[1:-1, 3:-6]
     inside[:] = psum
     operands = [
-        (pack(values, size), None if present is None else pack(present, size))
+        (pack_tiles(values, size), None if present is None else pack_tiles(present, size))
         for values, present, size in zip((w, x), masks, (TILE, WIDTH), strict=True)
     ]
-    multiply(*operands, inside, **options)
+    multiply_tiles(*operands, inside, **options)
     result = inside.copy()
     inside[:] = 0xABCD1234
     assert (around == 0xABCD1234).all()
@@ -102,10 +109,10 @@ def test_a_pass_adds_the_column_sums_to_psum(fmt, rng):
         sums = column_sums_equation(w, x, stationary_present=masks[0], moving_present=masks[1])
         old = random_codes(rng, FP32 if fmt.is_float else INT8, m * n).reshape(m, n).astype(np.uint32)
         for psum in (old, None):
-            expected = accumulate(psum, sums, integer=not fmt.is_float)
+            expected = accumulate_sums(psum, sums, integer=not fmt.is_float)
             options = {"accumulates": psum is not None, "integer": not fmt.is_float}
             assert_same_bits(passed(w, x, old, masks, **options), expected)
-        changed += (old != accumulate(old, sums, integer=not fmt.is_float)).sum()
+        changed += (old != accumulate_sums(old, sums, integer=not fmt.is_float)).sum()
     assert changed > 5_000
 
 
@@ -183,8 +190,8 @@ def test_int8_is_exact(rng):
 def test_int32_wraps_around():
     old = np.array([0x7FFFFFFF, 0x80000000, 5], np.uint32)
     sums = np.array([1, -1, -7], np.float32)
-    assert accumulate(old, sums, integer=True).view(np.int32).tolist() == [-(2**31), 2**31 - 1, -2]
-    assert accumulate(None, sums, integer=True).view(np.int32).tolist() == [1, -1, -7]
+    assert accumulate_sums(old, sums, integer=True).view(np.int32).tolist() == [-(2**31), 2**31 - 1, -2]
+    assert accumulate_sums(None, sums, integer=True).view(np.int32).tolist() == [1, -1, -7]
 
 
 def test_four_passes_of_fp32_are_as_good_as_fp32(rng):

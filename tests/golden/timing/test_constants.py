@@ -9,7 +9,7 @@ from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.tensor import TensorEngine
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.power import Fp32Power
-from neuroncore_rtl.hdl.dma.checker import Checker as DmaChecker
+from neuroncore_rtl.hdl.dma.checker import DmaChecker
 from neuroncore_rtl.hdl.scalar.block import ActivationBlock
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine as TensorHardware
 from neuroncore_rtl.hdl.vector.lane import VectorLane

@@ -8,7 +8,7 @@ import pytest
 
 from neuroncore_rtl.golden import vector
 from neuroncore_rtl.golden.arith import round_fp32
-from neuroncore_rtl.golden.elementwise import load, store
+from neuroncore_rtl.golden.elementwise import load_words, store_words
 from neuroncore_rtl.golden.vector import VectorEngine, alu, bn_aggr, bn_stats, reduce_words, running_sum
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32
@@ -81,8 +81,8 @@ def test_refusals(change, message):
 def test_store_in_pieces_is_store_at_once(rng):
     values = random_fp32(rng, 100_000)
     for random in (None, rng.integers(0, 1 << 32, values.shape, np.uint32)):
-        parts = [store(values[k::7], BF16, random=None if random is None else random[k::7]) for k in range(7)]
-        whole = store(values, BF16, random=random)
+        parts = [store_words(values[k::7], BF16, random=None if random is None else random[k::7]) for k in range(7)]
+        whole = store_words(values, BF16, random=random)
         for k, part in enumerate(parts):
             assert_same_bits(part, whole[k::7])
 
@@ -90,7 +90,7 @@ def test_store_in_pieces_is_store_at_once(rng):
 def test_storing_bf16_is_rounding_to_nearest_even(rng):
     ties = (rng.integers(0, 1 << 16, 50_000, np.uint32) << 16) + 0x8000
     values = np.concatenate([random_fp32(rng, 100_000), special_fp32(), ties, ties - 1, ties + 1])
-    stored, rounded = store(values, BF16), round_fp32(values, BF16)
+    stored, rounded = store_words(values, BF16), round_fp32(values, BF16)
     assert stored.dtype == rounded.dtype
     assert np.array_equal(stored, rounded)
 
@@ -105,7 +105,7 @@ def test_storing_bf16_is_rounding_to_nearest_even(rng):
 def test_reduction_is_one_operation_after_the_other(op, integer, rng):
     for n in (1, 2, 3, 7, 8, 100):
         x = rng.choice(np.concatenate((special_fp32(), ordinary_codes(rng, FP32, 500))), (300, n))
-        x = x if integer else load(x, FP32)
+        x = x if integer else load_words(x, FP32)
         total = x[:, 0]
         for i in range(1, n):
             total = alu(op, total, x[:, i], integer)
@@ -150,7 +150,7 @@ def test_statistics_of_constants_and_of_one_element():
 
 @pytest.mark.parametrize("fmt", (FP32, INT32))
 def test_largest_eight_are_those_of_a_sort(fmt, rng):
-    x = load(random_codes(rng, fmt, 200 * 64), fmt, fmt is INT32).reshape(200, 64)
+    x = load_words(random_codes(rng, fmt, 200 * 64), fmt, fmt is INT32).reshape(200, 64)
     ours = vector.max8(x, fmt is INT32)
     if fmt is INT32:
         expected = np.sort(x.view(np.int32), 1)[:, :-9:-1]

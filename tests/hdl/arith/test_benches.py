@@ -216,12 +216,12 @@ def test_random_cases_are_reproducible_and_of_the_chosen_formats():
 
 def test_pack_puts_the_first_field_lowest():
     fields = {"format": FP16.code, "x": 0x1234, "w": 0x5678, "acc": 0xDEADBEEF, "x_half": 0, "w_half": 1}
-    words = player.pack(mac.WORD, **{name: [value] for name, value in fields.items()})
+    words = player.pack_inputs(mac.WORD, **{name: [value] for name, value in fields.items()})
     assert int.from_bytes(words[0].tobytes(), "big") == mac.WORD.const(fields).as_bits()
 
 
 def test_pack_wrong():
     with pytest.raises(ValueError, match="format must fit 4 bits, not 0x10"):
-        player.pack(mac.WORD, format=[16], x=[0], w=[0], acc=[0], x_half=[0], w_half=[0])
+        player.pack_inputs(mac.WORD, format=[16], x=[0], w=[0], acc=[0], x_half=[0], w_half=[0])
     with pytest.raises(ValueError, match="fields must be format, x, w, acc, x_half, w_half, not x"):
-        player.pack(mac.WORD, x=[0])
+        player.pack_inputs(mac.WORD, x=[0])

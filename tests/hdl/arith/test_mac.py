@@ -9,7 +9,7 @@ import pytest
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.mac import Mac
 from neuroncore_rtl.hdl.arith.operand import Operand
-from neuroncore_rtl.run.harness.player import pack
+from neuroncore_rtl.run.harness.player import pack_inputs
 from neuroncore_rtl.spec.formats import BF16, FP8E3M4, FP8E4M3, FP8E5M2, FP32, INT8, MAC_FORMATS, matmul_formats
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.one_bit import lone_macs
@@ -55,7 +55,7 @@ def test_mac_is_that_of_golden(rng, latency, significand_bits):
         halves = (np.full_like(x, half == "lo") for half in (x_half, w_half))
         parts.append((FP32.code, x, w, acc, *halves, arith.mac(x, w, acc, FP32, x_half, w_half)))
     cases, expected = shuffled(rng, parts, ("format", "x", "w", "acc", "x_half", "w_half"))
-    words = [int.from_bytes(word.tobytes(), "big") for word in pack(unit.layout, **cases)]
+    words = [int.from_bytes(word.tobytes(), "big") for word in pack_inputs(unit.layout, **cases)]
     assert run(unit, {"word": words}, "result") == expected.tolist()
 
 

@@ -2,7 +2,7 @@
 
 import zlib
 
-from neuroncore_rtl.spec.host_link import SYNC, Answer, Command
+from neuroncore_rtl.spec.host_link import SYNC, Answer, LinkCommand
 from tests.hdl.simulation import drive
 
 __all__ = ["Line", "frame", "parsed", "write"]
@@ -25,7 +25,7 @@ def parsed(answer: bytes) -> tuple[Answer, int, bytes]:
     return Answer(answer[1]), answer[2], answer[9:-4]
 
 
-def write(address: int, payload: bytes, tag: int = 0, command: Command = Command.WRITE_MEMORY) -> bytes:
+def write(address: int, payload: bytes, tag: int = 0, command: LinkCommand = LinkCommand.WRITE_MEMORY) -> bytes:
     """Return the frame that writes."""
     return frame(command, address, len(payload), payload, tag)
 

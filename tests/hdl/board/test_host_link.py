@@ -7,7 +7,7 @@ from functools import partial, wraps
 import pytest
 
 from neuroncore_rtl.hdl.board.host_link import HostLink
-from neuroncore_rtl.spec.host_link import Answer, Command
+from neuroncore_rtl.spec.host_link import Answer, LinkCommand
 from tests.hdl.board.frames import Line, frame, parsed, write
 from tests.hdl.memory.axi_memory import serve_reads, serve_writes
 from tests.hdl.simulation import drive, simulate
@@ -74,7 +74,7 @@ def on_board(**options):
 
 async def alive(line: Line) -> None:
     """The link executes a command."""
-    found = await line.ask(frame(Command.READ_REGISTER, 0, 4, tag=77))
+    found = await line.ask(frame(LinkCommand.READ_REGISTER, 0, 4, tag=77))
     assert found == (Answer.DONE, 77, REGISTERS[0].to_bytes(4, "little"))
 
 
@@ -89,7 +89,7 @@ def test_memory_is_written_and_read(stall, blocks):
             before = bytes(board.memory)
             assert await line.ask(write(address, data[:length], tag)) == (Answer.DONE, tag, b"")
             assert board.memory == before[:address] + data[:length] + before[address + length :]
-            found = await line.ask(frame(Command.READ_MEMORY, address, length, tag=tag))
+            found = await line.ask(frame(LinkCommand.READ_MEMORY, address, length, tag=tag))
             assert found == (Answer.DONE, tag, data[:length])
         assert [(address, SIZE * beats) for _, address, beats in board.bursts] == blocks
 
@@ -99,25 +99,25 @@ def test_memory_is_written_and_read(stall, blocks):
 @on_board()
 async def test_registers_are_written_and_read(line, board):
     await alive(line)
-    asked = write(4, b"\x01\x02\x03\x84", 9, Command.WRITE_REGISTER)
+    asked = write(4, b"\x01\x02\x03\x84", 9, LinkCommand.WRITE_REGISTER)
     assert await line.ask(asked) == (Answer.DONE, 9, b"")
     assert board.registers[4] == 0x84030201
-    assert await line.ask(frame(Command.READ_REGISTER, 4, 4)) == (Answer.DONE, 0, b"\x01\x02\x03\x84")
+    assert await line.ask(frame(LinkCommand.READ_REGISTER, 4, 4)) == (Answer.DONE, 0, b"\x01\x02\x03\x84")
 
 
 REFUSED = {
     "no such command": (frame(9, 0, 4), Answer.UNKNOWN),
-    "no such register": (frame(Command.READ_REGISTER, 8, 4), Answer.REFUSED),
-    "half a register": (frame(Command.READ_REGISTER, 0, 2), Answer.REFUSED),
-    "a register at an odd address": (frame(Command.READ_REGISTER, 2, 4), Answer.REFUSED),
+    "no such register": (frame(LinkCommand.READ_REGISTER, 8, 4), Answer.REFUSED),
+    "half a register": (frame(LinkCommand.READ_REGISTER, 0, 2), Answer.REFUSED),
+    "a register at an odd address": (frame(LinkCommand.READ_REGISTER, 2, 4), Answer.REFUSED),
     "half a beat": (write(0, b"\xff" * 4), Answer.REFUSED),
-    "an odd address": (frame(Command.READ_MEMORY, 4, 8), Answer.REFUSED),
-    "nothing": (frame(Command.READ_MEMORY, 0, 0), Answer.REFUSED),
+    "an odd address": (frame(LinkCommand.READ_MEMORY, 4, 8), Answer.REFUSED),
+    "nothing": (frame(LinkCommand.READ_MEMORY, 0, 0), Answer.REFUSED),
     "nothing written": (write(0, b""), Answer.REFUSED),
-    "beyond a block": (frame(Command.READ_MEMORY, 512 - 8, 16), Answer.REFUSED),
-    "more than a block": (frame(Command.READ_MEMORY, 0, 1024), Answer.REFUSED),
+    "beyond a block": (frame(LinkCommand.READ_MEMORY, 512 - 8, 16), Answer.REFUSED),
+    "more than a block": (frame(LinkCommand.READ_MEMORY, 0, 1024), Answer.REFUSED),
     "memory refuses a write": (write(BROKEN_ADDRESS, bytes(8)), Answer.FAILED),
-    "memory refuses a beat": (frame(Command.READ_MEMORY, BROKEN_ADDRESS, 24), Answer.FAILED),
+    "memory refuses a beat": (frame(LinkCommand.READ_MEMORY, BROKEN_ADDRESS, 24), Answer.FAILED),
 }
 
 
@@ -196,5 +196,5 @@ async def test_a_break_within_a_frame_ends_it(line, board):
 @on_board(silent=True)
 async def test_memory_that_does_not_answer_hangs_nothing(line, board):
     for _ in range(2):  # the second one at once
-        assert (await line.ask(frame(Command.READ_MEMORY, 0, 8)))[0] == Answer.FAILED
+        assert (await line.ask(frame(LinkCommand.READ_MEMORY, 0, 8)))[0] == Answer.FAILED
         await alive(line)

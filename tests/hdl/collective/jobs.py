@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from neuroncore_rtl.hdl.collective.job import Job
+from neuroncore_rtl.hdl.collective.job import CollectiveJobLayout
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import Collective
 
@@ -35,7 +35,7 @@ def job_values(one: Collective) -> dict[str, int]:
 
 
 def job_bits(one: Collective) -> int:
-    return Job.const(job_values(one)).as_bits()
+    return CollectiveJobLayout.const(job_values(one)).as_bits()
 
 
 @dataclass

@@ -6,7 +6,7 @@ import pytest
 from amaranth import Value
 
 from neuroncore_rtl.hdl.collective import checker as unit
-from neuroncore_rtl.hdl.collective.checker import Checker
+from neuroncore_rtl.hdl.collective.checker import CollectiveChecker
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS, MAX_RANKS, Collective, Group
@@ -171,7 +171,7 @@ def check(cores, pairs, rules=None):
     """Compare the verdicts on pairs of a core and a word; return the jobs."""
     violations = [isa.collective_violation(Collective.unpack(word), core, cores) for core, word in pairs]
     inputs = [{"core": core} for core, _ in pairs]
-    return assert_verdicts(Checker(cores), [word for _, word in pairs], violations, rules, inputs)
+    return assert_verdicts(CollectiveChecker(cores), [word for _, word in pairs], violations, rules, inputs)
 
 
 def pairs_of(rng, cores, count):
@@ -208,16 +208,16 @@ def test_what_waits_stays_what_it_is(rng):
     ]
     words = [word_of(fields) for _, fields in every]
     jobs = check(CORES, [(0, word) for word in words])
-    played, _, error = pass_on(Checker(CORES), words, 0.8)
+    played, _, error = pass_on(CollectiveChecker(CORES), words, 0.8)
     assert error is None and played.payloads["o"] == [job.as_bits() for job in jobs]
 
 
 def test_after_a_reset_it_is_as_new():
-    dut = Checker(CORES)
+    dut = CollectiveChecker(CORES)
 
     async def bench(ctx, case):
         fields, cycles = case
-        for _ in range(2 * Checker.LATENCY):
+        for _ in range(2 * CollectiveChecker.LATENCY):
             await ctx.tick()
             assert ctx.get(dut.i.ready & ~dut.busy & ~dut.o.valid & ~dut.error.valid)
         ctx.set(Value.cast(dut.i.payload), word_of(fields))
@@ -227,7 +227,7 @@ def test_after_a_reset_it_is_as_new():
         await ctx.tick().repeat(cycles)
 
     both = [fields_of(K.ALL_REDUCE, count=count)[1] for count in (1, 0)]
-    simulate_each(dut, bench, product(both, range(1, 2 * Checker.LATENCY)))
+    simulate_each(dut, bench, product(both, range(1, 2 * CollectiveChecker.LATENCY)))
 
 
 @pytest.mark.parametrize(("name", "value"), [("ALIGNMENT", 32), ("ROOTED", frozenset()), ("COLLECTIVE", 57)])

@@ -8,7 +8,7 @@ import pytest
 from neuroncore_rtl.hdl.collective.credit_manager import CreditManager
 from neuroncore_rtl.hdl.collective.mailbox import Mailbox
 from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, SendOp
-from neuroncore_rtl.hdl.collective.sender import Sender
+from neuroncore_rtl.hdl.collective.sender import CollectiveSender
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.link import CORE_BITS
@@ -117,7 +117,7 @@ def send(dice, ops, stall, own, announcements, **options):
         own: what it announces. announcements: what the new peers of `ops` announce, in order.
         options: of `play`.
     """
-    dut = Sender(LINK_BYTES, CORES, WINDOW)
+    dut = CollectiveSender(LINK_BYTES, CORES, WINDOW)
     beats = [(op, dice.getrandbits(8 * LINK_BYTES)) for op in ops for _ in range(beats_of(op, "wide"))]
     inputs = {
         "ops": [SendOp.const(op).as_bits() for op in ops],
@@ -191,7 +191,7 @@ def test_sender_refuses_another_collective(place, dice):
     assert sent == wanted[: sum(beats_of(op, "wide") for op in ops[:bad])]
 
 
-@simulated(lambda: Sender(LINK_BYTES, CORES, WINDOW), each=product(K, range(isa.SIGNATURE_BITS)))
+@simulated(lambda: CollectiveSender(LINK_BYTES, CORES, WINDOW), each=product(K, range(isa.SIGNATURE_BITS)))
 async def test_what_goes_together_in_every_field(ctx, dut, case, dice):
     """One bit of an announcement differs: the field that it is of is named, if the kind has one there."""
     (kind, bit), source = case, dice.randrange(CORES)
@@ -210,7 +210,7 @@ async def test_what_goes_together_in_every_field(ctx, dut, case, dice):
     assert shown == ((1, source, field) if field else (0, 0, 0))
 
 
-@simulated(lambda: Sender(LINK_BYTES, CORES, WINDOW), each=(0, 1))
+@simulated(lambda: CollectiveSender(LINK_BYTES, CORES, WINDOW), each=(0, 1))
 async def test_waits_of_a_sender_say_what_is_missing(ctx, dut, load):
     def assert_waits(*expected):
         assert tuple(map(ctx.get, (dut.wait_ready, dut.wait_credit, dut.wait_load))) == expected
@@ -251,7 +251,7 @@ LONG = [((1 << bit) + 6, dtype, wide) for bit in range(8, 30) for dtype, wide in
 """Elements of operations, which are a few but for one bit, and what says how many of them a beat has."""
 
 
-@simulated(lambda: Sender(LINK_BYTES, CORES, WINDOW), each=LONG)
+@simulated(lambda: CollectiveSender(LINK_BYTES, CORES, WINDOW), each=LONG)
 async def test_long_sends_do_not_end(ctx, dut, case):
     elements, dtype, wide = case
     drive(ctx, dut, put=1, source=3, announced=0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuroncore_rtl.hdl.collective.loader import Loader
+from neuroncore_rtl.hdl.collective.loader import CollectiveLoader
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from tests.hdl.collective.test_datapath_memory import BF16, FP32, INT32, TRIED, line, load, operation, store
 from tests.hdl.simulation import drive, put, simulated
@@ -19,7 +19,7 @@ def test_every_bit_of_a_length_counts_beside_the_others(transfer):
 
 
 @pytest.mark.parametrize("words", [255, *slow((1 << 18) + (1 << 16) - 1)])
-@simulated(lambda: Loader(*TRIED))
+@simulated(lambda: CollectiveLoader(*TRIED))
 async def test_a_load_ends_behind_its_last_beat(ctx, dut, words):
     """With a word, and an even number of beats; what is behind it is right, too. Words come burst by burst, as fast as
     the link takes them on average, and those at the end as they are asked for."""
@@ -59,7 +59,7 @@ async def test_a_load_ends_behind_its_last_beat(ctx, dut, words):
 
 
 @pytest.mark.parametrize("count", [257, *slow((1 << 18) + (1 << 15) - 9)])
-@simulated(lambda: Loader(*TRIED))
+@simulated(lambda: CollectiveLoader(*TRIED))
 async def test_zeros_end_behind_their_last_beat(ctx, dut, count):
     """An odd number of beats, one a cycle: whoever counts them two and two in another order comes to another end."""
     drive(ctx, dut.axi.ar, ready=1)

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from neuroncore_rtl.hdl.collective.loader import Loader
+from neuroncore_rtl.hdl.collective.loader import CollectiveLoader
 from neuroncore_rtl.hdl.collective.ops import LoadOp, StoreOp
 from neuroncore_rtl.hdl.collective.storer import Storer
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
@@ -51,7 +51,7 @@ def load(
         if op.get("wide") and op["dtype"] == BF16:
             content = (np.frombuffer(content, "<u2").astype("<u4") << 16).tobytes()
         expected += [beat | op.get("to_send", 0) << 8 * link_bytes for beat in beats_of_bytes(content, link_bytes)]
-    dut = Loader(link_bytes, hbm_bytes)
+    dut = CollectiveLoader(link_bytes, hbm_bytes)
     reads = partial(serve_reads, axi=dut.axi, memory=memory, stall=stall, seed=SEED, bursts=bursts, **options)
     words = [LoadOp.const(op).as_bits() for op in ops]
     played = play(
@@ -164,7 +164,7 @@ def widened(half: int) -> int:
 
 def test_long_loads_do_not_end(rng):
     """From any address on, in whole bursts, and no part of a word is left out."""
-    dut = Loader(*TRIED)
+    dut = CollectiveLoader(*TRIED)
     link_bits, lines = 8 * TRIED[0], TRIED[1] // TRIED[0]
     axi = dut.axi
 
@@ -240,17 +240,17 @@ def test_loads_that_nobody_takes_are_kept(words):
     """More than there is room for, in words or in operations; those of nine words fill all of it."""
     flags = ({"wide": 1}, {"to_send": 1}, {"zero": 1, "to_send": 1}, {})
     if words == 1:
-        ops = [one_word(n, **flags[n % 5 % 4]) for n in range(3 * Loader.OPERATIONS)]
+        ops = [one_word(n, **flags[n % 5 % 4]) for n in range(3 * CollectiveLoader.OPERATIONS)]
     else:
         ops = [operation(4 * words, FP32, 2048 * n % SIZE) for n in range(3 if words > 9 else 10)]
     load(*TRIED, ops, hold=400)
 
 
-@pytest.mark.parametrize(("zeros", "lengths"), [(0, [9] * 30), (Loader.OPERATIONS, [40, 1])])
+@pytest.mark.parametrize(("zeros", "lengths"), [(0, [9] * 30), (CollectiveLoader.OPERATIONS, [40, 1])])
 def test_all_of_the_room_is_used(zeros, lengths):
     """Of words by operations of nine, and of operations by many that need none and a last one of several bursts, while
     no beat is taken."""
-    dut, memory, bursts = Loader(*TRIED), bytes(SIZE), []
+    dut, memory, bursts = CollectiveLoader(*TRIED), bytes(SIZE), []
     _, hbm_bytes = TRIED
     ops = [operation(1, FP32, 0, zero=1)] * zeros
     ops += [operation(length * hbm_bytes // 4, FP32, 1024 * (n % 8)) for n, length in enumerate(lengths)]
@@ -262,7 +262,7 @@ def test_all_of_the_room_is_used(zeros, lengths):
     assert sum(beats for _, beats in bursts) == (40 if zeros else dut.words)
 
 
-@simulated(lambda: Loader(*TRIED), each=range(1, Loader.OPERATIONS + 1))
+@simulated(lambda: CollectiveLoader(*TRIED), each=range(1, CollectiveLoader.OPERATIONS + 1))
 async def test_a_loader_is_not_idle_while_operations_wait_for_their_words(ctx, dut, count):
     assert ctx.get(dut.idle)
     ctx.set(dut.axi.ar.ready, 1)
@@ -302,7 +302,7 @@ def test_zeros_are_not_read():
 
 
 def test_too_little_room_is_noticed(monkeypatch):
-    monkeypatch.setattr(Loader, "LATENCY_BEATS", LATENCY // 2)
+    monkeypatch.setattr(CollectiveLoader, "LATENCY_BEATS", LATENCY // 2)
     with pytest.raises(AssertionError):
         test_transfers_hide_the_latency_of_hbm(load, 200, 0, *TRIED)
 

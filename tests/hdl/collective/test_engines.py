@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.collective.system import run
+from neuroncore_rtl.golden.collective.system import execute_lists
 from neuroncore_rtl.run.harness.collective_faults import CollectiveFault
 from neuroncore_rtl.spec.isa import Cause, Rule
 from neuroncore_rtl.spec.isa.collective import (
@@ -75,7 +75,7 @@ def check(programs, memories, base=0, **options):
     assert not outcome.errors
     assert [len(retired) for retired in outcome.retired] == [len(programs[core]) for core in range(CORES)]
     wanted = {core: memory.copy() for core, memory in enumerate(memories)}
-    run(programs, wanted, CORES)
+    execute_lists(programs, wanted, CORES)
     for core in range(CORES):
         differs = np.flatnonzero(outcome.memories[core] != wanted[core])
         assert not len(differs), f"core {core}: {len(differs)} bytes differ, the first at {differs[0]:#x}"

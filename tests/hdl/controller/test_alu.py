@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from neuroncore_rtl.hdl.controller.alu import Alu
+from neuroncore_rtl.hdl.controller.alu import ControllerAlu
 from neuroncore_rtl.hdl.controller.instruction import AluOp
 from neuroncore_rtl.hdl.controller.muldiv import Divider, Multiplier
 from tests.hdl.simulation import drive, simulated
@@ -54,7 +54,7 @@ CONDITIONS = {
         *(("condition", code, "holds", holds) for code, holds in CONDITIONS.items()),
     ],
 )
-@simulated(Alu)
+@simulated(ControllerAlu)
 async def test_alu_is_that_of_python(ctx, alu, control, code, output, expected):
     ctx.set(getattr(alu, control), code)
     for a, b in pairs(100, seed=1):

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from neuroncore_rtl.hdl.dma.address_generator import AddressGenerator
+from neuroncore_rtl.hdl.dma.address_generator import DmaAddressGenerator
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS, Storage
 from tests.hdl.simulation import WORN, drive, simulated
@@ -62,7 +62,7 @@ async def begin(ctx, dut, side, indexed):
 
 
 @pytest.mark.parametrize("stall", [0, 0.4])
-@simulated(AddressGenerator, worn=WORN)
+@simulated(DmaAddressGenerator, worn=WORN)
 async def test_walks(ctx, dut, stall, rng):
     """The runs of the description, one in each cycle in which it is taken; a row takes a cycle more."""
     total = 0
@@ -100,7 +100,7 @@ async def test_walks(ctx, dut, stall, rng):
     assert total > 2000
 
 
-@simulated(AddressGenerator, each=product(range(DMA_DIMENSIONS), range(4, 16), (0, 2)))
+@simulated(DmaAddressGenerator, each=product(range(DMA_DIMENSIONS), range(4, 16), (0, 2)))
 async def test_long_walks_do_not_end(ctx, dut, case):
     """A dimension has a few runs, but for one bit of their number."""
     dimension, bit, few = case

@@ -7,13 +7,13 @@ from operator import mul
 import pytest
 
 from neuroncore_rtl.hdl.dma import checker as unit
-from neuroncore_rtl.hdl.dma.checker import Checker
+from neuroncore_rtl.hdl.dma.checker import DmaChecker
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, format_of
 from neuroncore_rtl.spec.isa import DMA_BITS, DMA_COPY, DMA_DIMENSIONS, DMA_FIELDS, HBM_ADDRESS_BITS, Rule, Storage
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.dma import NO_AXIS, DmaCopy, dma_violation
-from neuroncore_rtl.spec.isa.dma.layout import SIGNED
+from neuroncore_rtl.spec.isa.dma.layout import DMA_SIGNED
 from neuroncore_rtl.spec.isa.fields import pack, unpack
 from tests.hdl.dma.copies import random_copy, tensor
 from tests.hdl.simulation import random_bits, simulate
@@ -77,9 +77,9 @@ def test_one_every_interval(shape, rng):
     more = config.port_latency
     words = random_words(rng, config, 20, 0, 0)
     words = [word for word, broken in zip(words, violations_of(config, words), strict=True) if not broken]
-    played, shown, error = pass_on(Checker(config), words)
-    assert played.cycles["i"] == [(Checker.INTERVAL + 4 * more) * number for number in range(len(words))]
-    assert shown == played.cycles["o"] == [cycle + Checker.LATENCY + 3 * more for cycle in played.cycles["i"]]
+    played, shown, error = pass_on(DmaChecker(config), words)
+    assert played.cycles["i"] == [(DmaChecker.INTERVAL + 4 * more) * number for number in range(len(words))]
+    assert shown == played.cycles["o"] == [cycle + DmaChecker.LATENCY + 3 * more for cycle in played.cycles["i"]]
     assert len(words) > 5 and error is None
 
 
@@ -91,7 +91,7 @@ def test_a_copy_that_waits_for_the_one_before_it_stays_what_it_is(shape, rng):
     words = [word for word, broken in zip(words, violations_of(config, words), strict=True) if not broken]
 
     def jobs(patience):
-        unit = Checker(config)
+        unit = DmaChecker(config)
 
         async def bench(ctx):
             found, number = [], 0
@@ -121,7 +121,7 @@ def test_a_copy_that_waits_for_the_one_before_it_stays_what_it_is(shape, rng):
 def test_verdicts_are_those_of_the_specification(shape, rng):
     config = CONFIGS[shape]
     words = random_words(rng, config, 40, 300, 40)
-    assert_verdicts(Checker(config), words, violations_of(config, words), RULES)
+    assert_verdicts(DmaChecker(config), words, violations_of(config, words), RULES)
 
 
 def legal_words(rng, config, count):
@@ -301,10 +301,10 @@ def test_every_bit_and_every_size_is_judged(rng):
             words.append(pack(DMA_FIELDS, {name: fields[name] % (1 << width) for name, width in DMA_FIELDS}))
     violations = violations_of(config, words)
     assert 600 < sum(violation is None for violation in violations) < len(words) - 300
-    jobs = assert_verdicts(Checker(config), words, violations)
+    jobs = assert_verdicts(DmaChecker(config), words, violations)
     for word, job in zip(words, jobs, strict=True):
         if job is not None:
-            expected = asked(unpack(DMA_FIELDS, word, SIGNED))
+            expected = asked(unpack(DMA_FIELDS, word, DMA_SIGNED))
             assert {name: found(job, name) for name in expected} == expected
 
 
@@ -313,7 +313,7 @@ def test_a_checker_of_other_memories_is_noticed(name, value, rng):
     config = CONFIGS["small memories"]
     words = random_words(rng, config, 30, 200, 0)
     with pytest.raises(AssertionError, match="verdicts are wrong"):
-        assert_verdicts(Checker(config.with_overrides(**{name: value})), words, violations_of(config, words))
+        assert_verdicts(DmaChecker(config.with_overrides(**{name: value})), words, violations_of(config, words))
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_AXIS", 6), ("DMA_COPY", 47)])
@@ -322,4 +322,4 @@ def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
     words = random_words(rng, config, 30, 100, 0)
     monkeypatch.setattr(unit, name, value)
     with pytest.raises(AssertionError, match="verdicts are wrong"):
-        assert_verdicts(Checker(config), words, violations_of(config, words))
+        assert_verdicts(DmaChecker(config), words, violations_of(config, words))

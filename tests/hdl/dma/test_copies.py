@@ -193,6 +193,6 @@ def test_a_copy_to_the_chip_is_over_when_its_last_line_is_written(port_latency):
 
 def test_another_result_is_noticed(monkeypatch):
     """The reference loses the lowest bit of every element that is cast."""
-    store = golden.store
-    monkeypatch.setattr(golden, "store", lambda *arguments: store(*arguments) >> 1 << 1)
+    store = golden.store_words
+    monkeypatch.setattr(golden, "store_words", lambda *arguments: store(*arguments) >> 1 << 1)
     assert compare(CONFIG, 11, 100)

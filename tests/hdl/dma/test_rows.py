@@ -4,7 +4,7 @@ from collections import deque
 
 import pytest
 
-from neuroncore_rtl.hdl.dma.job import Rows
+from neuroncore_rtl.hdl.dma.job import JobRows
 from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
@@ -14,7 +14,7 @@ from tests.hdl.slow import slow
 SEED = 31337
 
 SIZE = 16
-FIELDS = Rows.as_shape().members
+FIELDS = JobRows.as_shape().members
 
 
 def random_rows(rng, count: int, fails: bool, bits: int = 32) -> tuple[dict[str, int], list[int]]:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import pytest
 from amaranth import Value
 
-from neuroncore_rtl.hdl.dma.job import Formats, Rows, Side
-from neuroncore_rtl.hdl.dma.sequencer import Sequencer
+from neuroncore_rtl.hdl.dma.job import Formats, JobRows, Side
+from neuroncore_rtl.hdl.dma.sequencer import DmaSequencer
 from neuroncore_rtl.spec.isa import Cause, Storage
 from tests.hdl.simulation import drive, simulate_each, simulated
 
 SEED = 4181
 
-SIDE, ROWS, FORMATS = (kind.as_shape() for kind in (Side, Rows, Formats))
+SIDE, ROWS, FORMATS = (kind.as_shape() for kind in (Side, JobRows, Formats))
 
 ANSWERS = ("closable", "retired", "quiet", "idle", "failed")
 STATES = ("src_busy", "dst_done", "writer_free", "undelivered", "row_failed")
@@ -201,7 +201,7 @@ def random_copy(dice, near: float, indexed: float) -> Copy:
     )
 
 
-@simulated(Sequencer)
+@simulated(DmaSequencer)
 async def test_every_cycle_is_as_in_a_model(ctx, unit, reset, dice):
     """In every phase something is likely that is not in others; who has failed is reset soon."""
     ports, seen = Ports(unit), Counter()
@@ -232,7 +232,7 @@ async def test_every_cycle_is_as_in_a_model(ctx, unit, reset, dice):
 @pytest.mark.parametrize("counts", [(0, 1365, 2730, 4096), pytest.param((0x1D553,), marks=pytest.mark.slow)])
 def test_an_error_has_the_number_of_its_copy(counts):
     """Of those that retire one a cycle; a reset begins at 0 again."""
-    unit = Sequencer()
+    unit = DmaSequencer()
     ports = Ports(unit)
 
     async def bench(ctx, before):

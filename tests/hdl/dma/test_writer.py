@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from neuroncore_rtl.hdl.dma.writer import Writer
+from neuroncore_rtl.hdl.dma.writer import HbmWriter
 from neuroncore_rtl.spec.isa import Storage
 from tests.hdl.dma.chunks import BASES, SPAN, any_chunk, beats_of
 from tests.hdl.memory.axi_memory import serve_writes
@@ -20,7 +20,7 @@ SIZE, CHUNKS = 8, 200
 def test_chunks(base, stall, held, rng):
     """Every beat as soon as its bytes are there, in its place; addresses behind the last of their beats. HBM may take
     nothing for long."""
-    dut, chunks = Writer(SIZE), [any_chunk(rng, SIZE, base) for _ in range(CHUNKS)]
+    dut, chunks = HbmWriter(SIZE), [any_chunk(rng, SIZE, base) for _ in range(CHUNKS)]
     content = rng.bytes(sum(chunk["bytes"] for chunk in chunks))
     memory = bytearray(rng.bytes(SPAN))
     expected, lines, place, bursts = bytearray(memory), [], 0, []

@@ -6,7 +6,7 @@ import pytest
 from amaranth import Const
 
 from neuroncore_rtl.hdl.elementwise import checker as unit
-from neuroncore_rtl.hdl.elementwise.checker import Checker
+from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
 from neuroncore_rtl.spec.config import SCALAR_UNITS, VECTOR_UNITS
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32, INT8
 from neuroncore_rtl.spec.isa import (
@@ -29,7 +29,7 @@ SEED = 1993
 
 
 def checker(config, opcodes):
-    return Checker(config, opcodes, lambda instruction: Const(0), lambda instruction: Const(1))
+    return ElementwiseChecker(config, opcodes, lambda instruction: Const(0), lambda instruction: Const(1))
 
 
 def violations_of(config, opcodes, words):
@@ -227,8 +227,8 @@ def test_an_error_stops_what_follows_and_names_the_instruction(rng):
     words[4] = 63
     played, passed, error = passed_on(config, words)
     assert error == (Rule.OPCODE, 4) and passed == words[:4]
-    assert played.cycles["i"] == [Checker.INTERVAL * n for n in range(5)]
-    assert played.cycles["o"] == [cycle + Checker.LATENCY for cycle in played.cycles["i"][:4]]
+    assert played.cycles["i"] == [ElementwiseChecker.INTERVAL * n for n in range(5)]
+    assert played.cycles["o"] == [cycle + ElementwiseChecker.LATENCY for cycle in played.cycles["i"][:4]]
 
 
 def test_a_verdict_waits_for_the_job_before(rng):

@@ -13,11 +13,11 @@ from amaranth import Mux, ResetInserter, Signal, Value
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl.elementwise import fetch, store
-from neuroncore_rtl.hdl.elementwise.checker import Checker
-from neuroncore_rtl.hdl.elementwise.frontend import Counters, Frontend
-from neuroncore_rtl.hdl.elementwise.instruction import Opcode
+from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
+from neuroncore_rtl.hdl.elementwise.frontend import ElementwiseCounters, Frontend
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseOpcode
 from neuroncore_rtl.hdl.elementwise.job import INTERVAL_BITS
-from neuroncore_rtl.hdl.elementwise.step import Phase, Step
+from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep, Phase
 from neuroncore_rtl.hdl.memory.port import ReadPort
 from neuroncore_rtl.spec import isa, timing
 from neuroncore_rtl.spec.formats import FORMATS
@@ -133,15 +133,15 @@ class Command:
             config,
             OPCODES,
             latency=latency,
-            slow=lambda instruction: instruction.opcode == Opcode(SLOW.value),
+            slow=lambda instruction: instruction.opcode == ElementwiseOpcode(SLOW.value),
             interval=self._interval,
         )
         self.seen = Seen()
 
     @staticmethod
     def _interval(instruction):
-        longest = Mux(instruction.opcode == Opcode(LONGEST.value), instruction.seed[:INTERVAL_BITS], 1)
-        return Mux(instruction.opcode == Opcode(RESTS.value), 3, longest)
+        longest = Mux(instruction.opcode == ElementwiseOpcode(LONGEST.value), instruction.seed[:INTERVAL_BITS], 1)
+        return Mux(instruction.opcode == ElementwiseOpcode(RESTS.value), 3, longest)
 
     def run(self, before=None, cycles=0):
         """Run the instructions; before that another bench's, `cycles` long, and then the front end is reset."""
@@ -190,7 +190,7 @@ class Command:
                 return seen
         assert not lanes and not held
         seen.error = tuple(ctx.get(dut.error[name]) for name in ("valid", "cause", "number"))
-        seen.counters = {name: ctx.get(dut.counters[name]) for name, _ in data.Layout.cast(Counters)}
+        seen.counters = {name: ctx.get(dut.counters[name]) for name, _ in data.Layout.cast(ElementwiseCounters)}
         return seen
 
     def _stays(self, held, name, offered, taken):
@@ -320,7 +320,7 @@ def assert_program_runs(config, instructions, rng, **options):
     assert_busy(seen)
     of_steps = [values for values, each in zip(instructions, steps, strict=True) for _ in each]
     for values, step, got in zip(of_steps, (step for each in steps for step in each), seen.lanes, strict=True):
-        assert_passed_on(values, step, numbers(Step.as_shape(), got))
+        assert_passed_on(values, step, numbers(ElementwiseStep.as_shape(), got))
     assert seen.error == (0, 0, 0)
     return seen
 
@@ -368,7 +368,7 @@ def test_addresses_have_all_their_bits(rng):
 def test_latency_is_that_of_the_units(rng):
     seen = assert_program_runs(TINY, [copy(4)], rng, latency=5)
     first = seen.taken[0] + Frontend.LATENCY
-    assert Frontend.LATENCY == Checker.LATENCY + 1
+    assert Frontend.LATENCY == ElementwiseChecker.LATENCY + 1
     assert seen.requests == [first + n for n in range(4)]
     assert seen.steps == [cycle + ReadPort.LATENCY[0] for cycle in seen.requests]
     assert seen.writes == [cycle + 5 + timing.STORE_LATENCY[0] for cycle in seen.steps]

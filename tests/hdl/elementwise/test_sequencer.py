@@ -8,11 +8,11 @@ from amaranth import Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.elementwise.address_generator import AddressGenerator
-from neuroncore_rtl.hdl.elementwise.checker import Checker
-from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction, Op, Opcode
-from neuroncore_rtl.hdl.elementwise.issue import Issue
-from neuroncore_rtl.hdl.elementwise.sequencer import Sequencer
+from neuroncore_rtl.hdl.elementwise.address_generator import ElementwiseAddressGenerator
+from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction, ElementwiseOpcode, Op
+from neuroncore_rtl.hdl.elementwise.issue import ElementwiseIssue
+from neuroncore_rtl.hdl.elementwise.sequencer import ElementwiseSequencer
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.elementwise import Elementwise
@@ -28,18 +28,18 @@ WIDE = Config(rows=32, columns=4)
 
 
 def slow(instruction):
-    return instruction.opcode == Opcode.RECIPROCAL
+    return instruction.opcode == ElementwiseOpcode.RECIPROCAL
 
 
 def interval(instruction):
-    return Mux(instruction.opcode == Opcode.TENSOR_TENSOR_SCAN, 2, 1)
+    return Mux(instruction.opcode == ElementwiseOpcode.TENSOR_TENSOR_SCAN, 2, 1)
 
 
 class Front(wiring.Component):
     """The checker with a sequencer behind it."""
 
     i: In(stream.Signature(ElementwiseInstruction))
-    o: Out(stream.Signature(Issue))
+    o: Out(stream.Signature(ElementwiseIssue))
     busy: Out(1)
 
     def __init__(self, config):
@@ -48,8 +48,8 @@ class Front(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.checker = checker = Checker(self.config, OPCODES, slow, interval)
-        m.submodules.sequencer = sequencer = Sequencer()
+        m.submodules.checker = checker = ElementwiseChecker(self.config, OPCODES, slow, interval)
+        m.submodules.sequencer = sequencer = ElementwiseSequencer()
         wiring.connect(m, wiring.flipped(self.i), checker.i)
         wiring.connect(m, checker.o, sequencer.i)
         wiring.connect(m, sequencer.o, wiring.flipped(self.o))
@@ -64,7 +64,7 @@ def issues_of(config, instructions, stall=0.0):
     dut = Front(config)
     played = play(dut, {"i": words}, {"o": count}, stall={"i": 0.0, "o": stall}, watch=[dut.busy, dut.o.valid])
     assert all(busy or not shows for busy, shows in played.watched) and played.watched[-1] == (0, 0)
-    return [numbers(Issue.as_shape(), issue) for issue in played.payloads["o"]], played.cycles["o"]
+    return [numbers(ElementwiseIssue.as_shape(), issue) for issue in played.payloads["o"]], played.cycles["o"]
 
 
 def assert_column(read, place, column, what):
@@ -146,21 +146,21 @@ def test_a_reset_forgets_that_an_instruction_was_slow():
 
 def test_steps_of_instructions_follow_each_other_without_a_bubble():
     _, cycles = issues_of(WIDE, [copy(count) for count in (4, 7, 4, 5)])
-    first = Checker.LATENCY + Sequencer.LATENCY
+    first = ElementwiseChecker.LATENCY + ElementwiseSequencer.LATENCY
     assert cycles == list(range(first, first + 20))
 
 
 def test_short_instructions_take_the_interval_of_the_checker():
     _, cycles = issues_of(WIDE, [copy(1)] * 5)
-    assert np.diff(cycles).tolist() == [Checker.INTERVAL] * 4
+    assert np.diff(cycles).tolist() == [ElementwiseChecker.INTERVAL] * 4
 
 
 def test_typed_codes_are_those_of_the_specification():
     assert {op.name: op.value for op in Op} == {op.name: op.value for op in isa.AluOp}
-    assert {op.name: op.value for op in Opcode} == {"NONE": 0} | {op.name: op.value for op in isa.Opcode}
+    assert {op.name: op.value for op in ElementwiseOpcode} == {"NONE": 0} | {op.name: op.value for op in isa.Opcode}
 
 
-@simulated(lambda: AddressGenerator(10, 8))
+@simulated(lambda: ElementwiseAddressGenerator(10, 8))
 async def test_walks_are_affine(ctx, generator, rng):
     """Every order of moves gives the sum of indices times steps."""
     steps = rng.integers(-40, 41, 4).tolist()

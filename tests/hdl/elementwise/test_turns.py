@@ -3,7 +3,7 @@
 import pytest
 from amaranth import Module, Signal
 
-from neuroncore_rtl.hdl.elementwise.step import Step
+from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep
 from neuroncore_rtl.hdl.elementwise.turns import Turns, in_turn
 from neuroncore_rtl.spec import timing
 from tests.hdl.simulation import drive, random_bits, simulate, simulated
@@ -38,7 +38,7 @@ async def test_every_partition_has_its_turn(ctx, unit, turns, rng):
                 "partitions": int(rng.integers(PARTITIONS + 1)), "scalar0": int(rng.integers(1 << 32)),
             }  # fmt: skip
             a, b, words = rng.integers(0, 1 << 32, (3, PARTITIONS))
-            drive(ctx, unit, valid=1, step=Step.const(step), a=packed(a), b=packed(b))
+            drive(ctx, unit, valid=1, step=ElementwiseStep.const(step), a=packed(a), b=packed(b))
             given.append((step, a, b, words))
             issued.append(cycle)
             moved[cycle + 1] = packed(words)

@@ -87,9 +87,9 @@ async def test_what_the_host_wants_is_a_pulse(ctx, dut):
     async def wants(*names: str) -> list[str]:
         """Return what is asked of the core when bits of CONTROL are written, None: it is refused."""
         seen = []
-        bits = sum(at.CONTROL.bit(name) for name in names)
+        bits = sum(at.HOST_CONTROL.bit(name) for name in names)
         each = lambda: seen.append({name for name, port in ports.items() if ctx.get(port)})  # noqa: E731
-        refused = await asker.access(at.CONTROL.offset, bits, each=each)
+        refused = await asker.access(at.HOST_CONTROL.offset, bits, each=each)
         assert not any(ctx.get(port) for port in ports.values()) and len(seen) == 1
         return None if refused else seen[0]
 
@@ -101,7 +101,7 @@ async def test_what_the_host_wants_is_a_pulse(ctx, dut):
     assert await read(asker, at.STATUS) == status("STARTED")
     assert await wants("START") is None
     assert await wants("RESET") == {"RESET"}
-    assert await asker.access(at.CONTROL.offset, 0b1000) == "error"
+    assert await asker.access(at.HOST_CONTROL.offset, 0b1000) == "error"
     ctx.set(dut.resetting, 1)
     await ctx.tick()
     assert await read(asker, at.STATUS) == status("RESET")
@@ -119,8 +119,8 @@ async def test_the_end_of_a_run(ctx, dut, rng):
         for name in ("INTERRUPT_STATUS", "CYCLES_LOW"):
             assert await read(asker, getattr(at, name)) == 0, "no start, nothing counted"
         sources = at.INTERRUPT_STATUS.bit("DONE") | at.INTERRUPT_STATUS.bit("ERROR")
-        await asker.access(at.INTERRUPT_ENABLE.offset, sources)
-        await asker.access(at.CONTROL.offset, at.CONTROL.bit("START"))
+        await asker.access(at.HOST_INTERRUPT_ENABLE.offset, sources)
+        await asker.access(at.HOST_CONTROL.offset, at.HOST_CONTROL.bit("START"))
         await ctx.tick().repeat(100)
         drive(ctx, dut, done=done, exit_code=code, error=error, quiet=1)
         await ctx.tick().repeat(2)
@@ -145,7 +145,7 @@ async def test_the_end_of_a_run(ctx, dut, rng):
         drive(ctx, dut, resetting=1, done=0, error={"valid": 0}, quiet=0)
         await ctx.tick().repeat(2)
         ctx.set(dut.resetting, 0)
-        assert await read(asker, at.INTERRUPT_ENABLE) == sources
+        assert await read(asker, at.HOST_INTERRUPT_ENABLE) == sources
 
 
 @simulated(registers)
@@ -154,7 +154,7 @@ async def test_an_interrupt_that_is_not_enabled_waits(ctx, dut):
     ctx.set(dut.done, 1)
     await ctx.tick().repeat(5)
     assert not ctx.get(dut.interrupt)
-    await asker.access(at.INTERRUPT_ENABLE.offset, at.INTERRUPT_ENABLE.bit("DONE"))
+    await asker.access(at.HOST_INTERRUPT_ENABLE.offset, at.HOST_INTERRUPT_ENABLE.bit("DONE"))
     await ctx.tick().repeat(2)
     assert ctx.get(dut.interrupt)
 

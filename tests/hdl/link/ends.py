@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from neuroncore_rtl.hdl.link.end import LinkEnd, window
+from neuroncore_rtl.hdl.link.end import LinkEnd, sequence_window
 from neuroncore_rtl.hdl.link.flit import RETRY_BITS
 from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
 
@@ -60,7 +60,7 @@ class EndModel:
     )
 
     def __post_init__(self):
-        self.window = window(self.latency)
+        self.window = sequence_window(self.latency)
         self.free = [self.window] * VIRTUAL_CHANNELS
         self.returned = [0] * VIRTUAL_CHANNELS  # what is known of the other's `gone`
 

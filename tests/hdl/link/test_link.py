@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from neuroncore_rtl.hdl.link.end import LinkEnd, window
+from neuroncore_rtl.hdl.link.end import LinkEnd, sequence_window
 from tests.hdl.link.pair import ENDS, PATHS, run_pair
 from tests.hdl.slow import slow
 
@@ -68,11 +68,11 @@ def test_turns():
 
 @pytest.mark.parametrize("full", [*slow(0), 1])
 def test_a_full_virtual_channel_leaves_the_other_free(full):
-    """Its sink takes nothing: `window` flits of it are taken, and all of the other's."""
+    """Its sink takes nothing: `sequence_window` flits of it are taken, and all of the other's."""
     drain = {path: float(path[1] != full) for path in PATHS}
     outcome = run_pair(link_bytes=1, flits=200, drain=drain, cycles=500)
     for end, vc in PATHS:
-        assert len(outcome.sent[end, vc]) == (window(2) if vc == full else 200)
+        assert len(outcome.sent[end, vc]) == (sequence_window(2) if vc == full else 200)
         assert outcome.received[end, vc] == ([] if vc == full else outcome.sent[end, vc])
         assert outcome.dead_at[end] is None
 
@@ -115,11 +115,11 @@ def test_window():
     """The least power of two less one that holds a round trip."""
     for latency in range(1, 65):
         round_trip = 2 * latency + LinkEnd.ROUND_TRIP
-        assert round_trip <= window(latency) < 2 * round_trip
-        assert window(latency) & (window(latency) + 1) == 0
+        assert round_trip <= sequence_window(latency) < 2 * round_trip
+        assert sequence_window(latency) & (sequence_window(latency) + 1) == 0
 
 
 @pytest.mark.parametrize("latency", [0, 124])
 def test_window_wrong(latency):
     with pytest.raises(ValueError, match=rf"latency must be from 1 to 123, not {latency}"):
-        window(latency)
+        sequence_window(latency)

@@ -11,7 +11,7 @@ from neuroncore_rtl.hdl.queue.errors import Errors
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.hdl.queue.watchdog import Watchdog
-from neuroncore_rtl.spec.config import SEMAPHORES
+from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Engine
 from tests.hdl.queue.queues import whole
 from tests.hdl.simulation import drive
@@ -111,7 +111,7 @@ class Player:
 
     async def sweep(self):
         """Wait for the semaphores."""
-        await self.ctx.tick().repeat(SEMAPHORES)
+        await self.ctx.tick().repeat(SEMAPHORE_COUNT)
         assert self.ctx.get(self.system.semaphores.ready)
 
     async def cycle(self):

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from neuroncore_rtl.hdl.queue.registers import Registers
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec import memory_map as at
-from neuroncore_rtl.spec.config import PRESETS, SEMAPHORES
+from neuroncore_rtl.spec.config import PRESETS, SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, UpdateOp, queue_count
 from tests.hdl.queue.bus import Asker
 from tests.hdl.simulation import WORN, drive, pulse, simulated
@@ -264,7 +264,7 @@ async def test_exit_and_console(ctx, dut):
 @simulated(Whole)
 async def test_semaphores_are_read_set_and_changed(ctx, whole, port_latency, rng):
     asker = Asker(ctx, whole.registers.bus)
-    await ctx.tick().repeat(SEMAPHORES)
+    await ctx.tick().repeat(SEMAPHORE_COUNT)
     values = [0] * 256
     for _ in range(400):
         n, first = int(rng.choice((0, 9, 255))), int(rng.choice(CHANGES))
@@ -280,7 +280,7 @@ async def test_semaphores_are_read_set_and_changed(ctx, whole, port_latency, rng
 @simulated(Whole)
 async def test_interrupts(ctx, whole):
     dut, asker = whole.registers, Asker(ctx, whole.registers.bus)
-    await ctx.tick().repeat(SEMAPHORES)
+    await ctx.tick().repeat(SEMAPHORE_COUNT)
     pending, enable = at.INTERRUPT_PENDING, at.INTERRUPT_ENABLE
     host, semaphore, error = at.INTERRUPT_HOST, at.INTERRUPT_SEMAPHORE, at.INTERRUPT_ERROR
 

@@ -3,7 +3,7 @@
 import pytest
 
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
-from neuroncore_rtl.spec.config import SEMAPHORES
+from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import UpdateOp
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 from tests.hdl.simulation import WORN, drive, next_turn, pulse, simulated
@@ -68,7 +68,7 @@ class Values(list):
 
 
 @pytest.mark.parametrize(
-    ("count", "latency", "worn"), [(SEMAPHORES, 0, 0), (SEMAPHORES, 1, 0), (FEW, 0, WORN), *slow((FEW, 0, 0))]
+    ("count", "latency", "worn"), [(SEMAPHORE_COUNT, 0, 0), (SEMAPHORE_COUNT, 1, 0), (FEW, 0, WORN), *slow((FEW, 0, 0))]
 )
 @simulated(lambda count, latency: Semaphores(QUEUES, count, latency=latency))
 async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, latency, worn, rng):
@@ -148,7 +148,7 @@ async def test_askers_take_turns(ctx, dut):
     assert order == [0, 1, 2, 3] * 3
 
 
-@pytest.mark.parametrize("count", [FEW, SEMAPHORES])
+@pytest.mark.parametrize("count", [FEW, SEMAPHORE_COUNT])
 @simulated(lambda count: Semaphores(QUEUES, count))
 async def test_reset_clears_every_value(ctx, dut, reset, count):
     """Values survive in the memory; the sweep after a reset takes them away, and nothing holds or is taken before."""

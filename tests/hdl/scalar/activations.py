@@ -13,11 +13,11 @@ from amaranth.lib import data, wiring
 
 from neuroncore_rtl.golden.scalar.functions import activate
 from neuroncore_rtl.hdl.scalar.function import FunctionUnit
-from neuroncore_rtl.hdl.scalar.number import decode
+from neuroncore_rtl.hdl.scalar.number import decode_number
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, FunctionTables
 from neuroncore_rtl.run.harness.player import Playable
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.functions import FUNCTIONS, Tables, load
+from neuroncore_rtl.spec.functions import FUNCTIONS, Tables, load_tables
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, HIGH_EXPONENT, LOW_EXPONENT, control_address
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.one_bit import ONE, lone_factors
@@ -63,7 +63,7 @@ class PlayedFunction(Playable):
         m.d.comb += [
             unit.z.eq(self.word.z),
             unit.function.eq(self.word.function),
-            unit.alpha.eq(decode(m, alpha, "alpha")),
+            unit.alpha.eq(decode_number(m, alpha, "alpha")),
             self.result.eq(unit.y),
         ]
         self.delay_valid(m)
@@ -78,7 +78,7 @@ STAGED = {trigonometry: PlayedFunction(True, trigonometry) for trigonometry in (
 def border_arguments(name: str) -> np.ndarray:
     """Return FP32 words of both signs around every border between two segments of a function."""
     places = {field: place for place, field in enumerate(CONTROL_FIELDS)}
-    control, function = load().control, FUNCTIONS[name]
+    control, function = load_tables().control, FUNCTIONS[name]
     borders = []
     for negative in (0, 1):
         for exponent in range(LOW_EXPONENT, HIGH_EXPONENT + 2):
@@ -131,7 +131,7 @@ def close_calls(count: int) -> dict[str, np.ndarray]:
     Arguments:
         count: of arguments of each function at most.
     """
-    rng, tables = np.random.default_rng(20261125), load()
+    rng, tables = np.random.default_rng(20261125), load_tables()
     moved = [
         Tables(*(tuple((row[0] + by, *row[1:]) for row in rows) for rows in (tables.segments, tables.exp2)), control)
         for by, control in ((1, tables.control), (-1, tables.control))

@@ -8,7 +8,7 @@ import pytest
 from neuroncore_rtl.hdl.scalar.product import LINEAR, QUADRATIC
 from neuroncore_rtl.hdl.scalar.result import SERIES_BITS
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC, layout, load
+from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC, layout, load_tables
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, control_address
 from tests.hdl.arith.units import assert_same, differences, faulty_wire
 from tests.hdl.scalar import activations
@@ -98,7 +98,7 @@ def test_products_halfway_but_for_one_bit(unit):
 
 def test_factors_fit_where_they_are_narrower_than_their_sums():
     """q2 and q1 of every segment, and the factor of t in the power, at the ends of t and where they turn."""
-    tables = load()
+    tables = load_tables()
     t = np.append(np.arange(0, 1 << layout.LOCAL_BITS, 1 << 12), (1 << layout.LOCAL_BITS) - 1)
     _, c1, c2, c3, _ = np.array(tables.segments, np.int64).T[:, :, np.newaxis]
     q2 = c2 + (t * c3 >> layout.LOCAL_BITS)
@@ -117,7 +117,9 @@ def test_only_trigonometric_functions_take_quarter_turns():
     for function in FUNCTIONS.values():
         for negative in (0, 1):
             for row in range(1 << layout.ROW_BITS):
-                control = dict(zip(fields, load().control[control_address(function.code, negative, row)], strict=True))
+                control = dict(
+                    zip(fields, load_tables().control[control_address(function.code, negative, row)], strict=True)
+                )
                 if control["coordinate"] in turning or control["factor"] == layout.Factor.REDUCED:
                     found.add(function.name)
     assert found == set(TRIGONOMETRIC)
@@ -151,7 +153,9 @@ def test_broken_wire_is_noticed(rng, wire, expression):
 @pytest.mark.slow
 @pytest.mark.parametrize(("memory", "bit"), [("c0_exponent", 12), ("c3_c2", 45)])
 def test_broken_table_bit_is_noticed(memory, bit):
-    control = dict(zip(CONTROL_FIELDS, load().control[control_address(FUNCTIONS["sigmoid"].code, 0, 4)], strict=True))
+    control = dict(
+        zip(CONTROL_FIELDS, load_tables().control[control_address(FUNCTIONS["sigmoid"].code, 0, 4)], strict=True)
+    )
 
     def mutate(text):
         """Another bit in the first segment of the sigmoid between 1 and 2."""

@@ -9,7 +9,7 @@ from amaranth.lib import data
 
 from neuroncore_rtl.golden.arith import add_fp32, random_words, round_fp32, widen
 from neuroncore_rtl.golden.scalar import activation
-from neuroncore_rtl.hdl.elementwise.step import Phase, Step
+from neuroncore_rtl.hdl.elementwise.step import ElementwiseStep, Phase
 from neuroncore_rtl.hdl.scalar.block import ActivationBlock
 from neuroncore_rtl.run.harness.player import Playable
 from neuroncore_rtl.run.sim.simulation import SIMULATORS
@@ -43,7 +43,7 @@ class PlayedLane(Playable):
     """
 
     LAYOUT = data.StructLayout(
-        {name: Step.as_shape()[name].width for name in FIELDS} | {"index_low": 32, "index_high": 32, "a": 32}
+        {name: ElementwiseStep.as_shape()[name].width for name in FIELDS} | {"index_low": 32, "index_high": 32, "a": 32}
     )
 
     def __init__(self, depth: int = 1, units=SCALAR_UNITS):

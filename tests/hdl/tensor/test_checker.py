@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from neuroncore_rtl.hdl.tensor.checker import Checker
+from neuroncore_rtl.hdl.tensor.checker import TensorChecker
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
 from neuroncore_rtl.spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMoving
@@ -112,7 +112,7 @@ def test_every_word_breaks_the_rule_that_the_specification_names(config, legal, 
     setups = [(), *((one.encode(),) for one in legal if isinstance(one, LoadStationary))]
     given = [word for last in words(rng, legal, 1500) for word in (*setups[rng.integers(len(setups))], last)]
     violations = list(violations_of(given, config))
-    jobs = assert_verdicts(Checker(config), given, violations, RULES, late=True)
+    jobs = assert_verdicts(TensorChecker(config), given, violations, RULES, late=True)
     assert all(job is None or job.as_bits() == word for word, job in zip(given, jobs, strict=True))
     causes = Counter(broken and broken[0] for broken in violations)
     print(causes)
@@ -123,7 +123,7 @@ def test_every_word_breaks_the_rule_that_the_specification_names(config, legal, 
 def test_an_instruction_passes_each_cycle_and_an_error_ends_it(stall):
     legal = [instruction.encode() for instruction in (LOADS[0], MOVES[0], MOVES[0], LOADS[2], MOVES[2])] * 4
     illegal = pack(TENSOR_FIELDS, TensorInstruction.unpack(legal[0]) | {"k": 0}, "tensor")
-    played, shown, error = pass_on(Checker(CONFIG), [*legal, illegal, *legal], stall)
+    played, shown, error = pass_on(TensorChecker(CONFIG), [*legal, illegal, *legal], stall)
     assert played.payloads["o"] == legal and error == (Rule.PARTITIONS, len(legal))
     # Nothing is there in the first cycle, and then something in each until the last one passes.
     assert shown == list(range(1, played.cycles["o"][-1] + 1))

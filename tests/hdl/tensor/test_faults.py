@@ -8,7 +8,7 @@ from neuroncore_rtl.run.harness.run import run as run_device
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS
-from neuroncore_rtl.tb.stimulus.tensor_programs import random_program
+from neuroncore_rtl.tb.stimulus.tensor_programs import random_tensor_program
 from tests.hdl.tensor.engines import faulty
 
 CONFIG = PRESETS["tiny"]
@@ -70,7 +70,7 @@ REPORTED = {
 
 def run(module, ports, body="", config=CONFIG):
     """Return the words of PSUM that an engine with a module in a shell delivers, and those that golden expects."""
-    program, expected = random_program(np.random.default_rng(SEED), config, 30, longest=9)
+    program, expected = random_tensor_program(np.random.default_rng(SEED), config, 30, longest=9)
     print(f"seed {SEED}, {expected.size} words")
     device = faulty(TensorDevice(config=config), module, ports=ports, body=body)
     return run_device(device, TensorWork(program=program), sim="icarus").memories["psum"], expected

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
+from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction, TensorOpcode
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, INT8, INT16, MATMUL_FORMATS, TF32
 from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, LoadStationary, MultiplyMoving
@@ -140,7 +140,7 @@ def test_hardware_reads_every_field_as_it_was_written():
     move = MultiplyMoving(format=FP32, **fields)
     move.check(Context(PRESETS["full"], loaded=(range(128), False)))
     read = TensorInstruction.from_bits(move.encode())
-    assert (read.opcode, read.dtype.value) == (Opcode.MULTIPLY_MOVING, FP32.code)
+    assert (read.opcode, read.dtype.value) == (TensorOpcode.MULTIPLY_MOVING, FP32.code)
     assert {name: getattr(read, name) for name in fields} == fields
     load = TensorInstruction.from_bits(LOAD.encode())
-    assert (load.opcode, load.m) == (Opcode.LOAD_STATIONARY, 5)
+    assert (load.opcode, load.m) == (TensorOpcode.LOAD_STATIONARY, 5)

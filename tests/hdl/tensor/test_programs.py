@@ -5,13 +5,13 @@ import pytest
 
 from neuroncore_rtl.golden.arith import integers, storage_dtype, widen
 from neuroncore_rtl.golden.tensor import TensorEngine, matrix_product
-from neuroncore_rtl.run.harness.engines.tensor import Drain, Step, TensorDevice, TensorProgram, TensorWork
+from neuroncore_rtl.run.harness.engines.tensor import Drain, TensorDevice, TensorProgram, TensorStep, TensorWork
 from neuroncore_rtl.run.harness.run import run
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from neuroncore_rtl.tb.stimulus.tensor_programs import random_program
+from neuroncore_rtl.tb.stimulus.tensor_programs import random_tensor_program
 
 SEED = 11
 INSTRUCTIONS = {"verilator": 600, "icarus": 30}
@@ -68,7 +68,7 @@ def assert_same_words(words: np.ndarray, expected: np.ndarray) -> None:
 def test_random_programs_leave_in_psum_what_golden_does(sim, config):
     compared = waited = 0
     for seed, stall in enumerate((0, 60, 200), start=1):
-        program, expected = random_program(np.random.default_rng(seed), config, INSTRUCTIONS[sim], LONGEST[sim])
+        program, expected = random_tensor_program(np.random.default_rng(seed), config, INSTRUCTIONS[sim], LONGEST[sim])
         outcome = run(TensorDevice(config=config), TensorWork(program=program, stall=stall, seed=seed), sim=sim)
         nans, written = ((expected & 0x7FFFFFFF) > 0x7F800000).sum(), (expected != 0).sum()
         print(f"seed {seed}, stall {stall}: {written} of {expected.size} words are not zero, {nans} are NaN")
@@ -103,7 +103,7 @@ def run_tiny(instructions, stationary, moving, words, *, stall=0):
         engine.execute(instruction, stationary, moving)
     moves = sum(isinstance(instruction, MultiplyMoving) for instruction in instructions)
     drains = [Drain(moves, psum, count) for psum, count in words]
-    program = TensorProgram([Step(instruction, 0) for instruction in instructions], drains, stationary, moving)
+    program = TensorProgram([TensorStep(instruction, 0) for instruction in instructions], drains, stationary, moving)
     found = run(TensorDevice(config=TINY), TensorWork(program=program, stall=stall)).memories["psum"]
     assert_same_words(found, np.concatenate([engine.psum[:, psum : psum + count].T for psum, count in words]))
     return found
@@ -175,7 +175,7 @@ def test_eight_accumulation_groups_interleave(rng):
 
 
 def test_random_program_is_the_same_for_the_same_seed():
-    (first, words), (second, again) = (random_program(np.random.default_rng(7), TINY, 200) for _ in range(2))
+    (first, words), (second, again) = (random_tensor_program(np.random.default_rng(7), TINY, 200) for _ in range(2))
     assert first.steps == second.steps
     np.testing.assert_array_equal(first.moving, second.moving)
     np.testing.assert_array_equal(words, again)
@@ -183,7 +183,7 @@ def test_random_program_is_the_same_for_the_same_seed():
 
 def test_random_programs_lie_anywhere_in_the_array():
     config = Config(rows=12, columns=16)
-    program, _ = random_program(np.random.default_rng(1), config, 300)
+    program, _ = random_tensor_program(np.random.default_rng(1), config, 300)
     instructions = [step.instruction for step in program.steps]
     for kind in (LoadStationary, MultiplyMoving):
         of = [i for i in instructions if isinstance(i, kind)]
@@ -200,7 +200,7 @@ def test_random_programs_lie_anywhere_in_the_array():
 
 def test_random_programs_contain_what_they_promise():
     config = Config(rows=3, columns=5)
-    program, _ = random_program(np.random.default_rng(1), config, INSTRUCTIONS["verilator"])
+    program, _ = random_tensor_program(np.random.default_rng(1), config, INSTRUCTIONS["verilator"])
     instructions = [step.instruction for step in program.steps]
     loads = [i for i in instructions if isinstance(i, LoadStationary)]
     moves = [i for i in instructions if isinstance(i, MultiplyMoving)]

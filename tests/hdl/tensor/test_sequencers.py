@@ -9,7 +9,7 @@ from amaranth import ResetInserter, Signal, Value
 from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS
 from neuroncore_rtl.hdl.memory.psum import Psum
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS
-from neuroncore_rtl.hdl.tensor.loader import Loader, LoadStepControl
+from neuroncore_rtl.hdl.tensor.loader import LoadStepControl, StationaryLoader
 from neuroncore_rtl.hdl.tensor.mover import ColumnControl, Mover
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8, MATMUL_FORMATS
@@ -92,7 +92,7 @@ def test_loader_asks_for_every_step_once_in_order_however_the_memory_stalls(shar
     ]
     for load in loads:
         load.check(Context(config))
-    loader = Loader(config)
+    loader = StationaryLoader(config)
     taken, cycles = run_sequencer(loader, loader.start_allowed, loads, share, rng)
     steps = [(load, step) for load in loads for step in range(-(-load.m // LOAD_COLUMNS))]
     whole = -config.load_bytes
@@ -203,7 +203,7 @@ def load_steps(fields) -> Iterator[tuple[int, dict]]:
         }  # fmt: skip
 
 
-@simulated(lambda: Loader(LOADER))
+@simulated(lambda: StationaryLoader(LOADER))
 async def test_loader_says_of_every_cycle_what_it_does(ctx, loader, rng):
     """Which step it issues, or that it waits: to be allowed to start, or for the memory."""
     layout, seen = LoadStepControl(LOADER), dict.fromkeys(("waiting", "stalled", "done"), 0)
@@ -278,6 +278,6 @@ def test_mover_that_is_reset_starts_from_the_first_column(before):
 
 @pytest.mark.parametrize("before", range(4))
 def test_loader_that_is_reset_starts_from_the_first_step(before):
-    loader, steps = Loader(LOADER), [64, 64, 80, 80]
+    loader, steps = StationaryLoader(LOADER), [64, 64, 80, 80]
     found = addresses_around_a_reset(loader, loader.step_valid, loader.start_allowed, lambda fields: fields, before)
     assert found == steps[:before] + steps

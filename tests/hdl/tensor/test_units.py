@@ -6,7 +6,7 @@ from amaranth import Value
 
 from neuroncore_rtl.golden.arith import fma_fp32
 from neuroncore_rtl.hdl.arith.operand import OPERAND_BIAS, SIGNIFICAND_BITS, Operand
-from neuroncore_rtl.hdl.tensor.array import Array, row_skew, tile_count
+from neuroncore_rtl.hdl.tensor.array import SystolicArray, row_skew, tile_count
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.hdl.tensor.tile import RowEvents
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
@@ -53,7 +53,9 @@ def random_operands(rng, shape):
 
 
 @pytest.mark.parametrize(("rows", "columns", "mac_latency"), [(2, 2, 1), *slow((3, 5, 3), (4, 8, 2)), (2, 10, 5)])
-@simulated(lambda rows, columns, mac_latency: Array(Config(rows=rows, columns=columns, mac_latency=mac_latency)))
+@simulated(
+    lambda rows, columns, mac_latency: SystolicArray(Config(rows=rows, columns=columns, mac_latency=mac_latency))
+)
 async def test_array_multiplies_with_the_weights_of_the_last_swap(ctx, array, rows, columns, mac_latency, rng):
     """Swaps and load steps at random, in the same cycle and one behind the other: each column sum is the chain of
     multiply-adds with what was loaded before the latest swap, the swap of its own column included."""

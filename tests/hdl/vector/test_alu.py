@@ -7,7 +7,7 @@ import pytest
 
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.golden.vector import alu
-from neuroncore_rtl.hdl.vector.alu import Alu
+from neuroncore_rtl.hdl.vector.alu import VectorAlu
 from neuroncore_rtl.run.harness.player import PlayedUnit
 from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, SLOW, AluOp, Arithmetic
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases, fma_cases
@@ -24,7 +24,7 @@ COUNT = {"verilator": 8_000, "icarus": 100}
 """Cases of each operation and arithmetic."""
 
 PORTS = ("op", "integer", "uint32", "a", "b")
-UNIT = PlayedUnit(Alu(), PORTS)
+UNIT = PlayedUnit(VectorAlu(), PORTS)
 
 
 def flags(arithmetic):
@@ -58,7 +58,7 @@ def test_every_operation_is_that_of_golden(rng, sim):
 def test_a_million_results(latency, rng):
     cases, expected = alu_program(rng, lambda: alu_cases(rng, 1_000_000 // len(OPERATIONS) + 1))
     assert len(expected) > 1_000_000
-    assert_same(PlayedUnit(Alu(latency), PORTS), cases, expected, "verilator")
+    assert_same(PlayedUnit(VectorAlu(latency), PORTS), cases, expected, "verilator")
 
 
 def test_one_bit_decides(rng):
@@ -72,7 +72,7 @@ def test_sums_and_products_are_lent(rng):
     lenders = [pair for pair in OPERATIONS if pair[0] not in (AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY)]
     cases, expected = alu_program(rng, lambda: alu_cases(rng, 50), lenders)
     count = len(expected)
-    sums, unit, lone = add_cases(rng, count), Alu(), np.stack(lone_products())
+    sums, unit, lone = add_cases(rng, count), VectorAlu(), np.stack(lone_products())
     factors = np.where(rng.random(count) < 0.5, lone[:, rng.integers(0, lone.shape[1], count)], fma_cases(rng, count))
 
     async def bench(ctx):
@@ -93,7 +93,7 @@ def test_sums_and_products_are_lent(rng):
 @pytest.mark.parametrize("latency", [2, 6])
 def test_more_stages_change_no_result(rng, latency):
     cases, expected = alu_program(rng, lambda: alu_cases(rng, 3))
-    assert run(Alu(latency), cases) == expected.tolist()
+    assert run(VectorAlu(latency), cases) == expected.tolist()
 
 
 ORDER = {"MAX", "MIN", "ABSOLUTE_MAX", "IS_GT", "IS_GE", "IS_LT", "IS_LE"}

@@ -8,7 +8,7 @@ import pytest
 from amaranth import Module
 
 from neuroncore_rtl.golden.arith import canonical
-from neuroncore_rtl.golden.elementwise import element_index, element_words, store
+from neuroncore_rtl.golden.elementwise import element_index, element_words, store_words
 from neuroncore_rtl.golden.vector.alu import alu
 from neuroncore_rtl.golden.vector.operations import chain, reciprocal
 from neuroncore_rtl.golden.vector.position import dropped
@@ -171,7 +171,7 @@ def numbers(count=ELEMENTS):
 
 def rounded(words, dst: Format = FP32, stochastic=False, arithmetic=Arithmetic.FP32):
     random = element_words(*KEY, numbers(len(words)))[0] if stochastic else None
-    return store(words, dst, arithmetic, random).astype(np.uint32)
+    return store_words(words, dst, arithmetic, random).astype(np.uint32)
 
 
 def cost(*operations):

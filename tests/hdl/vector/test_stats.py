@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.golden.arith import add_fp32, multiply_add_fp32
 from neuroncore_rtl.golden.vector.statistics import bn_aggr, bn_stats
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
-from neuroncore_rtl.hdl.vector.alu import Alu
+from neuroncore_rtl.hdl.vector.alu import VectorAlu
 from neuroncore_rtl.hdl.vector.stats import SHARES, Sample, Statistics
 from neuroncore_rtl.spec import timing
 from tests.hdl.simulation import drive, simulate, simulated
@@ -48,7 +48,7 @@ class WithUnits(wiring.Component):
         m.submodules.statistics = statistics = self.statistics
         m.submodules.divider = divider = Fp32Divider()
         for number in range(2):
-            m.submodules[f"alu{number}"] = alu = Alu(statistics.latency)
+            m.submodules[f"alu{number}"] = alu = VectorAlu(statistics.latency)
             m.d.comb += [
                 alu.sum.eq(getattr(statistics, f"sum{number}")),
                 alu.fused.eq(getattr(statistics, f"fused{number}")),

@@ -118,10 +118,10 @@ def test_the_text_of_a_module_is_the_same_whatever_is_converted_with_it(monkeypa
     netlists = [
         verilog.to_rtlil(name, *verilog.elaborate(unit, None)) for name, unit in (("a", Lane(4)), ("b", Lane(8)))
     ]
-    together = verilog.to_verilog(netlists)
-    assert together == [text for netlist in netlists for text in verilog.to_verilog([netlist])]
+    together = verilog.verilog_text(netlists)
+    assert together == [text for netlist in netlists for text in verilog.verilog_text([netlist])]
     monkeypatch.setattr(verilog, "TOGETHER", len(netlists[0]) - 1)
-    assert verilog.to_verilog([*netlists, netlists[0]]) == [*together, together[0]]
+    assert verilog.verilog_text([*netlists, netlists[0]]) == [*together, together[0]]
 
 
 def test_forks_return_what_they_return_and_raise_what_they_raise():

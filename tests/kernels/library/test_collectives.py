@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.collective import CollectiveError, execute
+from neuroncore_rtl.golden.collective import CollectiveError, execute_group
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.footprint import addresses_of, check_apart
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import collective_queue
-from neuroncore_rtl.spec.isa.collective import ALIGNMENT, BLOCKS_OF_DST, BLOCKS_OF_SRC, Collective, Group
+from neuroncore_rtl.spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, COLLECTIVE_ALIGNMENT, Collective, Group
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.isa.collective import CollectiveType as T
 from tests.kernels.running import finished_instance
@@ -28,10 +28,10 @@ MOVING = sorted(set(K) - {K.SEND, K.RECEIVE, K.BARRIER})
 def near(rng, kind):
     """Return what every rank executes, at src and dst that are near each other on one of them, and that one's place."""
     count = int(rng.integers(1, 40))
-    pitch = ALIGNMENT * int(rng.integers(3, 6))
+    pitch = COLLECTIVE_ALIGNMENT * int(rng.integers(3, 6))
     ranks = on_every_rank(Collective(kind=kind, group=ALL, rank=0, root=2, count=count, dst=APART, pitch=pitch))
     place = int(rng.integers(len(ranks)))
-    src, dst = (ALIGNMENT * int(n) for n in rng.integers(24, size=2))
+    src, dst = (COLLECTIVE_ALIGNMENT * int(n) for n in rng.integers(24, size=2))
     ranks[place] = replace(ranks[place], src=src, dst=dst)
     return ranks, place
 
@@ -41,7 +41,7 @@ def test_src_and_dst_may_meet_where_golden_knows_what_that_means(rng):
     for kind in list(verdicts) * 60:
         ranks, place = near(rng, kind)
         try:
-            execute(ranks, {one.core: np.zeros(2 * APART, np.uint8) for one in ranks})
+            execute_group(ranks, {one.core: np.zeros(2 * APART, np.uint8) for one in ranks})
         except CollectiveError:
             with pytest.raises(ValueError, match=f"{ranks[place].kind.name}: dst must be apart from src"):
                 check_apart(ranks[place])
@@ -68,7 +68,7 @@ def test_nothing_else_of_a_collective_is_touched(rng):
         ranks = [replace(one, src=0, dst=APART) for one in near(rng, kind)[0]]
         memories = {one.core: rng.integers(256, size=2 * APART).astype(np.uint8) for one in ranks}
         before = {core: memory.copy() for core, memory in memories.items()}
-        execute(ranks, memories)
+        execute_group(ranks, memories)
         for one in ranks:
             reads, writes = ([addresses_of(region) for region in regions] for regions in (one.reads, one.writes))
             for found, several in ((reads, BLOCKS_OF_SRC), (writes, BLOCKS_OF_DST)):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.kernels.library.conv2d import Window, conv2d
+from neuroncore_rtl.kernels.library.conv2d import ConvWindow, conv2d
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
@@ -32,7 +32,7 @@ def test_a_convolution_takes_what_one_has_left(rng):
     program = Program(TINY)
     x, w = program.space.hbm("x", BF16, (2, 3, 4)), program.space.hbm("w", BF16, (1, 1, 2, 2))
     wide = program.space.hbm("wide", BF16, (3, 3, 2, 1))
-    second = conv2d(program, conv2d(program, x, w), wide, window=Window(padding=(1, 1)), fmt=FP32)
+    second = conv2d(program, conv2d(program, x, w), wide, window=ConvWindow(padding=(1, 1)), fmt=FP32)
     assert second.tiles[0].shape == (3, 4)
     y = program.space.hbm("y", FP32, (1, 3, 4))
     program.append(dma_copy(y, second.tiles[0]))
@@ -57,4 +57,4 @@ def test_refusals():
     with pytest.raises(ValueError, match=r"x: shape must be \[channels, height, width\], not of images \[3\]"):
         conv2d(program, program.space.hbm("x", BF16, (4, 3)), w)
     with pytest.raises(ValueError, match=r"stride must be two integers of at least 1, not \(0, 1\)"):
-        Window(stride=(0, 1))
+        ConvWindow(stride=(0, 1))

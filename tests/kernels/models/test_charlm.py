@@ -7,7 +7,7 @@ import pytest
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.models.charlm import Text, sonnets
-from neuroncore_rtl.kernels.models.charlm.network import Sizes, initial
+from neuroncore_rtl.kernels.models.charlm.network import Sizes, initial_charlm
 from neuroncore_rtl.kernels.models.charlm.program import LanguageModel
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
@@ -54,7 +54,7 @@ def check_written(page, parameters, sizes, prompt):
     ids=CONFIGS,
 )
 def test_every_machine_learns_and_writes_what_float64_does(rng, config, sizes):
-    start, options = rounded(initial(rng, sizes)), AdamW(rate=0.02)
+    start, options = rounded(initial_charlm(rng, sizes)), AdamW(rate=0.02)
     starts = rng.integers(0, len(TEXT.numbers) - sizes.context, (2, 2))
     prompt = "abra"
     written = sizes.context + 1 - len(prompt)
@@ -71,7 +71,7 @@ def test_every_machine_learns_and_writes_what_float64_does(rng, config, sizes):
 
 def test_windows_are_where_they_start_and_losses_where_they_belong(rng):
     """Of a network that learns nothing, every character of a window has float64's loss, wherever the window comes."""
-    start, starts = rounded(initial(rng, SIZES)), np.array([[3, 0], [0, len(TEXT.numbers) - SIZES.context - 1]])
+    start, starts = rounded(initial_charlm(rng, SIZES)), np.array([[3, 0], [0, len(TEXT.numbers) - SIZES.context - 1]])
     # Scores that are far apart, so that another character's loss is another one.
     start["output.w"] *= 16
     losses, _, values = ran(CONFIGS["tiny"][0], SIZES, starts, AdamW(rate=0), "a", 1, None, start)
@@ -83,7 +83,7 @@ def test_windows_are_where_they_start_and_losses_where_they_belong(rng):
 
 def test_a_prompt_is_read_whatever_would_have_been_written(rng):
     """Not one of its characters is what the network would say, and what follows depends on them."""
-    start, starts = rounded(initial(rng, SIZES)), np.zeros((1, 1), int)
+    start, starts = rounded(initial_charlm(rng, SIZES)), np.zeros((1, 1), int)
     start["output.w"] *= 16
     pages = {}
     for prompt in ("hocus", "hocub"):
@@ -116,7 +116,7 @@ def test_refusals(rng, changed, said):
     given = {"sizes": SIZES, "starts": [[0]], "prompt": "a"} | changed
     with pytest.raises(ValueError, match=said):
         sizes, starts = given["sizes"], np.array(given["starts"])
-        ran(CONFIGS["tiny"][0], sizes, starts, AdamW(), given["prompt"], 1, None, initial(rng, sizes))
+        ran(CONFIGS["tiny"][0], sizes, starts, AdamW(), given["prompt"], 1, None, initial_charlm(rng, sizes))
 
 
 def test_heads_must_divide_the_features():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.kernels.models.digits import Layer, classify, held_out, load
-from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
+from neuroncore_rtl.kernels.models.digits.network import NETWORK_PASSES, Classifier
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
@@ -73,7 +73,7 @@ def test_what_the_controller_counts_is_in_hbm():
         _, rough, *_ = run(WIDE, images, 0.0)
         counts = [int((part.max(axis=1) < np.float32(threshold)).sum()) for part in (rough, exact)]
         assert counts[0] > 0
-        lines = zip(PASSES, counts, strict=True)
+        lines = zip(NETWORK_PASSES, counts, strict=True)
         assert console == "".join(f"{fmt.name}: unsure of {count} of 24 images\n" for fmt, count in lines)
 
 

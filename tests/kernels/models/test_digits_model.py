@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.kernels.models.digits import classify, gelu, gelu_slope, held_out, load, softmax, training_set
-from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial, shard_gradients
+from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial_digits, shard_gradients
 from neuroncore_rtl.kernels.models.digits.train import save, train
 
 STEP = 1e-5
@@ -78,7 +78,7 @@ def loss(parameters, images, labels):
 
 def test_gradients_are_the_loss_s_differences():
     rng = np.random.default_rng(1)
-    parameters = [part + rng.normal(0, 0.1, part.shape) for part in initial(rng, (5, 4, 3))]
+    parameters = [part + rng.normal(0, 0.1, part.shape) for part in initial_digits(rng, (5, 4, 3))]
     images, labels = rng.uniform(0, 1, (7, 5)), rng.integers(0, 3, 7)
     for part, gradient in zip(parameters, gradients(parameters, images, labels), strict=True):
         assert part.shape == gradient.shape
@@ -94,7 +94,7 @@ def test_gradients_are_the_loss_s_differences():
 
 def test_gradients_have_the_precision_of_the_parameters():
     images, labels = (part[:9] for part in training_set())
-    wide = initial(np.random.default_rng(2), (64, 48, 10))
+    wide = initial_digits(np.random.default_rng(2), (64, 48, 10))
     narrow = [part.astype(np.float32) for part in wide]
     for exact, found in zip(gradients(wide, images, labels), gradients(narrow, images, labels), strict=True):
         assert found.dtype == np.float32
@@ -110,7 +110,7 @@ def test_shards_average_to_the_gradient_of_their_images(ranks):
     assert len(np.unique(found, axis=0)) == ranks
     images, labels = training_set()
     rng = np.random.default_rng(3)
-    parameters = [part.astype(np.float32).astype(np.float64) for part in initial(rng, sizes)]
+    parameters = [part.astype(np.float32).astype(np.float64) for part in initial_digits(rng, sizes)]
     chosen = rng.permutation(len(images))[: len(images) // ranks * ranks]
     expected = np.concatenate([part.ravel() for part in gradients(parameters, images[chosen], labels[chosen])])
     assert np.linalg.norm(found.astype(np.float64).mean(axis=0) - expected) < 1e-5 * np.linalg.norm(expected)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.models.digits.gradients import initial
-from neuroncore_rtl.kernels.models.digits.trainer import Trainer
+from neuroncore_rtl.kernels.models.digits.gradients import initial_digits
+from neuroncore_rtl.kernels.models.digits.trainer import DigitsTrainer
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
@@ -29,13 +29,15 @@ def task(rng, options):
     labels = rng.integers(0, SIZES[2], EXAMPLES)
     images = rng.uniform(0, 0.5, (EXAMPLES, SIZES[0]))
     images[np.arange(EXAMPLES), labels] = 1
-    start = [decode(encode(part, fmt), fmt) for part, fmt in zip(initial(rng, SIZES), 2 * (BF16, FP32), strict=True)]
+    start = [
+        decode(encode(part, fmt), fmt) for part, fmt in zip(initial_digits(rng, SIZES), 2 * (BF16, FP32), strict=True)
+    ]
     return Task(decode(encode(images, BF16), BF16), labels, start, options)
 
 
 def trained(task, config, batch, steps, seed=None, order=None):
     """Return the losses [steps * batch] and the parameters that golden leaves."""
-    trainer = Trainer(config, EXAMPLES, SIZES, batch, steps, task.options, seed)
+    trainer = DigitsTrainer(config, EXAMPLES, SIZES, batch, steps, task.options, seed)
     outcome = finished_ordered(trainer.image(task.images, task.labels, task.start, encode), order)
     return [read(tensor, outcome.hbm) for tensor in (trainer.losses, *trainer.parameters)]
 
@@ -64,7 +66,7 @@ def test_images_come_in_turn_and_their_losses_go_where_they_belong(rng, batch):
 
 def test_no_two_roundings_have_the_same_random_words():
     steps = 20
-    trainer = Trainer(CONFIGS["tiny"], EXAMPLES, SIZES, 4, steps, AdamW(), seed=5)
+    trainer = DigitsTrainer(CONFIGS["tiny"], EXAMPLES, SIZES, 4, steps, AdamW(), seed=5)
     rounded = [one for one in (entry.instruction for entry in trainer.program.entries) if getattr(one, "stochastic", 0)]
     assert len({(one.seed, one.stream) for one in rounded}) == len(rounded) == 2 * steps
     assert trainer.runs == [0, *(section for step in range(steps) for section in (1, 2 + step)), 2 + steps]
@@ -82,6 +84,6 @@ def test_seeds_and_roundings_differ_and_repeat(rng):
 
 def test_refusals():
     with pytest.raises(ValueError, match="batch must be between 1 and the 10 images there are, not 11"):
-        Trainer(CONFIGS["tiny"], EXAMPLES, SIZES, 11, 3, AdamW())
+        DigitsTrainer(CONFIGS["tiny"], EXAMPLES, SIZES, 11, 3, AdamW())
     with pytest.raises(ValueError, match="SBUF must have room"):
-        assert Trainer(CONFIGS["tiny"], EXAMPLES, (64, 4096, 10), 4, 3, AdamW()).program.entries
+        assert DigitsTrainer(CONFIGS["tiny"], EXAMPLES, (64, 4096, 10), 4, 3, AdamW()).program.entries

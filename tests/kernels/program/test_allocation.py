@@ -9,7 +9,7 @@ import pytest
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.allocation import addresses
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of
-from neuroncore_rtl.kernels.program.entries import Step
+from neuroncore_rtl.kernels.program.entries import ProgramStep
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT8
@@ -32,7 +32,7 @@ def random_steps(rng, space, count, storage, most):
         # The first touch of one may be the last one of another.
         instruction = tensor_copy(*(tensor[:, :1] for tensor in touched)) if touched[1:] else memset(touched[0], 1.0)
         live = [tensor for tensor in live if tensor not in touched[-2:] or rng.random() < 0.5]
-        steps.append(Step(instruction, 0, None, None, buffers_of((*instruction.writes, *instruction.reads))))
+        steps.append(ProgramStep(instruction, 0, None, None, buffers_of((*instruction.writes, *instruction.reads))))
         for tensor in touched:
             buffer = buffer_of(tensor.address)
             lives[buffer] = lives.get(buffer, (number, number))[0], number

@@ -6,13 +6,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.collective import run as golden_collectives
+from neuroncore_rtl.golden.collective import execute_lists as golden_collectives
 from neuroncore_rtl.golden.core import Machine
 from neuroncore_rtl.golden.memory.dma import dma_copy
 from neuroncore_rtl.golden.scalar import ScalarEngine
 from neuroncore_rtl.golden.tensor import TensorEngine
 from neuroncore_rtl.golden.vector import VectorEngine
-from neuroncore_rtl.run.check.races import Execution, events_of, find_races
+from neuroncore_rtl.run.check.races import Execution, find_races, race_events
 from neuroncore_rtl.run.check.touches import touches_of
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
@@ -355,7 +355,7 @@ def test_a_trace_of_the_golden_core_is_judged(rng):
         machine.queues[queue].start(first, len(records))
     machine.run()
     assert len(machine.trace) == 30
-    events = events_of([(queue, address, n, n + 1) for n, (queue, address) in enumerate(machine.trace)], hbm, CONFIG)
+    events = race_events([(queue, address, n, n + 1) for n, (queue, address) in enumerate(machine.trace)], hbm, CONFIG)
     assert not find_races(events, CONFIG)
     assert find_races([event(e.queue, e.address, 0, 1, e.instruction) for e in events], CONFIG)
     records = (hbm[address : address + isa.RECORD_BYTES].tobytes() for _, address in machine.trace)

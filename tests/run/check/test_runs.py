@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from neuroncore_rtl.kernels.control import Block
-from neuroncore_rtl.run.check.runs import cycles_of_runs, runs_of
+from neuroncore_rtl.run.check.runs import cycles_of_runs, tile_runs
 
 
 @dataclass
@@ -32,10 +32,10 @@ class Blocks:
 )
 def test_runs_and_their_cycles(records, starts):
     addresses, end = [128 * record for record in records], 100
-    assert runs_of(Blocks(), addresses) == [slice(*ends) for ends in pairwise([*starts, len(records)])]
+    assert tile_runs(Blocks(), addresses) == [slice(*ends) for ends in pairwise([*starts, len(records)])]
     cycles = cycles_of_runs(Blocks(), addresses, [10 * number for number in range(len(records))], end)
     assert cycles == [after - before for before, after in pairwise([*(10 * start for start in starts), end])]
 
 
 def test_nothing_has_no_runs():
-    assert runs_of(Blocks(), []) == []
+    assert tile_runs(Blocks(), []) == []

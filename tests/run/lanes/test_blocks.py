@@ -39,7 +39,7 @@ def counts(block: Block, cycles: int) -> dict[str, int]:
     built = simulation.build(design(block))
     with simulation.run_directory(block.name) as directory:
         plusargs = [f"+CYCLES={cycles}", f"+verilator+seed+{SEED}"]
-        simulation.run(built, "tests.run.lanes.block_bench", run_dir=directory, plusargs=plusargs)
+        simulation.run_simulation(built, "tests.run.lanes.block_bench", run_dir=directory, plusargs=plusargs)
         result = json.loads((directory / "counts.json").read_text())
         print(block.name, f"seed {SEED}", result, (directory / "simulation.log").read_text()[-4000:])
     return result

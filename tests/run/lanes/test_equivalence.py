@@ -12,7 +12,7 @@ import pytest
 from neuroncore_rtl.hdl.tensor.tile import Tile
 from neuroncore_rtl.hdl.verilog.conversion import below
 from neuroncore_rtl.run.lanes.extraction import netlists
-from neuroncore_rtl.run.lanes.netlist import Cell, Memory, Netlist, Register
+from neuroncore_rtl.run.lanes.netlist import Cell, LanesNetlist, NetlistMemory, NetlistRegister
 from tests.run.lanes.core_blocks import KINDS, core_blocks
 from tests.run.lanes.cxxrtl import yosys
 from tests.run.lanes.equivalence import Proof, prove_equal
@@ -52,10 +52,12 @@ def extracted(kind: str) -> tuple[dict[str, str], dict[str, dict]]:
 def lanes_of(kind: str) -> list[str]:
     """Return the modules of which a block has instances."""
     _, modules = extracted(kind)
-    return sorted({i.module for i in Netlist.read(core_blocks()[kind].name, modules, lane=False).instances.values()})
+    return sorted(
+        {i.module for i in LanesNetlist.read(core_blocks()[kind].name, modules, lane=False).instances.values()}
+    )
 
 
-def checked(proof: Proof, netlist: Netlist) -> Proof:
+def checked(proof: Proof, netlist: LanesNetlist) -> Proof:
     """Return a proof that has compared at least the outputs and the registers."""
     print(f"{netlist.name}: {proof.pairs} pairs, unproven {proof.unproven[:9]}, apart {proof.apart[:9]}")
     registers = sum(register.width for register in netlist.registers.values())
@@ -63,7 +65,7 @@ def checked(proof: Proof, netlist: Netlist) -> Proof:
     return proof
 
 
-def written(netlist: Netlist, module: dict) -> str:
+def written(netlist: LanesNetlist, module: dict) -> str:
     """Return the RTLIL of a netlist, with the names of its nets."""
     return rtlil(netlist, {name: bits for name, bits in names_of(module).items() if name not in CHANGED})
 
@@ -77,7 +79,7 @@ def provable(names) -> list:
 def test_lane_is_what_amaranth_made(prefix, tmp_path):
     texts, modules = extracted(LANES[prefix])
     (lane,) = (name for name in lanes_of(LANES[prefix]) if name.startswith(prefix))
-    netlist = Netlist.read(lane, modules, lane=True)
+    netlist = LanesNetlist.read(lane, modules, lane=True)
     proof = prove_equal(lane, "".join(texts.values()), written(netlist, modules[lane]), tmp_path)
     assert checked(proof, netlist).holds
 
@@ -86,7 +88,7 @@ def test_lane_is_what_amaranth_made(prefix, tmp_path):
 def test_block_is_what_amaranth_made(kind, tmp_path):
     texts, modules = extracted(kind)
     name = core_blocks()[kind].name
-    netlist = Netlist.read(name, modules, lane=False)
+    netlist = LanesNetlist.read(name, modules, lane=False)
     proof = prove_equal(name, "".join(texts.values()), written(netlist, modules[name]), tmp_path, lanes_of(kind))
     assert checked(proof, netlist).holds
 
@@ -97,14 +99,14 @@ def test_lanes_are_all_of_the_core():
 
 # With faults
 
-Reading = tuple[str, Netlist, dict]  # RTLIL of a module, its netlist, and its JSON
+Reading = tuple[str, LanesNetlist, dict]  # RTLIL of a module, its netlist, and its JSON
 
 
 def column() -> Reading:
     """A tile of one column."""
     texts = below("tile", Tile(width=1, tiles=4, mac_latency=1))
     modules = netlists("tile", ("tile",), texts)
-    return texts["tile"], Netlist.read("tile", modules, lane=True), modules["tile"]
+    return texts["tile"], LanesNetlist.read("tile", modules, lane=True), modules["tile"]
 
 
 def every_kind() -> Reading:
@@ -123,7 +125,7 @@ def random_cells(seed: int, *, odd: bool) -> Reading:
     print(f"seed {seed}")
     text = RandomCells(random.Random(seed), repeats=0, odd=odd).text()
     modules = json.loads(yosys(f"read_rtlil <<rtlil\n{text}\nrtlil\nhierarchy -top {LANE}\nwrite_json\n"))["modules"]
-    return text, Netlist.read(LANE, modules, lane=True), modules[LANE]
+    return text, LanesNetlist.read(LANE, modules, lane=True), modules[LANE]
 
 
 def proof_of(reading: Reading, folder: Path) -> Proof:
@@ -136,19 +138,21 @@ def test_module_is_proved_while_it_has_no_fault(module, tmp_path):
     assert proof_of(module(), tmp_path).holds
 
 
-def cell(netlist: Netlist, kind: str) -> Cell:
+def cell(netlist: LanesNetlist, kind: str) -> Cell:
     return next(c for c in netlist.cells.values() if c.kind == kind and c.width >= 8)
 
 
-def register(netlist: Netlist, condition: Callable[[Register], bool] = lambda register: True) -> Register:
+def register(
+    netlist: LanesNetlist, condition: Callable[[NetlistRegister], bool] = lambda register: True
+) -> NetlistRegister:
     return next(filter(condition, netlist.registers.values()))
 
 
-def memory(netlist: Netlist) -> Memory:
+def memory(netlist: LanesNetlist) -> NetlistMemory:
     return next(iter(netlist.memories.values()))
 
 
-def with_both(each: Register) -> bool:
+def with_both(each: NetlistRegister) -> bool:
     return each.reset != 0 and each.enable != 1 and each.reset_first
 
 
@@ -156,12 +160,12 @@ def exchange(of: list | dict, first: int | str, second: int | str) -> None:
     of[first], of[second] = of[second], of[first]
 
 
-def exchanged_outputs(netlist: Netlist) -> None:
+def exchanged_outputs(netlist: LanesNetlist) -> None:
     first, second, *_ = (bits for bits in netlist.outputs.values() if len(bits) == 25)
     first[3], second[3] = second[3], first[3]
 
 
-def never_held(netlist: Netlist) -> None:
+def never_held(netlist: LanesNetlist) -> None:
     """A register that a multiplexer holds gets the other side always."""
     for each in netlist.registers.values():
         before = netlist.cells.get(each.d[0][0])
@@ -171,13 +175,13 @@ def never_held(netlist: Netlist) -> None:
     raise LookupError("no register is held")
 
 
-def unsigned(netlist: Netlist) -> None:
+def unsigned(netlist: LanesNetlist) -> None:
     for each in netlist.cells.values():
         if each.kind == "lt" and all(isinstance(bits[-1], tuple) for bits in each.operands.values()):
             each.signed = frozenset() if each.signed else frozenset("AB")
 
 
-def other_bit(register: Register, field: str) -> None:
+def other_bit(register: NetlistRegister, field: str) -> None:
     setattr(register, field, getattr(register, field) ^ 1)
 
 

@@ -2,17 +2,25 @@
 
 from collections.abc import Iterable, Mapping
 
-from neuroncore_rtl.run.lanes.netlist import Bit, Cell, Instance, Memory, Netlist, Register, chunks
+from neuroncore_rtl.run.lanes.netlist import (
+    Bit,
+    Cell,
+    LanesNetlist,
+    NetlistInstance,
+    NetlistMemory,
+    NetlistRegister,
+    chunks,
+)
 from neuroncore_rtl.run.lanes.values import runs
 
 __all__ = ["names_of", "rtlil"]
 
 
-def rtlil(netlist: Netlist, names: Mapping[str, list[Bit | None]]) -> str:
+def rtlil(netlist: LanesNetlist, names: Mapping[str, list[Bit | None]]) -> str:
     """Return a module of the netlist's name, with the ports that it had before they were cut.
 
     Arguments:
-        netlist: what `Netlist.read` has returned.
+        netlist: what `LanesNetlist.read` has returned.
         names: nets to be added, each with its bits; None: a bit that gets no driver.
     """
     return _Writer(netlist, names).text()
@@ -41,7 +49,7 @@ def names_of(module: Mapping) -> dict[str, list[Bit | None]]:
 
 
 class _Writer:
-    def __init__(self, netlist: Netlist, names: Mapping[str, list[Bit | None]]):
+    def __init__(self, netlist: LanesNetlist, names: Mapping[str, list[Bit | None]]):
         self.netlist, self.names, self.ports = netlist, names, 1
         self.lines = [f"module \\{netlist.name}", "wire input 1 \\clk"]
 
@@ -113,7 +121,7 @@ class _Writer:
         operands = {port: self._value(bits) for port, bits in cell.operands.items()}
         self._add(f"${cell.kind}", f"$cell${cell.name}", parameters, operands | {"Y": f"${cell.name}"})
 
-    def _register(self, register: Register) -> None:
+    def _register(self, register: NetlistRegister) -> None:
         kind, value = "$sdffe" if register.reset_first else "$sdffce", _constant(register.reset_value, register.width)
         parameters = {"WIDTH": register.width, "SRST_VALUE": value}
         parameters |= {f"{port}_POLARITY": 1 for port in ("CLK", "EN", "SRST")}
@@ -121,7 +129,7 @@ class _Writer:
         connections |= {"EN": self._value([register.enable]), "SRST": self._value([register.reset])}
         self._add(kind, f"$register${register.name}", parameters, connections)
 
-    def _memory(self, memory: Memory) -> None:
+    def _memory(self, memory: NetlistMemory) -> None:
         reads, writes, width = memory.reads, memory.writes, memory.width
         flags = {
             **dict.fromkeys(("RD_CLK_ENABLE", "RD_CLK_POLARITY"), [read.clocked for read in reads]),
@@ -159,7 +167,7 @@ class _Writer:
         }
         self._add("$mem_v2", _identifier(memory.name), parameters, connections)
 
-    def _instance(self, instance: Instance) -> None:
+    def _instance(self, instance: NetlistInstance) -> None:
         parts = {port: self._value(bits) for port, bits in instance.inputs.items()}
         prefix = f"{instance.name}."
         outputs = (source for source in self.netlist.widths if source.startswith(prefix))

@@ -14,7 +14,14 @@ import pytest
 from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.run.sim import paths, seal, simulation, verilator
 from neuroncore_rtl.run.sim.doctor import MissingTool
-from neuroncore_rtl.run.sim.simulation import BuildFailed, Design, SimulationFailed, build, run, run_directory
+from neuroncore_rtl.run.sim.simulation import (
+    BuildFailed,
+    Design,
+    SimulationFailed,
+    build,
+    run_directory,
+    run_simulation,
+)
 
 COUNTER = """
 module counter(input clk, input rst, output [7:0] count, output never);
@@ -56,7 +63,9 @@ def counter(sim="verilator", *, root, text=COUNTER):
 def check(built, root, expected=5, testcase="counts", **options):
     """Run a test of the counter's bench."""
     with run_directory("counter", root) as directory:
-        return run(built, TEST, testcase=testcase, run_dir=directory, env={"EXPECTED": str(expected)}, **options)
+        return run_simulation(
+            built, TEST, testcase=testcase, run_dir=directory, env={"EXPECTED": str(expected)}, **options
+        )
 
 
 def test_second_build_invokes_no_compiler(sim, root, monkeypatch):
@@ -82,7 +91,7 @@ def test_another_text_is_another_build(root):
 def test_hierarchical_build_counts_and_records_waves(sim, root):
     built = build(Design("counter", COUNTER, ("nibble",)), sim, waves=True, root=root)
     with run_directory("counter", root) as directory:
-        run(built, TEST, testcase="counts", run_dir=directory, env={"EXPECTED": "5"})
+        run_simulation(built, TEST, testcase="counts", run_dir=directory, env={"EXPECTED": "5"})
         assert "$enddefinitions" in (directory / "waves.vcd").read_text()
 
 
@@ -265,17 +274,17 @@ def test_only_folders_that_make_cannot_read_are_named_by_links(monkeypatch, tmp_
     there = tmp_path / "two words"
     there.mkdir()
     (there / "file").write_text("found")
-    assert paths.plain(f"-I{tmp_path}/file", tmp_path) == f"-I{tmp_path}/file"
-    option, _, path = paths.plain(f"-Wl,-rpath,{there}/file", there).rpartition(",")
+    assert paths.plain_path(f"-I{tmp_path}/file", tmp_path) == f"-I{tmp_path}/file"
+    option, _, path = paths.plain_path(f"-Wl,-rpath,{there}/file", there).rpartition(",")
     assert option == "-Wl,-rpath" and " " not in path and Path(path).read_text() == "found"
     # Another's link of the same name leads elsewhere, and is replaced.
     Path(path).parent.unlink()
     Path(path).parent.symlink_to(tmp_path)
-    assert paths.plain(str(there / "file"), there) == path and Path(path).read_text() == "found"
+    assert paths.plain_path(str(there / "file"), there) == path and Path(path).read_text() == "found"
     (tmp_path / f"neuroncore-rtl-{os.getuid()}").rename(tmp_path / "aside")
     (tmp_path / f"neuroncore-rtl-{os.getuid()}").write_text("")
     with pytest.raises(paths.UnreadableFolder, match="make cannot read the name of '.*two words', and there can be no"):
-        paths.plain(str(there), there)
+        paths.plain_path(str(there), there)
 
 
 def test_unknown_simulator_is_refused(root):

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from neuroncore_rtl.run.harness.link_view import FIRST_WINDOW, SAMPLES, Sample, read_samples
+from neuroncore_rtl.run.harness.link_view import FIRST_WINDOW, SAMPLES, LinkSample, read_samples
 from neuroncore_rtl.run.harness.outcome import Ending, Event, Outcome
 from neuroncore_rtl.run.view.timeline import write_timeline
 from neuroncore_rtl.run.view.tracks import core_tracks, engine_tracks, link_tracks
@@ -96,7 +96,7 @@ def test_an_instance_has_every_core_and_the_links(written):
     """A group for each core, in order; its collectives say with whom they are; the curves of the links follow."""
     events = (EVENTS[:2], [Event(5, 0x500, 30, 80)], [], [Event(5, 0x500, 40, 90)])
     cores = [tracks_of(f"core {core}", own, INSTANCE.core) for core, own in enumerate(events)]
-    samples = [Sample(16, [0] * 4, [counters(3)] * 4), Sample(32, [1] * 4, [counters(3)] * 4)]
+    samples = [LinkSample(16, [0] * 4, [counters(3)] * 4), LinkSample(32, [1] * 4, [counters(3)] * 4)]
     timeline = written(*cores, *link_tracks(INSTANCE, samples))
     assert timeline.groups[:4] == [f"core {core}" for core in range(4)]
     assert len(timeline.groups) == 8 and all(name.startswith("links: ") for name in timeline.groups[4:])
@@ -127,9 +127,9 @@ def counters(flits, replays=0, stalled=0):
 
 
 SAMPLES_OF_LINKS = [
-    Sample(100, [3, 0, 0, 0], [counters(50), counters(0), counters(100, 2, 10), counters(1)]),
-    Sample(200, [30, 0, 0, 0], [counters(50), counters(0), counters(150, 2, 10), counters(2)]),
-    Sample(250, [0, 0, 0, 0], [counters(80), counters(0), counters(150, 3, 60), counters(2)]),
+    LinkSample(100, [3, 0, 0, 0], [counters(50), counters(0), counters(100, 2, 10), counters(1)]),
+    LinkSample(200, [30, 0, 0, 0], [counters(50), counters(0), counters(150, 2, 10), counters(2)]),
+    LinkSample(250, [0, 0, 0, 0], [counters(80), counters(0), counters(150, 3, 60), counters(2)]),
 ]
 
 

@@ -14,7 +14,7 @@ from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.view import waves as waves_module
-from neuroncore_rtl.run.view.core_waves import OPEN, core_groups
+from neuroncore_rtl.run.view.core_waves import CORE_OPEN, core_groups
 from neuroncore_rtl.run.view.engine_waves import TENSOR_GROUPS
 from neuroncore_rtl.run.view.wave_groups import CAUSE, Trace, traces
 from neuroncore_rtl.run.view.wave_numbers import NUMBERS, WIDTHS
@@ -87,7 +87,7 @@ def test_save_file_of_the_core_names_signals_of_the_waveform(recorded_core):
     known = signals(vcd)
     groups = core_groups(known)
     assert {f"machine.{trace.signal}" for lines in groups.values() for trace in lines} <= set(known)
-    assert set(OPEN) < set(groups)
+    assert set(CORE_OPEN) < set(groups)
     queues = {f"queue {queue_name(queue, TINY)}" for queue in range(queue_count(TINY))}
     assert queues | {"dma0", "dma1", "vector: steps"} <= set(groups)
 

@@ -18,14 +18,14 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.hdl.verilog.conversion import to_verilog
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.campaign.mutation import command, netlist
-from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove
+from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove_equivalent
 from neuroncore_rtl.tb.campaign.mutation.harnessed import shell
 from neuroncore_rtl.tb.campaign.mutation.legal import watched
-from neuroncore_rtl.tb.campaign.mutation.library import compile_library
+from neuroncore_rtl.tb.campaign.mutation.library import compile_mutants
 from neuroncore_rtl.tb.campaign.mutation.netlist import mutants_of, ports_of, rtlil_of
 from neuroncore_rtl.tb.campaign.mutation.run import TestsFailed, mutate
-from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, stand_in
-from neuroncore_rtl.tb.campaign.mutation.units import UNITS
+from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, unit_stand_in
+from neuroncore_rtl.tb.campaign.mutation.units import MUTATED_UNITS
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.cli.registry import MUTATED
 from neuroncore_rtl.tb.proofs.solver import NoAnswer
@@ -43,7 +43,7 @@ def built(tmp_path_factory):
 
 
 def library_of(unit, folder):
-    return compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(unit))], folder)
+    return compile_mutants("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(unit))], folder)
 
 
 EVERY = (*range(256), *reversed(range(256)))  # all inputs, up and down
@@ -88,13 +88,13 @@ def test_a_testbench_sees_no_difference(built):
     m.domains.sync = ClockDomain()
     m.submodules.dut = dut
     seen = run((Simulator(m), dut))
-    assert run((stand_in(other, built[0], 0, 10_000), other)) == seen
+    assert run((unit_stand_in(other, built[0], 0, 10_000), other)) == seen
     assert len(seen) == 6 and seen[2][1] == 200
 
 
 def test_a_run_that_does_not_end_is_ended(built):
     dut = Clamp()
-    simulator = stand_in(dut, built[0], 0, 50)
+    simulator = unit_stand_in(dut, built[0], 0, 50)
     simulator.add_clock(1e-6)
 
     async def bench(ctx):
@@ -143,7 +143,7 @@ def test_proofs_of_a_part_are_about_that_part(tmp_path):
     """Whoever gives it its inputs: what the clamp in front never gives the other may be given to it."""
     mutants = mutants_of(rtlil_of(Two()), COUNT, SEED, tmp_path, part="second")
     found = [
-        sum(proof.finding.equal for _, proof in prove(mutants[:10], 0, tmp_path, 2, part, whole=whole))
+        sum(proof.finding.equal for _, proof in prove_equivalent(mutants[:10], 0, tmp_path, 2, part, whole=whole))
         for part, whole in (("", False), ("second", False), ("second", True))
     ]
     assert 0 < found[1] < found[0] == found[2] < 10
@@ -167,7 +167,7 @@ def test_proved_equal_is_what_no_input_tells_apart(built):
     library, mutants, folder = built
     differs = differences(library, mutants)
     some = [mutant for mutant in mutants if not any(differs[mutant.number])][:4] + mutants[:8]
-    proofs = findings(prove(some, 4, folder, 2), differs)
+    proofs = findings(prove_equivalent(some, 4, folder, 2), differs)
     assert set(proofs.values()) >= {Finding.STEP, Finding.DIFFERS} and Finding.BOUNDED not in proofs.values()
 
 
@@ -176,7 +176,7 @@ def test_bits_of_a_register_that_nothing_reads_are_no_state(tmp_path):
     mutants = mutants_of(rtlil_of(Unread()), 30, SEED, tmp_path)
     changed = {mutant: int(re.search(r" D\[(\d+)\]", mutant.where)[1]) for mutant in mutants if " D[" in mutant.where}
     assert {place < 4 for place in changed.values()} == {False, True}
-    for mutant, proof in prove(list(changed), 6, tmp_path, 2):
+    for mutant, proof in prove_equivalent(list(changed), 6, tmp_path, 2):
         assert proof.finding == (Finding.INDUCTION if changed[mutant] >= 4 else Finding.DIFFERS), mutant
 
 
@@ -195,14 +195,14 @@ def test_what_never_comes_is_known(tmp_path):
 
     alike = {mutant for mutant in mutants if outputs(mutant.number) == outputs(0)}
     others = [mutant for mutant in mutants if mutant not in alike][:3]
-    findings = {mutant: proof.finding for mutant, proof in prove([*alike, *others], 0, tmp_path, 2)}
+    findings = {mutant: proof.finding for mutant, proof in prove_equivalent([*alike, *others], 0, tmp_path, 2)}
     assert {mutant for mutant, finding in findings.items() if finding.equal} == alike
     assert Finding.INDUCTION in findings.values()
 
 
 def test_a_search_that_runs_out_of_stack_has_no_answer(monkeypatch, tmp_path):
     said = "Caused by:\n    wasm trap: call stack exhausted"
-    monkeypatch.setattr(netlist, "run_tool", lambda *_: (134, said))
+    monkeypatch.setattr(netlist, "run_solver", lambda *_: (134, said))
     with pytest.raises(NoAnswer, match="in the stack that it has"):
         netlist.yosys("", tmp_path)
 
@@ -221,7 +221,7 @@ def test_what_means_nothing_is_not_looked_at(tmp_path):
     elsewhere = [mutant for mutant in mutants if unlike[mutant.number].any() and not differs[mutant.number]]
     some = elsewhere[:5] + [mutant for mutant in mutants if differs[mutant.number]][:3]
     assert len(some) == 8
-    proofs = {mutant.number: proof.finding.equal for mutant, proof in prove(some, 4, tmp_path, 2)}
+    proofs = {mutant.number: proof.finding.equal for mutant, proof in prove_equivalent(some, 4, tmp_path, 2)}
     assert proofs == {mutant.number: not differs[mutant.number] for mutant in some}
 
 
@@ -232,7 +232,7 @@ def test_proofs_ask_for_no_more_than_is_legal(built):
     some = [mutant for mutant in mutants if any(differs[mutant.number]) and not any(rare[mutant.number])][:2]
     some += [mutant for mutant in mutants if any(rare[mutant.number])][:1]
     watch = partial(watched, component=Clamp(), legal=lambda m, unit: unit.i < 128)
-    proofs = findings(prove(some, 4, folder, 2, watch=watch), rare)
+    proofs = findings(prove_equivalent(some, 4, folder, 2, watch=watch), rare)
     assert Counter(proofs.values()) == {Finding.INDUCTION: 2, Finding.DIFFERS: 1}
 
 
@@ -316,10 +316,10 @@ def test_the_rounding_unit_has_no_holes():
 
 
 def test_command_line_and_table_name_the_same_units():
-    assert tuple(UNITS) == MUTATED
+    assert tuple(MUTATED_UNITS) == MUTATED
 
 
-@pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
+@pytest.mark.parametrize("unit", MUTATED_UNITS.values(), ids=MUTATED_UNITS)
 def test_every_unit_can_be_made_and_has_its_tests(unit):
     assert Fragment.get(unit.make(), None).statements
     assert all((ROOT / test.partition("::")[0]).is_file() for test in unit.tests)

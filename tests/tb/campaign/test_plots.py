@@ -46,7 +46,7 @@ def test_cycles_and_utilisation_over_the_size(tmp_path, drawn):
 
 
 def test_the_roofline(tmp_path, drawn):
-    assert plots.draw_roofline(tmp_path / "a.png", PRODUCTS, SWEPT).is_file()
+    assert plots.draw_campaign_roofline(tmp_path / "a.png", PRODUCTS, SWEPT).is_file()
     assert lines(drawn[0].axes[0])["BANDWIDTH 8"] == ([1, 16], [50, 50])
 
 
@@ -65,7 +65,7 @@ def test_many_combinations_are_cut_and_the_title_says_so(tmp_path, drawn):
     assert sum(label.startswith("BANDWIDTH") for label in lines(drawn[0].axes[1])) == 10
 
 
-@pytest.mark.parametrize("draw", [plots.draw_sizes, plots.draw_roofline, plots.draw_chips])
+@pytest.mark.parametrize("draw", [plots.draw_sizes, plots.draw_campaign_roofline, plots.draw_chips])
 def test_there_is_no_picture_without_its_columns(tmp_path, draw):
     broken = {"test": "mac", "status": "broken", "failure": "it broke", "DTYPE": "bf16"}
     empty = {**broken, "status": "passed", "cycles": None, "utilisation": None}

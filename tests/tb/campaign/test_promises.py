@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove
+from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove_equivalent
 from neuroncore_rtl.tb.campaign.mutation.legal import watched
 from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, as_seen, mutants_of, ports_of, rtlil_of
 from tests.tb.campaign.clamp import Clamp, Two
@@ -39,14 +39,16 @@ def test_a_step_takes_a_promise_for_true(bits, most, finding, tmp_path):
     """A higher limit is none behind a clamp: if that promises no more than it puts out, a step is enough."""
     mutants = limits(tmp_path, bits)
     promise = partial(watched, component=Clamp(), legal=lambda m, clamp: clamp.o <= most, part="first")
-    proofs = {mutant.number: proof.finding for mutant, proof in prove(mutants, 0, tmp_path, 1, promise=promise)}
+    proofs = {
+        mutant.number: proof.finding for mutant, proof in prove_equivalent(mutants, 0, tmp_path, 1, promise=promise)
+    }
     assert proofs == {1 + bit: finding if LIMIT ^ 1 << bit > LIMIT else Finding.UNDECIDED for bit in bits}
 
 
 def test_promises_do_not_contradict_themselves(tmp_path):
     promise = partial(watched, component=Clamp(), legal=lambda m, clamp: (clamp.o < 5) & (clamp.o > 9), part="first")
     with pytest.raises(RuntimeError, match="Assumptions are unsatisfiable"):
-        list(prove(limits(tmp_path, (4,)), 0, tmp_path, promise=promise))
+        list(prove_equivalent(limits(tmp_path, (4,)), 0, tmp_path, promise=promise))
 
 
 def test_promises_are_of_ports_that_are_there(tmp_path):

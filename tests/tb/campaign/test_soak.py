@@ -19,7 +19,7 @@ from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import MultiplyMoving
-from neuroncore_rtl.tb.campaign.soak.coverage import coverage, expected, table
+from neuroncore_rtl.tb.campaign.soak.coverage import coverage, coverage_table, expected
 from neuroncore_rtl.tb.campaign.soak.runs import COVERED, judged, soaks
 from neuroncore_rtl.tb.campaign.soak.shrink import Shrinking, shrunk
 from neuroncore_rtl.tb.campaign.task import perform
@@ -27,7 +27,7 @@ from neuroncore_rtl.tb.cli import soak
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.stimulus.tensor_programs import replayed
 from neuroncore_rtl.tb.tests.soak import draw, tensor_case
-from neuroncore_rtl.tb.tests.soak.case import Kind, kind_of
+from neuroncore_rtl.tb.tests.soak.case import CaseKind, kind_of
 from neuroncore_rtl.tb.tests.soak.draw import PER_MACHINE, SUBJECTS, TURNS, case_of, drawn_case
 from neuroncore_rtl.tb.tests.soak.machines import drawn_config
 from tests.hdl.tensor.engines import in_shell
@@ -47,7 +47,7 @@ def test_cases_cover_every_engine_opcode_and_collective():
     # Of units, each machine either has one or it has not.
     assert {name: values for name, values in missing.items() if values and not values <= {"0", "1"}} == {}
     assert set(SUBJECTS) == set(TURNS)
-    lines = dict(table(rows[:1]))
+    lines = dict(coverage_table(rows[:1]))
     assert "never" in lines["collective"] and "all_reduce" in lines["collective"]
 
 
@@ -165,13 +165,13 @@ def test_what_cannot_be_run_costs_no_try():
 
 def test_kinds_of_failures_are_told_apart():
     for ending, failures, compared, mismatches, kind in (
-        (Ending.FINISHED, (), 8, 0, Kind.NONE),
-        (Ending.FINISHED, (), 0, 0, Kind.NOTHING),
-        (Ending.FINISHED, (), 8, 1, Kind.BYTES),
-        (Ending.LIMIT, ("the program must end",), 8, 1, Kind.HANG),
-        (Ending.FINISHED, ("image 0: the core's error must be none, not vector",), 8, 1, Kind.ERROR),
-        (Ending.FINISHED, ("image 0: race: vector (1) reads",), 8, 0, Kind.RACE),
-        (Ending.FINISHED, ("every record that an engine took must be finished",), 8, 0, Kind.OTHER),
+        (Ending.FINISHED, (), 8, 0, CaseKind.NONE),
+        (Ending.FINISHED, (), 0, 0, CaseKind.NOTHING),
+        (Ending.FINISHED, (), 8, 1, CaseKind.BYTES),
+        (Ending.LIMIT, ("the program must end",), 8, 1, CaseKind.HANG),
+        (Ending.FINISHED, ("image 0: the core's error must be none, not vector",), 8, 1, CaseKind.ERROR),
+        (Ending.FINISHED, ("image 0: race: vector (1) reads",), 8, 0, CaseKind.RACE),
+        (Ending.FINISHED, ("every record that an engine took must be finished",), 8, 0, CaseKind.OTHER),
     ):
         assert kind_of(ending, failures, compared, mismatches) == kind
 
@@ -234,9 +234,9 @@ def check_that_it_is_found_and_repeated(monkeypatch, tmp_path, done, most):
     [(left, path)] = re.findall(r"^  (\d+) of \d+ instructions are left: make soak CASE=(\S+)$", done.output, re.M)
     assert 1 <= int(left) <= most, done.output
     case = soak.read_case(soak.Path(path))
-    assert case.size == int(left) and judged(case).kind == Kind.BYTES
+    assert case.size == int(left) and judged(case).kind == CaseKind.BYTES
     again = CliRunner().invoke(app, ["soak", f"CASE={path}"])
-    assert again.exit_code == 1 and f"FAILED: {Kind.BYTES}" in again.output
+    assert again.exit_code == 1 and f"FAILED: {CaseKind.BYTES}" in again.output
     assert "golden" in again.output and all(line in again.output for line in case.lines())
     program = soak.Path(path).with_name("program.txt").read_text()
     assert f"make soak CASE={path}" in program and all(line in program for line in case.lines())

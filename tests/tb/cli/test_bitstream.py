@@ -26,7 +26,7 @@ def test_what_does_not_fit_is_said():
 )
 def test_variable_wrong(word, message):
     with pytest.raises(UsageError, match=message):
-        bitstream.main(TEST.settings([word]))
+        bitstream.make_bitstream(TEST.settings([word]))
 
 
 @pytest.mark.parametrize(("clocks", "tried", "packed"), [((36.5, 39.0, None, 38.0), 4, 2), ((None, 41.0, 42.0), 2, 2)])
@@ -64,6 +64,6 @@ def test_none_of_the_seeds_is_routed(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_link_and_memory_become_a_bitstream(capsys):
-    assert bitstream.main(TEST.settings(["CORE=0"])) == 0
+    assert bitstream.make_bitstream(TEST.settings(["CORE=0"])) == 0
     out = capsys.readouterr().out
     assert "MHz routed, 40 MHz asked for" in out and "ulx3s-memory/top.bit" in out

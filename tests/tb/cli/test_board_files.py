@@ -107,7 +107,7 @@ def test_several_ports_and_debug_ports():
 def test_descriptions_agree(board, described):
     assert described["clock"]["reset_active"] == "low"
     registers = {one["name"]: one for one in described["registers"]}
-    assert registers["CONTROL"]["offset"] == host_map.CONTROL.offset
+    assert registers["CONTROL"]["offset"] == host_map.HOST_CONTROL.offset
     assert [one["name"] for one in registers["STATUS"]["fields"]] == ["STARTED", "DONE", "ERROR", "QUIET", "RESET"]
     counters = {one["name"]: one["offset"] for one in described["counters"]}
     assert counters["queues[0].records"] == host_map.COUNTER_WORDS and len(counters) > 30
@@ -129,7 +129,7 @@ def test_header_has_every_number_once(board, described):
     assert len(numbers) == len(found)
     expected = {one["name"]: one["offset"] for one in described["registers"]}
     expected |= {
-        "CONTROL_RESET": host_map.CONTROL.bit("RESET"),
+        "CONTROL_RESET": host_map.HOST_CONTROL.bit("RESET"),
         "PARAMETER_ROWS": host_map.PARAMETER_WORDS,
         "ROWS": CONFIG.rows,
         "COUNTER_QUEUES0_IDLE": host_map.COUNTER_WORDS + 8,

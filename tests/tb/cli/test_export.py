@@ -13,7 +13,7 @@ import pytest
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.hdl.verilog.text import tidy
 from neuroncore_rtl.run.sim.doctor import require
-from neuroncore_rtl.run.sim.elaboration import ENGINES
+from neuroncore_rtl.run.sim.elaboration import ELABORATED_ENGINES
 from neuroncore_rtl.run.sim.verilator import find_verilator
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import DMA_BITS, ELEMENTWISE_BITS, TENSOR_BITS, Engine
@@ -23,7 +23,7 @@ from neuroncore_rtl.tb.cli.export import description, directory_name, write
 EVERY_ENGINE = pytest.mark.parametrize(
     "engine",
     # The core is one of them, and has the others' modules.
-    [pytest.param(e, marks=[pytest.mark.slow] * (e not in ("core", "dma_engine"))) for e in ENGINES],
+    [pytest.param(e, marks=[pytest.mark.slow] * (e not in ("core", "dma_engine"))) for e in ELABORATED_ENGINES],
 )
 
 CONFIG = Config(rows=12, columns=8)
@@ -37,7 +37,7 @@ def exported(tmp_path_factory) -> Path:
     """The directory of what is exported: the tensor engine of `CONFIG`, all else of `CORE_CONFIG`."""
     directory = tmp_path_factory.mktemp("exported")
     write(CONFIG, directory, ["tensor_engine"])
-    return write(CORE_CONFIG, directory, [engine for engine in ENGINES if engine != "tensor_engine"])
+    return write(CORE_CONFIG, directory, [engine for engine in ELABORATED_ENGINES if engine != "tensor_engine"])
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
@@ -61,7 +61,7 @@ def test_text_names_no_place(exported, engine):
 @pytest.mark.parametrize(
     "engine",
     # What is simulated has been through the same lint: without its warnings, the builds of a core would fail.
-    [pytest.param(e, marks=[pytest.mark.slow] * (e != "dma_engine")) for e in ENGINES],
+    [pytest.param(e, marks=[pytest.mark.slow] * (e != "dma_engine")) for e in ELABORATED_ENGINES],
 )
 def test_verilator_has_nothing_to_say(exported, engine):
     assert verilator("--lint-only", "--quiet", "-f", f"{engine}.f", cwd=exported) == ""
@@ -81,7 +81,7 @@ def test_icarus_has_nothing_to_say(exported, engine):
 
 
 @pytest.mark.parametrize(
-    "engine", [pytest.param(e, marks=[pytest.mark.slow] * (e in ("scalar_engine", "core"))) for e in ENGINES]
+    "engine", [pytest.param(e, marks=[pytest.mark.slow] * (e in ("scalar_engine", "core"))) for e in ELABORATED_ENGINES]
 )
 def test_yosys_finds_every_module_and_no_problem(exported, engine):
     script = f"read_verilog {engine}.v; hierarchy -check -top {engine}; proc; check -assert"

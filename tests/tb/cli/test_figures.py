@@ -53,30 +53,30 @@ def test_marks_are_found():
 
 
 def test_commands_are_run_and_figures_read(page, commands):
-    assert figures.main(COMMAND.settings()) == 0
+    assert figures.check_figures(COMMAND.settings()) == 0
     assert commands == [["sim", "mac", "SEED=2"]]
     text = page.read_text()
     assert figures.blocks(text)[0].text == "```\n$ make sim TEST=mac SEED=2\nnew\nline\n```\n"
     assert [figure.text for figure in figures.figures(text)] == ["12,345", "98.5%", "3"]
-    assert figures.main(COMMAND.settings()) == 0
+    assert figures.check_figures(COMMAND.settings()) == 0
     assert page.read_text() == text
 
 
 def test_nothing_is_run_that_was_not_asked_for(page, commands):
-    assert figures.main(COMMAND.settings(["RUN=0"])) == 0
+    assert figures.check_figures(COMMAND.settings(["RUN=0"])) == 0
     assert commands == []
     assert "old" in page.read_text() and "12,345" in page.read_text()
 
 
 def test_a_part_of_no_command_is_refused(page, commands):
     with pytest.raises(UsageError, match="ONLY must be a part of a command that documents show, not 'allreduce'"):
-        figures.main(COMMAND.settings(["ONLY=allreduce"]))
+        figures.check_figures(COMMAND.settings(["ONLY=allreduce"]))
     assert commands == []
 
 
 def test_a_command_that_fails_leaves_its_block(page, commands, capsys):
     page.write_text(PAGE.replace("SEED=2", "SEED=9"))
-    assert figures.main(COMMAND.settings()) == 1
+    assert figures.check_figures(COMMAND.settings()) == 1
     assert "old" in page.read_text()
     assert "make sim TEST=mac SEED=9 ended with status 1" in capsys.readouterr().err
 

@@ -10,10 +10,10 @@ import pytest
 
 from neuroncore_rtl.hdl.board.burst import BurstBuffer
 from neuroncore_rtl.hdl.board.memory import BurstServer
-from neuroncore_rtl.hdl.collective.loader import Loader
+from neuroncore_rtl.hdl.collective.loader import CollectiveLoader
 from neuroncore_rtl.hdl.collective.storer import Storer
 from neuroncore_rtl.hdl.dma.chunker import Chunker
-from neuroncore_rtl.hdl.dma.writer import Writer
+from neuroncore_rtl.hdl.dma.writer import HbmWriter
 from neuroncore_rtl.hdl.host.axi_lite import AxiLiteBridge
 from neuroncore_rtl.hdl.host.isolation import AxiIsolation
 from neuroncore_rtl.hdl.link.router import RouterOutput
@@ -51,10 +51,10 @@ FAULTS = (
     Fault("arbiters: banks of SBUF and PSUM", BankArbiter._precedes, "~self._urgent[second - self.engines]", "True"),
     Fault("arbiters: output of a router", RouterOutput.elaborate, "self.SHARE - 1", "self.SHARE"),
     Fault("axi: DMA engine, reads", Chunker.elaborate, "grid - run.address[: (grid - 1).bit_length()]", "grid"),
-    Fault("axi: DMA engine, writes", Writer._write_burst, "+ chunk.bytes - 1)", "+ chunk.bytes)"),
+    Fault("axi: DMA engine, writes", HbmWriter._write_burst, "+ chunk.bytes - 1)", "+ chunk.bytes)"),
     Fault("axi: record fetcher", Fetcher.elaborate, "~asking | (axi.ar.ready & (self.config.port_latency == 0))", "1"),
     Fault("axi: boot, words", WordReader._ask, "page_rest > MAX_BEATS", "page_rest > 0"),
-    Fault("axi: collective loader", Loader._ask, "BURST_BEATS - (word & (BURST_BEATS - 1))", "BURST_BEATS"),
+    Fault("axi: collective loader", CollectiveLoader._ask, "BURST_BEATS - (word & (BURST_BEATS - 1))", "BURST_BEATS"),
     Fault("axi: collective storer", Storer._collect, "len.eq(word - start)", "len.eq(word)"),
     Fault("axi: host link", BurstBuffer.elaborate, "axi.aw.valid.eq(~addressed)", "axi.aw.valid.eq(1)"),
     Fault("axi: HBM arbiter, both sides", AxiArbiter._pass_addresses, "~port.valid | port.ready", "1"),

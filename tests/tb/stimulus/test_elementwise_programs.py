@@ -11,7 +11,7 @@ from neuroncore_rtl.run.elementwise import expected_memories
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Opcode, Storage
 from neuroncore_rtl.spec.isa.alu import AluOp
-from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
+from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program
 
 alu = import_module("neuroncore_rtl.golden.vector.alu")  # the name is also that of its function
 CONFIG = PRESETS["tiny"]
@@ -20,7 +20,9 @@ CONFIG = PRESETS["tiny"]
 @cache
 def program(seed):
     """Return a program as TEST=vector draws it."""
-    return random_program(np.random.default_rng(seed), CONFIG, 800, Choices(opcodes=tuple(sorted(VECTOR_OPCODES))))
+    return random_elementwise_program(
+        np.random.default_rng(seed), CONFIG, 800, Choices(opcodes=tuple(sorted(VECTOR_OPCODES)))
+    )
 
 
 def executed(seed):
@@ -61,7 +63,7 @@ def test_a_mistake_at_a_corner_shows(mistake, seed, monkeypatch):
 def test_what_psum_has_no_room_for_is_in_sbuf():
     """Sums of many groups, of a machine whose PSUM is short; those of a few are in either."""
     short = CONFIG.with_overrides(psum_words=16)
-    drawn = random_program(np.random.default_rng(5), short, 150, Choices(opcodes=(Opcode.BN_AGGR,)))
+    drawn = random_elementwise_program(np.random.default_rng(5), short, 150, Choices(opcodes=(Opcode.BN_AGGR,)))
     sources = [(one.a.storage, prod(one.shape) * one.a.format.bits // 8) for one in drawn.instructions]
     assert {storage for storage, _ in sources} == {Storage.SBUF, Storage.PSUM}
     assert all(size <= short.psum_bytes for storage, size in sources if storage == Storage.PSUM)

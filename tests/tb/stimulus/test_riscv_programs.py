@@ -6,7 +6,7 @@ import pytest
 from neuroncore_rtl.golden.controller import Hart, LocalMemory
 from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES
 from neuroncore_rtl.tb.stimulus.riscv_encoding import r_type
-from neuroncore_rtl.tb.stimulus.riscv_programs import random_program
+from neuroncore_rtl.tb.stimulus.riscv_programs import random_riscv_program
 
 DIVISIONS = {"div": 4, "divu": 5, "rem": 6, "remu": 7}
 LEAST, MINUS_ONE = 1 << 31, (1 << 32) - 1
@@ -15,7 +15,7 @@ LEAST, MINUS_ONE = 1 << 31, (1 << 32) - 1
 @pytest.fixture(scope="module")
 def operands():
     """The operands of each division that a program executes, by its function."""
-    program = random_program(np.random.default_rng(1), 10_000, memory_bytes=MEMORY_BYTES)
+    program = random_riscv_program(np.random.default_rng(1), 10_000, memory_bytes=MEMORY_BYTES)
     hart = Hart(LocalMemory(program.image, size=MEMORY_BYTES))
     found = {function: set() for function in DIVISIONS.values()}
     for _ in range(60_000):

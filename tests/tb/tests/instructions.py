@@ -6,7 +6,7 @@ from neuroncore_rtl.run.elementwise import Differences, expected_memories, work_
 from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
 from neuroncore_rtl.run.harness.run import run
 from neuroncore_rtl.spec.config import PRESETS, Config
-from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
+from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program
 from tests.hdl.tensor.engines import faulty
 
 __all__ = ["BOTH", "IMAGE", "SHARED", "SMALLEST", "broken", "check", "smallest"]
@@ -28,7 +28,7 @@ def smallest(*engines: str) -> ElementwiseDevice:
 
 def broken(engine: str, shell: dict, choices: Choices, count: int) -> Differences:
     """Run a random program on the vector or the scalar engine in a shell that breaks it; return what differs."""
-    program = random_program(np.random.default_rng(3), SMALLEST, count, choices, bytes_per_partition=IMAGE)
+    program = random_elementwise_program(np.random.default_rng(3), SMALLEST, count, choices, bytes_per_partition=IMAGE)
     expected = expected_memories(program.instructions, program.sbuf, program.psum, SMALLEST)
     device = faulty(smallest(engine), f"{engine}_engine", **shell)
     outcome = run(device, work_of(program, stall=100, seed=3), sim="icarus")
@@ -42,7 +42,7 @@ def check(device: ElementwiseDevice, count: int, choices: Choices, *, stall, see
     program, its outcome, and how many bytes it changed."""
     print(f"seed {seed}, {count} instructions, stall {stall}")
     config = device.config
-    program = random_program(np.random.default_rng(seed), config, count, choices, bytes_per_partition=size)
+    program = random_elementwise_program(np.random.default_rng(seed), config, count, choices, bytes_per_partition=size)
     expected = expected_memories(program.instructions, program.sbuf, program.psum, config)
     outcome = run(device, work_of(program, stall=stall, seed=seed), sim=sim)
     differences = Differences(program, outcome.memories, expected)

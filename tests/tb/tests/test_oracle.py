@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.collective import run as golden_run
+from neuroncore_rtl.golden.collective import execute_lists as golden_run
 from neuroncore_rtl.run.harness.links.collective import CollectiveWork
 from neuroncore_rtl.run.harness.riscv import CpuDevice
 from neuroncore_rtl.run.harness.run import run
@@ -25,7 +25,7 @@ from neuroncore_rtl.tb.tests.oracle.programs import (
     signed_programs,
 )
 from neuroncore_rtl.tb.tests.oracle.reductions import all_reduces, workload_of, wrong_results
-from neuroncore_rtl.tb.tests.oracle.units import OPERATIONS, UNITS
+from neuroncore_rtl.tb.tests.oracle.units import ORACLE_OPERATIONS, ORACLE_UNITS
 from tests.hdl.arith.units import faulty_wire
 from tests.hdl.tensor.engines import faulty
 from tests.run.harness.faulty_hbm import FaultyHbm
@@ -55,8 +55,8 @@ def fpgen_report(directory, text=SAMPLE):
 
 def test_every_suite_is_one_of_the_command_and_its_operations_have_units():
     assert registry.SUITES == tuple(command.SUITES)
-    assert OPERATIONS.keys() == {*fpgen.OPERATIONS.values(), *testfloat.FUNCTIONS.values()}
-    assert UNITS.keys() == {operation.unit for several in OPERATIONS.values() for operation in several}
+    assert ORACLE_OPERATIONS.keys() == {*fpgen.OPERATIONS.values(), *testfloat.TESTFLOAT_FUNCTIONS.values()}
+    assert ORACLE_UNITS.keys() == {operation.unit for several in ORACLE_OPERATIONS.values() for operation in several}
 
 
 def test_scalar_cases_pass(tmp_path):
@@ -87,9 +87,9 @@ def test_broken_hardware_is_noticed(tmp_path):
 
 
 def test_broken_golden_is_noticed(tmp_path, monkeypatch):
-    [divide] = OPERATIONS["divide"]
+    [divide] = ORACLE_OPERATIONS["divide"]
     broken = replace(divide, golden=lambda a, b: np.zeros_like(a))
-    monkeypatch.setattr(scalars, "OPERATIONS", {**OPERATIONS, "divide": (broken,)})
+    monkeypatch.setattr(scalars, "ORACLE_OPERATIONS", {**ORACLE_OPERATIONS, "divide": (broken,)})
     report = fpgen_report(tmp_path, SAMPLE.splitlines()[-1])
     assert report.problems[0] == "1 of 1 results of golden are not what fpgen expects"
 

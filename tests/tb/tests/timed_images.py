@@ -10,7 +10,7 @@ from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.run import run
 from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.run.settings import Settings
-from neuroncore_rtl.run.targets.model import Model
+from neuroncore_rtl.run.targets.model import ModelTarget
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.core import program
 
@@ -79,7 +79,7 @@ def measured(case: Case) -> Measured:
     job, cycles = _on_rtl(case)
     values = {name: case.settings.values.get(name.upper(), 0) for name in ("latency", "bandwidth", "stall")}
     job = replace(job, computes=job.path is not None)
-    return Measured(case, cycles, Model(**values).execute(job).prediction)
+    return Measured(case, cycles, ModelTarget(**values).execute(job).prediction)
 
 
 def table(rows: list[Measured]) -> str:

@@ -15,7 +15,7 @@ from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.view.profile.files import write_profile
 from neuroncore_rtl.run.view.profile.run import modelled_run, simulated_run
-from neuroncore_rtl.run.view.profile.stalls import Cause
+from neuroncore_rtl.run.view.profile.stalls import StallCause
 from neuroncore_rtl.run.view.profile.tensors import Names, occupancy
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa import MultiplyMoving, Storage
@@ -84,7 +84,7 @@ def test_every_cycle_of_every_engine_has_a_cause(profiled, written):
     assert summary["neuroncore_cycle_count"] == profiled.cycles
     assert set(summary["stalls"]) == {"tensor", "vector", "dma0", "dma1"}
     for name, causes in summary["stalls"].items():
-        assert sum(causes.values()) == profiled.cycles and set(causes) == {cause.name.lower() for cause in Cause}
+        assert sum(causes.values()) == profiled.cycles and set(causes) == {cause.name.lower() for cause in StallCause}
         assert causes["busy"] > 0 < causes["start"], name
     assert summary["stalls"]["tensor"]["busy"] == (M // 4) * (K // 4) * N
     assert summary["stalls"]["tensor"]["data"] > 100  # a load takes longer than LATENCY

@@ -6,7 +6,7 @@ import pytest
 
 from neuroncore_rtl.kernels.program import dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import activation, memset, scalar_tensor_tensor, tensor_copy
-from neuroncore_rtl.run.view.profile.stalls import Cause, causes_of, counted, spans_of
+from neuroncore_rtl.run.view.profile.stalls import StallCause, causes_of, counted_stalls, spans_of
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import AluOp
 from tests.run.view.profile.hand import hand_run, soonest_run
@@ -69,9 +69,9 @@ def test_a_stall_has_its_cause(name):
     kernel, queue, times, stalls = CASES[name]
     run = hand_run(kernel, times)
     assert spans(run, queue) == [*stalls, (times[-1][2], 1000, "END")]
-    counts = counted(causes_of(run, queue))
+    counts = counted_stalls(causes_of(run, queue))
     assert sum(counts.values()) == run.cycles == 1000
-    assert counts[Cause.BUSY] == run.worked(queue)
+    assert counts[StallCause.BUSY] == run.worked(queue)
 
 
 def test_an_engine_waits_for_itself_while_it_fills_and_drains():
@@ -127,11 +127,14 @@ def test_a_wait_that_another_record_has_taken_up_has_the_cause_of_what_it_is_for
         program.append(activation(third, start, "exp"))
         program.append(scalar_tensor_tensor(tile(program, "sums"), third, factor, AluOp.ADD, part, AluOp.ADD))
 
-    for slow, cause in ((DMA1, Cause.DATA), (DMA0, Cause.DATA), (SCALAR, Cause.RESULT)):
+    for slow, cause in ((DMA1, StallCause.DATA), (DMA0, StallCause.DATA), (SCALAR, StallCause.RESULT)):
         run = soonest_run(kernel, lambda entry, slow=slow: 500 if entry.queue == slow and entry.number == 0 else 20)
-        spent = counted(causes_of(run, VECTOR))
+        spent = counted_stalls(causes_of(run, VECTOR))
         assert sum(spent.values()) == run.cycles
-        assert max(set(spent) - {Cause.START, Cause.END, Cause.BUSY}, key=spent.get) == cause and spent[cause] > 400
+        assert (
+            max(set(spent) - {StallCause.START, StallCause.END, StallCause.BUSY}, key=spent.get) == cause
+            and spent[cause] > 400
+        )
 
 
 def test_between_sections_the_controller_works():
@@ -163,5 +166,8 @@ def test_a_section_may_run_again():
 def test_a_run_that_broke_off():
     run = hand_run(loaded, [(90, 100, None), (95, 1000, None)])
     assert spans(run, VECTOR) == [(0, 100, "START"), (100, 1000, "DATA")]
-    assert counted(causes_of(run, SCALAR)) == dict.fromkeys(Cause, 0) | {Cause.START: 100, Cause.END: 900}
+    assert counted_stalls(causes_of(run, SCALAR)) == dict.fromkeys(StallCause, 0) | {
+        StallCause.START: 100,
+        StallCause.END: 900,
+    }
     assert run.busiest == DMA0

@@ -56,7 +56,7 @@ def test_managers_read_what_they_wrote(sim, shape, mood, rounds, tmp_path):
     (tmp_path / "content").write_bytes(content)
     settings = known | {"part": 9000 // size * size, "places": 12, "rounds": rounds, "pause": mood["pause"]}
     files = {name: str((tmp_path / name).resolve()) for name in ("content", "expected")}
-    axi.run(built, "managers_read_what_they_wrote", plusargs, **settings, **files, seed=SEED)
+    axi.run_axi(built, "managers_read_what_they_wrote", plusargs, **settings, **files, seed=SEED)
     assert (read_memory(tmp_path) == np.fromfile(tmp_path / "expected", np.uint8)).all()
 
 
@@ -68,7 +68,7 @@ def test_errors_are_answered(sim):
         (Hbm(latency=5, slverr=(0x1040, 0x1080), size=end), (end, axi.BENCH_BYTES)),
         (Hbm(latency=5, slverr=(0x1040, 0x1080), decerr=(0x2010, 0x2020), stall=100), (0x2010, 0x2020)),
     ):
-        axi.run(built, "errors_are_answered", hbm.plusargs(), **known, slverr=hbm.slverr, decerr=decerr, pause=0)
+        axi.run_axi(built, "errors_are_answered", hbm.plusargs(), **known, slverr=hbm.slverr, decerr=decerr, pause=0)
 
 
 def timing(tmp_path, hbm: Hbm, bursts: int, length: int, cycles: int = 400) -> dict[str, np.ndarray]:
@@ -76,7 +76,7 @@ def timing(tmp_path, hbm: Hbm, bursts: int, length: int, cycles: int = 400) -> d
     built, known = bench("verilator", 16, 2, 2)
     path = tmp_path / "events.json"
     settings = known | {"bursts": bursts, "length": length, "cycles": cycles, "events": str(path.resolve())}
-    axi.run(built, "timing", hbm.plusargs(), **settings)
+    axi.run_axi(built, "timing", hbm.plusargs(), **settings)
     events = {channel: np.array(found) for channel, found in json.loads(path.read_text()).items()}
     counts = {"aw": bursts, "ar": bursts, "w": bursts * length, "r": bursts * length, "b": bursts}
     assert {channel: len(found) for channel, found in events.items()} == counts
@@ -160,7 +160,7 @@ def test_units_use_a_ram(pause, tmp_path):
     encoded = [[copy.encode() for copy in of_engine] for of_engine in copies]
     settings = {"requests": requests, "copies": encoded, "boot": 0, "size": size, "pause": pause, "seed": SEED}
     settings["beat"] = [(field.offset, field.width) for _, field in RecordBeat(UNITS.hbm_bytes)]
-    axi.run(units_bench(), "units_use_a_ram", **settings, **files)
+    axi.run_axi(units_bench(), "units_use_a_ram", **settings, **files)
     found = json.loads((tmp_path / "found").read_text())
     assert {int(number): word for number, word in found["loaded"].items()} == loaded
     assert [[int(record, 16) for record in of_queue] for of_queue in found["records"]] == records

@@ -11,7 +11,7 @@ from neuroncore_rtl.run.harness.run import run
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, elementwise_violation
-from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
+from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program
 from neuroncore_rtl.tb.stimulus.illegal import illegal_word, random_word
 from tests.hdl.tensor.engines import faulty
 from tests.tb.tests.instructions import BOTH, IMAGE, SHARED, SMALLEST, smallest
@@ -76,7 +76,9 @@ def test_every_rule_is_enforced_and_nothing_else_is_touched(stall, seed):
     """Engines are reset after each error, so that one run meets hundreds; what is legal between them is executed."""
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
-    program = without_sums(random_program(rng, SHARED, 150, Choices(slow=False), bytes_per_partition=1 << 15))
+    program = without_sums(
+        random_elementwise_program(rng, SHARED, 150, Choices(slow=False), bytes_per_partition=1 << 15)
+    )
     records, refusals = interspersed(rng, SHARED, program, each=8)
     outcome = run(BOTH, work_of(replace(program, records=records), stall=stall, seed=seed, recover=True))
     for engine in ENGINES:
@@ -91,7 +93,7 @@ def test_every_rule_is_enforced_and_nothing_else_is_touched(stall, seed):
 def test_engine_stops_at_the_first_error(engine):
     """What comes behind it on the same engine stays undone, what came before is finished."""
     rng = np.random.default_rng(4)
-    program = random_program(rng, SHARED, 40, Choices(opcodes=OPCODES[engine]), bytes_per_partition=1 << 14)
+    program = random_elementwise_program(rng, SHARED, 40, Choices(opcodes=OPCODES[engine]), bytes_per_partition=1 << 14)
     records = list(program.records)
     records.insert(17, illegal(rng, SHARED, engine, Rule.RANGE, program))
     outcome = run(BOTH, work_of(replace(program, records=records), stall=40, seed=1, events=True))
@@ -106,7 +108,7 @@ def refused_on_icarus(**shell):
     device = faulty(smallest("vector"), "vector_engine", **shell) if shell else smallest("vector")
     rng = np.random.default_rng(5)
     choices = Choices(opcodes=OPCODES["vector"], slow=False)
-    program = random_program(rng, SMALLEST, 6, choices, bytes_per_partition=IMAGE)
+    program = random_elementwise_program(rng, SMALLEST, 6, choices, bytes_per_partition=IMAGE)
     records = list(program.records)
     for rule in (Rule.ALIGNMENT, Rule.PARTITIONS, Rule.FORMAT):
         records.insert(3, illegal(rng, SMALLEST, "vector", rule, program))

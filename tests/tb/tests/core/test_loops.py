@@ -11,7 +11,7 @@ from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.run.program import ProgramFailed
-from neuroncore_rtl.run.targets.model import Model
+from neuroncore_rtl.run.targets.model import ModelTarget
 from neuroncore_rtl.run.targets.rtl import Rtl
 from neuroncore_rtl.spec.formats import FP32, INT32
 from neuroncore_rtl.spec.isa import AluOp
@@ -53,7 +53,7 @@ def on_rtl(image, latency=64):
 
 def predicted(image):
     """Return what the timing model says of an image."""
-    return execute(ImageJob(machine=TINY, images=[image]), Model()).prediction
+    return execute(ImageJob(machine=TINY, images=[image]), ModelTarget()).prediction
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])

@@ -15,14 +15,14 @@ from neuroncore_rtl.run.options import target_of
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
-from neuroncore_rtl.run.targets.engine import Engine
+from neuroncore_rtl.run.targets.engine import EngineTarget
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.functions import FUNCTIONS
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Opcode
-from neuroncore_rtl.tb.check.references import errors
+from neuroncore_rtl.tb.check.references import reference_errors
 from neuroncore_rtl.tb.cli.registry import command_named
-from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
+from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program
 from neuroncore_rtl.tb.tests.engines import activation, instructions
 from neuroncore_rtl.tb.tests.scenario import run_jobs
 from tests.run.view.recordings import SaveFile
@@ -75,7 +75,7 @@ def test_partitions_to_the_last_byte_are_reached():
 
 
 def test_stalls_change_the_cycles_and_no_bit():
-    program = random_program(np.random.default_rng(21), SHARED, 60, Choices(), bytes_per_partition=1 << 14)
+    program = random_elementwise_program(np.random.default_rng(21), SHARED, 60, Choices(), bytes_per_partition=1 << 14)
     runs = [run(BOTH, work_of(program, stall=stall, seed=n)) for stall, n in ((0, 1), (60, 1), (200, 1), (200, 2))]
     results = {b"".join(memory.tobytes() for memory in outcome.memories.values()) for outcome in runs}
     cycles = [outcome.cycles for outcome in runs]
@@ -191,7 +191,7 @@ EXACT_TO_4_ULP = ("exp", "ln", "sqrt", "rsqrt", "reciprocal")
 
 def test_errors_of_the_functions_are_within_their_bounds(shared_engines):
     """A first look at RTL alone; the equations are measured more closely elsewhere."""
-    result = execute(activation.error_job(list(FUNCTIONS.values()), SHARED, samples=400), Engine())
+    result = execute(activation.error_job(list(FUNCTIONS.values()), SHARED, samples=400), EngineTarget())
     assert result.bit_exact and result.compared > 4 * 400 * len(FUNCTIONS)
     found = activation.errors_by_name(result)
     for name, largest in found.items():
@@ -205,10 +205,10 @@ def test_wrong_results_have_large_errors():
     """The measure must be able to say so."""
     z = np.array([0.5, 2.0], np.float32)
     right = np.exp(z.astype(np.float64)).astype(np.float32)
-    assert errors("exp", z, right, 0.1).ulp[0] <= 0.5
-    wrong = errors("exp", z, np.nextafter(np.nextafter(right, np.float32(9)), np.float32(9)), 0.1)
+    assert reference_errors("exp", z, right, 0.1).ulp[0] <= 0.5
+    wrong = reference_errors("exp", z, np.nextafter(np.nextafter(right, np.float32(9)), np.float32(9)), 0.1)
     assert 1.4 < wrong.ulp[0] < 2.6
-    assert errors("exp", z, right * 2, 0.1).relative[0] == pytest.approx(1, abs=1e-6)
+    assert reference_errors("exp", z, right * 2, 0.1).relative[0] == pytest.approx(1, abs=1e-6)
 
 
 # The benches

@@ -5,14 +5,14 @@ from functools import partial
 import pytest
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.hdl.elementwise.checker import Checker
+from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
 from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.settings import UsageError
-from neuroncore_rtl.run.targets.engine import Engine
+from neuroncore_rtl.run.targets.engine import EngineTarget
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.costs import latency, period, step_cycles
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES
-from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, formula, table
+from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, cost_table, formula
 from neuroncore_rtl.tb.tests.engines import timing as bench
 from neuroncore_rtl.tb.tests.engines.timing import has_units_for, measurements_of, timing_job
 from tests.tb.reports import passed, report_of
@@ -27,7 +27,7 @@ MANUAL = ROOT / "docs" / "vector_engine.md"
 @pytest.fixture(scope="module")
 def measurements():
     """Every instruction, measured once for all tests."""
-    result = execute(timing_job(SHARED), Engine())
+    result = execute(timing_job(SHARED), EngineTarget())
     assert result.bit_exact
     return measurements_of(result)
 
@@ -44,8 +44,8 @@ def test_independent_instructions_leave_no_bubble(measurements):
     followed = 0
     for m in measurements:
         instruction = m.case.build(m.elements, SHARED)
-        steps, unseen = step_cycles(instruction, SHARED), latency(instruction, SHARED) - Checker.LATENCY - 1
-        if steps >= Checker.INTERVAL and period(instruction, SHARED) < unseen:
+        steps, unseen = step_cycles(instruction, SHARED), latency(instruction, SHARED) - ElementwiseChecker.LATENCY - 1
+        if steps >= ElementwiseChecker.INTERVAL and period(instruction, SHARED) < unseen:
             assert set(m.measured["overlapped"]) == {steps + BUBBLE}
             followed += 1
     assert followed > 50
@@ -53,7 +53,7 @@ def test_independent_instructions_leave_no_bubble(measurements):
 
 def test_a_wrong_formula_is_noticed(monkeypatch):
     monkeypatch.setattr(bench, "period", lambda instruction, config: period(instruction, config) + 1)
-    found = measurements_of(execute(timing_job(SHARED, cases=CASES[:2], elements=(8,)), Engine()))
+    found = measurements_of(execute(timing_job(SHARED, cases=CASES[:2], elements=(8,)), EngineTarget()))
     assert [m.as_expected for m in found] == [False, False]
     assert "by the formulas" in found[0].line()
 
@@ -83,7 +83,7 @@ def test_a_deviation_from_the_published_cost_has_a_reason():
 
 def test_manual_has_the_table():
     """`python -m neuroncore_rtl.tb.check.costs` prints it."""
-    assert table() in MANUAL.read_text()
+    assert cost_table() in MANUAL.read_text()
 
 
 def test_bench_reports_the_formulas(monkeypatch, capsys):

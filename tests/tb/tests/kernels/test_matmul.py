@@ -9,7 +9,7 @@ import pytest
 from neuroncore_rtl.golden.tensor import array_operand, matrix_product
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.run.sim.simulation import SIMULATORS
-from neuroncore_rtl.run.targets.engine import Engine
+from neuroncore_rtl.run.targets.engine import EngineTarget
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
@@ -40,8 +40,8 @@ def operands(fmt, shape, seed=SEED):
 def check(fmt, shape, config, **options):
     """Multiply, compare with golden bit for bit, and return the counters."""
     a, b = operands(fmt, shape)
-    on = Engine(sim=options.pop("sim", "verilator"))
-    result, counters = products.multiply(a, b, fmt, config, on, **options)
+    on = EngineTarget(sim=options.pop("sim", "verilator"))
+    result, counters = products.multiply_on_core(a, b, fmt, config, on, **options)
     expected = matrix_product(a, b, fmt, config.rows)
     assert result.shape == (shape[0], shape[2])
     differs = np.argwhere(result != expected)
@@ -71,7 +71,7 @@ def test_products_are_golden(fmt, shape, config, options):
 def test_stalls_change_the_cycles_and_no_bit(fmt):
     a, b = operands(fmt, RAGGED)
     stalls = ((0, 1), (60, 1), (200, 1), (200, 2))
-    runs = [products.multiply(a, b, fmt, TINY, stall=stall, seed=n) for stall, n in stalls]
+    runs = [products.multiply_on_core(a, b, fmt, TINY, stall=stall, seed=n) for stall, n in stalls]
     cycles = [counters["cycles"] for _, counters in runs]
     assert len({result.tobytes() for result, _ in runs}) == 1
     assert cycles[0] < cycles[1] < cycles[2] and cycles[2] != cycles[3]
@@ -81,7 +81,7 @@ def test_stalls_change_the_cycles_and_no_bit(fmt):
 def test_result_does_not_depend_on_the_array_where_k_fits_its_rows(fmt, k):
     """A larger K is cut into tiles, whose sums are rounded, so then it does (but for INT8, which is exact)."""
     a, b = operands(fmt, (9, k, 11))
-    tiny, small = (products.multiply(a, b, fmt, config)[0] for config in (TINY, SMALL))
+    tiny, small = (products.multiply_on_core(a, b, fmt, config)[0] for config in (TINY, SMALL))
     np.testing.assert_array_equal(tiny, small)
     if fmt == INT8:
         exact = a.astype(np.uint8).view(np.int8).astype(np.int64) @ b.astype(np.uint8).view(np.int8)

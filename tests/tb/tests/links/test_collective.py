@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.collective import run as golden_run
-from neuroncore_rtl.golden.link.timing import Case, cycles_of
-from neuroncore_rtl.hdl.link.end import window
+from neuroncore_rtl.golden.collective import execute_lists as golden_run
+from neuroncore_rtl.golden.link.timing import LinkCase, cycles_of
+from neuroncore_rtl.hdl.link.end import sequence_window
 from neuroncore_rtl.run.harness.link_view import FIRST_WINDOW, SAMPLES, Cut
 from neuroncore_rtl.run.harness.links.collective import CollectiveWork
 from neuroncore_rtl.run.harness.outcome import Ending
@@ -17,7 +17,7 @@ from neuroncore_rtl.run.harness.run import run as run_device
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.spec.isa import Cause
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
-from neuroncore_rtl.tb.stimulus.collective_programs import Workload, random_workload, side_by_side
+from neuroncore_rtl.tb.stimulus.collective_programs import Workload, lists_side_by_side, random_workload
 from neuroncore_rtl.tb.tests.links.options import groups_of
 from neuroncore_rtl.tb.tests.links.workloads import collective_events, span_of, workload_failures
 from tests.run.harness.faulty_hbm import FaultyHbm
@@ -37,7 +37,7 @@ def run(workload, *, sim="verilator", fault=Fault.NONE, **options):
 
 def of_all(kind, count, dtype=CollectiveType.FP32, *, seed, **options):
     """Return one collective of all cores."""
-    return side_by_side(np.random.default_rng(seed), INSTANCE, kind, [ALL], count, dtype, **options)
+    return lists_side_by_side(np.random.default_rng(seed), INSTANCE, kind, [ALL], count, dtype, **options)
 
 
 def failures_of(workload, outcome):
@@ -66,7 +66,7 @@ def check(workload, **options):
 def test_groups_side_by_side_are_golden():
     rng = np.random.default_rng(7)
     for groups in (groups_of(INSTANCE, 2, 2, 1), groups_of(INSTANCE, 2, 2, 2), groups_of(INSTANCE, 1, 1, 1)):
-        check(side_by_side(rng, INSTANCE, CollectiveKind.ALL_REDUCE, groups, 500, CollectiveType.FP32))
+        check(lists_side_by_side(rng, INSTANCE, CollectiveKind.ALL_REDUCE, groups, 500, CollectiveType.FP32))
 
 
 @pytest.mark.parametrize("count", [1, 1000, 20_000])
@@ -74,7 +74,7 @@ def test_the_timing_model_foretells_an_all_reduce(count):
     """On links that it was not fitted to, between both cores of each chip."""
     outcome = check(of_all(CollectiveKind.ALL_REDUCE, count, seed=8), behaviour=FaultyHbm(latency=64))
     begin, end = span_of(INSTANCE, outcome)
-    expected = cycles_of(Case(instance=INSTANCE, ranks=ALL.ranks, count=count))
+    expected = cycles_of(LinkCase(instance=INSTANCE, ranks=ALL.ranks, count=count))
     assert end - begin == pytest.approx(expected, rel=0.03)
 
 
@@ -104,7 +104,7 @@ def test_samples_of_the_links_end_with_what_is_counted_at_the_end():
     for earlier, later in pairwise(outcome.links.samples):
         for before, after in zip(earlier.counters, later.counters, strict=True):
             assert all(0 <= after[name] - before[name] <= later.cycle - earlier.cycle for name in before)
-    most = 2 * window(INSTANCE.link_latency)
+    most = 2 * sequence_window(INSTANCE.link_latency)
     used = [credits for sample in outcome.links.samples for credits in sample.credits_used]
     assert 0 < max(used) <= most and used[-1] == 0
     assert run(workload, errors=0.01, seed=6).links.samples == []

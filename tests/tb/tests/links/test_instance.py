@@ -17,7 +17,7 @@ from neuroncore_rtl.run.harness.run import run as run_device
 from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.spec.isa import Cause, collective_queue
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
-from neuroncore_rtl.tb.stimulus.collective_programs import random_workload, side_by_side
+from neuroncore_rtl.tb.stimulus.collective_programs import lists_side_by_side, random_workload
 from neuroncore_rtl.tb.tests.links import collective
 from neuroncore_rtl.tb.tests.links.workloads import collective_events, workload_job
 from tests.run.harness.core_images import watched
@@ -58,7 +58,7 @@ def check(workload, *, behaviour=None, **options):
 
 @pytest.mark.parametrize("kind", [kind for kind in CollectiveKind if kind != CollectiveKind.RECEIVE])
 def test_each_kind_is_golden(kind):
-    workload = side_by_side(np.random.default_rng(kind), INSTANCE, kind, [ALL], 199, CollectiveType.BF16)
+    workload = lists_side_by_side(np.random.default_rng(kind), INSTANCE, kind, [ALL], 199, CollectiveType.BF16)
     outcome = check(workload)
     retired = [[event.retired for event in own] for own in collective_events(INSTANCE, outcome)]
     assert [len(own) - own.count(None) for own in retired] == [len(workload.lists[core]) for core in range(4)]
@@ -76,7 +76,9 @@ def test_random_collectives_are_golden(seed, errors):
 
 
 def test_a_barrier_waits_for_the_core_that_starts_last():
-    workload = side_by_side(np.random.default_rng(4), INSTANCE, CollectiveKind.BARRIER, [ALL], 0, CollectiveType.FP32)
+    workload = lists_side_by_side(
+        np.random.default_rng(4), INSTANCE, CollectiveKind.BARRIER, [ALL], 0, CollectiveType.FP32
+    )
     outcome = check(replace(workload, delays={0: [0], 1: [900], 2: [20], 3: [0]}))
     events = [event for (event,) in collective_events(INSTANCE, outcome)]
     assert max(event.issued for event in events) == events[1].issued > 900
