@@ -69,6 +69,7 @@ test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, 
 lint: $(READY) ## check style, layout, floors and circles of imports, types, and each room's budget of lines
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-logo >sim_build/imports.txt || { cat sim_build/imports.txt; exit 1; }
+	@$(BIN)/basedpyright --level error >sim_build/types.txt || { cat sim_build/types.txt; exit 1; }
 	@$(BIN)/python -m tests.house.budget
 	@$(BIN)/ruff format --check --quiet . || { echo "layout differs from ruff's: run make format" >&2; exit 1; }
 
