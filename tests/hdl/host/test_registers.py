@@ -132,7 +132,9 @@ async def test_the_end_of_a_run(ctx, dut, rng):
         which = "DONE" if done else "ERROR"
         assert await read(asker, at.STATUS) == sum(map(at.STATUS.bit, ("STARTED", which, "QUIET")))
         assert await read(asker, at.EXIT_CODE) == code
-        said = [await read(asker, getattr(at, f"ERROR_{part}")) for part in ("CAUSE", "QUEUE", "LOW", "HIGH", "DETAIL")]
+        said = [
+            await read(asker, getattr(at, f"HOST_ERROR_{part}")) for part in ("CAUSE", "QUEUE", "LOW", "HIGH", "DETAIL")
+        ]
         assert said == [int(Cause.AXI), 4, address & 0xFFFF_FFFF, address >> 32, 1 << 31]
 
         bit = at.INTERRUPT_STATUS.bit(which)
