@@ -230,7 +230,7 @@ def test_after_a_reset_it_is_as_new():
     simulate_each(dut, bench, product(both, range(1, 2 * CollectiveChecker.LATENCY)))
 
 
-@pytest.mark.parametrize(("name", "value"), [("ALIGNMENT", 32), ("ROOTED", frozenset()), ("COLLECTIVE", 57)])
+@pytest.mark.parametrize(("name", "value"), [("COLLECTIVE_ALIGNMENT", 32), ("ROOTED", frozenset()), ("COLLECTIVE", 57)])
 def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
     monkeypatch.setattr(unit, name, value)
     with pytest.raises(AssertionError, match="verdicts are wrong"):
