@@ -61,7 +61,7 @@ class Job:
         def title(self) -> str: ...
 
     def device(self, *, waves: bool = False) -> Device:
-        """Return the device that executes it; waves: with the signals that a waveform needs."""
+        """Return the device that executes the job; waves: with the signals that a waveform needs."""
         raise NotImplementedError
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> object:
@@ -75,7 +75,7 @@ class Job:
         raise NotImplementedError
 
     def golden(self) -> Expected | None:
-        """Return what golden makes of it; None if only the caller can judge the outcome."""
+        """Return the golden model's outcome; None if only the caller can judge the job."""
         return None
 
     def parts(self, memories: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
