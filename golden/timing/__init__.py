@@ -4,8 +4,14 @@ It is event-driven over instructions. Values play no part: what a program comput
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from neuroncore_rtl.golden.timing.prediction import Prediction, Timed
+
+if TYPE_CHECKING:
+    from neuroncore_rtl.golden.timing.controller import ControlPath, flow_path
+    from neuroncore_rtl.golden.timing.memory import MemoryTiming
+    from neuroncore_rtl.golden.timing.model import predict
 
 __all__ = ["ControlPath", "MemoryTiming", "Prediction", "Timed", "flow_path", "predict"]
 

@@ -175,7 +175,7 @@ class DmaEngine:
         wanted = Accesses(walk.banks, first, count, begin, cycles, turns, until)
         if side and not psum:
             most = timing.LINE_AHEAD + timing.LINE_PATIENCE
-            found = buffered_lines(banks.sbuf_writes, banks.held[self._port], wanted, self._port, most)
+            found = buffered_lines(banks.sbuf_writes, banks.held[self._port], tuple(wanted), self._port, most)
             done, last, waited, written = found
             copy.written = max(copy.written, written)
         else:
@@ -185,7 +185,7 @@ class DmaEngine:
                 sharing=SHARING[side] if psum else APART,
                 most=timing.LINE_PATIENCE,
             )
-            done, last, waited = line_accesses(line, wanted)
+            done, last, waited = line_accesses(tuple(line), tuple(wanted))
         self.until[side] = last + turns - 1
         self.waited["bank"] += waited
         if done == count:

@@ -89,7 +89,7 @@ class ElementwiseEngine:
 
     def _step(self, job: Job, walk: Walk) -> None:
         """Go on for some cycles, so that what begins meanwhile is looked at."""
-        done = steps(self._calendars, self._rank, self._agenda.now + AHEAD[self._rank], walk)
+        done = steps(self._calendars, self._rank, self._agenda.now + AHEAD[self._rank], tuple(walk))
         state = walk.state
         last = int(state[GO])
         if not done:

@@ -67,7 +67,7 @@ class TensorEngine:
         tiles = -(-instruction.m // LOAD_COLUMNS)
         banks = self._banks
         loads = Loads(first, tiles, instruction.address, step, timing.LINE_PATIENCE)
-        last = load_steps(banks.sbuf_reads, banks.owners[0], banks.debts[0], banks.places, loads)
+        last = load_steps(banks.sbuf_reads, banks.owners[0], banks.debts[0], banks.places, tuple(loads))
         self._loads_free = last + 1
         self._loaded = last + 1
         return last
@@ -92,7 +92,7 @@ class TensorEngine:
             to_read=sums,
             to_write=sums + self._spacing - 1,
         )
-        columns(banks.calendars, moves)
+        columns(banks.calendars, tuple(moves))
         self._moves_free = last + 1
         self.busy += instruction.n
         return last
