@@ -4,6 +4,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/complete
+DOCS := $(VENV)/docs
 TB = $(BIN)/python -m neuroncore_rtl
 
 # Processes that `make test` runs at once; a full-size build needs up to 4 GiB, so more than two is a choice.
@@ -17,7 +18,7 @@ QUOTED_TEST = '$(subst ','\'',$(TEST))'
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim waves profile verilog image synth bitstream host formal mutate oracle sweep soak test lint format bench figures doctor lock clean
+.PHONY: help sim waves profile verilog image synth bitstream host formal mutate oracle sweep soak test lint format bench figures docs doctor lock clean
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
@@ -63,7 +64,7 @@ sweep: $(READY) ## run a TEST over lists of variables, on many workers: make swe
 soak: $(READY) ## random programs on random machines, cut down where they fail: make soak HOURS=8
 	@$(TB) soak $(VARIABLES)
 
-test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
+test: lint $(DOCS) ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not slow' $(ARGS)
 
 lint: $(READY) ## check style, layout, floors and circles of imports, types, and each room's budget of lines
@@ -82,12 +83,17 @@ bench: $(READY) ## measure build times, speed, utilisation and area
 figures: $(READY) ## run the commands that the documents show, and write into them what they print: make figures [ONLY=mac]
 	@$(TB) figures $(VARIABLES)
 
+docs: $(DOCS) ## build the documentation site into sim_build/site; SERVE=1 shows it on http://localhost:8000
+	@$(TB) docs $(VARIABLES)
+
 doctor: $(READY) ## what is installed, what is missing, and the command that installs it
 	@$(TB) doctor
 
 lock: $(READY) ## resolve the dependencies of pyproject.toml again, into requirements.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --no-annotate --custom-compile-command 'make lock' \
 	    --output-file requirements.lock pyproject.toml
+	@$(BIN)/uv pip compile --quiet --upgrade --no-annotate --custom-compile-command 'make lock' --extra docs \
+	    --constraints requirements.lock --output-file requirements-docs.lock pyproject.toml
 
 clean: ## remove everything generated; the virtual environment stays (rm -r .venv removes that)
 	@rm -rf sim_build .pytest_cache .ruff_cache .hypothesis
@@ -103,3 +109,6 @@ $(READY): requirements.lock neuroncore_rtl/tb/cli/environment.py
 	echo "Error: Python 3.11 or newer is missing (looked for: $(PYTHONS)); all that is needed:" >&2; \
 	grep '^apt install' README.md >&2; \
 	exit 1
+
+$(DOCS): requirements-docs.lock $(READY)
+	@$(BIN)/python -m neuroncore_rtl.tb.cli.environment $(VENV) requirements-docs.lock docs

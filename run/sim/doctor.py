@@ -114,6 +114,13 @@ TOOLS: dict[str, Tool] = {
         Tool("verilator", "SIM=verilator; 5.036 or newer", None, True, _verilator),
         Tool("iverilog", "SIM=icarus and the tests of it", "iverilog", False, _program("iverilog", "-V")),
         Tool("gtkwave", "make waves", "gtkwave", False, _program("gtkwave", "--version")),
+        Tool(
+            "chromium",
+            "the tests of the documentation site",
+            "chromium chromium-driver",
+            False,
+            _program("chromedriver", "--version"),
+        ),
         Tool("git", "nothing but fetching and contributing", "git", False, _program("git", "--version")),
     )
 }

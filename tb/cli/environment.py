@@ -1,6 +1,7 @@
 """Make the virtual environment that everything else runs in; needs nothing but Python 3.11's standard library.
 
-`python3 -m neuroncore_rtl.tb.cli.environment .venv requirements.lock` is what the Makefile calls. What is missing on
+The Makefile calls `python3 -m neuroncore_rtl.tb.cli.environment .venv requirements.lock`, and with a third argument,
+`.venv requirements-docs.lock docs`, to add the packages of an extra to an environment that exists. What is missing on
 the machine is said first, all of it. Any number of processes may make the environment at once: one does, the others
 wait for it. A mark written at the end tells a whole one from one that was interrupted, or made for another lock or
 another Python."""
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
 
-__all__ = ["make"]
+__all__ = ["add", "make"]
 
 
 class Unable(Exception):
@@ -40,6 +41,20 @@ def make(directory: Path, lock: Path) -> None:
             mark.unlink(missing_ok=True)
             _fill(directory, lock)
         mark.write_text(wanted)
+
+
+def add(directory: Path, lock: Path, name: str) -> None:
+    """Add the packages that `lock` lists to an environment, and write the mark `name` into it.
+
+    Raises:
+        Unable: if the packages cannot be fetched.
+    """
+    with open(lock, "rb") as pinned:
+        fcntl.flock(pinned, fcntl.LOCK_EX)
+        python, uv = str(directory / "bin" / "python"), str(directory / "bin" / "uv")
+        os.environ.update(_settings_of([python, "-m", "pip"]))
+        _run(uv, "pip", "install", "--quiet", "--python", python, "--requirements", str(lock))
+        (directory / name).touch()
 
 
 def _fill(directory: Path, lock: Path) -> None:
@@ -74,7 +89,11 @@ def _run(*command: str) -> None:
 
 if __name__ == "__main__":
     try:
-        make(Path(sys.argv[1]), Path(sys.argv[2]))
+        directory, lock, *extra = sys.argv[1:]
+        if extra:
+            add(Path(directory), Path(lock), *extra)
+        else:
+            make(Path(directory), Path(lock))
     except (MissingTool, Unable) as error:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:

@@ -299,6 +299,12 @@ COMMANDS = (
         run=later("tb.campaign.mutation.command", "mutate_units"),
     ),
     Command(
+        name="docs",
+        summary="Build the documentation site with strict links.",
+        options=(switch("SERVE", 0, "1 serves the site on http://localhost:8000 and rebuilds it when a file changes"),),
+        run=later("tb.cli.docs", "build_site"),
+    ),
+    Command(
         name="figures",
         summary="Run the commands whose output the documents show, and write it and all single figures into them.",
         options=(

@@ -22,7 +22,7 @@ from tests.house.tree import PACKAGE, ROOT
 
 FOLDERS = "|".join((*ROOMS, "examples", "tests", "docs"))
 PATH = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[\w./*-]*[\w*/])")
-MODULE = re.compile(rf"(?<![\w/.])(?:{PACKAGE}\.)?((?:{FOLDERS})(?:\.\w+)+)")
+MODULE = re.compile(rf"(?<![\w/.-])(?:{PACKAGE}\.)?((?:{FOLDERS})(?:\.\w+)+)")
 LINK = re.compile(r"\]\(([^)#:]+?)(?:#[\w-]+)?\)")
 COMMAND = re.compile(r"`(make [a-z][^`\n]*)`")
 COMMENT = re.compile(r"(?:^\s*|  )#.*", re.MULTILINE)  # perhaps within a string, which is prose as well

@@ -1,0 +1,131 @@
+"""The documentation site: it builds with strict links, and a real browser loads every page without an error."""
+
+import functools
+import http.server
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from neuroncore_rtl import ROOT
+from neuroncore_rtl.run.sim.doctor import MissingTool, require
+
+pytest.importorskip("mkdocs", reason="the packages of requirements-docs.lock are missing: `make docs` installs them")
+
+FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+    --disable-component-update --disable-sync --window-size=1300,1000""".split()
+"""Chromium without a screen and without requests of its own to the network."""
+
+
+def build(folder: Path, root: Path = ROOT) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", folder]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    finished = build(folder)
+    assert finished.returncode == 0, finished.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(site) -> Iterator[str]:
+    """Serve the site on a free port: search runs in a worker, which browsers refuse to files."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    with http.server.ThreadingHTTPServer(("localhost", 0), functools.partial(Quiet, directory=site)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    try:
+        require("chromium")
+    except MissingTool as missing:
+        if os.environ.get("REQUIRE_CHROMIUM"):
+            raise
+        pytest.skip(str(missing))
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    opened = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
+    yield opened
+    opened.quit()
+
+
+def errors(browser) -> list[str]:
+    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+
+def test_every_page_loads_without_an_error_and_shows_its_pictures(browser, address, site):
+    pages = sorted(str(path.relative_to(site)) for path in site.rglob("*.html"))
+    assert len(pages) > 60
+    found = {}
+    for page in pages:
+        browser.get(f"{address}/{page}")
+        broken = browser.execute_script(
+            "return Array.from(document.images).filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
+        )
+        if problems := errors(browser) + broken:
+            found[page] = problems
+    assert found == {}
+
+
+def test_a_script_that_fails_is_noticed(browser, address, site):
+    (site / "broken.html").write_text("<html><script>missing()</script><img src='nothing.png'></html>")
+    browser.get(f"{address}/broken.html")
+    assert any("missing is not defined" in message for message in errors(browser))
+    (site / "broken.html").unlink()
+
+
+def test_search_finds_a_page(browser, address):
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    browser.get(f"{address}/index.html")
+    browser.find_element("css selector", ".md-search__input").click()
+    browser.find_element("css selector", ".md-search__input").send_keys("PSUM")
+    results = WebDriverWait(browser, 60).until(
+        lambda page: page.find_elements("css selector", ".md-search-result__item")
+    )
+    assert len(results) > 3 and "psum" in results[0].text.lower()
+
+
+def test_every_user_has_a_door():
+    navigation = yaml.load((ROOT / "mkdocs.yml").read_text(), yaml.BaseLoader)["nav"]
+    doors = [value[0] for entry in navigation for value in entry.values() if str(value[0]).startswith("users/")]
+    assert sorted(doors) == sorted(f"users/{path.name}" for path in (ROOT / "docs" / "users").glob("*.md"))
+    assert len(doors) == 5
+
+
+@pytest.mark.slow
+def test_links_to_nothing_fail_the_build(tmp_path):
+    copy = tmp_path / "tree"
+    shutil.copytree(
+        ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", ".venv", "sim_build", "__pycache__")
+    )
+    page = copy / "docs" / "glossary.md"
+    page.write_text(f"{page.read_text()}\n[a](nowhere.md) [b](index.md#no-heading) ![c](nowhere.png)\n")
+    finished = build(tmp_path / "site", copy)
+    assert finished.returncode
+    found = set(re.findall(r"nowhere\.\w+|#no-heading", finished.stderr))
+    assert found == {"nowhere.md", "nowhere.png", "#no-heading"}
