@@ -9,7 +9,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.arith.multiply import halves_product, joined
+from neuroncore_rtl.hdl.arith.multiply import halves_product, join_halves
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.hdl.primitives.enumeration import typed_enum
 from neuroncore_rtl.hdl.scalar.number import EXPONENT, begun, normalised, placed
@@ -177,7 +177,7 @@ class Argument(wiring.Component):
             return values
         for number in range(2):
             parts = SimpleNamespace(**{name: values.pop(f"{name}{number}") for name in ("low", "high", "cross")})
-            values[f"part{number}"] = joined(parts, _WINDOW_HALF, Const(0, 1), 0)
+            values[f"part{number}"] = join_halves(parts, _WINDOW_HALF, Const(0, 1), 0)
         return values
 
     def _added(self, m: Module, z) -> dict[str, Value]:

@@ -9,7 +9,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.arith.multiply import halves_product, joined, plus
+from neuroncore_rtl.hdl.arith.multiply import halves_product, join_halves, plus
 from neuroncore_rtl.hdl.arith.normalise import normalise_partly
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.hdl.scalar.argument import INDEX_BITS, REDUCED, SpecialCode
@@ -120,14 +120,14 @@ class Product(wiring.Component):
             m.d.comb += tables.c1_address.eq(z.index)
         z = cut("linear_parts", **halves_product(z.t, c3, _HALF, staged), c2=c2, **self._factor(m, z))
         series = Signal(LINEAR)
-        m.d.comb += series.eq(joined(z, _HALF, z.c2, layout.LOCAL_BITS))
+        m.d.comb += series.eq(join_halves(z, _HALF, z.c2, layout.LOCAL_BITS))
         z = cut("linear", series=series, **_without(z, "whole", "low", "high", "cross", "c2"))
 
         parts = halves_product(z.t, z.series, _LINEAR_HALF, staged)
         m.d.comb += (tables.c1_address if staged else tables.c0_exponent_address).eq(z.index)
         z = cut("quadratic_parts", **parts, **_without(z, "series"))
         series = Signal(QUADRATIC)
-        m.d.comb += series.eq(joined(z, _LINEAR_HALF, tables.c1_row.as_signed(), layout.LOCAL_BITS))
+        m.d.comb += series.eq(join_halves(z, _LINEAR_HALF, tables.c1_row.as_signed(), layout.LOCAL_BITS))
         if staged:
             m.d.comb += tables.c0_exponent_address.eq(z.index)
         z = cut("quadratic", series=series, **_without(z, "whole", "low", "high", "cross", "index"))
@@ -234,7 +234,7 @@ class Product(wiring.Component):
                 ]
             with m.Default():
                 m.d.comb += [
-                    polynomial.eq(joined(z, _QUADRATIC_HALF, z.c0, _GUARDED)),
+                    polynomial.eq(join_halves(z, _QUADRATIC_HALF, z.c0, _GUARDED)),
                     own_point.eq(z.own_exponent),
                 ]
         return polynomial, own_point

@@ -9,7 +9,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.arith.multiply import halves_product, joined
+from neuroncore_rtl.hdl.arith.multiply import halves_product, join_halves
 from neuroncore_rtl.hdl.arith.normalise import normalise_partly
 from neuroncore_rtl.hdl.arith.pack import aligned_fp32, rounded_fp32
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
@@ -101,7 +101,7 @@ class ResultStage(wiring.Component):
         parts = halves_product(linear.t, c2, _LINEAR_HALF, self.staged)
         z = cut("quadratic_parts", **parts, c1=c1, **later)
         series = Signal(SERIES_BITS)
-        m.d.comb += series.eq(joined(z, _LINEAR_HALF, z.c1, layout.LOCAL_BITS))
+        m.d.comb += series.eq(join_halves(z, _LINEAR_HALF, z.c1, layout.LOCAL_BITS))
         z = cut("quadratic", series=series, **{name: getattr(z, name) for name in later})
 
         if self.staged:
@@ -111,7 +111,7 @@ class ResultStage(wiring.Component):
         parts = halves_product(z.t, z.series, _SERIES_HALF, self.staged)
         z = cut("power_parts", **parts, **{name: getattr(z, name) for name in later})
         power, exp2 = Signal(_KEPT + 1), z.exp2
-        m.d.comb += power.eq(joined(z, _SERIES_HALF, tables.exp2_c0_row, _GUARDED))
+        m.d.comb += power.eq(join_halves(z, _SERIES_HALF, tables.exp2_c0_row, _GUARDED))
         number = cut(
             "round", significand=Mux(exp2, power[1:], z.significand), sticky=Mux(exp2, power[0], z.sticky),
             field=z.field, sign=z.sign, special=z.special,
