@@ -44,7 +44,7 @@ endmodule
 def gated(m: Module, name: str, module: str, build: Callable[[], wiring.Component], platform):
     """Add a submodule as :func:`hdl.verilog.hierarchy.shared` does, behind a clock gate.
 
-    The component has an output `active`: a register may change at the end of this cycle. It may depend on inputs of
+    The component has an output `active`: relevant state may change at the end of this cycle. It may depend on inputs of
     the same cycle. The gate is open in reset and while `active` is high. If the library watches gates, an ungated twin
     gets the same inputs, and the simulation fails as soon as an output differs. Any program that the unit executes then
     detects an `active` that is wrongly low.
