@@ -18,7 +18,7 @@ __all__ = ["ArrayBlock", "SystolicArray", "row_skew", "tile_count"]
 
 BLOCK_ROWS = 8
 BLOCK_TILES = 8
-"""Block shape, 8 x 32 elements: larger ones compile slowly, smaller ones have more ports, which cost simulation time."""
+"""Block shape, 8 x 32 elements: larger ones compile slowly; smaller ones have more ports, which slow a simulation."""
 
 NEGATIVE_ZERO = 0x80000000
 
