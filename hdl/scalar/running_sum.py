@@ -190,7 +190,7 @@ class RunningSum(wiring.Component):
         return Mux(takes_other, other, places[1]), Mux(takes_other, other_exponent, exponent)[: FP32.exponent_bits]
 
     def _near(self, m: Module, own, other, exponent) -> tuple[Value, Value, Value]:
-        """Near path: return the normalised difference, its shift, and whether nothing cancelled, with the sum's delay."""
+        """Near path: return the normalised difference, its shift, and whether nothing cancelled; delayed as the sum."""
         # The exponent must not fall below 1: a sentinel bit ends the count there.
         low, high = Signal(8), Signal(4)
         m.d.comb += [
