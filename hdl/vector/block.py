@@ -64,9 +64,9 @@ def _block_ports(lanes: int) -> dict:
 class VectorBlock(wiring.Component):
     """Vector lanes in lockstep. Latency: `latency`; a slow operation adds its unit's excess over an ALU.
 
-    A step with a slow operation is alone in the lanes and stalls for its unit. The next step may follow after the unit's
-    `INTERVAL`, while the unit still works on the earlier one. A slow step's control therefore enters the next stage some
-    cycles late: the step before it keeps its control there until it is done.
+    A step with a slow operation is alone in the lanes and stalls for its unit. The next step may follow after the
+    unit's `INTERVAL`, while the unit still works on the earlier one. A slow step's control therefore enters the next
+    stage some cycles late: the step before it keeps its control there until it is done.
 
     Arguments:
         lanes: number of lanes.
