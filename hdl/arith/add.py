@@ -34,8 +34,8 @@ class Fp32Adder(wiring.Component):
         latency: cycles from a, b to out, 1 to 7; out is a register.
 
     Ports:
-        a, b: FP32 storage words.
-        out: FP32 storage word of the sum, `latency` cycles later.
+        a, b: FP32 words.
+        out: FP32 word of the sum, `latency` cycles later.
     """
 
     CUTS = {

@@ -1,10 +1,10 @@
 """Edge decoder: converts a storage word of any matmul format to an operand.
 
-The format selects only the positions of sign, exponent and mantissa; one datapath serves all formats. A word is first
-read as (-1)**sign * significand * 2**(exponent - 23) with a 24-bit significand; an integer is a float without a hidden
-bit. Normalising the 24 bits gives `hi`, the upper 12. Normalising the lower 12 again gives `lo`. The value is hi + lo,
-and lo is zero in every format except FP32. The whole is normalised before the split, so hi is zero only if the value
-is. Otherwise an infinity times a subnormal FP32 would become NaN in the pass hi * hi.
+The format only selects the positions of sign, exponent and mantissa; one datapath serves all. A word is read as
+(-1)**sign * significand * 2**(exponent - 23) with a 24-bit significand; an integer has no hidden bit. The 24 bits are
+normalised; `hi` is the upper 12. The lower 12 are normalised again to `lo`, which is zero except in FP32. The value is
+hi + lo. Normalising before the split makes hi zero only if the value is: otherwise an infinity times a subnormal FP32
+would become NaN in the pass hi * hi.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -70,19 +70,17 @@ class EdgeDecoder(wiring.Component):
     """Decoder from storage word to operand. Throughput: one word per cycle.
 
     Arguments:
-        significand_bits: significand width of the operand, 8 or 12. With 8 there are no halves, and FP32, TF32 and FP16
-            are not supported.
-        latency: cycles from the word to the operand, 0 to 2. The output is combinational after the last register; the
-            caller registers it.
+        significand_bits: of the operand, 8 or 12. With 8 there are no halves, and no FP32, TF32 and FP16.
+        latency: cycles from word to operand, 0 to 2; out is combinational after the last register.
 
     Ports:
-        word: the element, right-aligned (8-, 16- or 32-bit storage in the low bits; TF32 and FP32 use all 32).
-        format: one of `spec.formats.matmul_formats(significand_bits)`; for any other the operand is undefined.
+        word: the element, right-aligned; TF32 and FP32 use all 32 bits.
+        format: one of `spec.formats.matmul_formats(significand_bits)`; otherwise the operand is undefined.
         half: 0 selects the upper 12 bits of the significand, 1 the lower 12, which are nonzero only in FP32.
         present: 0 masks the element: the operand is absent (both flags set, all else zero).
         skip_zero: 1 makes a zero absent.
         out: the operand. Subnormals are normalised; zero has significand and exponent 0 and keeps its sign. An infinity
-            or NaN sets its flag in hi, with a nonzero significand, and is a zero of the same sign in lo.
+            or NaN sets its flag in hi, with a nonzero significand; in lo it is a zero of the same sign.
     """
 
     CUTS = {0: (), 1: ("whole",), 2: ("fields", "whole")}

@@ -1,18 +1,16 @@
 """IEEE 754 binary32 division and remainder by digit recurrence: three quotient bits per cycle, no multiplier.
 
-Both significands are normalised, including those of subnormals. If the dividend's is the smaller, it is doubled: the
-quotient then has a leading one and 24 further bits, the last of them for rounding. In each step of the restoring
-division, the remainder is doubled and the divisor subtracted if it fits, so the remainder stays below the divisor. The
-final remainder tells whether the quotient is exact.
+Significands are normalised, also of subnormals, and a dividend below the divisor is doubled: the quotient has a leading
+one and 24 more bits, the last for rounding. Each step of the restoring division doubles the remainder and subtracts the
+divisor if it fits, so the remainder stays below the divisor. The last remainder tells whether the quotient is exact.
 
-A remainder needs one step per unit of exponent difference, at most 276. It always takes the cycles of the maximum, so a
-lane has one latency for all values. A smaller dividend needs no steps. If the quotient is floored and the signs differ,
-the divisor is added: the last cycle but one subtracts the remainder's magnitude from it. For a smaller dividend, the
-steps then align it below the divisor, and bits beyond the two guard bits are merged into a sticky bit.
+A remainder takes one step per unit of exponent difference, at most 276. Its latency is always that of the maximum, so
+that lanes stay in step. A smaller dividend needs no steps. If the quotient is floored and the signs differ, the divisor
+is added: the last cycle but one subtracts the remainder's magnitude from it. A smaller dividend is first aligned below
+the divisor by the steps; bits beyond two guard bits are merged into a sticky bit.
 
-The first cycle normalises, eight divide, one rounds. Operations overlap: a division may start in the last recurrence of
-the one before it. The rounding of the earlier one then shares a cycle with the first recurrence of the later one, which
-changes none of the rounding's inputs before that cycle ends.
+The first cycle normalises, eight divide, one rounds. A division may start in the last recurrence of the one before it,
+which is then rounded during the first recurrence: that changes no input of the rounding before the cycle ends.
 """
 
 from types import SimpleNamespace
@@ -55,22 +53,20 @@ class _Kind(enum.Enum, shape=2):
 class Fp32Divider(wiring.Component):
     """Divider: out = a / b in FP32, rounded once to nearest even, or the remainder.
 
-    Quotient: subnormals are kept; x / 0 is an infinity with the sign of the quotient, for x other than 0 and NaN; 0 / 0
-    and Inf / Inf are NaN; NaN results are canonical.
+    Quotient: subnormals are kept; x / 0 is an infinity with the quotient's sign, if x is neither 0 nor NaN; 0 / 0 and
+    Inf / Inf are NaN; NaN results are canonical.
 
-    Remainder: with a quotient truncated toward zero it is exact and has the sign of a. With a floored quotient it has
-    the sign of b, and is rounded if b is added to a smaller a of the other sign. The remainder of an infinity, or by 0,
-    is NaN. By an infinity it is a, or b if the quotient is floored and the signs differ. A zero has the same sign as a
-    nonzero result would.
+    Remainder: of a truncated quotient it is exact and has the sign of a. Of a floored one it has the sign of b, and is
+    rounded if b is added to a smaller a of the other sign. The remainder of an infinity, or by 0, is NaN. By an
+    infinity it is a, or b if the quotient is floored and the signs differ. Zeros get the same sign.
 
     Ports:
-        start: start an operation, `INTERVAL` cycles or more after a division, `REMAINDER_INTERVAL` or more after a
-            remainder; an earlier start aborts the operation in progress.
-        a, b: FP32 storage words, sampled with `start`.
-        remainder: 1 for the remainder, 0 for the quotient, sampled with `start`.
-        floored: the quotient of a remainder is floored, else truncated, sampled with `start`.
-        out: FP32 storage word, valid from `LATENCY` cycles after the start of a division, or `REMAINDER_LATENCY` after
-            that of a remainder, until the next result.
+        start: start an operation; it aborts one started less than `INTERVAL` cycles before, for a remainder
+            `REMAINDER_INTERVAL`.
+        a, b: FP32 words, sampled with start.
+        remainder: 1 for the remainder, 0 for the quotient, sampled with start.
+        floored: the remainder's quotient is floored, else truncated; sampled with start.
+        out: FP32 word, from `LATENCY` cycles after start (remainder: `REMAINDER_LATENCY`) until the next result.
     """
 
     INTERVAL = _QUOTIENT_BITS // _DIGIT_BITS

@@ -1,16 +1,15 @@
 """IEEE 754 binary32 fused multiply-add: exact product, one rounding to nearest even.
 
 Product and addend are words of 48 bits, the addend's 24 at the top. The one with the smaller exponent is shifted right.
-Subnormal operands are not normalised, so the product may have up to 24 leading zeros. Three bits below the last place,
-the last of them sticky, suffice:
+Subnormals are not normalised, so the product may have up to 24 leading zeros. Three bits below the last place, the last
+one sticky, suffice:
 
-1. If the addend loses bits, it lies far below the product's leading one. The sum's leading one keeps its position or
-   moves down by one, so 24 bits and the rounding bit stand above the sticky bit.
-2. If the product loses bits, the addend has no leading zeros, or its exponent is too small to allow a normalising
-   shift.
+1. If the addend loses bits, it lies far below the product's leading one. The sum's leading one is then at the same
+   place or one lower: 24 bits and the rounding bit stand above the sticky bit.
+2. If the product loses bits, the addend has no leading zeros, or its exponent allows no normalising shift.
 
-The larger exponent is the reference. The addend's is never below the exponent of a subnormal, so neither is the
-reference, and it limits the normalising shift: subnormal results need no separate path.
+The larger exponent is the reference. The addend's is at least a subnormal's, so the reference is too, and it limits the
+normalising shift: subnormal results need no separate path.
 
 The multiplier may also serve integers; their product bypasses the rest.
 """
@@ -51,9 +50,9 @@ class Fp32Fma(wiring.Component):
         latency: cycles from a, b, c to out, 1 to 6; out is a register.
 
     Ports:
-        a, b, c: FP32 storage words.
+        a, b, c: FP32 words.
         integer: a and b are 32-bit integers; out is then undefined.
-        out: FP32 storage word of the result, `latency` cycles later.
+        out: FP32 word of the result, `latency` cycles later.
         product: lower 32 bits of an integer product, `product_latency` cycles later.
     """
 

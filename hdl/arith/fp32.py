@@ -1,4 +1,4 @@
-"""FP32 storage word with named parts, and its rounding to nearest even."""
+"""FP32 word with named parts, and its rounding to nearest even."""
 
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
@@ -49,14 +49,14 @@ class Fp32(data.Struct):
 
 
 def round_fp32(m: Module, significand: Value, field: Value, sign: Value, inf: Value, nan: Value) -> Signal:
-    """Return the storage word of a number rounded to nearest even, combinationally.
+    """Return the word of a number rounded to nearest even, combinationally.
 
-    Fraction and exponent are rounded as one integer: a carry out of the fraction increments the exponent, and a carry
-    into the largest exponent makes the infinity.
+    Fraction and exponent are rounded as one integer: a carry increments the exponent, into the largest one it makes the
+    infinity.
 
     Arguments:
         m: the module that receives the logic.
-        significand: 26 bits or more: 24 result bits, the rounding bit, and the bits below it.
+        significand: 24 result bits, the rounding bit, and one or more bits below it.
         field: exponent field, up to 10 bits; 0 if the top bit of the significand is 0.
         sign: sign of the result.
         inf: the result is infinite.

@@ -15,7 +15,7 @@ class IntoInt(wiring.Component):
     The array's sums of INT8 products are such integers. For any other value the result is undefined.
 
     Ports:
-        value: FP32 storage word.
+        value: FP32 word.
         out: two's complement integer; both zeros give 0.
     """
 

@@ -1,16 +1,15 @@
 """Multiply-accumulate of a processing element: fp32(acc + x * w) with an exact product and one rounding.
 
-The product of two 12-bit significands has 24 bits, as many as an FP32 significand, so the fused operation is one
-floating-point addition of two 24-bit numbers; no 74-bit adder is needed. The product's leading one may be one place
-lower. Four bits below the last place keep the rounding exact: two for the left shift that this can cause, the rounding
-bit, and a sticky bit.
+The product of two 12-bit significands has 24 bits, as an FP32 significand has: one floating-point addition of 24-bit
+numbers suffices, no 74-bit adder. The product's leading one may be one place low. Four bits below the last place keep
+the rounding exact: two for the shift that this can cause, a rounding bit, a sticky bit.
 
-Exponents are compared in the product's scale, in parallel with the multiplier. The larger one is the reference. The
-accumulator's exponent is never below a subnormal's, so neither is the reference. A sentinel bit limits the
-normalising shift there: subnormal results need no separate path.
+Exponents are compared in the product's scale, in parallel with the multiplier. The larger is the reference; as the
+accumulator's is at least a subnormal's, the reference is too. A sentinel bit limits the normalising shift there:
+subnormal results need no separate path.
 
-A negative sum is not negated. Its complement, one less than its magnitude, is normalised, with ones shifted in from the
-right; the rounding adds the one. Negation and rounding thus share one carry.
+A negative sum is not negated. Its complement, one less than its magnitude, is normalised, with ones shifted in; the
+rounding adds the one. Negation and rounding thus share one carry.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value

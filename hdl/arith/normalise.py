@@ -27,18 +27,18 @@ def normalise(m: Module, value: Value, name: str, limit: Value | None = None) ->
 def normalise_partly(
     m: Module, value: Value, name: str, places: range, limit: Value | None, fewer: Value | None
 ) -> tuple[Value, Value, Value | None]:
-    """Perform some of the steps of :func:`normalise`, so that a register may separate them from the others.
+    """Perform some steps of :func:`normalise`, so that a register may precede the others.
 
     Arguments:
         m: as in :func:`normalise`.
-        value: as there.
-        name: as there.
-        places: bits of the shift amount to find; the higher ones are known.
-        limit: as there, or None.
-        fewer: the higher bits already show that the zeros are fewer than the limit; None without limit.
+        value: as in :func:`normalise`.
+        name: as in :func:`normalise`.
+        places: bits of the shift amount to find; higher ones are known.
+        limit: as in :func:`normalise`.
+        fewer: the higher bits show that the zeros are fewer than the limit.
 
     Returns:
-        The shifted value, these bits of the amount, and the updated `fewer`.
+        The shifted value, these bits of the amount, and `fewer` including them.
     """
     width, amount = len(value), []
     for place in reversed(places):

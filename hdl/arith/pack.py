@@ -16,13 +16,13 @@ _FARTHEST = FP32.precision + 1
 def pack_fp32(m: Module, significand: Value, field: Value, sticky: Value | int = 0) -> Value:
     """Return the 31 bits of exponent field and fraction of a positive number.
 
-    A result below the smallest normal number is rounded once, at the last place of the subnormals. A result that rounds
-    to more than the largest number is infinite.
+    Results below the smallest normal number are rounded once, at the subnormals' last place. Results that round to more
+    than the largest number are infinite.
 
     Arguments:
         m: the module that receives the (combinational) logic.
         significand: unsigned, 25 to 33 bits, its top bit one: a value in [1, 2).
-        field: signed, 10 bits or more: the exponent plus the bias; may lie outside the exponent field's range.
+        field: signed, 10 bits or more: exponent plus bias, also beyond the field's range.
         sticky: the exact number exceeds the significand by less than its last place.
     """
     return rounded_fp32(m, SimpleNamespace(**aligned_fp32(m, significand, field, sticky)))

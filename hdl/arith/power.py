@@ -100,15 +100,15 @@ class _Multiplier:
 class Fp32Power(wiring.Component):
     """Power unit: out = a ** b in FP32, within 0.55 ulp; subnormals are kept.
 
-    The result is computed to within 0.05 ulp and rounded once, to nearest even. Powers that FP32 represents are exact.
-    Special cases follow IEEE 754-2019 pow: pow(x, 0) and pow(1, y) are 1 for all x and y, NaN included; a negative base
-    needs an integer exponent, else the result is NaN, and with an odd one the result is negative; pow(-1, Inf) is 1.
-    NaN results are canonical.
+    The unrounded result is within 0.05 ulp and rounded once, to nearest even; powers that FP32 represents are exact.
+    Special cases follow IEEE 754-2019 pow: pow(x, 0) and pow(1, y) are 1, also for NaN; a negative base needs an
+    integer exponent, else the result is NaN, and is negative if that is odd; pow(-1, Inf) is 1. NaN results are
+    canonical.
 
     Ports:
-        start: start a computation, `INTERVAL` cycles or more after the one before; an earlier start aborts that one.
-        a, b: base and exponent, FP32 storage words, sampled with `start`.
-        out: FP32 storage word of the power, from `LATENCY` cycles after start until the next result.
+        start: start a computation; it aborts one started less than `INTERVAL` cycles before.
+        a, b: base and exponent, FP32 words, sampled with start.
+        out: FP32 word of the power, from `LATENCY` cycles after start until the next result.
     """
 
     INTERVAL = timing.POWER_INTERVAL

@@ -1,12 +1,12 @@
 """Conversion of FP32 to any format with one rounding, to nearest even or stochastic.
 
-The significand is shifted right once, until its last place meets the target's: the integer part is kept, and the 32
-fraction bits are the discarded part. Both modes add a word to the discarded part, and round away from zero if the sum
-carries. Stochastic rounding adds a random word. The word for nearest even makes the sum carry above one half, and at
-one half if the last place is odd. An integer format is treated as a float with 32 bits of precision and smallest
-exponent 31, so that its last place is 1. Exponent and rounded significand are added as one integer, the result's
-magnitude. A rounding carry into the next power of two, or from the largest subnormal into the smallest normal number,
-then needs no separate path, and overflow, infinities included, is one comparison.
+The significand is shifted right once, to the target's last place: the integer part is kept, the 32 fraction bits are
+discarded. A word is added to the discarded part; a carry rounds away from zero. For stochastic rounding that is a
+random word. For nearest even it is chosen to carry above one half, and at one half if the last place is odd. An integer
+format is treated as a float of 32 bits of precision with smallest exponent 31, so that its last place is 1. Exponent
+and significand are added as one integer, the result's magnitude. A carry into the next power of two, or from the
+largest subnormal into the smallest normal number, then needs no separate path, and overflow, infinities included, is
+one comparison.
 """
 
 from amaranth import C, Cat, Const, Module, Mux, Signal, Value
@@ -50,21 +50,20 @@ def _stored(fmt: Format, magnitude: Value, sign: Value) -> Value:
 class Fp32Rounder(wiring.Component):
     """FP32 to a storage word of any format of `spec.formats`. Throughput: one value per cycle.
 
-    To nearest even: ties to the even last place. Stochastic: let f be the discarded part of the magnitude in units of
-    the target's last place (also of a subnormal), truncated to 32 bits. The result is rounded away from zero if f *
-    2**32 + random >= 2**32, else toward zero. Floats overflow to infinity; NaN becomes the format's canonical NaN; the
-    sign is kept, also of zeros. Integers saturate, infinities included, and NaN becomes 0. Conversion to FP32 changes
-    only NaN.
+    To nearest even: ties to the even last place. Stochastic: let f be the discarded part in units of the target's last
+    place (also a subnormal's), truncated to 32 bits; the result is rounded away from zero if f * 2**32 + random >=
+    2**32, else toward zero. Floats overflow to infinity, NaN becomes the format's canonical NaN, and zeros keep their
+    sign. Integers saturate, infinities included; NaN becomes 0. Conversion to FP32 changes only NaN.
 
     Arguments:
         latency: cycles from the inputs to word, 1 to 4; word is a register.
-        random: support stochastic rounding; else the ports `stochastic` and `random` are ignored.
+        random: support stochastic rounding; otherwise the ports `stochastic` and `random` are ignored.
 
     Ports:
-        value: FP32 storage word.
+        value: FP32 word.
         format: target format.
         stochastic: 1 for stochastic rounding, 0 for nearest even.
-        random: random word, used only in stochastic rounding.
+        random: random word for stochastic rounding.
         word: storage word of the target, right-aligned, upper bits zero, `latency` cycles later.
     """
 

@@ -25,16 +25,15 @@ class Widen(wiring.Component):
     """Storage word to FP32 and to an integer. Throughput: one word per cycle.
 
     Arguments:
-        latency: cycles from word to the results, 0 to 2. The outputs are combinational after the last register; the
-            caller registers them.
+        latency: cycles from word to the results, 0 to 2, combinational after the last register.
 
     Ports:
-        word: the element, right-aligned; bits above the format's width are ignored.
+        word: the element, right-aligned; higher bits are ignored.
         dtype: its format, any of `spec.formats`.
-        fp32: FP32 storage word of the value. It is exact, except that 32-bit integers are rounded to nearest even.
-            Subnormals are kept; those of FP16 and FP8 become normal numbers. NaN becomes the canonical NaN, also if it
-            is FP32. TF32 ignores its 13 padding bits, except that a set one makes a NaN of an infinity.
-        integer: the value of an integer format, as UINT32 for UINT32 and as INT32 for the others; 0 for floats.
+        fp32: FP32 word of the value, exact, except that 32-bit integers are rounded to nearest even. Subnormals are
+            kept; those of FP16 and FP8 become normal. NaN becomes canonical, in FP32 too. TF32's 13 padding bits are
+            ignored, except that a set one distinguishes NaN from infinity.
+        integer: value of an integer format, as UINT32 for UINT32, else INT32; 0 for floats.
     """
 
     CUTS = {0: (), 1: ("normalise",), 2: ("magnitude", "normalise")}

@@ -10,9 +10,9 @@ __all__ = ["ElementwiseAddressGenerator"]
 
 
 class ElementwiseAddressGenerator(wiring.Component):
-    """Affine counter with a register per dimension: the value at the start of the current row of the lower dimensions.
+    """Affine counter; a register per dimension holds the value at the start of the lower dimensions' current row.
 
-    A move along a dimension adds its step to that register, and restarts the lower dimensions from the result.
+    A move along a dimension adds its step to that register, and restarts the lower dimensions from the sum.
 
     Arguments:
         width: bits of the value, which wraps on overflow.
@@ -21,7 +21,7 @@ class ElementwiseAddressGenerator(wiring.Component):
     Ports:
         load, start: restart with the value `start`.
         advance, dimension: increment this dimension's index, and reset the lower ones to 0.
-        steps: value increment per dimension.
+        steps: increment of the value per dimension.
         o: the value.
     """
 

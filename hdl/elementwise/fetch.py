@@ -18,18 +18,15 @@ __all__ = ["ElementwiseFetch"]
 class ElementwiseFetch(wiring.Component):
     """Operand fetch. Throughput: one step per cycle, or one per two cycles if both words are in SBUF.
 
-    A step is issued when its last read is accepted. A word read earlier is buffered, so that a and b reach the lanes
+    A step is issued when its last read is accepted. An earlier word is buffered, so that a and b reach the lanes
     together. Latency from issue to the lanes: the read ports' latency.
-
-    Arguments:
-        config: the machine's parameters.
 
     Ports:
         i: steps.
-        sbuf, psum: the read ports.
+        sbuf, psum: read ports.
         valid, step: a step for the lanes, which never stall.
-        a, b: its words, lane 0 lowest, elements right-aligned with undefined bits above. Undefined if the step does not
-            read, or the lane does not take part.
+        a, b: its words, lane 0 lowest, elements right-aligned with undefined bits above; undefined if the step does not
+            read or the lane does not take part.
         writes: announces the issued step's write to the store.
         room: the store can accept another result.
         drained: all announced results are written.

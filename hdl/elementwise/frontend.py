@@ -72,9 +72,9 @@ def engine_ports(config: Config) -> dict:
     Ports:
         instructions: a stream of :data:`ElementwiseInstruction`.
         sbuf, psum: read ports.
-        write: the write port.
+        write: write port.
         retired: pulse per instruction, in order, after its last write is accepted.
-        error: an instruction was refused; no more are accepted, those before it complete.
+        error: an instruction was refused; no more are accepted, earlier ones complete.
         busy: an instruction is pending or in flight.
         active: relevant state may change at the end of this cycle; else the clock may be gated.
         counters: :class:`ElementwiseCounters`.

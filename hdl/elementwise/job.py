@@ -24,18 +24,18 @@ class ElementwiseJobLayout(data.Struct):
     Fields:
         integer: it computes with integers.
         uint32: the integers are UINT32, else INT32.
-        size_*: log2 of the element size in bytes of an access or a pointer.
+        size_*: log2 of the element size in bytes.
         loads0, loads1: the scalar is read from SBUF.
         values: 8 values of b are read before the elements.
         reads_a, reads_b: each element reads a, reads b.
-        group: number of innermost dimensions that form a group; see `ElementwiseStep.first`.
+        group: number of innermost dimensions in a group; see `ElementwiseStep.first`.
         writes: ELEMENT steps write dst.
-        reduces: only the last ELEMENT step of each group writes.
-        delayed: the addresses of dst lag by one group.
+        reduces: only the last ELEMENT step of a group writes.
+        delayed: dst's addresses lag by one group.
         results: number of RESULT steps.
         at_b: RESULT steps write at b, else at dst.
         slow: the instruction must be alone in the lanes.
-        interval: least cycles from a step to the next.
+        interval: least cycles between steps.
     """
 
     instruction: ElementwiseInstruction

@@ -29,12 +29,12 @@ class ElementwiseStep(data.Struct):
 
     Fields:
         number: index of a LOAD_VALUE or RESULT step, from 0 (TRANSPOSE: modulo 16).
-        first, last: the first, the last element of a group. A group is the elements that TENSOR_REDUCE reduces to one,
-            a block of TRANSPOSE, else all of the instruction's elements. In RESULT steps: the first, the last of them.
+        first, last: first, last element of a group: the elements that TENSOR_REDUCE reduces to one, a block of
+            TRANSPOSE, else all elements. Of RESULT steps: the first, the last.
         position: row-major position of the element in the instruction, modulo 2**16.
         integer, uint32: see :class:`hdl.elementwise.job.ElementwiseJobLayout`.
         a_dtype: in LOAD_S0 and LOAD_S1 the pointer's format.
-        dst_dtype: format of the step's output.
+        dst_dtype: format of the output.
         stochastic: set only in ELEMENT steps.
         index: index of lane 0's element; lane i adds i * index_partition.
         pointer0, pointer1: the scalar is the stored one, not scalar0, scalar1.

@@ -20,15 +20,15 @@ class ResultStore(wiring.Component):
 
     Arguments:
         config: the machine's parameters.
-        depth: number of results that may be announced and not yet written.
+        depth: maximum number of results announced and not yet written.
 
     Ports:
         writes: announces a result; only while `room` is asserted.
         room: another result may be announced.
         drained: all announced results are written.
-        result_valid, result, enable: results in the order of announcement: right-aligned storage words with zeros
-            above, and one bit per lane. Lanes that do not take part are masked here.
-        port: the write port.
+        result_valid, result, enable: results in announced order: right-aligned words, zeros above, and one bit per
+            lane. Lanes that do not take part are masked here.
+        port: write port.
         retired: an instruction's last write was accepted in the cycle before.
     """
 

@@ -66,21 +66,21 @@ def serve(m: Module, frontend, config: Config, moved: Value | None = None) -> Si
 class Turns(wiring.Component):
     """Time multiplexer between the front end of an element-wise engine and its lanes.
 
+    Adds `spec.timing.turns_latency` cycles to the lanes' latency.
+
     Arguments:
         partitions: partitions of the engine.
         turns: partitions per lane, at least 2; a divisor of `partitions`.
 
     Ports to the engine:
-        valid, step, a, b: a step, at least `turns` cycles after the one before, with words of all partitions.
+        valid, step, a, b: a step, at least `turns` cycles after the one before, with all partitions' words.
         moved: words of the transposed column, a cycle after a step of TRANSPOSE.
         result_valid, word, enable: results of all partitions, and whether each is written.
 
     Ports to the lanes:
-        lanes_valid, lanes_step, lanes_a, lanes_b: the same for some partitions, the first ones a cycle after the step.
-        lanes_moved: the same, one cycle later.
+        lanes_valid, lanes_step, lanes_a, lanes_b: the same for some partitions, first a cycle after the step.
+        lanes_moved: the same, a cycle later.
         lanes_result_valid, lanes_word, lanes_enable: results of the lanes, in order.
-
-    Adds `spec.timing.turns_latency` cycles to the latency of the lanes.
     """
 
     def __init__(self, partitions: int, turns: int):

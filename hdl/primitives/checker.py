@@ -15,19 +15,18 @@ __all__ = ["Checker", "lowest_rule"]
 
 
 class Checker(wiring.Component):
-    """Checker that validates instructions against the rules of `spec.isa` and turns legal ones into jobs.
+    """Checker that validates instructions by the rules of `spec.isa` and makes jobs of the legal ones.
 
     Arguments:
-        instruction, job: layouts of an instruction and of the job made from it.
+        instruction, job: layouts.
         inputs: additional members, by name.
 
     Ports:
         i: instructions; not ready after an error.
-        o: jobs of the legal instructions, in order.
-        error: the lowest rule that the first illegal instruction breaks, and the number of instructions before it (0 if
-            the engine counts them itself). Held until reset.
-        busy: an instruction is in the checker, including one stalled at `o`; an instruction stalled at `i` does not
-            count.
+        o: jobs, in order.
+        error: lowest rule that the first illegal instruction breaks, and the number of instructions before it (0 if the
+            engine counts them itself). Held until reset.
+        busy: an instruction is in the checker, or stalled at `o`; one stalled at `i` does not count.
     """
 
     NUMBERS = True

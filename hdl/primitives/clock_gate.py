@@ -1,9 +1,9 @@
 """Clock gating for simulation speed.
 
-Verilator evaluates all logic of a clock in every cycle, although most of a core is idle most of the time. A gated unit
-asserts its output `active` in each cycle that may change its state; in all others its clock is held. Results and cycle
-counts are the same with and without gates. Gates exist only if the macro `GATE_CLOCKS` is defined. An FPGA build does
-not define it, because clocks should not pass through logic there.
+Verilator evaluates all logic of a clock in every cycle, although most of a core is mostly idle. A gated unit asserts
+`active` in each cycle that may change its state; otherwise its clock is held. Results and cycle counts are the same
+without gates. Gates exist only if the macro `GATE_CLOCKS` is defined; an FPGA build does not, because clocks should not
+pass through logic there.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,10 +44,10 @@ endmodule
 def gated(m: Module, name: str, module: str, build: Callable[[], wiring.Component], platform):
     """Add a submodule as :func:`hdl.verilog.hierarchy.shared` does, behind a clock gate.
 
-    The component has an output `active`: relevant state may change at the end of this cycle. It may depend on inputs of
-    the same cycle. The gate is open in reset and while `active` is high. If the library watches gates, an ungated twin
-    gets the same inputs, and the simulation fails as soon as an output differs. Any program that the unit executes then
-    detects an `active` that is wrongly low.
+    The component's output `active` says that relevant state may change at the end of this cycle; it may depend on
+    inputs of the same cycle. The gate is open in reset and while `active` is high. If the library watches gates, an
+    ungated twin gets the same inputs, and the simulation fails when an output differs: any program detects an `active`
+    that is wrongly low.
     """
     if not isinstance(platform, ModuleLibrary):
         return shared(m, name, module, build, platform)

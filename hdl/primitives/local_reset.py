@@ -8,11 +8,10 @@ __all__ = ["with_local_reset"]
 def with_local_reset(m: Module):
     """Return `m` with all registers reset by a local register, one cycle later than the surroundings.
 
-    This speeds up the simulation of a separately compiled module. Its simulator re-evaluates all logic that depends on
-    an input whenever that input may have changed, and the next state of every register depends on an external reset.
+    It speeds up the simulation of a separately compiled module: the simulator re-evaluates all logic that depends on an
+    input whenever that may have changed, and every register's next state depends on an external reset.
 
-    Arguments:
-        m: a module with all registers, including those of submodules, in the `sync` domain.
+    All registers of `m` and its submodules must be in the `sync` domain.
     """
     m.domains.own = own = ClockDomain(local=True)
     own.clk, own.rst = Signal(name="clk"), Signal(name="rst", init=1)

@@ -15,9 +15,9 @@ class RoundRobin(wiring.Component):
 
     Ports:
         requests: one bit per requester.
-        taken: accepts the current grant at the end of this cycle; the next grant prefers the requesters after this one.
-        grant: index of the granted requester, combinational; undefined if no request is asserted.
-        chosen: one-hot form of `grant`; 0 if no request is asserted.
+        taken: accepts the grant; the next one prefers the requesters after this one.
+        grant: index of the granted requester, combinational; undefined without a request.
+        chosen: one-hot `grant`; 0 without a request.
     """
 
     def __init__(self, count: int):

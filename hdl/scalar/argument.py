@@ -54,23 +54,23 @@ SpecialCode = typed_enum("SpecialCode", _SPECIALS | {"NONE": 15}, 4)
 class Argument(wiring.Component):
     """Argument stage: maps z and a function to a segment, a position in it, and control bits. One per cycle.
 
+    The outputs are registers, `latency` cycles later.
+
     Arguments:
         staged: every step has a separate pipeline stage.
-        trigonometry: the window of 2 / pi exists; without it, no function may need it.
+        trigonometry: the window of 2 / pi exists; otherwise no function may need it.
 
     Ports:
-        z: FP32 storage word.
+        z: FP32 word.
         function: its code.
-        tables: reads control, special, window_high, window_low; the other addresses stay 0.
+        tables: reads control, special, window_high, window_low; other addresses stay 0.
         significand, exponent: m and e; undefined if z is zero, infinite or NaN.
         index, t: segment and position in it.
-        reduced: r without the low bits that no factor uses.
-        source, factor, scale, exp2: fields of the control row. If the result is alpha, or alpha * z with z zero or
-            infinite, they make the datapath compute it from alpha.
+        reduced: r without low bits that no factor uses.
+        source, factor, scale, exp2: fields of the control row, changed to give alpha if the result is alpha, or alpha *
+            z with z zero or infinite.
         sign: s.
-        special: result that replaces the datapath's; for alpha * z, the special value of |z|.
-
-    The outputs are registers, `latency` cycles later.
+        special: replaces the datapath's result; for alpha * z, the special value of |z|.
     """
 
     CUTS = {

@@ -40,7 +40,7 @@ class ActivationBlock(wiring.Component):
         lanes: number of lanes.
         depth, units, partitions: see :class:`ActivationLane`.
 
-    Ports (few and wide, because each costs simulation time in a separately compiled block):
+    Ports (few and wide, as each costs simulation time):
         valid, step: a step (:class:`hdl.elementwise.step.ElementwiseStep`).
         a: elements, one per lane.
         first_lane: index of the first lane in the engine; constant.

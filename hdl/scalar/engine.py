@@ -19,9 +19,6 @@ __all__ = ["ScalarEngine"]
 class ScalarEngine(wiring.Component):
     """Engine that executes ACTIVATE: one element of every partition per `config.lane_partitions` cycles.
 
-    Arguments:
-        config: the machine's parameters.
-
     Ports: see :func:`hdl.elementwise.frontend.engine_ports`.
     """
 

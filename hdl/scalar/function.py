@@ -34,11 +34,11 @@ class FunctionUnit(wiring.Component):
         trigonometry: supports `spec.functions.TRIGONOMETRIC`.
 
     Ports:
-        z: FP32 storage word.
+        z: FP32 word.
         function: its code in `spec.functions`.
         alpha: parameter of the function, `alpha_delay` cycles after z.
         tables: a reader of :class:`hdl.scalar.tables.FunctionTables`.
-        y: FP32 storage word, a register, `latency` cycles after z.
+        y: FP32 word, a register, `latency` cycles after z.
     """
 
     z: In(32)

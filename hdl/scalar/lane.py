@@ -30,13 +30,13 @@ _NEGATIVE_ZERO = 1 << 31
 
 @dataclass(frozen=True)
 class Stages:
-    """Latencies of a lane's parts, and the delays that follow from them.
+    """Latencies of a lane's parts, and the resulting delays.
 
     Arguments:
-        staged: every step of a part has a separate pipeline stage.
-        widen: cycles from a word to FP32, without the register that follows in any case.
+        staged: every step has a separate pipeline stage.
+        widen: cycles from a word to FP32, without the register after it.
         fma: cycles of the multiply-add.
-        total: cycles from a function's result to the rounder; a displayed sum takes the same.
+        total: cycles from a function's result, or the sum shown, to the rounder.
         rounder: cycles of the rounder.
         random_rounds: rounds of the random generator per cycle.
     """
@@ -89,39 +89,39 @@ STAGES = {
 class ActivationLane(wiring.Component):
     """Activation lane: one step per cycle.
 
-    Each control input is sampled when the element reaches the stage that uses it.
+    Each control input is sampled when the element reaches its stage.
 
     Arguments:
-        depth: 1, or 2 for a separate pipeline stage for every step of a part.
+        depth: 1, or 2 for a separate pipeline stage for every step.
         units: units of `SCALAR_UNITS` present; no step may need another one.
-        partitions: partitions served. With several, their steps take turns, and each has its own scale, bias and sum.
+        partitions: partitions served in turn, each with its own scale, bias and sum.
 
     Ports, with the element:
         a: storage word, right-aligned; upper bits are ignored.
         dtype: its format.
 
-    Ports, `stages.widen` cycles later:
+    Ports, `stages.widen` cycles after the element:
         turn0: a step is present; ignored with one partition.
         load0, load1: store a as the scale, as the bias.
-        immediate0, immediate1: use scalar0 as the scale, scalar1 as the bias; else the stored values.
+        immediate0, immediate1: use scalar0 as the scale, scalar1 as the bias, else the stored ones.
         scalar0, scalar1: FP32.
 
-    Ports, `stages.function` cycles after the element:
+    Ports, `stages.function` cycles after it:
         function: its code.
 
-    Ports, `stages.alpha` cycles after the element:
+    Ports, `stages.alpha` cycles after it:
         alpha: parameter of the function.
 
-    Ports, `stages.random` cycles after the element:
-        seed, stream, index: key and counter of the random word for stochastic rounding.
+    Ports, `stages.random` cycles after it:
+        seed, stream, index: key and counter of the random word.
 
-    Ports, `stages.sum` cycles after the element:
+    Ports, `stages.sum` cycles after it:
         turn1: a step is present; ignored with one partition.
-        adds: add the result to the running sum, in FP32 with one rounding; else the sum is kept. It is +0 after reset.
-        restart: with `adds`, add to +0 instead.
-        shows_sum: output the sum of the elements before this step, not function(a * scale + bias).
+        adds: add the result to the running sum (+0 after reset), in FP32 with one rounding.
+        restart: with adds, add to +0 instead.
+        shows_sum: output the sum of earlier elements, not function(a * scale + bias).
 
-    Ports, `stages.round` cycles after the element:
+    Ports, `stages.round` cycles after it:
         dst_dtype: format of the output.
         stochastic: round stochastically, else to nearest even.
 

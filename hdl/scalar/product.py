@@ -56,25 +56,23 @@ def _without(values: SimpleNamespace, *names: str) -> dict[str, Value]:
 
 
 class Product(wiring.Component):
-    """Product stage: computes S and X from the outputs of the argument stage; the sum is worth S * 2**(X - 53).
+    """Product stage: computes S and X, where S is worth S * 2**(X - 53). One per cycle.
 
-    One per cycle.
+    The outputs are registers, `latency` cycles later.
 
     Arguments:
         staged: every step has a separate pipeline stage.
         trigonometry: the factor may be the position in a quadrant.
 
     Ports:
-        significand, exponent, index, t, reduced, source, factor, scale, exp2, sign, special: see
+        significand, exponent, index, t, reduced, source, factor, scale, exp2, sign, special: outputs of
             :class:`hdl.scalar.argument.Argument`.
         alpha: valid when the others have reached the stage "polynomial".
-        tables: reads c3_c2, c1, c0_exponent; the other addresses stay 0.
+        tables: reads c3_c2, c1, c0_exponent; other addresses stay 0.
         total: S, signed, with late_exp2; else its magnitude.
         point: X.
         late_sign: sign of the result.
         late_exp2, late_special: exp2 and special, delayed.
-
-    The outputs are registers, `latency` cycles later.
     """
 
     CUTS = {

@@ -53,7 +53,7 @@ class ResultStage(wiring.Component):
         sign: sign of the result.
         special: result that replaces the computed one.
         tables: reads exp2_c2_c1, exp2_c0; the other addresses stay 0.
-        out: FP32 storage word, a register, `latency` cycles later.
+        out: FP32 word, a register, `latency` cycles later.
     """
 
     CUTS = {

@@ -2,11 +2,10 @@
 
 An addition must end within its cycle, so two paths work in parallel:
 
-- *Far*: the operand of smaller magnitude is aligned. The sum's leading one is at most one place off, so the sum is
-  rounded for all three possible places before the place is known: half a unit of the last place is added together with
-  the operands.
-- *Near*: operands of opposite signs with exponents that differ by at most one. Their difference may have any number of
-  leading zeros but needs no rounding: it is exact, unless nothing cancelled. In that case the far path is used.
+- *Far*: the operand of smaller magnitude is aligned. The sum's leading one is at most one place off. The sum is rounded
+  for all three places before the right one is known: half a unit of the last place is added with the operands.
+- *Near*: the signs differ, and the exponents by at most one. The difference may have any number of leading zeros but is
+  exact, unless nothing cancelled; then the far path is used.
 
 Infinity and NaN are separate flags.
 """
@@ -52,10 +51,10 @@ class RunningSum(wiring.Component):
 
     Ports:
         turn: a step is present, adding or not; the next step is the next partition's. Ignored with one partition.
-        y: FP32 storage word.
+        y: FP32 word.
         adds: add y.
         restart: with `adds`, add to +0 instead of the sum.
-        out: FP32 storage word of the sum, `LATENCY` cycles later, +0 after a reset; combinational after registers.
+        out: FP32 word of the sum, `LATENCY` cycles later, +0 after a reset; combinational after registers.
     """
 
     LATENCY = 2

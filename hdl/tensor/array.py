@@ -57,14 +57,14 @@ class ArrayBlock(wiring.Component):
 
     Arguments:
         rows: number of rows.
-        widths: columns of each tile of a row, from left to right.
+        widths: columns of each tile in a row.
         tiles: tiles of a complete row of the array.
         mac_latency: pipeline stages of a multiply-accumulate.
-        significand_bits: significand width of an operand.
+        significand_bits: of an operand.
 
-    Ports (few and wide, because each costs simulation time in a separately compiled block):
-        events: input of the first tile of each row (:class:`RowEvents`).
-        events_out: output of the last tile of each row.
+    Ports (few and wide, as each costs simulation time):
+        events: inputs of each row's first tile (:class:`RowEvents`).
+        events_out: outputs of its last tile.
         acc: FP32 partial sums at the top, one per column.
         out: FP32 partial sums at the bottom.
     """
@@ -103,9 +103,6 @@ class ArrayBlock(wiring.Component):
 
 class SystolicArray(wiring.Component):
     """Array of `rows x columns` processing elements.
-
-    Arguments:
-        config: the machine's parameters.
 
     Ports:
         events: input of the first tile of each row (:class:`RowEvents`), delayed by `row_skew(config, r)` cycles in row

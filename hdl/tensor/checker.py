@@ -33,9 +33,6 @@ class TensorChecker(checker.Checker):
     With `config.port_latency` the verdict takes one more cycle, and an instruction is accepted only after the one
     before it has been forwarded.
 
-    Arguments:
-        config: the machine's parameters.
-
     Ports: see :class:`hdl.primitives.checker.Checker`.
     """
 

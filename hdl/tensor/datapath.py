@@ -26,9 +26,6 @@ EDGE_ROWS = 8
 class Datapath(wiring.Component):
     """Edge, systolic array, and the delay lines on both sides of it.
 
-    Arguments:
-        config: the machine's parameters.
-
     Ports:
         moving, stationary: how to read this cycle's words (:class:`hdl.tensor.edge.Element`).
         fresh: this cycle's moving words are new; else the previous ones are used.
@@ -36,9 +33,9 @@ class Datapath(wiring.Component):
         moving_present, stationary_present: one bit per row, set if it takes part.
         swap, load, distance: events of the operands at the edge's output, `config.edge_latency` cycles after their
             words; see :class:`hdl.tensor.tile.RowEvents`.
-        identity: the operand at row 0 starts its sums at -0; see :class:`hdl.tensor.array.SystolicArray`.
-        moving_row0, weights_row0: operands that enter the array at row 0, for waveforms.
-        sums: FP32, one per column, in lockstep, rows * mac_latency + tiles - 1 cycles after the operand at row 0.
+        identity: see :class:`hdl.tensor.array.SystolicArray`.
+        moving_row0, weights_row0: operands entering the array at row 0, for waveforms.
+        sums: FP32, one per column, rows * mac_latency + tiles - 1 cycles after the operand at row 0.
     """
 
     def __init__(self, config: Config):

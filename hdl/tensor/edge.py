@@ -45,13 +45,13 @@ class EdgeRow(wiring.Component):
     """Decoders of one row.
 
     Arguments:
-        significand_bits: significand width of an operand.
-        columns: columns of the array; if fewer than `LOAD_COLUMNS`, the missing ones' operands are zero.
-        latency: 1 to 3 cycles: one to register the words, the others in the decoders.
+        significand_bits: of an operand.
+        columns: columns of the array; if fewer than `LOAD_COLUMNS`, the missing operands are zero.
+        latency: 1 to 3 cycles, one to register the words, the others in the decoders.
 
     Ports:
         moving, stationary: how to read the previous cycle's words (:class:`Element`).
-        moving_present, stationary_present: the row takes part in them.
+        moving_present, stationary_present: the row takes part.
         fresh: this cycle's moving word is new; else the previous one is used.
         moving_word, stationary_words: memory data.
         moving_out, weights_out: the operands, `latency` cycles later.
@@ -143,8 +143,7 @@ class Edge(wiring.Component):
         moving_fresh: this cycle's moving words are new; else the previous ones are used.
         moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` per row.
         moving_present, stationary_present: one bit per row, set if it takes part.
-        moving_out: moving operand of each row, `latency` cycles later.
-        weights_out: `LOAD_COLUMNS` stationary operands of each row, `latency` cycles later.
+        moving_out, weights_out: one moving and `LOAD_COLUMNS` stationary operands per row, `latency` cycles later.
     """
 
     def __init__(

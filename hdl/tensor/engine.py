@@ -37,16 +37,15 @@ __all__ = ["TensorCounters", "TensorEngine"]
 
 
 class TensorCounters(data.Struct):
-    """Counters since reset, in cycles unless noted.
+    """Counters since reset.
 
     Fields:
         busy: cycles with an instruction pending or in flight.
         columns: moving columns issued.
         macs: multiply-accumulates of present rows and written columns.
         loads: load steps.
-        wait_weights: the next column stalled because its weights were still loading.
-        wait_operand: the next column stalled on the memory.
-        wait_psum: the next column stalled because the PSUM word to accumulate to was still being written.
+        wait_weights, wait_operand, wait_psum: cycles in which the next column stalled because its weights were still
+            loading, on the memory, because the PSUM word to accumulate to was still being written.
     """
 
     busy: unsigned(COUNTER_BITS)
@@ -68,20 +67,16 @@ class Load(data.Struct):
 class TensorEngine(wiring.Component):
     """Engine that executes the tensor instructions of `spec.isa` in order; loads overlap earlier multiplications.
 
-    Arguments:
-        config: the machine's parameters.
-
     Ports:
         instructions: a stream of :data:`TensorInstruction`.
         stationary, moving: read ports of the operand memory.
-        psum, psum_shared: read ports of PSUM, which never access the same bank in one cycle; stall while sums
-            accumulate in the same bank. A stalled request may change.
-        psum_write: write port of PSUM; stalls while sums are written to the same bank. A stalled request may change.
-        psum_reading: one bit per PSUM bank, set when its readers stall in this cycle.
-        retired: pulse per MultiplyMoving, in order: its last word is written and can be read, and its operand may be
-            overwritten.
-        loaded: pulse per LoadStationary, in order: its operand is read, and may be overwritten.
-        error: an instruction was refused (:class:`EngineError`); no more are accepted, those before it complete.
+        psum, psum_shared: read ports of PSUM, never at the same bank in a cycle; stall while sums accumulate in the
+            bank. A stalled request may change.
+        psum_write: write port of PSUM; stalls while sums are written to the bank. A stalled request may change.
+        psum_reading: one bit per PSUM bank, set when its readers stall.
+        retired: pulse per MultiplyMoving, in order: its last word can be read, and its operand overwritten.
+        loaded: pulse per LoadStationary, in order: its operand may be overwritten.
+        error: an instruction was refused (:class:`EngineError`); no more are accepted, earlier ones complete.
         busy: an instruction is pending or in flight.
         active: relevant state may change at the end of this cycle; else the clock may be gated.
         counters: :class:`TensorCounters`.

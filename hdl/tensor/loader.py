@@ -27,9 +27,6 @@ class LoadStepControl(data.StructLayout):
 class StationaryLoader(wiring.Component):
     """Loader of stationary operands: one LoadStationary at a time, one step per cycle, in the order of the tiles.
 
-    Arguments:
-        config: the machine's parameters.
-
     Ports:
         i: instructions.
         memory: the stationary read port.

@@ -70,16 +70,13 @@ class Mover(wiring.Component):
     Adjacent elements of an instruction in one word are read once. With `config.port_latency` a column is formed one
     cycle before its request.
 
-    Arguments:
-        config: the machine's parameters.
-
     Ports:
         i: instructions, each with its `swap`.
         memory: the moving read port.
         column_valid, column: a column is issued.
-        fresh: its words arrive `ReadPort.LATENCY` cycles later; else it uses those of the column before.
+        fresh: its words arrive `ReadPort.LATENCY` cycles later; else they are the column before's.
         weights_loaded: the shadow weights are complete.
-        swapped: the shadow weights become active with this cycle's column.
+        swapped: the shadow weights become active with this column.
         wait_weights, wait_operand: a column stalls on the weights, on the memory.
         wait_psum: a column stalls because the PSUM word to accumulate to is still being written.
         idle: no instruction is executing or pending.

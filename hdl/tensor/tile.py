@@ -1,8 +1,8 @@
 """Tile: the processing elements of one row that share a moving register, with their stationary weights.
 
-A tile has as many columns as one load step fills. Weights and moving data therefore advance at the same speed, one tile
-per cycle, and events reach each tile in the order in which they entered the array. A load may begin the cycle after a
-swap; it need not wait until the swap has crossed the array. The skew along a row is a quarter of its columns.
+A tile has as many columns as one load step fills. Weights and moving data thus advance at the same speed, one tile per
+cycle, and events reach each tile in the order in which they entered the array. A load may begin the cycle after a swap,
+before the swap has crossed the array. The skew along a row is a quarter of its columns.
 """
 
 from amaranth import Module, Signal, unsigned
@@ -47,18 +47,18 @@ class RowEvents(data.StructLayout):
 class Tile(wiring.Component):
     """One to `LOAD_COLUMNS` processing elements of a row: each a multiply-accumulate, an active and a shadow weight.
 
-    One moving operand and one load step per cycle. If both a load step and a swap occur in a cycle, the swap activates
-    the old shadow weights.
+    One moving operand and one load step per cycle. A swap in the same cycle as a load step activates the old shadow
+    weights.
 
     Arguments:
         width: columns of this tile.
         tiles: tiles of its row.
         mac_latency: pipeline stages of a multiply-accumulate.
-        significand_bits: significand width of an operand.
+        significand_bits: of an operand.
 
     Ports:
-        moving, swap, load, distance, weights: fields of :class:`RowEvents`, as separate ports because simulators are
-            fastest with words of up to 32 bits.
+        moving, swap, load, distance, weights: fields of :class:`RowEvents`, separate because simulators are fastest
+            with words of up to 32 bits.
         *_out: the same, one cycle later.
         acc: FP32 partial sums from the row above, one per column, in the cycle of their moving operand.
         out: partial sums to the row below, `mac_latency` cycles later.

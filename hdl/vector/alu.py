@@ -64,10 +64,10 @@ class _Source(enum.Enum, shape=unsigned(2)):
 class VectorAlu(wiring.Component):
     """ALU: out = op(a, b). Throughput: one operation per cycle.
 
-    FP32 operations round once, to nearest even. Subnormals are kept. NaN results are canonical (0x7FC00000), except
-    that BYPASS passes every bit of a. Integers wrap on overflow. Comparisons and logical operations give 1.0 or 0.0, or
-    the integers 1 or 0. Comparisons with NaN are false, except NOT_EQUAL; -0 equals +0. Bitwise operations and shifts
-    use the words in any arithmetic. For operations of the slow units out is undefined.
+    FP32 operations round once, to nearest even. Subnormals are kept; NaN results are canonical (0x7FC00000), except
+    that BYPASS passes every bit. Integers wrap on overflow. Comparisons and logical operations give 1.0 or 0.0, or the
+    integers 1 or 0. With NaN only NOT_EQUAL is true; -0 equals +0. Bitwise operations and shifts use the words in any
+    arithmetic. For the slow units' operations out is undefined.
 
     Arguments:
         latency: cycles from the operands to out, 1 to 6. With 1 there is an adder beside the multiply-add; otherwise
@@ -76,9 +76,9 @@ class VectorAlu(wiring.Component):
     Ports:
         op: the operation.
         integer: 1 for integers, 0 for FP32.
-        uint32: with `integer`, UINT32 instead of INT32.
+        uint32: with integer, UINT32 instead of INT32.
         a, b: operands.
-        out: the result, selected by one multiplexer from the registers of the adder, the multiplier and the rest.
+        out: the result, one multiplexer after registers.
         sum, fused: requests of the statistics (:class:`Sum`, :class:`Fused`), while op is no addition, subtraction or
             multiplication; with a latency above 1 only one of them per cycle.
         summed, multiplied: their results, `latency` cycles later.

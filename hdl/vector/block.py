@@ -72,13 +72,12 @@ class VectorBlock(wiring.Component):
         lanes: number of lanes.
         alu_latency, units, partitions: see :class:`VectorLane`.
 
-    Ports (few and wide, because each costs simulation time in a separately compiled block):
+    Ports (few and wide, as each costs simulation time):
         valid, step: a step (:class:`ElementwiseStep`) with the index of the block's first lane.
         a, b: one word per lane.
-        moved: one cycle after a step of TRANSPOSE, each lane's word of the transposed column, zeros above the element.
+        moved: a cycle after a step of TRANSPOSE, each lane's word of the transposed column, zeros above the element.
         result_valid: the step accepted `latency` cycles before, or longer if slow, has a result.
-        word: one storage word per lane.
-        enable: one bit per lane, set if its word is written.
+        word, enable: one storage word per lane, and whether it is written.
     """
 
     _OVERLAP = max(

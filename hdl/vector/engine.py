@@ -58,9 +58,6 @@ def _of_unit(op, constant: str):
 class VectorEngine(wiring.Component):
     """Engine that executes the vector instructions of `spec.isa` in order.
 
-    Arguments:
-        config: the machine's parameters.
-
     Ports: see :func:`hdl.elementwise.frontend.engine_ports`.
     """
 

@@ -56,19 +56,16 @@ class VectorLane(wiring.Component):
     In a reduction, a scan or statistics, an element stalls until the results that it needs are valid.
 
     Arguments:
-        alu_latency: cycles of an ALU, 1 to 6. With more than 1, widening and cast are pipelined too.
+        alu_latency: cycles of an ALU, 1 to 6. Above 1, widening and cast are pipelined too.
         units: units of `VECTOR_UNITS` present; no step may need another one.
         partitions: partitions served, in turn.
 
     Ports; "stage n" means valid while the step is in that stage:
         entry: stage 0, first cycle (:class:`OpcodeEntry`).
         a, b: with entry, storage words, right-aligned; upper bits are ignored.
-        index: with entry, index of the lane's element.
-        key: with entry, seed and stream. Index and key are held until `random_latency` cycles before the step is in
-            stage 4.
+        index, key: with entry, the element's index; seed and stream. Held until `random_latency` cycles before stage 4.
         valid: stage 0, last cycle, has a step.
-        load: with valid (:class:`Load`).
-        scalars: with valid, the immediate scalars s0 and s1.
+        load, scalars: with valid (:class:`Load`); the immediate scalars s0 and s1.
         operate, events: stage 1 (:class:`Operate`, :class:`Events`).
         given: stage 1, the word for `First.GIVEN`.
         advance: load the word that accompanies op0's result into stage 2; set in stage 1, later for a slow step.
@@ -76,10 +73,9 @@ class VectorLane(wiring.Component):
         share: stage 2, for the statistics.
         chain: stage 2 (:class:`Chain`).
         divide, power: stage 2, a slow op1 starts.
-        unit: stage 2, the unit of a slow op1 (:class:`Unit`).
+        unit: stage 2, its unit (:class:`Unit`).
         done: stage 3 has a step.
-        finish: stage 3 (:class:`Finish`).
-        cast: stage 4 (:class:`Cast`).
+        finish, cast: stages 3 and 4 (:class:`Finish`, :class:`Cast`).
         word, enable: stage 5, the storage word, upper bits zero, and whether it is written.
     """
 

@@ -1,11 +1,11 @@
 """Mean and variance of a lane's elements in one pass, and of the union of such statistics.
 
-An element of BN_STATS takes four dependent operations: the distance to the mean, the new mean, the distance to the new
-mean, and the new sum of squares. The mean feeds back after two of them; successive elements use the means of the even
-and of the odd elements in turn. The lane's ALUs perform all four operations: the first ALU computes the mean, the
-second the sum of squares. If an ALU adds and multiplies in one cycle, the throughput is one element per cycle; else an
-element stalls until the first ALU has finished the mean before. The ALUs have no other operations then: results follow
-the last element, and the ALUs pass them unchanged. BN_AGGR uses the same units, and the lane's divider.
+An element of BN_STATS takes four dependent operations: distance to the mean, new mean, distance to the new mean, new
+sum of squares. The mean feeds back after two of them; successive elements use the means of the even and of the odd
+elements in turn. The lane's first ALU computes the mean, the second the sum of squares. If an ALU adds and multiplies
+in one cycle, the throughput is one element per cycle; else an element stalls until the mean before is done. The ALUs
+have no other operations then: results follow the last element, and the ALUs pass them unchanged. BN_AGGR uses the same
+units, and the lane's divider.
 """
 
 from amaranth import Array, Cat, Module, Mux, Signal, unsigned
@@ -62,16 +62,15 @@ class Statistics(wiring.Component):
 
     Ports:
         x: FP32 word.
-        sample: kind of x (:class:`Sample`); zero for none. Elements of BN_STATS alternate between even and odd ones, at
-            least `interval` cycles apart. Words of BN_AGGR are at least `set_interval` cycles apart.
+        sample: kind of x (:class:`Sample`); zero for none. Elements of BN_STATS are even and odd in turn, at least
+            `interval` cycles apart; words of BN_AGGR at least `set_interval`.
         share: fp32(1 / k) for the k-th element of its parity, from k = 1, `latency` cycles after x.
-        sum0, fused0, sum1, fused1: requests to the first and the second ALU in this cycle.
+        sum0, fused0, sum1, fused1: requests to the first and the second ALU.
         summed0, multiplied0, summed1, multiplied1: their results, `latency` cycles later.
-        number, out: out is result `number`, in the same cycle: 1, 2, 4 and 5 of BN_STATS are mean and m2 of the even,
-            then of the odd elements; 1 of BN_AGGR is the mean. A step that enters when a sample would, in cycle c,
-            reads its result in cycle c + `result_delay`. It sees all samples of earlier steps and none of later ones,
-            provided that result k of BN_STATS follows the last element by at least 1 + k intervals, and the mean of
-            BN_AGGR by `set_interval`.
+        number, out: result `number`, in the same cycle: 1, 2, 4 and 5 of BN_STATS are mean and m2 of the even, then of
+            the odd elements; 1 of BN_AGGR is the mean. A step that might have brought a sample in cycle c reads its
+            result in cycle c + `result_delay`. It sees exactly the samples of earlier steps, if result k of BN_STATS
+            follows the last element by at least 1 + k intervals, and the mean of BN_AGGR by `set_interval`.
         divide, numerator, denominator: a division to start in this cycle.
         quotient: output of the divider, held until the next quotient.
     """

@@ -1,9 +1,9 @@
 """Modules that are converted to Verilog once and instantiated many times.
 
-Amaranth elaborates every instance of a submodule: 16,384 processing elements would take a quarter of an hour. A
-conversion with a :class:`ModuleLibrary` as its platform emits each component that :func:`shared` marks as a separate
-Verilog module, once for each distinct name, and instantiates it. The cost then grows with the number of distinct
-modules. Without a library (Amaranth's own simulator) the component is elaborated in place.
+Amaranth elaborates every instance of a submodule: a quarter of an hour for 16,384 processing elements. With a
+:class:`ModuleLibrary` as platform, a component marked by :func:`shared` becomes a separate Verilog module, one for each
+distinct name. The cost then grows with the number of distinct modules. Without a library (Amaranth's own simulator) the
+component is elaborated in place.
 """
 
 from collections.abc import Callable

@@ -1,15 +1,14 @@
 """Portable Verilog: free of warnings, and with the same meaning in every tool.
 
-Amaranth and Yosys write legal but sloppy Verilog, and no option changes that. The text is therefore rewritten by
-patterns that match the output of the pinned versions (`tests/hdl/verilog/test_text.py`):
+Amaranth and Yosys write legal but sloppy Verilog, and no option changes that. The text is rewritten by patterns that
+hold for the pinned versions (`tests/hdl/verilog/test_text.py`):
 
 - Operands get the width of their operation. No pass of Yosys does that: `wreduce` narrows them.
 - Case statements get a default. `write_verilog` has no option for it.
-- A memory is cleared in one statement, and written in one; a statement for every word and every byte takes a simulator
-  several times as long. `write_verilog -extmem` would clear the memory from a file beside the text; nothing merges the
-  bytes.
-- Combinational logic with constant inputs must still be evaluated once. Yosys relies on a race at time 0, which
-  Icarus loses. `write_verilog -sv` has `always_comb` for it but writes SystemVerilog; this text is Verilog-2005.
+- A memory is cleared in one statement, and written in one; one for every word and byte takes a simulator several times
+  as long. `write_verilog -extmem` would clear it from a separate file; nothing merges the bytes.
+- Combinational logic with constant inputs must still be evaluated once. Yosys relies on a race at time 0, which Icarus
+  loses. `write_verilog -sv` would write `always_comb`, but also SystemVerilog; this is Verilog-2005.
 """
 
 import re
