@@ -17,7 +17,7 @@ class Fp32(data.Struct):
 
     @property
     def normal(self) -> Value:
-        """Whether the significand has its leading one: neither zero nor subnormal."""
+        """The significand has a leading one: the number is neither zero nor subnormal."""
         return self.field.any()
 
     @property

@@ -51,7 +51,7 @@ def _over(value: Value, places: int) -> Value:
 
 
 def _without(values: SimpleNamespace, *names: str) -> dict[str, Value]:
-    """Return the values except these."""
+    """Return all `values` except those called `names`."""
     return {name: value for name, value in vars(values).items() if name not in names}
 
 

@@ -60,7 +60,7 @@ class ArrayBlock(wiring.Component):
         widths: columns of each tile in a row.
         tiles: tiles of a complete row of the array.
         mac_latency: pipeline stages of a multiply-accumulate.
-        significand_bits: of an operand.
+        significand_bits: significand width of an operand.
 
     Ports (few and wide, as each costs simulation time):
         events: inputs of each row's first tile (:class:`RowEvents`).

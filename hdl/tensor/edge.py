@@ -45,7 +45,7 @@ class EdgeRow(wiring.Component):
     """Decoders of one row.
 
     Arguments:
-        significand_bits: of an operand.
+        significand_bits: significand width of an operand.
         columns: columns of the array; if fewer than `LOAD_COLUMNS`, the missing operands are zero.
         latency: 1 to 3 cycles, one to register the words, the others in the decoders.
 

@@ -54,7 +54,7 @@ class Tile(wiring.Component):
         width: columns of this tile.
         tiles: tiles of its row.
         mac_latency: pipeline stages of a multiply-accumulate.
-        significand_bits: of an operand.
+        significand_bits: significand width of an operand.
 
     Ports:
         moving, swap, load, distance, weights: fields of :class:`RowEvents`, separate because simulators are fastest

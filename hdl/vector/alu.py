@@ -132,7 +132,7 @@ class VectorAlu(wiring.Component):
     def _late(self, m: Module, multiplier: Fp32Fma) -> tuple[Value, Value]:
         """Return which unit has the result, and the word of all operations without FP32 sum or product.
 
-        If the multiplication has a separate stage, magnitudes are computed in that stage, the word after it.
+        If the multiplication has a separate stage, magnitudes are computed in that stage, and the word in the next one.
         """
         staged = self.latency > 1
         names = ("op", "integer", "uint32", "a", "b")
@@ -215,7 +215,7 @@ class _Logic:
         return shifted
 
     def _total(self) -> tuple[Signal, Signal]:
-        """Return a + b or a - b of integers, and a rounded to an integral FP32 value.
+        """Return two words: a + b or a - b of integers, and a rounded to an integral FP32 value.
 
         To round up, ones are added at a's fraction places; the fraction is then cleared.
         """

@@ -182,7 +182,7 @@ class VectorLane(wiring.Component):
         return component
 
     def _widen(self, m: Module) -> SimpleNamespace:
-        """Stage 0; return the inputs of stage 1: a, b, s0, s1, and for the index negative, zero, positive."""
+        """Stage 0: widen; return a, b, s0, s1, and the index's sign as three bits: negative, zero, positive."""
         meanwhile = self.entry_latency - 1
         m.submodules.widen_a = widen_a = Widen(meanwhile)
         m.submodules.widen_b = widen_b = Widen(meanwhile)

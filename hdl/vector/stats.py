@@ -231,12 +231,13 @@ class _State:
     """Registers of the statistics.
 
     Attributes:
-        samples: the current sample and those of 1 to 4 operations ago.
-        means, m2s: of the even, or all, elements, and of the odd ones.
-        n: number of elements.
-        x_1, x_2, d_1, d_2: an element and its distance, 1 and 2 operations later.
-        arrived, meant, squared: a set's quotient, its mean, its sum of squares is valid.
-        weighted, sum_m2, set_empty: intermediate values of a set.
+        samples: the current sample, and those of 1 to 4 operations ago.
+        means, m2s: mean and sum of squares: of the even (or all) elements, then of the odd ones.
+        n: number of elements in the sets so far.
+        x_1, x_2: the elements 1 and 2 operations ago.
+        d_1, d_2: distance of an element to the mean, 1 and 2 operations later.
+        arrived, meant, squared: pulses when a set's quotient, its mean, its sum of squares is valid.
+        weighted, sum_m2, set_empty: for a set, distance times n, the sum of both m2, and whether its count is 0.
     """
 
     def __init__(self, m: Module, sample, latency: int, quotient: int):

@@ -1,7 +1,7 @@
 """Conversion of a component and all shared modules below it to Verilog.
 
-Modules are elaborated one after the other, which takes a twentieth of the time and finds the modules below. They are
-then converted in parallel processes, one per processor, a batch of modules each.
+Modules are first elaborated one after the other, which takes a twentieth of the total time and finds the modules below.
+They are then converted in parallel processes, one per processor, each for a batch of modules.
 """
 
 import sys
