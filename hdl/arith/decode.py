@@ -70,7 +70,8 @@ class EdgeDecoder(wiring.Component):
     """Decoder from storage word to operand. Throughput: one word per cycle.
 
     Arguments:
-        significand_bits: significand width of the operand, 8 or 12. With 8 there are no halves, and no FP32, TF32 and FP16.
+        significand_bits: significand width of the operand, 8 or 12. With 8, there are no halves, no
+            FP32, TF32 and FP16.
         latency: cycles from word to operand, 0 to 2; out is combinational after the last register.
 
     Ports:

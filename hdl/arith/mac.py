@@ -203,7 +203,7 @@ class Mac(wiring.Component):
         }
 
     def _normalise(self, m: Module, total) -> dict[str, Value]:
-        """Move the leading one to the top; the sentinel stops the exponent at a subnormal's."""
+        """Move the leading one to the top; the sentinel keeps the exponent at a subnormal's or above."""
         by_groups = Cat(Const(0, 2), total.groups)
         left = _let(m, "left", total.reference - by_groups, REFERENCE_BITS)
         moved = _let(m, "in_group", total.total << by_groups, SUM_BITS)

@@ -29,7 +29,7 @@ def pack_fp32(m: Module, significand: Value, field: Value, sticky: Value | int =
 
 
 def aligned_fp32(m: Module, significand: Value, field: Value, sticky: Value | int = 0) -> dict[str, Value]:
-    """Return the input of :func:`rounded_fp32`, which a register may delay; arguments as in :func:`pack_fp32`."""
+    """Align the significand for :func:`rounded_fp32`; a register may follow. Arguments: see :func:`pack_fp32`."""
     tail = len(significand) - FP32.precision
     small = Signal(name="pack_small")
     missing = Signal(signed(len(field) + 1), name="pack_missing")

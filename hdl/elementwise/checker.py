@@ -353,7 +353,7 @@ def _turn_fields(place: _Operand) -> list[tuple[str, Value]]:
 
 
 def _formats(code: int, *names: str) -> dict[str, int]:
-    """Return the fields that give accesses and pointers a format."""
+    """Return the instruction fields that give accesses and pointers the format `code`."""
     values = {}
     for name in names:
         if name in _ACCESSES:

@@ -205,7 +205,7 @@ class ElementwiseSequencer(wiring.Component):
             m.d.sync += position.eq(position + 1)
 
     def _issue(self, m: Module, now, addresses: dict[str, Value]) -> None:
-        """Drive the fields that are independent of the phase."""
+        """Drive the fields of the step that are independent of the phase."""
         job, instruction, issue = now.job, now.job.instruction, self.o.payload
         step = issue.step
         m.d.comb += [step[name].eq(instruction[name]) for name in OF_INSTRUCTION]
@@ -227,7 +227,7 @@ class ElementwiseSequencer(wiring.Component):
             ]
 
     def _by_phase(self, m: Module, now, indices: Indices, flowing: Value) -> None:
-        """Drive the fields that depend on the phase."""
+        """Drive the fields of the step that depend on the phase."""
         job, instruction, issue = now.job, now.job.instruction, self.o.payload
         step, a = issue.step, issue.a
         with m.Switch(now.phase):

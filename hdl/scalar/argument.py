@@ -226,7 +226,7 @@ class Argument(wiring.Component):
         }  # fmt: skip
 
     def _segment(self, m: Module, z) -> dict[str, Value]:
-        """Return the outputs by name."""
+        """Select the segment and the position in it; return the outputs by name."""
         place, reduced, half_turn = z.x, Const(0, layout.REDUCED_BITS), 0
         segment, index = Signal(_MOST_BITS), Signal(INDEX_BITS)
         t = Signal(layout.LOCAL_BITS)

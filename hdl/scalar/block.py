@@ -135,7 +135,7 @@ class ActivationBlock(wiring.Component):
         return indices
 
     def _adds(self, m, control):
-        """Return one bit per lane: it adds an element to its running sum."""
+        """Return one bit per lane, set if it adds an element to its running sum."""
         early = control.at(self._stages.sum - 1)
         taking = Signal(range(self.lanes + 1))
         adds = Signal(self.lanes)

@@ -50,32 +50,32 @@ class Stages:
 
     @property
     def function(self) -> int:
-        """Cycles from an element to its function code; the other delays also count from the element."""
+        """Cycles from an element to the sampling of its function code."""
         return self.widen + 1 + self.fma
 
     @property
     def alpha(self) -> int:
-        """Cycles to alpha."""
+        """Cycles from an element to the sampling of alpha."""
         return self.function + FunctionUnit.alpha_delay_of(self.staged)
 
     @property
     def sum(self) -> int:
-        """Cycles to the running sum."""
+        """Cycles from an element to its addition to the running sum."""
         return self.function + FunctionUnit.latency_of(self.staged)
 
     @property
     def round(self) -> int:
-        """Cycles to the rounder."""
+        """Cycles from an element to the sampling of format and rounding mode."""
         return self.sum + self.total
 
     @property
     def random(self) -> int:
-        """Cycles to key and counter of the random word."""
+        """Cycles from an element to the sampling of key and counter of its random word."""
         return self.round + ROUNDS // -self.random_rounds
 
     @property
     def latency(self) -> int:
-        """Cycles to the result."""
+        """Cycles from an element to its result."""
         return self.round + self.rounder
 
 
@@ -227,7 +227,7 @@ class ActivationLane(wiring.Component):
         return Mux(self.shows_sum, total, y)
 
     def _staged_sum(self, m: Module, y: Value, platform) -> Value:
-        """Do the same with :class:`RunningSum`, two cycles later."""
+        """Update a :class:`RunningSum`, and return the value to round two cycles later."""
         turns = self.partitions
         module = f"running_sum_for{turns}" if turns > 1 else "running_sum"
         total = shared(m, "total", module, partial(RunningSum, turns), platform)

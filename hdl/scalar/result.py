@@ -149,7 +149,7 @@ class ResultStage(wiring.Component):
         return SimpleNamespace(**later, word=word, fill=fill, shift=given.places, zeros=Const(0, 0))
 
     def _shift_part(self, m: Module, z, digits: range) -> dict[str, Value]:
-        """Shift by some bits of the amount."""
+        """Apply some bits of the shift amount to the word."""
         word, zeros = _shifted(m, z.word, digits, z.shift, z.exp2, z.fill)
         return vars(z) | {"word": word, "zeros": Cat(zeros, z.zeros)}
 

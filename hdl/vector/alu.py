@@ -130,7 +130,7 @@ class VectorAlu(wiring.Component):
         return m
 
     def _late(self, m: Module, multiplier: Fp32Fma) -> tuple[Value, Value]:
-        """Return which unit has the result, and the word of all operations without FP32 sum or product.
+        """Return which unit has the result, and the word of all operations except FP32 sums and products.
 
         If the multiplication has a separate stage, magnitudes are computed in that stage, and the word in the next one.
         """
@@ -300,7 +300,7 @@ class _Logic:
 
 
 def _select_result(m: Module, of: SimpleNamespace) -> tuple[Signal, Signal]:
-    """Return which unit has the result, and the word if it is no FP32 sum or product."""
+    """Return which unit has the result, and the word if it is not an FP32 sum or product."""
     source, word = Signal(_Source), Signal(32, name="chosen_word")
     words = {
         (Op.MAX, Op.MIN, Op.ABSOLUTE_MAX, Op.LARGER_MAGNITUDE, Op.SMALLER_MAGNITUDE): of.selected,
