@@ -174,7 +174,7 @@ class Argument(wiring.Component):
         return products
 
     def _join_windows(self, z) -> dict[str, Value]:
-        """Join the partial products into two: from the lowest bit, and from the window's second digit."""
+        """Join the partial products into one product for each of the window's two digits."""
         values = dict(vars(z))
         if not (self.trigonometry and self.staged):
             return values

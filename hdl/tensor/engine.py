@@ -138,7 +138,7 @@ class TensorEngine(wiring.Component):
         return m
 
     def _dispatch(self, m, instructions, loader, mover):
-        """Distribute instructions to two queues of two entries each: a load after two moves is still reached."""
+        """Distribute instructions to a load and a move queue; two entries each let a load pass two moves."""
         queue = Fifo if self.config.port_latency else BypassFifo
         m.submodules.load_queue = load_queue = queue(Load, depth=timing.TENSOR_QUEUE)
         m.submodules.move_queue = move_queue = queue(MoverStep, depth=timing.TENSOR_QUEUE)

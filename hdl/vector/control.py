@@ -94,7 +94,7 @@ class Operate(data.Struct):
     Fields:
         unit: unit of a slow op0.
         reverse: op0(other, first).
-        signs: signs of the index that select a: negative, zero, positive from bit 0.
+        signs: signs of the index that select a; bit 0 negative, bit 1 zero, bit 2 positive.
         keep: write nothing if `first` is s0.
         search_b: the search uses b.
         number, position: inputs of the search.

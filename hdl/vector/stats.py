@@ -3,7 +3,7 @@
 An element of BN_STATS takes four dependent operations: distance to the mean, new mean, distance to the new mean, new
 sum of squares. The mean feeds back after two of them; successive elements use the means of the even and of the odd
 elements in turn. The lane's first ALU computes the mean, the second the sum of squares. If an ALU adds and multiplies
-in one cycle, the throughput is one element per cycle; else an element stalls until the mean before is done. The ALUs
+in one cycle, the throughput is one element per cycle; else an element stalls until the previous mean is done. The ALUs
 have no other operations then: results follow the last element, and the ALUs pass them unchanged. BN_AGGR uses the same
 units, and the lane's divider.
 """
