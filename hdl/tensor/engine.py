@@ -44,8 +44,9 @@ class TensorCounters(data.Struct):
         columns: moving columns issued.
         macs: multiply-accumulates of present rows and written columns.
         loads: load steps.
-        wait_weights, wait_operand, wait_psum: cycles in which the next column stalled because its weights were still
-            loading, on the memory, because the PSUM word to accumulate to was still being written.
+        wait_weights: cycles in which the next column stalled because its weights were still loading.
+        wait_operand: cycles in which it stalled on the memory.
+        wait_psum: cycles in which it stalled because the PSUM word to accumulate to was still being written.
     """
 
     busy: unsigned(COUNTER_BITS)

@@ -1,8 +1,8 @@
 """ALU of a vector lane: one operation of `spec.isa.alu` in FP32, INT32 or UINT32 per cycle.
 
-One comparison of signed integers gives the order in every arithmetic. Its result is inverted for UINT32 if one operand
-has the top bit set, and for two negative floats. It orders -0 below +0, as maximum and minimum need; comparisons treat
-both as equal.
+One comparison of signed integers gives the order in every arithmetic. Its result is inverted for UINT32 if exactly one
+operand has the top bit set, and for two negative floats. It orders -0 below +0, as maximum and minimum need;
+comparisons treat both as equal.
 
 Integers are multiplied by the significand multiplier. The statistics use the adder and the multiply-add in cycles in
 which the ALU's operation needs neither.

@@ -261,8 +261,8 @@ class VectorBlock(wiring.Component):
     def _passage(self, m: Module, name: str, valid, slow, unit):
         """Advance steps to the next stage.
 
-        Return whether that stage has a step, and the load enable of its control. The load is asserted
-        one cycle before the step, or many cycles before a slow step.
+        Return whether that stage has a step, and the load enable of its control. The load is asserted one cycle before
+        the step, or many cycles before a slow step.
 
         Arguments:
             m: the module.
