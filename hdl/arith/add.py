@@ -1,8 +1,8 @@
 """IEEE 754 binary32 addition with one rounding, to nearest even.
 
-The operand of larger magnitude goes first, the other is aligned below it with guard, round and sticky bits: 27 bits,
-28 with the carry. A leading-zero count normalises the sum, by no more places than the exponent has to give, so that
-subnormal results need no path of their own.
+The operand of smaller magnitude is aligned below the larger one with guard, round and sticky bits: 27 bits, 28 with the
+carry. A leading-zero count normalises the sum. The shift is limited by the exponent, so subnormal results need no
+separate path.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
@@ -20,22 +20,22 @@ _GUARD = 3
 _WIDTH = FP32.precision + _GUARD + 1
 _PLACES = (_WIDTH - 1).bit_length()
 _COARSE, _FINE = range(2, _PLACES), range(2)
-"""Digits of the shift that normalises a sum."""
+"""Bits of the normalising shift amount."""
 _TAIL = 28
-"""Bits kept below the sticky bit's place while aligning: shifts of up to 31 then lose nothing."""
+"""Bits kept below the sticky bit during alignment, so that shifts of up to 31 lose nothing."""
 
 
 class Fp32Adder(wiring.Component):
-    """out = a + b in FP32: subnormals kept, NaN results canonical, Inf - Inf is NaN, x - x is +0.
+    """FP32 adder: out = a + b. Throughput: one addition per cycle.
 
-    One addition enters per cycle.
+    Subnormals are kept. NaN results are canonical, Inf - Inf is NaN, x - x is +0.
 
     Arguments:
         latency: cycles from a, b to out, 1 to 7; out is a register.
 
     Ports:
-        a, b: FP32 storage words.
-        out: FP32 storage word of the sum, `latency` cycles later.
+        a, b: FP32 words.
+        out: FP32 word of the sum, `latency` cycles later.
     """
 
     CUTS = {
@@ -47,7 +47,7 @@ class Fp32Adder(wiring.Component):
         6: ("input", "swap", "align", "sum", "normalise", "out"),
         7: ("input", "swap", "align", "sum", "coarse", "normalise", "out"),
     }
-    """Places of the registers, by latency."""
+    """Pipeline registers by latency."""
 
     a: In(32)
     b: In(32)
@@ -73,7 +73,6 @@ class Fp32Adder(wiring.Component):
         return m
 
     def _swap(self, m: Module, a: Value, b: Value) -> dict[str, Value]:
-        """The operand of larger magnitude goes first."""
         swap = Signal()
         larger, smaller = Signal(32), Signal(32)
         large, small = Fp32(larger), Fp32(smaller)
@@ -87,7 +86,7 @@ class Fp32Adder(wiring.Component):
             distance.eq(exponent - small.exponent),
             subtract.eq(large.sign ^ small.sign),
             inf.eq(large.special),
-            # Of two magnitudes a NaN is the larger; of equal fields both may be infinite.
+            # If either operand is NaN, the larger magnitude is. Two infinities have equal fields.
             nan.eq(inf & (large.fraction.any() | (small.special & subtract))),
         ]
         return {
@@ -96,7 +95,6 @@ class Fp32Adder(wiring.Component):
         }  # fmt: skip
 
     def _align(self, m: Module, operands) -> dict[str, Value]:
-        """The other one moves right, below it."""
         near, far = operands.distance[:5], operands.distance[5:].any()
         shifted = Signal(_TAIL + _GUARD + FP32.precision)
         aligned = Signal(_WIDTH)
@@ -108,7 +106,6 @@ class Fp32Adder(wiring.Component):
         return around | {"aligned": aligned}
 
     def _sum(self, m: Module, operands) -> dict[str, Value]:
-        """It is added, or taken away."""
         total = Signal(_WIDTH)
         widened = Cat(Const(0, _GUARD), operands.large)
         m.d.comb += total.eq(Mux(operands.subtract, widened - operands.aligned, widened + operands.aligned))
@@ -118,7 +115,7 @@ class Fp32Adder(wiring.Component):
         }  # fmt: skip
 
     def _coarse(self, m: Module, total) -> dict[str, Value]:
-        """The sum's leading one comes near to the top; an exact zero of two signs is +0."""
+        """Normalise the sum coarsely; an exact zero from opposite signs is +0."""
         exponent = total.exponent
         fewer = exponent[_PLACES:].any()
         coarse, zeros, fewer = normalise_partly(m, total.total, "coarse", _COARSE, exponent, fewer)
@@ -129,8 +126,8 @@ class Fp32Adder(wiring.Component):
         }  # fmt: skip
 
     def _normalise(self, m: Module, coarse) -> dict[str, Value]:
-        """It comes to the top, unless the exponent runs out."""
-        # After a shift by the exponent the field is 1, or 0 if the top bit stays zero.
+        """Finish the normalisation, unless the exponent limits it."""
+        # If the shift equals the exponent, the field is 1, or 0 if the top bit stays zero.
         field = Signal(FP32.exponent_bits + 1)
         normal, zeros, _ = normalise_partly(m, coarse.total, "fine", _FINE, coarse.exponent, coarse.fewer)
         shift = Cat(zeros, coarse.zeros)

@@ -1,4 +1,4 @@
-"""A right shift that knows whether it lost anything."""
+"""Right shift with a sticky flag for the bits shifted out."""
 
 from amaranth import Cat, Module, Mux, Signal, Value
 
@@ -6,17 +6,7 @@ __all__ = ["align"]
 
 
 def align(m: Module, value: Value, places: Value, name: str) -> tuple[Value, Value]:
-    """Shift `value` right.
-
-    Arguments:
-        m: the module that receives the (combinational) logic.
-        value: unsigned.
-        places: unsigned, the shift amount.
-        name: prefix of the signals in waveforms.
-
-    Returns:
-        The shifted value, of the same width, and whether one of the bits that left it was set.
-    """
+    """Return an unsigned value shifted right, of the same width, and whether any bit shifted out was set."""
     lost = Signal(name=f"{name}_lost")
     losses = []
     for place in range(len(places)):

@@ -1,10 +1,10 @@
-"""The edge decoder: a storage word of any matmul format becomes an operand.
+"""Edge decoder: converts a storage word of any matmul format to an operand.
 
-A format says where sign, exponent and mantissa lie; from there on one datapath serves all. Each word is first read as
-(-1)**sign * significand * 2**(exponent - 23) with a 24-bit significand, an integer being a float without a hidden bit.
-Normalising those 24 bits gives `hi`, their upper 12, and normalising the lower 12 once more gives `lo`; the value is
-hi + lo, and lo is zero in every format but FP32. Because the whole is normalised before it is split, hi is zero only
-where the value is, so that an infinity times a subnormal FP32 does not become NaN in the pass hi * hi.
+The format only selects the positions of sign, exponent and mantissa; one datapath serves all. A word is read as
+(-1)**sign * significand * 2**(exponent - 23) with a 24-bit significand; an integer has no hidden bit. The 24 bits are
+normalised; `hi` is the upper 12. The lower 12 are normalised again to `lo`, which is zero except in FP32. The value is
+hi + lo. Normalising before the split makes hi zero only if the value is: otherwise an infinity times a subnormal FP32
+would become NaN in the pass hi * hi.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -21,9 +21,9 @@ __all__ = ["EdgeDecoder"]
 
 
 class _Fields(wiring.Component):
-    """Extract the fields of a word: no arithmetic beyond a magnitude and the choice of the exponent's offset.
+    """Field extraction: the only arithmetic is an integer's magnitude and the exponent offset.
 
-    `exponent` is biased by OPERAND_BIAS, `significand` has `width` bits. `special` is a float's all-ones exponent,
+    `exponent` is biased by OPERAND_BIAS; `significand` has `width` bits. `special` is a float's all-ones exponent,
     `payload` a nonzero mantissa.
     """
 
@@ -52,7 +52,7 @@ class _Fields(wiring.Component):
             self.exponent.eq(Cat(field[0] | ~normal, field[1:]) + (OPERAND_BIAS - fmt.bias)),
             self.significand.eq(Cat(Const(0, self.width - fmt.precision), mantissa, normal)),
             self.special.eq(field.all()),
-            # Padding counts here, lest a NaN cut down to the format become an infinity.
+            # Padding bits count, so that a NaN truncated to the format does not become an infinity.
             self.payload.eq(self.word[:mantissa_end].any()),
         ]
 
@@ -67,25 +67,25 @@ class _Fields(wiring.Component):
 
 
 class EdgeDecoder(wiring.Component):
-    """Storage word to operand; one enters per cycle.
+    """Decoder from storage word to operand. Throughput: one word per cycle.
 
     Arguments:
-        significand_bits: of the operand, 8 or 12; with 8 there are no halves, and FP32, TF32 and FP16 are no formats.
-        latency: cycles from the word to the operand, 0 to 2, which is combinational behind the last register; the
-            caller registers it.
+        significand_bits: significand width of the operand, 8 or 12. With 8, there are no halves, no
+            FP32, TF32 and FP16.
+        latency: cycles from word to operand, 0 to 2; out is combinational after the last register.
 
     Ports:
-        word: the element, right-aligned (8-, 16- or 32-bit storage in the low bits; TF32 and FP32 use all 32).
-        format: one of `spec.formats.matmul_formats(significand_bits)`; of any other the operand means nothing.
-        half: 0 for the upper 12 bits of the significand, 1 for the lower 12; only FP32 has any there.
-        present: 0 makes the operand absent (both flags set, all else zero): the element is masked.
+        word: the element, right-aligned; TF32 and FP32 use all 32 bits.
+        format: one of `spec.formats.matmul_formats(significand_bits)`; otherwise the operand is undefined.
+        half: 0 selects the upper 12 bits of the significand, 1 the lower 12, which are nonzero only in FP32.
+        present: 0 masks the element: the operand is absent (both flags set, all else zero).
         skip_zero: 1 makes a zero absent.
         out: the operand. Subnormals are normalised; zero has significand and exponent 0 and keeps its sign. An infinity
-            or NaN has its flag in hi, where its significand is not zero, and is a zero of the same sign in lo.
+            or NaN sets its flag in hi, with a nonzero significand; in lo it is a zero of the same sign.
     """
 
     CUTS = {0: (), 1: ("whole",), 2: ("fields", "whole")}
-    """Places of the registers, by latency."""
+    """Pipeline registers by latency."""
 
     def __init__(self, significand_bits: int = SIGNIFICAND_BITS, latency: int = 0):
         if latency not in self.CUTS:
@@ -122,7 +122,7 @@ class EdgeDecoder(wiring.Component):
         m.d.comb += [
             significand.eq(whole.normal[-bits:]),
             exponent.eq(whole.exponent),
-            # A normalised significand is zero where its top bit is.
+            # A normalised significand is zero only if its top bit is.
             zero.eq(~significand[-1] | (whole.special & whole.half)),
         ]
         if halves:

@@ -1,17 +1,16 @@
-"""IEEE 754 binary32 division by digit recurrence, and its remainder: three bits of the quotient a cycle, no multiplier.
+"""IEEE 754 binary32 division and remainder by digit recurrence: three quotient bits per cycle, no multiplier.
 
-Both significands are normalised, subnormal ones too, and the dividend is doubled if it is the smaller one: the quotient
-then starts with a one, and 24 bits follow, the last of them for the rounding. The remainder stays below the divisor;
-each step doubles it and takes the divisor away if it can (restoring division). What remains in the end says whether the
-quotient is exact.
+Significands are normalised, also of subnormals, and a dividend below the divisor is doubled: the quotient has a leading
+one and 24 more bits, the last for rounding. Each step of the restoring division doubles the remainder and subtracts the
+divisor if it fits, so the remainder stays below the divisor. The last remainder tells whether the quotient is exact.
 
-A remainder takes as many steps as the exponents differ by, at most 276, and waits until so many would be done: a lane
-takes the same time for every number. Of a smaller dividend there are no steps; where the divisor is added to one of the
-other sign, the steps move it to its place below the divisor instead, all that leaves the two guard bits into a sticky
-one. The last cycle but one takes what remains from the divisor, if that is asked for.
+A remainder takes one step per unit of exponent difference, at most 276. Its latency is always that of the maximum, so
+that lanes stay in step. A smaller dividend needs no steps. If the quotient is floored and the signs differ, the divisor
+is added: the last cycle but one subtracts the remainder's magnitude from it. A smaller dividend is first aligned below
+the divisor by the steps; bits beyond two guard bits are merged into a sticky bit.
 
-The first cycle normalises, eight divide, one rounds. The first cycle of a division may be the last recurrence of the
-one before it, and its rounding the first recurrence of this: nothing that the rounding looks at changes before then.
+The first cycle normalises, eight divide, one rounds. A division may start in the last recurrence of the one before it,
+which is then rounded during the first recurrence: that changes no input of the rounding before the cycle ends.
 """
 
 from types import SimpleNamespace
@@ -33,13 +32,13 @@ _QUOTIENT_BITS = FP32.precision
 
 _WIDTH = FP32.precision
 _GUARD_BITS = 2
-"""Below the last place of the divisor, for a sum of it and a smaller number of the other sign."""
+"""Bits below the last place of the divisor, for adding it to a smaller number of the other sign."""
 
 _EXPONENTS = FP32.max_exponent - (FP32.min_exponent - FP32.mantissa_bits)
-"""Largest difference of two exponents, those of subnormals counted from their leading one."""
+"""Largest difference of two exponents; a subnormal's exponent is that of its leading one."""
 
 _FARTHEST = _WIDTH + _GUARD_BITS + 1
-"""Places that leave nothing but the sticky bit."""
+"""Shift after which only the sticky bit remains."""
 
 _EXPONENT = signed(FP32.exponent_bits + 2)
 
@@ -52,35 +51,35 @@ class _Kind(enum.Enum, shape=2):
 
 
 class Fp32Divider(wiring.Component):
-    """out = a / b in FP32, one rounding to nearest even; or what remains of a.
+    """Divider: out = a / b in FP32, rounded once to nearest even, or the remainder.
 
-    Subnormals are kept; x / 0 is an infinity, with the sign of the quotient, for every other x than 0 and NaN; 0 / 0
-    and Inf / Inf are NaN; NaN results are canonical.
+    Quotient: subnormals are kept; x / 0 is an infinity with the quotient's sign, if x is neither 0 nor NaN; 0 / 0 and
+    Inf / Inf are NaN; NaN results are canonical.
 
-    The remainder of a quotient cut toward zero is exact and has the sign of a; that of a floored one has the sign of b,
-    and is rounded where b is added to a smaller a of the other sign. That of an infinity, and by 0, is NaN; by an
-    infinity it is a, or floored and of the other sign b. Zeros have the sign, too.
+    Remainder: of a truncated quotient it is exact and has the sign of a. Of a floored one it has the sign of b, and is
+    rounded if b is added to a smaller a of the other sign. The remainder of an infinity, or by 0, is NaN. By an
+    infinity it is a, or b if the quotient is floored and the signs differ. Zeros get the same sign.
 
     Ports:
-        start: a division starts; no earlier than `INTERVAL` cycles after the one before, or `REMAINDER_INTERVAL` after
-            a remainder, which else is lost.
-        a, b: FP32 storage words. remainder: what is asked for; floored: of which quotient. All of them looked at in the
-            cycle of start only.
-        out: FP32 storage word of the quotient, from `LATENCY` cycles after start until the next result, or of the
-            remainder, from `REMAINDER_LATENCY` cycles after it.
+        start: start an operation; it aborts one started less than `INTERVAL` cycles before, for a remainder
+            `REMAINDER_INTERVAL`.
+        a, b: FP32 words, sampled with start.
+        remainder: 1 for the remainder, 0 for the quotient, sampled with start.
+        floored: the remainder's quotient is floored, else truncated; sampled with start.
+        out: FP32 word, from `LATENCY` cycles after start (remainder: `REMAINDER_LATENCY`) until the next result.
     """
 
     INTERVAL = _QUOTIENT_BITS // _DIGIT_BITS
-    """Cycles from one start to the next."""
+    """Cycles from the start of a division to the next start."""
 
     LATENCY = INTERVAL + 2
-    """Cycles from start to the first one in which out is the quotient."""
+    """Cycles from the start of a division to the first in which out is the quotient."""
 
     REMAINDER_INTERVAL = -(-_EXPONENTS // _DIGIT_BITS) + 1
-    """Cycles from the start of a remainder to the next one."""
+    """Cycles from the start of a remainder to the next start."""
 
     REMAINDER_LATENCY = REMAINDER_INTERVAL + 2
-    """Cycles from that start to the first one in which out is the remainder."""
+    """Cycles from the start of a remainder to the first in which out is the remainder."""
 
     start: In(1)
     a: In(32)
@@ -101,7 +100,7 @@ class Fp32Divider(wiring.Component):
         m.d.comb += [
             difference.eq(a_significand - b_significand),
             less.eq(difference < 0),
-            # A quotient would double it.
+            # A smaller dividend is the partial remainder; only a quotient doubles it.
             keeps.eq(self.remainder & (now.below | less)),
         ]
 
@@ -126,7 +125,7 @@ class Fp32Divider(wiring.Component):
             with m.If(remains & below & steps.any()):
                 m.d.sync += guard.eq(Cat(guard[:2].any(), guard[2], remainder[0]))
             with m.If(remains & (left == 1)):
-                # The guard bits as they are, the sticky one as what is above the difference.
+                # A set sticky bit is a fraction of the last guard bit: the difference is rounded down, inexact.
                 parted = Cat(guard[1:], remainder)
                 added = Cat(Const(0, _GUARD_BITS), divisor) - parted - guard[0]
                 m.d.sync += quotient.eq(Mux(adds & remainder.any() | (below & adds), added, parted))
@@ -156,8 +155,11 @@ class Fp32Divider(wiring.Component):
         return significand, exponent
 
     def _remains(self, m: Module, a: Fp32, b: Fp32, a_exponent, b_exponent) -> SimpleNamespace:
-        """Return of a remainder: below, whether the dividend has the smaller exponent; adds, whether the divisor is
-        added to what remains, unless that is zero; the steps; and the exponent field of the result, not normalised."""
+        """Return the set-up of a remainder.
+
+        `below`: the dividend has the smaller exponent. `adds`: the divisor is added to the remainder, unless that is
+        zero. `steps`: the number of steps. `field`: the result's exponent field before normalisation.
+        """
         now = SimpleNamespace(
             below=Signal(name="now_below"),
             adds=Signal(name="now_adds"),
@@ -191,7 +193,7 @@ class Fp32Divider(wiring.Component):
         return kind
 
     def _round(self, m: Module, ends, quotient, remains, inexact, field, sign, kind) -> None:
-        """Make the word in the cycle after the last recurrence, from what was there at its end."""
+        """Round in the cycle after the last recurrence, from the state at its end."""
         ended, ended_inexact, ended_remains = Signal(), Signal(reset_less=True), Signal(reset_less=True)
         ended_field, ended_sign = Signal(_EXPONENT, reset_less=True), Signal(reset_less=True)
         ended_kind = Signal(_Kind, reset_less=True)
@@ -204,7 +206,7 @@ class Fp32Divider(wiring.Component):
                 ended_inexact.eq(inexact),
                 ended_remains.eq(remains),
             ]
-        # A quotient has its leading one, what remains has lost it.
+        # A quotient has an implicit leading one; a remainder may have leading zeros.
         found = Mux(ended_remains, quotient, Cat(Const(0, 1), quotient[:_QUOTIENT_BITS], Const(1, 1)))
         significand, shift = normalise(m, found, "found")
         found_field = Signal(_EXPONENT)
@@ -221,8 +223,7 @@ class Fp32Divider(wiring.Component):
                 m.d.sync += self.out.eq(FP32.nan)
 
     def _recurrence(self, m: Module, remainder, divisor):
-        """Return the remainder after each step of a cycle, and the bits of the quotient that they give, the first one
-        highest."""
+        """Return the remainder after each step of a cycle, and the quotient bits, the first in the highest bit."""
         bits, afters = [], []
         for step in range(_DIGIT_BITS):
             trial = Signal(signed(_WIDTH + 2), name=f"trial{step}")

@@ -1,14 +1,17 @@
-"""IEEE 754 binary32 fused multiply-add: the product exact, one rounding, to nearest even.
+"""IEEE 754 binary32 fused multiply-add: exact product, one rounding to nearest even.
 
-Product and addend stand in words of 48 bits, the addend's 24 at the top. The one of the larger exponent stays, the
-other moves right. Subnormal operands are not normalised, so the product may have up to 24 zeros above it. Three bits
-below the last place are enough, the last of them sticky: where the addend loses bits there, it is so far below the
-product's leading one that the sum keeps its place, or the one below, and 24 bits and the rounding bit stand above the
-sticky one; where the product loses bits, the addend has no such zeros, or the exponent nothing to give to normalise
-them. As the addend's exponent is never below that of a subnormal, neither is the reference, and the normalising shift
-goes no further than that: subnormal results need no path of their own.
+Product and addend are words of 48 bits, the addend's 24 at the top. The one with the smaller exponent is shifted right.
+Subnormals are not normalised, so the product may have up to 24 leading zeros. Three bits below the last place, the last
+one sticky, suffice:
 
-The multiplier may serve integers, too: their product leaves it on a way of its own.
+1. If the addend loses bits, it lies far below the product's leading one. The sum's leading one is then at the same
+   place or one lower: 24 bits and the rounding bit stand above the sticky bit.
+2. If the product loses bits, the addend has no leading zeros, or its exponent allows no normalising shift.
+
+The larger exponent is the reference. The addend's is at least a subnormal's, so the reference is too, and it limits the
+normalising shift: subnormal results need no separate path.
+
+The multiplier may also serve integers; their product bypasses the rest.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
@@ -28,29 +31,29 @@ _GUARD_BITS = 3
 _ALIGNED_BITS = _PRODUCT_BITS + _GUARD_BITS
 _SUM_BITS = _ALIGNED_BITS + 1
 _PLACES = (_ALIGNED_BITS - 1).bit_length()
-"""Bits of a shift; the largest one leaves nothing but what was lost."""
+"""Bits of a shift amount; the largest shift leaves only the sticky bit."""
 
 _FINE, _COARSE = range(3), range(3, _PLACES)
-"""Digits of the normalising shift, which may have a register in between."""
+"""Bits of the normalising shift amount, before and after an optional register."""
 
 _FIELD = signed(11)
-"""Shape of an exponent biased as in FP32, of anything between the smallest and the largest product, and of their
-differences from another exponent."""
+"""Exponent biased as in FP32, of any product, and the difference of two such exponents."""
 
 
 class Fp32Fma(wiring.Component):
-    """out = a * b + c in FP32: subnormals kept, NaN results canonical, Inf * 0 is NaN, x - x is +0.
+    """Fused multiply-add: out = a * b + c in FP32. Throughput: one operation per cycle.
 
-    One operation enters per cycle. With c = -0, it is the rounded product.
+    Subnormals are kept. NaN results are canonical, Inf * 0 is NaN, x - x is +0. With c = -0 the result is the rounded
+    product.
 
     Arguments:
         latency: cycles from a, b, c to out, 1 to 6; out is a register.
 
     Ports:
-        a, b, c: FP32 storage words.
-        integer: a and b are integers of 32 bits instead, and out means nothing.
-        out: FP32 storage word of the result, `latency` cycles later.
-        product: of integers, the lower 32 bits of the product, `product_latency` cycles later.
+        a, b, c: FP32 words.
+        integer: a and b are 32-bit integers; out is then undefined.
+        out: FP32 word of the result, `latency` cycles later.
+        product: lower 32 bits of an integer product, `product_latency` cycles later.
     """
 
     CUTS = {
@@ -61,7 +64,7 @@ class Fp32Fma(wiring.Component):
         5: ("multiply", "align", "sum", "normalise", "out"),
         6: ("operands", "multiply", "align", "sum", "normalise", "out"),
     }
-    """Places of the registers, by latency."""
+    """Pipeline registers by latency."""
 
     a: In(32)
     b: In(32)
@@ -95,7 +98,7 @@ class Fp32Fma(wiring.Component):
         return m
 
     def _multiply(self, m: Module, operands) -> dict[str, Value]:
-        """The exact product; beside it, how far the exponents are apart, and what is not finite."""
+        """Compute the exact product, the exponent distance and the non-finite flags."""
         a, b, c = Fp32(operands.a), Fp32(operands.b), Fp32(operands.c)
         factors = [
             Cat(number.fraction, Mux(operands.integer, word[FP32.mantissa_bits :], number.normal))
@@ -119,7 +122,7 @@ class Fp32Fma(wiring.Component):
             a_nan.eq(a_special & a.fraction.any()),
             b_nan.eq(b_special & b.fraction.any()),
             special.eq(c.special),
-            # Of the product's top bit; a product of zero is below everything.
+            # Exponent of the product's top bit. A zero product is below everything.
             field.eq(a.exponent + b.exponent - (FP32.bias - 1)),
             distance.eq(field - c.exponent),
             c_larger.eq((distance < 0) | a_zero | b_zero),
@@ -139,7 +142,6 @@ class Fp32Fma(wiring.Component):
         }  # fmt: skip
 
     def _align(self, m: Module, product) -> dict[str, Value]:
-        """The one of the larger exponent stays, the other moves right."""
         large, small = Signal(_PRODUCT_BITS), Signal(_ALIGNED_BITS)
         addend = Cat(Const(0, _PRODUCT_BITS - FP32.precision), product.addend)
         m.d.comb += [
@@ -153,7 +155,6 @@ class Fp32Fma(wiring.Component):
         }  # fmt: skip
 
     def _sum(self, m: Module, operands) -> dict[str, Value]:
-        """Magnitude and sign of the sum."""
         total = Signal(_SUM_BITS + 1)
         opposite, size = Signal(_SUM_BITS), Signal(_SUM_BITS)
         negative = Signal()
@@ -161,17 +162,17 @@ class Fp32Fma(wiring.Component):
         m.d.comb += [
             total.eq(Mux(operands.subtract, widened - operands.aligned, widened + operands.aligned)),
             opposite.eq(operands.aligned - widened),
-            # Where the exponent does not tell the larger, the reference may be the smaller.
+            # With equal exponents, or leading zeros in the product, the reference may be the smaller operand.
             negative.eq(total[-1]),
             size.eq(Mux(negative, opposite, total)),
         ]
         sign, inf = operands.sign, operands.inf
-        # The sign of an infinity came around the adder; an exact zero of two signs is +0.
+        # An infinity's sign bypasses the adder; an exact zero from opposite signs is +0.
         result_sign = Mux(inf, sign, Mux(size.any(), sign ^ negative, sign & ~operands.subtract))
         return {"size": size, "reference": operands.reference, "sign": result_sign, "inf": inf, "nan": operands.nan}
 
     def _coarse(self, m: Module, total) -> dict[str, Value]:
-        """The leading one comes near the top, unless the exponent runs out."""
+        """Normalise the sum coarsely, within the limit of the exponent."""
         reference = total.reference
         fewer = reference[_PLACES:].any()
         near, far, fewer = normalise_partly(m, total.size, "sum", _COARSE, reference, fewer)
@@ -181,8 +182,8 @@ class Fp32Fma(wiring.Component):
         }  # fmt: skip
 
     def _fine(self, m: Module, coarse) -> tuple[Value, Value]:
-        """Return the significand, its leading one at the top unless the exponent ran out, and the field."""
-        # After a shift by `reference` the field is 1, or 0 if the top bit stays zero.
+        """Return the normalised significand, its top bit one unless the exponent limited it, and the exponent field."""
+        # If the shift equals `reference`, the field is 1, or 0 if the top bit stays zero.
         reference = coarse.reference
         normal, places, _ = normalise_partly(m, coarse.near, "sum", _FINE, reference, coarse.fewer)
         field = Mux(normal[-1], reference + 1 - Cat(places, coarse.far), 0)

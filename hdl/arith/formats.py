@@ -1,4 +1,4 @@
-"""The number that selects a format on a port, as a typed enumeration; and the size of an element of a format."""
+"""Format codes as a typed enumeration, and the element size of a format."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ _ALL = tuple(FORMATS.values())
 
 
 def element_size(m: Module, name: str, code, known: Iterable[Format] = _ALL) -> Signal:
-    """Return a signal with log2 of the bytes of an element whose format is `code`, one of the `known` ones."""
+    """Return a signal with log2 of the element size in bytes of the format `code`, one of the `known`."""
     size = Signal(2, name=name)
     with m.Switch(code):
         for fmt in known:

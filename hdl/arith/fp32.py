@@ -1,4 +1,4 @@
-"""An FP32 storage word with the names of its parts, and the one way in which the last step of a unit makes one."""
+"""FP32 word with named parts, and its rounding to nearest even."""
 
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
@@ -9,7 +9,7 @@ __all__ = ["Fp32", "round_fp32"]
 
 
 class Fp32(data.Struct):
-    """View of a storage word: `Fp32(word)`. Everything below the fields is combinational."""
+    """View of a storage word: `Fp32(word)`. The properties are combinational."""
 
     fraction: unsigned(FP32.mantissa_bits)
     field: unsigned(FP32.exponent_bits)
@@ -17,22 +17,22 @@ class Fp32(data.Struct):
 
     @property
     def normal(self) -> Value:
-        """Whether the leading one of the significand is there: neither zero nor subnormal."""
+        """The significand has a leading one: the number is neither zero nor subnormal."""
         return self.field.any()
 
     @property
     def significand(self) -> Value:
-        """24 bits, the leading one included."""
+        """24 bits, including the leading one."""
         return Cat(self.fraction, self.normal)
 
     @property
     def exponent(self) -> Value:
-        """The biased exponent, 8 bits: subnormals share that of field 1."""
+        """Biased exponent, 8 bits; subnormals have the exponent of field 1."""
         return Cat(self.field[0] | ~self.normal, self.field[1:])
 
     @property
     def special(self) -> Value:
-        """Whether it is an infinity or NaN."""
+        """Infinity or NaN."""
         return self.field.all()
 
     @property
@@ -49,16 +49,18 @@ class Fp32(data.Struct):
 
 
 def round_fp32(m: Module, significand: Value, field: Value, sign: Value, inf: Value, nan: Value) -> Signal:
-    """Return the storage word of a number that is rounded once, to nearest even, combinationally.
+    """Return the word of a number rounded to nearest even, combinationally.
 
-    Fraction and exponent are rounded as one integer: the carry out of the fraction is the increment of the exponent,
-    and into the largest one makes the infinity.
+    Fraction and exponent are rounded as one integer: a carry increments the exponent, into the largest one it makes the
+    infinity.
 
     Arguments:
         m: the module that receives the logic.
-        significand: 26 bits or more: those that stay, the rounding bit, and others of which only matters if one is set.
-        field: up to 10 bits: the exponent's field, 0 if the top bit of the significand is not set.
-        sign: of the result. inf, nan: it is infinite, or NaN, which goes first and has no sign.
+        significand: 24 result bits, the rounding bit, and one or more bits below it.
+        field: exponent field, up to 10 bits; 0 if the top bit of the significand is 0.
+        sign: sign of the result.
+        inf: the result is infinite.
+        nan: the result is NaN, without a sign; overrides `inf`.
     """
     tail = len(significand) - FP32.precision
     last, half, rest = significand[tail], significand[tail - 1], significand[: tail - 1].any()

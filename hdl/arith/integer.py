@@ -1,4 +1,4 @@
-"""Conversion between FP32 that holds an integer and the integer itself."""
+"""Conversion of FP32 that holds an integer to that integer."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -10,12 +10,12 @@ __all__ = ["IntoInt"]
 
 
 class IntoInt(wiring.Component):
-    """FP32 that holds an integer v, |v| < 2**24, to INT32: exact, combinational (latency 0).
+    """Exact conversion of an FP32 integer v, |v| < 2**24, to INT32. Combinational (latency 0).
 
-    The array's sums of INT8 products are such integers. Of any other value the result means nothing.
+    The array's sums of INT8 products are such integers. For any other value the result is undefined.
 
     Ports:
-        value: FP32 storage word.
+        value: FP32 word.
         out: two's complement integer; both zeros give 0.
     """
 

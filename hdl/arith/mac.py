@@ -1,16 +1,15 @@
-"""The multiply-accumulate of a processing element: fp32(acc + x * w), product exact, one rounding.
+"""Multiply-accumulate of a processing element: fp32(acc + x * w) with an exact product and one rounding.
 
-The product of two 12-bit significands has 24 bits, as an FP32 significand has, so the fused operation is one floating
-point addition of two 24-bit numbers: no 74-bit adder. The product may lack its leading bit by one place; four bits
-below the last place (two for the left shift that this can cause, the rounding bit, a sticky bit) keep the rounding
-exact.
+The product of two 12-bit significands has 24 bits, as an FP32 significand has: one floating-point addition of 24-bit
+numbers suffices, no 74-bit adder. The product's leading one may be one place low. Four bits below the last place keep
+the rounding exact: two for the shift that this can cause, a rounding bit, a sticky bit.
 
-Exponents are compared on the product's own scale, and beside the multiplier, as they need no product. The larger of the
-two is the reference, and as an accumulator is never below the exponent of a subnormal, neither is the reference. A
-sentinel bit limits the normalising shift there, so that subnormal results need no second path.
+Exponents are compared in the product's scale, in parallel with the multiplier. The larger is the reference; as the
+accumulator's is at least a subnormal's, the reference is too. A sentinel bit limits the normalising shift there:
+subnormal results need no separate path.
 
-A negative sum is not negated: its complement, one less than its magnitude, is normalised, ones following it from the
-right, and the rounding adds the one. So its carry is that of the rounding.
+A negative sum is not negated. Its complement, one less than its magnitude, is normalised, with ones shifted in; the
+rounding adds the one. Negation and rounding thus share one carry.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
@@ -28,26 +27,29 @@ ALIGNED_BITS = FP32.precision + GUARD_BITS
 SUM_BITS = ALIGNED_BITS + 1
 FRACTION_BITS = FP32.mantissa_bits
 ACC_OFFSET = 2 * OPERAND_BIAS - FP32.bias - 1
-"""Added to an FP32 exponent field to bring it to the scale of the product's exponent, the sum of two biased ones."""
+"""Offset from an FP32 exponent field to the product's exponent, which is the sum of two biased ones."""
 
 REFERENCE_BITS = 9
-"""Bits of an exponent on the scale of FP32's field; that of a product is at most 382."""
+"""Bits of an exponent in the scale of FP32's field; a product's is at most 382."""
 
 GROUP = 4
 GROUPS = SUM_BITS // GROUP
-"""Leading zeros are counted in groups of bits first. The lowest bit of a sum is in none: where a shift is not limited,
-the leading one of a sum, or of its complement, is two places above it or more."""
+"""Leading zeros are counted in groups of bits first.
+
+The lowest bit of a sum is in no group: unless the shift is limited, the leading one of a sum, or of its complement, is
+at least two places above it.
+"""
 
 
 def _let(m: Module, name: str, value: Value, width: int | None = None) -> Signal:
-    """Return a signal of this name and value; of the value's width, or cut to another."""
+    """Return a named signal with this value, of the value's width or truncated to `width`."""
     signal = Signal(width or len(Value.cast(value)), name=name, src_loc_at=1)
     m.d.comb += signal.eq(value)
     return signal
 
 
 def _leading_groups(m: Module, stops: Value) -> Value:
-    """Return how many groups of zeros lead; `stops` has the lowest bit of each group set that is not zero."""
+    """Return the number of leading zero groups; `stops` has the lowest bit of each nonzero group set."""
     at = [stops[GROUP * group] for group in range(GROUPS)]
     upper = _let(m, "upper_zero", stops[3 * GROUP :] == 0)
     first = _let(m, "first_zero", stops[5 * GROUP :] == 0)
@@ -57,19 +59,19 @@ def _leading_groups(m: Module, stops: Value) -> Value:
 
 
 class Mac(wiring.Component):
-    """One fused multiply-add.
+    """Fused multiply-add. Throughput: one result per cycle.
+
+    Rounds to nearest even; subnormals are kept; NaN results are canonical (0x7FC00000).
 
     Arguments:
         latency: pipeline stages, 1 to 5.
-        significand_bits: of an operand, 8 or 12.
+        significand_bits: significand width of an operand, 8 or 12.
 
     Ports:
-        x, w: operands (:class:`Operand`), a cycle after `acc` (the tile registers them where `acc` is registered here);
-            an absent one passes `acc` on unchanged.
+        x, w: operands (:class:`Operand`), one cycle after `acc`: the tile registers them while `acc` is registered
+            here. An absent one passes `acc` unchanged.
         acc: FP32, registered on entry.
         out: FP32, `latency` cycles after `acc`.
-
-    One result per cycle. Rounds to nearest even; subnormals kept; NaN results are canonical (0x7FC00000).
     """
 
     CUTS = {
@@ -79,8 +81,11 @@ class Mac(wiring.Component):
         4: ("input", "multiply", "align", "add"),
         5: ("input", "multiply", "align", "add", "normalise"),
     }
-    """Registers by latency. The first one is at `acc`, not at `out`: a simulator then evaluates the arithmetic once a
-    cycle, after the clock edge, where a register at `out` makes it evaluate whatever an input reaches once more."""
+    """Pipeline registers by latency.
+
+    The first is at `acc`, not at `out`: a simulator then evaluates the arithmetic once per cycle, after the clock edge.
+    With a register at `out` it would evaluate all logic that an input reaches once more.
+    """
 
     def __init__(self, latency: int = 1, significand_bits: int = SIGNIFICAND_BITS):
         if latency not in self.CUTS:
@@ -102,21 +107,21 @@ class Mac(wiring.Component):
         return m
 
     def _multiply(self, m: Module) -> dict[str, Value]:
-        """The product, its first place where the first one of FP32's significand is."""
+        """Multiply, and align the product with an FP32 significand."""
         product = _let(m, "product", self.x.significand * self.w.significand)
         return {"product": Cat(Const(0, FP32.precision - len(product)), product)}
 
     def _distance(self, m: Module, acc: Value) -> dict[str, Value]:
-        """Which number has the larger exponent, and by how much the other one moves."""
+        """Find the number with the larger exponent, and the shift of the other."""
         field = acc[FRACTION_BITS:31]
         hidden = _let(m, "hidden", field != 0)
         acc_field = _let(m, "acc_field", field | ~hidden, 8)
-        # The sum with ACC_OFFSET, 7 * 128, takes no carry.
+        # Adding ACC_OFFSET, 7 * 128, causes no carry.
         acc_exponent = _let(m, "acc_exponent", Cat(acc_field[:7], (~acc_field[7]).replicate(3), acc_field[7]))
         exponent = _let(m, "product_exponent", self.x.exponent + self.w.exponent)
         distance = _let(m, "distance", exponent - acc_exponent, 12)
         acc_larger = _let(m, "acc_larger", distance[11])
-        # Of a negative distance one less than the magnitude: the product has moved a place already.
+        # A negative distance gives its magnitude less one: the product is already shifted by one place.
         magnitude = _let(m, "magnitude", distance[:11] ^ acc_larger.replicate(11))
         return {
             "hidden": hidden,
@@ -126,19 +131,19 @@ class Mac(wiring.Component):
         }
 
     def _kinds(self, m: Module, acc: Value) -> dict[str, Value]:
-        """The product's sign, and whether it is a number at all; of an operand only a zero lacks its top bit."""
+        """Compute the product's sign and special flags; an operand's top bit is 0 only in a zero."""
         x, w = self.x, self.w
         absent = (x.nan & x.inf) | (w.nan & w.inf)
         times_zero = (x.inf & ~w.significand[-1]) | (w.inf & ~x.significand[-1])
         return {
-            # An absent product is a zero of the accumulator's sign, the one number that changes no accumulator.
+            # An absent product is a zero with the accumulator's sign, the only number that changes no accumulator.
             "sign": _let(m, "product_sign", Mux(absent, acc[31], x.sign ^ w.sign)),
             "infinite": _let(m, "infinite", (x.inf | w.inf) & ~absent),
             "invalid": _let(m, "invalid", (x.nan | w.nan | times_zero) & ~absent),
         }
 
     def _specials(self, m: Module, product) -> dict[str, Value]:
-        """Everything that is not a finite number goes around the adder."""
+        """Compute the special results, which bypass the adder."""
         acc, infinite = product.acc, product.infinite
         acc_special = _let(m, "acc_special", acc[FRACTION_BITS:31] == 0xFF)
         acc_nan = acc_special & (acc[:FRACTION_BITS] != 0)
@@ -150,10 +155,10 @@ class Mac(wiring.Component):
         }
 
     def _align(self, m: Module, product) -> dict[str, Value]:
-        """The number with the smaller exponent moves right, its lost bits gather in the sticky bit.
+        """Shift the number with the smaller exponent right; the bits shifted out form the sticky bit.
 
-        It moves in multiples of eight and then by the rest: of the first only whole bytes can be lost, of the second
-        seven bits. It is complemented here if it is to be subtracted, where that is a part of the last selection.
+        The shift is a multiple of eight, then the rest: the first loses only whole bytes, the second at most seven
+        bits. For a subtraction the result is complemented here, as part of the last selection.
         """
         acc, acc_larger = product.acc, product.acc_larger
         acc_significand = _let(m, "acc_significand", Cat(acc[:FRACTION_BITS], product.hidden))
@@ -175,7 +180,7 @@ class Mac(wiring.Component):
         }
 
     def _add(self, m: Module, operands) -> dict[str, Value]:
-        """The sum, and by how many groups it moves left: to its leading one, or where the exponent runs out."""
+        """Add, and count the groups of the left shift: to the leading one, or to the limit of the exponent."""
         width = SUM_BITS + 1
         subtract = operands.subtract
         big, aligned = Cat(Const(0, GUARD_BITS), operands.big), Cat(operands.aligned, subtract.replicate(2))
@@ -191,14 +196,14 @@ class Mac(wiring.Component):
             "negative": negative,
             "is_zero": is_zero,
             "groups": _let(m, "zero_groups", _leading_groups(m, _let(m, "stops", groups | sentinel, SUM_BITS - 1))),
-            # A sum of zeros has the sign of both, a difference that is zero is positive.
+            # A sum of zeros has their common sign; a zero difference is positive.
             "sign": (operands.sign ^ negative) & ~(is_zero & subtract),
             "reference": operands.reference,
             **_around(operands),
         }
 
     def _normalise(self, m: Module, total) -> dict[str, Value]:
-        """The leading one comes to the top, but the exponent never below that of a subnormal: there is the sentinel."""
+        """Move the leading one to the top; the sentinel keeps the exponent at a subnormal's or above."""
         by_groups = Cat(Const(0, 2), total.groups)
         left = _let(m, "left", total.reference - by_groups, REFERENCE_BITS)
         moved = _let(m, "in_group", total.total << by_groups, SUM_BITS)
@@ -208,7 +213,7 @@ class Mac(wiring.Component):
         by_bits = _let(m, "by_bits", Cat(Mux(empty, ~top[1], ~top[3]), empty))
         normal = _let(m, "normal", moved << by_bits, SUM_BITS)
         return {
-            # From the rounding bit up; what is below counts as a whole, and is not complemented.
+            # Bits from the rounding bit up; the bits below it only matter as a whole and are not complemented.
             "number": _let(m, "number", normal[GUARD_BITS:] ^ total.negative.replicate(SUM_BITS - GUARD_BITS)),
             "rest": _let(m, "rest", normal[:GUARD_BITS] != 0),
             "exponent": _let(m, "exponent", Mux(total.is_zero, 0, left - by_bits), REFERENCE_BITS),
@@ -218,10 +223,9 @@ class Mac(wiring.Component):
         }
 
     def _round(self, m: Module, normal) -> Value:
-        """Return the storage word."""
         number, exponent, rest = normal.number, normal.exponent, normal.rest
         half, odd = number[0], number[1]
-        # A complement is one less in its last place: what is half or more of it is more than half of the magnitude.
+        # The complement is one less in its last place: half or more of it is more than half of the magnitude.
         up = _let(m, "up", Mux(normal.negative, half | (odd & ~rest), half & (odd | rest)))
         packed = _let(m, "packed", Cat(Const(0, FRACTION_BITS), exponent[:8]) + number[1:] + up, 31)
         finite = Mux(exponent >= 0xFE, FP32.infinity, packed)
@@ -230,5 +234,5 @@ class Mac(wiring.Component):
 
 
 def _around(stage) -> dict[str, Value]:
-    """Return what goes around the adder."""
+    """Return the signals that bypass the adder."""
     return {"inf": stage.inf, "nan": stage.nan, "inf_sign": stage.inf_sign}

@@ -1,23 +1,24 @@
-"""A product in two steps, with room for registers in between: three products of halves, and their sum.
+"""Pipelined multiplication: three products of halves, then their sum, with room for registers in between.
 
-(a1 B + a0)(b1 B + b0) = a1 b1 B**2 + ((a0 + a1)(b0 + b1) - a1 b1 - a0 b0) B + a0 b0: three multipliers of an FPGA where
-operands that are a little wider than its multipliers would take four.
+(a1 B + a0)(b1 B + b0) = a1 b1 B**2 + ((a0 + a1)(b0 + b1) - a1 b1 - a0 b0) B + a0 b0 (Karatsuba). Operands slightly
+wider than an FPGA's multipliers take three of them instead of four.
 """
 
 from types import SimpleNamespace
 
 from amaranth import Cat, Value
 
-__all__ = ["halves_product", "joined", "minus", "plus"]
+__all__ = ["halves_product", "join_halves", "minus", "plus"]
 
 
 def halves_product(a: Value, b: Value, at: int, halves: bool = True) -> dict[str, Value]:
-    """Return what :func:`joined` makes the product of.
+    """Return the partial products for :func:`join_halves`.
 
     Arguments:
-        a: unsigned. b: of either kind.
-        at: the number of bits in the lower half of each.
-        halves: 0 for the product itself, for what has no register in between.
+        a: unsigned.
+        b: signed or unsigned.
+        at: number of bits in the lower half of each operand.
+        halves: 0 returns the whole product, for use without a register in between.
     """
     if not halves:
         return {"whole": a * b}
@@ -25,12 +26,14 @@ def halves_product(a: Value, b: Value, at: int, halves: bool = True) -> dict[str
     return {"low": a[:at] * b[:at], "high": a[at:] * upper, "cross": (a[:at] + a[at:]) * (b[:at] + upper)}
 
 
-def joined(parts: SimpleNamespace, at: int, addend: Value, places: int) -> Value:
-    """Return addend + (a * b >> places), rounded toward minus infinity; one bit or more wider than needed.
+def join_halves(parts: SimpleNamespace, at: int, addend: Value, places: int) -> Value:
+    """Return addend + (a * b >> places), rounded toward minus infinity; at least one bit wider than needed.
 
     Arguments:
-        parts: attributes named as what :func:`halves_product` returned. at: as there.
-        addend, places: as above.
+        parts: the results of :func:`halves_product` as attributes.
+        at: as in :func:`halves_product`.
+        addend: added to the shifted product.
+        places: right shift of the product.
     """
     if hasattr(parts, "whole"):
         return addend + _kind(parts.whole, parts.whole[places:])
@@ -42,13 +45,15 @@ def joined(parts: SimpleNamespace, at: int, addend: Value, places: int) -> Value
 
 
 def plus(a: Value, b: Value) -> Value:
-    """Return a + b by a carry chain of its own: Yosys would make carry-save adders, two LUTs a bit, of a chain of sums
-    that go on as they are, and does not look for one bit more below."""
+    """Return a + b on a separate carry chain.
+
+    The zero bit added below keeps Yosys from merging chained sums into carry-save adders, which take two LUTs per bit.
+    """
     return ((a << 1) + (b << 1)) >> 1
 
 
 def minus(a: Value, b: Value) -> Value:
-    """Return a - b, in the same way."""
+    """Return a - b on a separate carry chain, as :func:`plus` does."""
     return ((a << 1) - (b << 1)) >> 1
 
 

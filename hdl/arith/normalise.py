@@ -1,4 +1,4 @@
-"""Leading-zero count that halves: each step tests the upper half of what is left, not every bit in turn."""
+"""Normalising left shift by halving: each step tests the upper half of the remaining bits."""
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 
@@ -12,11 +12,11 @@ def normalise(m: Module, value: Value, name: str, limit: Value | None = None) ->
         m: the module that receives the (combinational) logic.
         value: unsigned, up to 64 bits wide.
         name: prefix of the signals in waveforms.
-        limit: unsigned, the most places that it is shifted by.
+        limit: unsigned, largest shift; default: no limit.
 
     Returns:
-        The shifted value, of the same width, and the shift amount. A value of zero without limit stays zero; the
-        amount then means nothing.
+        The shifted value, of the same width, and the shift amount. A zero value without limit stays zero; the amount is
+            then undefined.
     """
     places = (len(value) - 1).bit_length()
     fewer = None if limit is None else limit[places:].any()
@@ -27,15 +27,18 @@ def normalise(m: Module, value: Value, name: str, limit: Value | None = None) ->
 def normalise_partly(
     m: Module, value: Value, name: str, places: range, limit: Value | None, fewer: Value | None
 ) -> tuple[Value, Value, Value | None]:
-    """Take some of the steps of :func:`normalise`, so that a register may stand between them and the others.
+    """Perform some steps of :func:`normalise`, so that a register may precede the others.
 
     Arguments:
-        m, value, name, limit: as there.
-        places: the digits of the shift amount to find, the upper ones being known.
-        fewer: whether by the digits above these the zeros are fewer than the limit.
+        m: as in :func:`normalise`.
+        value: as in :func:`normalise`.
+        name: as in :func:`normalise`.
+        places: bits of the shift amount to find; higher ones are known.
+        limit: as in :func:`normalise`.
+        fewer: the higher bits show that the zeros are fewer than the limit.
 
     Returns:
-        The shifted value, these digits, and whether the zeros are now known to be fewer than the limit.
+        The shifted value, these bits of the amount, and `fewer` including them.
     """
     width, amount = len(value), []
     for place in reversed(places):

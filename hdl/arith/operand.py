@@ -1,9 +1,9 @@
-"""The one form in which an operand travels inside the array.
+"""Operand format inside the array.
 
-The edge decoder turns every number format into it, so that a processing element never sees a data type. The value is
-(-1)**sign * significand * 2**(exponent - BIAS - 11), if significands have 12 bits; a nonzero one has its top bit set,
-zero has significand and exponent 0, whose product then lies below every accumulator. Infinities and NaN are flags; both
-flags at once mean *absent*: the element is masked and the accumulator passes unchanged.
+The edge decoder converts every number format to it, so that a processing element is independent of the data type. With
+12-bit significands the value is (-1)**sign * significand * 2**(exponent - BIAS - 11). A nonzero value has its top bit
+set. Zero has significand and exponent 0: its product lies below every accumulator. Infinities and NaN are flags. Both
+flags together mean *absent*: the element is masked and the accumulator passes unchanged.
 """
 
 from amaranth import unsigned
@@ -18,10 +18,10 @@ OPERAND_BIAS = 512
 
 
 class Operand(data.StructLayout):
-    """Significand, biased exponent, sign, and the flags `inf` and `nan`: 25 bits.
+    """Significand, biased exponent, sign, and the flags `inf` and `nan`: 25 bits with a 12-bit significand.
 
     Arguments:
-        significand_bits: of the significand; fewer than `SIGNIFICAND_BITS` lack the lowest ones.
+        significand_bits: width of the significand; fewer than `SIGNIFICAND_BITS` omit the lowest bits.
     """
 
     def __init__(self, significand_bits: int = SIGNIFICAND_BITS):

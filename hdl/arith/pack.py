@@ -1,4 +1,4 @@
-"""From significand and exponent to an FP32 word, with one rounding to nearest even at whatever last place it has."""
+"""Packing of significand and exponent into an FP32 word, subnormals included, with one rounding to nearest even."""
 
 from types import SimpleNamespace
 
@@ -10,26 +10,26 @@ from neuroncore_rtl.spec.formats import FP32
 __all__ = ["aligned_fp32", "pack_fp32", "rounded_fp32"]
 
 _FARTHEST = FP32.precision + 1
-"""A shift that leaves nothing but the sticky bit: the leading one is then below half of the smallest subnormal."""
+"""Shift that leaves only the sticky bit: the leading one is below half of the smallest subnormal."""
 
 
 def pack_fp32(m: Module, significand: Value, field: Value, sticky: Value | int = 0) -> Value:
     """Return the 31 bits of exponent field and fraction of a positive number.
 
-    Results below the smallest normal number are rounded at the last place of the subnormals, once; those that round
-    to more than the largest number are infinite.
+    Results below the smallest normal number are rounded once, at the subnormals' last place. Results that round to more
+    than the largest number are infinite.
 
     Arguments:
         m: the module that receives the (combinational) logic.
         significand: unsigned, 25 to 33 bits, its top bit one: a value in [1, 2).
-        field: signed, 10 bits or more: the exponent plus the bias, whether or not it fits the exponent field.
-        sticky: whether the exact number is above the significand by less than its last place.
+        field: signed, 10 bits or more: exponent plus bias, also beyond the field's range.
+        sticky: the exact number exceeds the significand by less than its last place.
     """
     return rounded_fp32(m, SimpleNamespace(**aligned_fp32(m, significand, field, sticky)))
 
 
 def aligned_fp32(m: Module, significand: Value, field: Value, sticky: Value | int = 0) -> dict[str, Value]:
-    """Return what :func:`rounded_fp32` packs, so that a register may stand in between; arguments as above."""
+    """Align the significand for :func:`rounded_fp32`; a register may follow. Arguments: see :func:`pack_fp32`."""
     tail = len(significand) - FP32.precision
     small = Signal(name="pack_small")
     missing = Signal(signed(len(field) + 1), name="pack_missing")
@@ -39,10 +39,10 @@ def aligned_fp32(m: Module, significand: Value, field: Value, sticky: Value | in
         small.eq(field < 1),
         missing.eq(1 - field),
         shift.eq(Mux(small, Mux(missing > _FARTHEST, _FARTHEST, missing[: len(shift)]), 0)),
-        # The leading one of a normal number adds the last unit to its exponent, and so does a carry.
+        # The leading one of a normal number adds the missing unit to its exponent; a rounding carry does so too.
         base.eq(Mux(small, 0, (field - 1)[: FP32.exponent_bits])),
     ]
-    # Below the rounding bit it only matters whether there is anything.
+    # Bits below the rounding bit only matter as a whole.
     shifted, lost = align(m, significand[tail - 1 :], shift, "pack")
     return {
         "shifted": shifted, "rest": lost | significand[: tail - 1].any() | sticky, "base": base,
@@ -51,16 +51,16 @@ def aligned_fp32(m: Module, significand: Value, field: Value, sticky: Value | in
 
 
 def rounded_fp32(m: Module, parts: SimpleNamespace) -> Value:
-    """Return the 31 bits of what :func:`aligned_fp32` returned."""
+    """Return the 31 bits of exponent field and fraction from the results of :func:`aligned_fp32`."""
     up = Signal(name="pack_up")
     rounded = Signal(31, name="pack_rounded")
     magnitude = Signal(31, name="pack_magnitude")
     shifted = parts.shifted
     m.d.comb += [
         up.eq(shifted[0] & (shifted[1] | parts.rest)),
-        # One bit more, below, carries into it.
+        # An additional lowest bit carries `up` into the sum.
         rounded.eq((Cat(up, Const(0, FP32.mantissa_bits), parts.base) + Cat(Const(1, 1), shifted[1:]))[1:]),
-        # Of the largest exponent, a carry makes the infinity by itself.
+        # A carry out of the largest exponent already gives the infinity.
         magnitude.eq(Mux(parts.above, FP32.infinity, rounded)),
     ]
     return magnitude

@@ -1,20 +1,20 @@
-"""The FP32 power a ** b = 2 ** (b * log2(a)), by tables and polynomials on one multiplier of 27 by 34 bits.
+"""FP32 power a ** b = 2 ** (b * log2(a)): tables and polynomials on one multiplier of 27 by 34 bits.
 
-One multiplication a cycle, all in fixed point, every shift to the right toward minus infinity. The tables and
-coefficients are those of `spec/power.py`; there is how the logarithm and the power of two are taken apart.
+One multiplication per cycle, all in fixed point; every right shift rounds toward minus infinity. Tables and
+coefficients are in `spec/power.py`, which also explains the decomposition of the logarithm and the power of two.
 
-    step   multiplicand x      multiplier              makes
+    step   multiplicand x      multiplier              result
     1      significand of a    reciprocal of its row   r
-    2-5    r                   coefficient, sums       the polynomial of the logarithm, without its leading part
-    6      r                   the polynomial          log2(a), 47 fraction bits; 60 next to a = 1, where it is small
+    2-5    r                   coefficient, sums       logarithm polynomial without its leading part
+    6      r                   the polynomial          log2(a), 47 fraction bits; 60 near a = 1, where it is small
     7, 8   significand of b    the logarithm, halved   their product
     9                                                  the product as integer and fraction, in 32 fraction bits
     10-12  fraction in row     coefficient, sums       2 ** fraction in row, less 1
-    13     that                its row                 the significand, 32 fraction bits
+    13     that result         its row                 the significand, 32 fraction bits
     14                                                 out
 
-The logarithm is within 2**-35 of itself however small it is, so the result, whose own logarithm is below 150, is
-within 0.05 ulp before it is rounded, wherever in the domain.
+The logarithm has a relative error below 2**-35 even near zero. The logarithm of the result is below 150, so the
+unrounded result is within 0.05 ulp everywhere.
 """
 
 from amaranth import C, Cat, Module, Mux, Signal, Value, signed
@@ -38,17 +38,17 @@ _Y_BITS = 34
 _LOW_BITS = 28
 _SUM_BITS = 64
 _CUT = 16
-"""Fraction bits of the product of exponent and logarithm that are not kept."""
+"""Fraction bits dropped from the product of exponent and logarithm."""
 
 _ALIGN = _FRACTION_BITS + power.LOGARITHM_BITS - _CUT - power.ARGUMENT_BITS
-"""Right shift of that product, for an exponent in [1, 2) and a logarithm that is not near zero."""
+"""Right shift of that product for a b in [1, 2) and a logarithm not near zero."""
 
 _LEAST_SHIFT = 4
-"""Of that product. Less would be for exponents with which every base overflows or underflows."""
+"""Least right shift of that product. Only an exponent with which every base overflows or underflows needs less."""
 
 
 class _State:
-    """The registers: what is multiplied and added up, and what there is to know of the two operands."""
+    """Registers: multiplicand, total, and the decoded operands."""
 
     def __init__(self, steps: int):
         self.step = Signal(range(steps + 1))
@@ -66,8 +66,11 @@ class _State:
 
 
 class _Multiplier:
-    """added = addend + scaled, by default 0 and the product of x and the low part of the total, without the
-    coefficients' fraction bits."""
+    """The multiplier and its adder: added = addend + scaled.
+
+    By default addend is 0, and scaled the product of x and the low part of the total, without the coefficients'
+    fraction bits.
+    """
 
     def __init__(self, m: Module, state: _State):
         self._m = m
@@ -85,33 +88,34 @@ class _Multiplier:
         ]
 
     def takes(self, **operands: Value | int) -> None:
-        """In this step y, scaled or addend is another one."""
+        """Override y, scaled or addend in this step."""
         self._m.d.comb += [getattr(self, name).eq(value) for name, value in operands.items()]
 
     def adds_up(self, **operands: Value | int) -> None:
-        """In this step the total becomes `added`, of these operands."""
+        """Override operands, and load the total with `added` in this step."""
         self.takes(**operands)
         self._m.d.sync += self._total.eq(self.added)
 
 
 class Fp32Power(wiring.Component):
-    """out = a ** b in FP32, within 0.55 ulp: one rounding, to nearest even, of a value that near; subnormals kept.
+    """Power unit: out = a ** b in FP32, within 0.55 ulp; subnormals are kept.
 
-    Powers that FP32 represents are exact. Special cases are those of IEEE 754-2019 pow: pow(x, 0) is 1 for every x and
-    pow(1, y) for every y, NaN included; a negative base needs an integer exponent, or the result is NaN, and an odd one
-    gives a negative result; pow(-1, Inf) is 1. NaN results are canonical.
+    The unrounded result is within 0.05 ulp and rounded once, to nearest even; powers that FP32 represents are exact.
+    Special cases follow IEEE 754-2019 pow: pow(x, 0) and pow(1, y) are 1, also for NaN; a negative base needs an
+    integer exponent, else the result is NaN, and is negative if that is odd; pow(-1, Inf) is 1. NaN results are
+    canonical.
 
     Ports:
-        start: a computation starts; no earlier than `INTERVAL` cycles after the one before, which else is lost.
-        a, b: base and exponent, FP32 storage words, looked at in the cycle of start only.
-        out: FP32 storage word of the power, from `LATENCY` cycles after start until the next result.
+        start: start a computation; it aborts one started less than `INTERVAL` cycles before.
+        a, b: base and exponent, FP32 words, sampled with start.
+        out: FP32 word of the power, from `LATENCY` cycles after start until the next result.
     """
 
     INTERVAL = timing.POWER_INTERVAL
     """Cycles from one start to the next."""
 
     LATENCY = INTERVAL + 1
-    """Cycles from start to the first one in which out is the power."""
+    """Cycles from start to the first in which out is the power."""
 
     start: In(1)
     a: In(32)
@@ -162,7 +166,7 @@ class Fp32Power(wiring.Component):
             classify(m, a, b, state.kind, state.grows, state.sign)
 
     def _logarithm(self, m: Module, state: _State, multiplier: _Multiplier) -> None:
-        """Steps 1 to 5: x becomes r, the total the polynomial of the logarithm without its leading part."""
+        """Steps 1 to 5: x becomes r; the total becomes the logarithm polynomial without its leading part."""
         first, *others, last = power.LOG_COEFFICIENTS
         rest_bits = power.LEADING[2]
         with m.Case(1):
@@ -175,8 +179,10 @@ class Fp32Power(wiring.Component):
             multiplier.adds_up(scaled=multiplier.product >> (2 * power.COEFFICIENT_BITS - rest_bits), addend=first)
 
     def _exact_parts(self, m: Module, state: _State) -> tuple[Signal, Signal, Signal]:
-        """Return whether a is next to 1, where the table gives zero and the logarithm is small; and of the logarithm
-        the leading part of the polynomial, and what exponent and row give."""
+        """Return `near`, the polynomial's leading part, and the logarithm's part from exponent and row.
+
+        `near`: a is next to 1, where the table gives zero and the logarithm is small.
+        """
         near = Signal()
         leading = Signal(signed(_X_BITS + 2))
         integer_part = Signal(signed(power.LOGARITHM_BITS + len(state.exponent)))
@@ -189,7 +195,7 @@ class Fp32Power(wiring.Component):
         return near, leading, integer_part
 
     def _times_b(self, m: Module, state: _State, multiplier: _Multiplier, near, leading, integer_part) -> None:
-        """Steps 6 to 8: the total becomes log2(a), and then its product with b."""
+        """Steps 6 to 8: the total becomes log2(a), then its product with b."""
         product = multiplier.product
         _, leading_shift, rest_bits = power.LEADING
         to_far = power.ARGUMENT_BITS + rest_bits - power.LOGARITHM_BITS
@@ -210,7 +216,7 @@ class Fp32Power(wiring.Component):
             multiplier.adds_up(y=state.high, scaled=product << (_LOW_BITS - _CUT), addend=state.total)
 
     def _aligned(self, m: Module, state: _State, near: Signal) -> tuple[Signal, Signal]:
-        """Return the total as integer, row, and rest of the fraction, and whether it is beyond all exponents."""
+        """Return the total as integer, row and fraction in the row, and whether it exceeds all exponents."""
         shift = Signal(signed(FP32.exponent_bits + 2))
         aligned = Signal(signed(_SUM_BITS - _LEAST_SHIFT))
         top = aligned[power.ARGUMENT_BITS + len(state.exponent) - 1 :]
@@ -251,7 +257,7 @@ class Fp32Power(wiring.Component):
 
 
 def _table(m: Module, words: tuple[int, ...], row: Signal, name: str) -> Signal:
-    """Return the word of a row, combinationally."""
+    """Return the table's word in this row, combinationally."""
     word = Signal(range(max(words) + 1), name=name)
     with m.Switch(row):
         for number, value in enumerate(words):

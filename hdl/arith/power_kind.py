@@ -1,4 +1,4 @@
-"""Which powers are no matter of computing: the special cases of IEEE 754-2019 pow."""
+"""Classification of the special cases of IEEE 754-2019 pow."""
 
 from amaranth import Cat, Module, Signal, signed
 from amaranth.lib import enum
@@ -12,7 +12,7 @@ ONE = FP32.bias << FP32.mantissa_bits
 
 
 class PowerKind(enum.Enum, shape=2):
-    """What a power is; an extreme one is infinite if it grows, else zero."""
+    """Kind of a result; an extreme one is infinite if it `grows`, else zero."""
 
     COMPUTED = 0
     EXTREME = 1
@@ -21,18 +21,15 @@ class PowerKind(enum.Enum, shape=2):
 
 
 def classify(m: Module, a: Fp32, b: Fp32, kind: Signal, grows: Signal, sign: Signal) -> None:
-    """Register what kind of power a ** b is, whether an extreme one is infinite, and its sign.
+    """Load registers with the kind of a ** b, whether an extreme result is infinite, and the sign.
 
-    Arguments:
-        m: the module that receives the logic, at the place where the registers are to change.
-        a, b: base and exponent.
-        kind, grows, sign: the registers (:class:`PowerKind`, 1 bit, 1 bit).
+    The caller's context in `m` is the condition of the load.
     """
     a_size, b_size = a.as_value()[:31], b.as_value()[:31]
     a_zero, a_inf, a_nan = ~a_size.any(), a_size == FP32.infinity, a_size > FP32.infinity
     b_zero, b_inf, b_nan = ~b_size.any(), b_size == FP32.infinity, b_size > FP32.infinity
 
-    # The units digit of b comes to the top, its fraction below; above 2 ** 24 every number is even.
+    # The shift moves the units bit of b to the top, its fraction below; above 2 ** 24 every number is even.
     places = Signal(signed(FP32.exponent_bits + 1))
     digits = Signal(FP32.precision)
     integer, odd, unit_base = Signal(), Signal(), Signal()

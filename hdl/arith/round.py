@@ -1,12 +1,12 @@
-"""FP32 to any format with one rounding, to nearest even or stochastic.
+"""Conversion of FP32 to any format with one rounding, to nearest even or stochastic.
 
-The significand is shifted right once, to where its last place meets that of the target: above the point stand the bits
-that stay, below it the 32 bits of the discarded part. Both modes then add a word to the discarded part and round away
-from zero on its carry; to nearest even is the word that carries just above one half, or at one half if the last place
-is odd. An integer format is read as a float of 32 bits of precision whose smallest exponent is 31, so that its last
-place is 1. Exponent and rounded significand add up to the result's magnitude as one integer: a rounding that carries
-into the next power of two, or from the largest subnormal into the smallest normal number, needs no path of its own, and
-everything above the format's limit, infinities included, is a comparison.
+The significand is shifted right once, to the target's last place: the integer part is kept, the 32 fraction bits are
+discarded. A word is added to the discarded part; a carry rounds away from zero. For stochastic rounding that is a
+random word. For nearest even it is chosen to carry above one half, and at one half if the last place is odd. An integer
+format is treated as a float of 32 bits of precision with smallest exponent 31, so that its last place is 1. Exponent
+and significand are added as one integer, the result's magnitude. A carry into the next power of two, or from the
+largest subnormal into the smallest normal number, then needs no separate path, and overflow, infinities included, is
+one comparison.
 """
 
 from amaranth import C, Cat, Const, Module, Mux, Signal, Value
@@ -36,34 +36,34 @@ def _min_exponent(fmt: Format) -> int:
 
 
 def _limit(fmt: Format) -> int:
-    """Largest magnitude of a positive result, without padding: infinity, or the largest integer."""
+    """Return the largest magnitude without padding: infinity, or the largest integer."""
     return fmt.infinity >> fmt.padding_bits if fmt.is_float else fmt.max
 
 
 def _stored(fmt: Format, magnitude: Value, sign: Value) -> Value:
-    """The storage word of a magnitude, right-aligned in 32 bits."""
+    """Return the storage word of a magnitude, right-aligned in 32 bits."""
     if fmt.is_float:
         return Cat(Const(0, fmt.padding_bits), magnitude[: fmt.bits - 1 - fmt.padding_bits], sign)
     return Mux(sign, -magnitude, magnitude)[: fmt.bits] if fmt.signed else magnitude[: fmt.bits]
 
 
 class Fp32Rounder(wiring.Component):
-    """Round FP32 to a storage word of any format of `spec.formats`.
+    """FP32 to a storage word of any format of `spec.formats`. Throughput: one value per cycle.
 
-    One value enters per cycle. To nearest even: ties to the even last place. Stochastic: with f the discarded part of
-    the magnitude in units of the target's last place (that of a subnormal included), cut to 32 bits, away from zero if
-    f * 2**32 + random >= 2**32, else toward it. Floats overflow to infinity; NaN becomes the format's canonical NaN;
-    the sign stays, on zeros too. Integers saturate, infinities included, and NaN becomes 0. To FP32 only NaN changes.
+    To nearest even: ties to the even last place. Stochastic: let f be the discarded part in units of the target's last
+    place (also a subnormal's), truncated to 32 bits; the result is rounded away from zero if f * 2**32 + random >=
+    2**32, else toward zero. Floats overflow to infinity, NaN becomes the format's canonical NaN, and zeros keep their
+    sign. Integers saturate, infinities included; NaN becomes 0. Conversion to FP32 changes only NaN.
 
     Arguments:
         latency: cycles from the inputs to word, 1 to 4; word is a register.
-        random: whether there is stochastic rounding; else `stochastic` and `random` are not looked at.
+        random: support stochastic rounding; otherwise the ports `stochastic` and `random` are ignored.
 
     Ports:
-        value: FP32 storage word.
-        format: the target.
+        value: FP32 word.
+        format: target format.
         stochastic: 1 for stochastic rounding, 0 for nearest even.
-        random: the random word; looked at in stochastic rounding only.
+        random: random word for stochastic rounding.
         word: storage word of the target, right-aligned, upper bits zero, `latency` cycles later.
     """
 
@@ -73,7 +73,7 @@ class Fp32Rounder(wiring.Component):
         3: ("shift", "total", "out"),
         4: ("align", "shift", "total", "out"),
     }
-    """Places of the registers, by latency."""
+    """Pipeline registers by latency."""
 
     value: In(32)
     format: In(FormatCode)
@@ -98,9 +98,9 @@ class Fp32Rounder(wiring.Component):
         return m
 
     def _align(self, m: Module) -> dict[str, Value]:
-        """How far the significand moves right, and what the exponent exceeds the smallest one of the target by."""
+        """Compute the right shift of the significand, and the excess of the exponent over the target's smallest."""
         value = Fp32(self.value)
-        # All exponents carry the bias of FP32.
+        # All exponents have the bias of FP32.
         exponent, border, excess = (Signal(FP32.exponent_bits, name=name) for name in ("exponent", "border", "excess"))
         spare = Signal(range(_WIDTH))
         shift = Signal(FP32.exponent_bits + 1)
@@ -125,10 +125,10 @@ class Fp32Rounder(wiring.Component):
         }  # fmt: skip
 
     def _shift(self, m: Module, number) -> dict[str, Value]:
-        """Part what stays from what is discarded."""
+        """Separate the kept from the discarded bits."""
         passed = {"excess": number.excess, "sign": number.sign, "nan": number.nan, "format": number.format}
         if not self._draws:
-            # Below the bit that is half of the last place it only matters whether there is anything.
+            # Bits below the rounding bit only matter as a whole.
             significand = Cat(Const(0, _WIDTH + 1 - FP32.precision), number.significand)
             places = number.shift[:6] | number.shift[6:].any().replicate(6)
             shifted, lost = align(m, significand, places, "significand")
@@ -151,11 +151,11 @@ class Fp32Rounder(wiring.Component):
         return tail[-1]
 
     def _total(self, m: Module, parts, up: Value) -> dict[str, Value]:
-        """The magnitude as an integer, and the largest that the target has, which it may be beyond in any case."""
+        """Compute the magnitude as an integer, the target's limit, and whether the result exceeds it regardless."""
         excess, nan = parts.excess, parts.nan
         base, limit, total = (Signal(_WIDTH, name=name) for name in ("base", "limit", "total"))
         over = Signal()
-        # One bit more, below, carries into it.
+        # An additional lowest bit carries `up` into the sum.
         m.d.comb += total.eq((Cat(up, base) + Cat(Const(1, 1), parts.kept))[1:])
         with m.Switch(parts.format):
             for fmt in FORMATS.values():
@@ -164,7 +164,7 @@ class Fp32Rounder(wiring.Component):
                         quiet = Cat(Const(0, fmt.mantissa_bits - 1), nan)
                         m.d.comb += [base.eq(Cat(Const(0, fmt.mantissa_bits), excess)), limit.eq(_limit(fmt) | quiet)]
                     else:
-                        # One more below zero than above it, or nothing.
+                        # A signed format has one more value below zero than above, an unsigned one none.
                         below = _limit(fmt) + 1 if fmt.signed else 0
                         highest = Mux(nan, 0, Mux(parts.sign, below, _limit(fmt)))
                         m.d.comb += [over.eq(excess.any()), limit.eq(highest)]
@@ -172,7 +172,6 @@ class Fp32Rounder(wiring.Component):
         return {"total": total, "limit": limit, "beyond": beyond, "sign": parts.sign & ~nan, "format": parts.format}
 
     def _place(self, m: Module, number) -> Signal:
-        """Return the storage word."""
         magnitude, word = Signal(_WIDTH), Signal(_WIDTH)
         over = number.beyond | (number.total > number.limit)
         m.d.comb += magnitude.eq(Mux(over, number.limit, number.total))

@@ -1,4 +1,4 @@
-"""An integer of 32 bits to any integer format, saturating."""
+"""Saturation of a 32-bit integer to any integer format."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -13,12 +13,13 @@ _INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
 
 
 class Saturate(wiring.Component):
-    """INT32 or UINT32 to the storage word of an integer format; combinational (latency 0, the caller registers it).
+    """INT32 or UINT32 to the storage word of an integer format. Combinational (latency 0); the caller registers it.
 
     Ports:
         value: INT32, or UINT32 if `uint32`.
-        dtype: an integer format; of a float the word means nothing.
-        word: the nearest value of the format, right-aligned, upper bits zero.
+        uint32: `value` is unsigned.
+        dtype: an integer format; for a float the word is undefined.
+        word: nearest value of the format, right-aligned, upper bits zero.
     """
 
     value: In(32)
@@ -40,7 +41,7 @@ class Saturate(wiring.Component):
             for fmt in _INTEGERS:
                 with m.Case(FormatCode(fmt.code)):
                     above = self.value[fmt.bits - fmt.signed :]
-                    # The code of the smallest value: one more than that of the largest, or zero.
+                    # Code of the smallest value: the code of the largest plus one, or zero.
                     smallest = fmt.max + 1 if fmt.signed else 0
                     m.d.comb += [
                         fits.eq(Mux(negative, above.all() if fmt.signed else 0, ~above.any())),

@@ -1,7 +1,7 @@
-"""Threefry-2x32, a counter-based random number generator: the random word is a function of its number, not of history.
+"""Threefry-2x32, a counter-based random number generator: the output depends on key and counter only.
 
 Source: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC11), and its Random123
-library, whose constants and known answers hold here.
+library; constants and known answers are from there.
 """
 
 from amaranth import Module, Signal, Value
@@ -12,7 +12,7 @@ __all__ = ["ROUNDS", "Threefry2x32"]
 
 ROUNDS = 20
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
-"""Left rotation of the second word, by round, repeating."""
+"""Left rotation of the second word by round, repeating."""
 ROUNDS_PER_KEY = 4
 PARITY = 0x1BD1_1BDA
 """Makes the third key word from the first two; it keeps a key of zeros from being the identity."""
@@ -21,7 +21,7 @@ _PAIR = data.ArrayLayout(32, 2)
 
 
 class Threefry2x32(wiring.Component):
-    """20 rounds of Threefry-2x32; a pair of words enters and one leaves per cycle.
+    """20 rounds of Threefry-2x32. Throughput: one pair of words per cycle.
 
     Arguments:
         rounds_per_stage: rounds between two registers, 1 to 20.
@@ -50,22 +50,22 @@ class Threefry2x32(wiring.Component):
             m.d.sync += [target.eq(value) for target, value in zip(registers, values, strict=True)]
             return registers
 
-        def named(name: str, value: Value) -> Signal:
+        def wire(name: str, value: Value) -> Signal:
             signal = Signal(32, name=name)
             m.d.comb += signal.eq(value)
             return signal
 
         keys = [self.key[0], self.key[1], self.key[0] ^ self.key[1] ^ PARITY]
-        x = [named("start_0", self.counter[0] + keys[0]), named("start_1", self.counter[1] + keys[1])]
+        x = [wire("start_0", self.counter[0] + keys[0]), wire("start_1", self.counter[1] + keys[1])]
         for number in range(1, ROUNDS + 1):
-            first = named(f"sum_{number}", x[0] + x[1])
-            second = named(f"mix_{number}", x[1].rotate_left(ROTATIONS[(number - 1) % len(ROTATIONS)]) ^ first)
+            first = wire(f"sum_{number}", x[0] + x[1])
+            second = wire(f"mix_{number}", x[1].rotate_left(ROTATIONS[(number - 1) % len(ROTATIONS)]) ^ first)
             x = [first, second]
             if number % ROUNDS_PER_KEY == 0:
                 turn = number // ROUNDS_PER_KEY
                 x = [
-                    named(f"keyed_{number}_0", first + keys[turn % 3]),
-                    named(f"keyed_{number}_1", second + keys[(turn + 1) % 3] + turn),
+                    wire(f"keyed_{number}_0", first + keys[turn % 3]),
+                    wire(f"keyed_{number}_1", second + keys[(turn + 1) % 3] + turn),
                 ]
             if number == ROUNDS:
                 x = register("out", x)

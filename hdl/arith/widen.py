@@ -1,8 +1,8 @@
-"""A storage word of any format becomes FP32, and an integer a word of 32 bits.
+"""Widening of a storage word of any format to FP32, and of an integer to 32 bits.
 
-The formats that share the exponent of FP32 need no arithmetic: their words are filled up. The others are a magnitude
-of up to 32 bits: an integer's, or a float's significand put at the top. One normalising shift makes a number of FP32
-of it, subnormal or not, and only an integer of 32 bits has bits left to round.
+Formats with FP32's exponent width are only padded. All others become a magnitude of up to 32 bits: an integer's, or a
+float's significand at the top. One normalising shift turns it into FP32, subnormal or not. Only a 32-bit integer needs
+rounding.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
@@ -22,23 +22,22 @@ _FIELD_BITS = FP32.exponent_bits
 
 
 class Widen(wiring.Component):
-    """Storage word to FP32 and to an integer; one enters per cycle.
+    """Storage word to FP32 and to an integer. Throughput: one word per cycle.
 
     Arguments:
-        latency: cycles from word to the results, 0 to 2, which are combinational behind the last register; the caller
-            registers them.
+        latency: cycles from word to the results, 0 to 2, combinational after the last register.
 
     Ports:
-        word: the element, right-aligned; of a format of fewer than 32 bits the upper bits are ignored.
+        word: the element, right-aligned; higher bits are ignored.
         dtype: its format, any of `spec.formats`.
-        fp32: FP32 storage word of the value, exact; of 32 bits rounded to nearest even. Subnormals are kept, those of
-            FP16 and FP8 become normal numbers. NaN becomes the canonical NaN, also one of FP32. TF32 ignores its 13
-            padding bits, but a set one tells a NaN from an infinity.
-        integer: the value of an integer format: UINT32, or the others as INT32; 0 for floats.
+        fp32: FP32 word of the value, exact, except that 32-bit integers are rounded to nearest even. Subnormals are
+            kept; those of FP16 and FP8 become normal. NaN becomes canonical, in FP32 too. TF32's 13 padding bits are
+            ignored, except that a set one distinguishes NaN from infinity.
+        integer: value of an integer format, as UINT32 for UINT32, else INT32; 0 for floats.
     """
 
     CUTS = {0: (), 1: ("normalise",), 2: ("magnitude", "normalise")}
-    """Places of the registers, by latency."""
+    """Pipeline registers by latency."""
 
     word: In(32)
     dtype: In(FormatCode)
@@ -62,7 +61,7 @@ class Widen(wiring.Component):
         return m
 
     def _parts(self, m: Module) -> dict[str, Value]:
-        """What the word is: a magnitude with a sign, or the fields of FP32; and as an integer."""
+        """Decode the word: a magnitude with a sign, or the fields of FP32, and the integer value."""
         integer = Signal(32)
         sign = Signal()
         inf = Signal()
@@ -108,7 +107,7 @@ class Widen(wiring.Component):
         }  # fmt: skip
 
     def _rounded(self, m: Module, number) -> Signal:
-        """Return the word of FP32."""
+        """Return the FP32 word."""
         normal = number.normal
         up = Signal()
         rounded, finite = Signal(31), Signal(31)
@@ -126,11 +125,11 @@ class Widen(wiring.Component):
         return word
 
     def _narrow(self, fmt: FloatFormat, magnitude: Signal, top_field: Signal):
-        """A float of fewer exponent bits than FP32 has, as a magnitude."""
+        """Return the statements that read a float with a narrower exponent than FP32's as a magnitude."""
         field = self.word[fmt.mantissa_bits : fmt.bits - 1]
         mantissa = self.word[: fmt.mantissa_bits]
         return [
             magnitude.eq(Cat(Const(0, _WIDTH - fmt.precision), mantissa, field.any())),
-            # Subnormals share the exponent of field 1.
+            # Subnormals have the exponent of field 1.
             top_field.eq(Cat(field[0] | ~field.any(), field[1:]) + (FP32.bias - fmt.bias)),
         ]

@@ -1,4 +1,4 @@
-"""An address generator: an affine function of up to four indices, element after element, without a multiplier."""
+"""Address generator: an affine function of up to four indices, one element per step, without a multiplier."""
 
 from amaranth import Array, Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -10,18 +10,18 @@ __all__ = ["ElementwiseAddressGenerator"]
 
 
 class ElementwiseAddressGenerator(wiring.Component):
-    """Knows, for each dimension, the value where the current row of the dimensions below it starts.
+    """Affine counter; a register per dimension holds the value at the start of the lower dimensions' current row.
 
-    A move along a dimension starts from there, and starts the rows of the dimensions below anew.
+    A move along a dimension adds its step to that register, and restarts the lower dimensions from the sum.
 
     Arguments:
-        width: bits of the value, which wraps around.
+        width: bits of the value, which wraps on overflow.
         step_width: bits of a step, two's complement.
 
     Ports:
-        load, start: begin with the first element.
-        advance, dimension: go to the next index of this dimension, the lower ones back to 0. One move per cycle.
-        steps: of each dimension, in units of the value.
+        load, start: restart with the value `start`.
+        advance, dimension: increment this dimension's index, and reset the lower ones to 0.
+        steps: increment of the value per dimension.
         o: the value.
     """
 

@@ -1,8 +1,8 @@
-"""The checker of the element-wise engines: the legal instructions go on with what follows from them.
+"""Checker of the vector and scalar engines' instructions; derives a job from each legal one.
 
-The rules are those of `spec.isa.elementwise`, of which it takes tables and constants. It may take each rule for granted
-when it judges a higher one. An instruction stays for four cycles: one for each access, whose extent needs four
-multipliers, and one for the verdict.
+Rules, tables and constants are those of `spec.isa.elementwise`. The condition of each rule may assume that the lower
+ones hold. An instruction takes four cycles: one per access, because an extent needs four multipliers, and one for the
+verdict.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from amaranth import Cat, Module, Mux, Signal, Value, signed
 
 from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
-from neuroncore_rtl.hdl.elementwise.job import ElementwiseJobLayout, opcode_in, pointer, used, work_out
+from neuroncore_rtl.hdl.elementwise.job import ElementwiseJobLayout, derive_job, opcode_in, pointer, uses_operand
 from neuroncore_rtl.hdl.memory.port import OnChipStorage
 from neuroncore_rtl.hdl.primitives import checker
 from neuroncore_rtl.hdl.primitives.checker import lowest_rule
@@ -36,8 +36,8 @@ _KNOWN = tuple(f.code for f in FORMATS.values())
 
 
 @dataclass
-class _Named:
-    """An access or a pointer of the instruction: whether it is used, and its fields."""
+class _Operand:
+    """Access or pointer of the instruction: its fields, and whether it is used."""
 
     name: str
     used: Value
@@ -49,22 +49,24 @@ class _Named:
 
 
 class ElementwiseChecker(checker.Checker):
-    """Judges an instruction every `INTERVAL` cycles, and with `config.port_latency` two more: for registers of the
-    accesses' bounds, and since an instruction does not come as the one before it goes.
+    """Checker of element-wise instructions. Throughput: one per `INTERVAL` cycles.
+
+    With `config.port_latency` it takes two more cycles, for registers in the range check, and accepts an instruction
+    only after the one before it has been forwarded.
 
     Arguments:
         config: the machine's parameters.
-        opcodes: those of the engine.
-        slow, interval: see :func:`hdl.elementwise.job.work_out`.
+        opcodes: opcodes of the engine.
+        slow, interval: see :func:`hdl.elementwise.job.derive_job`.
 
     Ports: see :class:`hdl.primitives.checker.Checker`.
     """
 
     LATENCY = timing.ELEMENTWISE_CHECKER_LATENCY
-    """Cycles from the instruction at i, which is taken at once, to the job at o, or to the error, without them."""
+    """Cycles from acceptance at i to the job at o, or to the error, without `port_latency`."""
 
     INTERVAL = timing.ELEMENTWISE_CHECKER_INTERVAL
-    """Cycles from one instruction to the next."""
+    """Cycles from one instruction to the next, without `port_latency`."""
 
     def __init__(self, config: Config, opcodes: Iterable[isa.Opcode], slow: Callable, interval: Callable):
         self.config = config
@@ -76,20 +78,20 @@ class ElementwiseChecker(checker.Checker):
 
     @property
     def latency(self) -> int:
-        """Cycles from an instruction at i to its job at o, or to the error."""
+        """Cycles from acceptance at i to the job at o, or to the error."""
         return self.LATENCY + timing.ELEMENTWISE_CHECKER_REGISTERS[self.config.port_latency]
 
     def elaborate(self, platform):
         m = Module()
         instruction = Signal(ElementwiseInstruction, reset_less=True)
         held = Signal()  # an instruction is being judged
-        # With registers who comes does not look at who goes in the same cycle.
+        # With registers, acceptance is independent of forwarding in the same cycle.
         back_to_back = not self.config.port_latency
         last_turn = self.INTERVAL - 1 + timing.ELEMENTWISE_CHECKER_REGISTERS[self.config.port_latency]
         turn = Signal(range(last_turn + 1))
         judged = Signal(ElementwiseJobLayout, reset_less=True)
         verdict, legal, taken = Signal(), Signal(), Signal()
-        job = work_out(m, self.config, instruction, self.slow, self.interval)
+        job = derive_job(m, self.config, instruction, self.slow, self.interval)
         broken = self._judge(m, instruction, job, turn)
         cause = lowest_rule(m, broken)
         m.d.comb += [
@@ -112,27 +114,27 @@ class ElementwiseChecker(checker.Checker):
         return m
 
     def _judge(self, m: Module, instruction, job, turn: Signal) -> dict[Rule, Value]:
-        """Return which rules the instruction breaks, in its last cycle."""
-        named = self._named(m, instruction, job)
+        """Return the rules that the instruction breaks, valid in its last cycle."""
+        operands = self._operands(m, instruction, job)
         broken = {
             Rule.OPCODE: ~opcode_in(instruction, self.opcodes),
-            Rule.FORMAT: _any(place.used & ~place.code.matches(*_KNOWN) for place in named),
+            Rule.FORMAT: _any(place.used & ~place.code.matches(*_KNOWN) for place in operands),
             Rule.OPERATION: self._operation(m, instruction),
             Rule.ARITHMETIC: self._arithmetic(m, instruction, job),
-            Rule.DESTINATION: (opcode_in(instruction, {isa.Opcode.FIND_INDEX8}) & named[0].code.matches(*_FLOATS))
-            | (opcode_in(instruction, {isa.Opcode.TRANSPOSE}) & (named[0].code != named[1].code)),
+            Rule.DESTINATION: (opcode_in(instruction, {isa.Opcode.FIND_INDEX8}) & operands[0].code.matches(*_FLOATS))
+            | (opcode_in(instruction, {isa.Opcode.TRANSPOSE}) & (operands[0].code != operands[1].code)),
             Rule.ROUNDING: instruction.stochastic & (~opcode_in(instruction, self._stochastic()) | job.integer),
             Rule.SHAPE: self._shape(m, instruction),
-            Rule.PARTITIONS: self._partitions(m, instruction, named),
-            Rule.PORTS: used(instruction, "b")
+            Rule.PARTITIONS: self._partitions(m, instruction, operands),
+            Rule.PORTS: uses_operand(instruction, "b")
             & (instruction.a_storage == OnChipStorage.PSUM)
             & (instruction.b_storage == OnChipStorage.PSUM),
-            Rule.ALIGNMENT: _any(place.used & _misaligned(place) for place in named),
-            Rule.RANGE: self._range(m, instruction, job, named, turn),
+            Rule.ALIGNMENT: _any(place.used & _misaligned(place) for place in operands),
+            Rule.RANGE: self._range(m, instruction, job, operands, turn),
         }
         m.d.comb += [
-            job.integer.eq(self._integer(instruction, named)),
-            job.uint32.eq(job.integer & self._unsigned(instruction, named)),
+            job.integer.eq(self._integer(instruction, operands)),
+            job.uint32.eq(job.integer & self._unsigned(instruction, operands)),
         ]
         for rule in broken.keys() - {Rule.RANGE}:
             late = Signal(name=f"breaks_{rule.name.lower()}")
@@ -141,10 +143,10 @@ class ElementwiseChecker(checker.Checker):
         return broken
 
     @staticmethod
-    def _named(m: Module, instruction, job) -> list[_Named]:
-        uses = {"dst": 1, "a": job.reads_a, "b": used(instruction, "b") | job.at_b}
+    def _operands(m: Module, instruction, job) -> list[_Operand]:
+        uses = {"dst": 1, "a": job.reads_a, "b": uses_operand(instruction, "b") | job.at_b}
         return [
-            _Named(
+            _Operand(
                 name,
                 Value.cast(uses[name]),
                 instruction[f"{name}_address"],
@@ -155,7 +157,7 @@ class ElementwiseChecker(checker.Checker):
             )
             for name in _ACCESSES
         ] + [
-            _Named(
+            _Operand(
                 f"s{number}",
                 job[f"loads{number}"],
                 pointer(instruction, number).address,
@@ -168,32 +170,32 @@ class ElementwiseChecker(checker.Checker):
         ]
 
     @staticmethod
-    def _integer(instruction, named: list[_Named]) -> Value:
-        """`spec.isa.elementwise.is_integer`, asked for every opcode about every place."""
+    def _integer(instruction, operands: list[_Operand]) -> Value:
+        """Return whether the instruction computes with integers: tabulates `spec.isa.elementwise.is_integer`."""
         pointed = {"pointer0": 1, "pointer1": 1}
-        integers = elementwise.Elementwise.unpack(0) | pointed | _formats(INT32.code, *(place.name for place in named))
+        integers = elementwise.Elementwise.unpack(0) | pointed | _formats(INT32.code, *(one.name for one in operands))
         able = {o for o in isa.Opcode if elementwise.is_integer(integers | {"opcode": o})}
         floats = []
-        for place in named:
+        for place in operands:
             values = integers | _formats(FP32.code, place.name)
             matters = {o for o in able if not elementwise.is_integer(values | {"opcode": o})}
             floats.append(place.used & opcode_in(instruction, matters) & place.code.matches(*_FLOATS))
         return opcode_in(instruction, able) & ~_any(floats)
 
     @staticmethod
-    def _unsigned(instruction, named: list[_Named]) -> Value:
-        """Whether `spec.isa.elementwise.arithmetic_of` is UINT32 where it is not FP32, asked in the same way."""
+    def _unsigned(instruction, operands: list[_Operand]) -> Value:
+        """Return whether integer arithmetic is UINT32: tabulates `spec.isa.elementwise.arithmetic_of`."""
         pointed = {"pointer0": 1, "pointer1": 1}
-        signed = elementwise.Elementwise.unpack(0) | pointed | _formats(INT32.code, *(place.name for place in named))
+        signed = elementwise.Elementwise.unpack(0) | pointed | _formats(INT32.code, *(one.name for one in operands))
         found = []
-        for place in named:
+        for place in operands:
             values = signed | _formats(UINT32.code, place.name)
             decided = {o for o in isa.Opcode if elementwise.arithmetic_of(values | {"opcode": o}) == Arithmetic.UINT32}
             found.append(place.used & opcode_in(instruction, decided) & (place.code == UINT32.code))
         return _any(found)
 
     def _stochastic(self) -> frozenset[isa.Opcode]:
-        """Return the opcodes whose results may be rounded stochastically on this machine."""
+        """Return the opcodes that may round stochastically on this machine."""
         able = elementwise.STOCHASTIC
         for opcodes, units in ((isa.VECTOR_OPCODES, "vector_units"), (isa.SCALAR_OPCODES, "scalar_units")):
             if "random" not in getattr(self.config, units):
@@ -212,7 +214,7 @@ class ElementwiseChecker(checker.Checker):
                 if operand == name:
                     with m.If(opcode_in(instruction, {opcode})):
                         m.d.comb += allowed.eq(code.matches(*(int(op) for op in sorted(operations))))
-            wrong.append(used(instruction, name) & (~allowed | code.matches(*map(int, missing))))
+            wrong.append(uses_operand(instruction, name) & (~allowed | code.matches(*map(int, missing))))
         unknown = instruction.function >= elementwise.FUNCTION_COUNT
         if "trigonometry" not in self.config.scalar_units:
             unknown |= instruction.function.matches(*(FUNCTIONS[name].code for name in TRIGONOMETRIC))
@@ -224,12 +226,15 @@ class ElementwiseChecker(checker.Checker):
         for name in ("op0", "op1"):
             code = instruction[name].as_value()
             float_only, bitwise = (code.matches(*(int(op) for op in sorted(ops))) for ops in (FLOAT_ONLY, BITWISE))
-            wrong.append(used(instruction, name) & Mux(job.integer, float_only, bitwise))
+            wrong.append(uses_operand(instruction, name) & Mux(job.integer, float_only, bitwise))
         return _any(wrong)
 
     def _shape(self, m: Module, instruction) -> Value:
-        """The number of elements takes two cycles: the products of two counts each, then theirs, saturated; it is
-        judged in the next."""
+        """Return whether the counts of elements are illegal.
+
+        The number of elements takes two cycles: the products of two counts each, then the product of both, saturated.
+        It is judged in the next cycle.
+        """
         counts = [instruction[f"count{d}"] for d in range(DIMENSIONS)]
         low, high = elementwise.SEARCH_ELEMENTS
         most = max(high, elementwise.STATS_ELEMENTS)
@@ -256,7 +261,7 @@ class ElementwiseChecker(checker.Checker):
             ]
         )
 
-    def _partitions(self, m: Module, instruction, named: list[_Named]) -> Value:
+    def _partitions(self, m: Module, instruction, operands: list[_Operand]) -> Value:
         config, lanes = self.config, instruction.partitions
         block = elementwise.transpose_block(config)
         wrong = [
@@ -265,7 +270,7 @@ class ElementwiseChecker(checker.Checker):
             & ~lanes.matches(*range(block, config.partitions + 1, block)),
         ]
         sbuf, psum = (storage_partitions(storage, config) for storage in (isa.Storage.SBUF, isa.Storage.PSUM))
-        for place in named:
+        for place in operands:
             end = Signal(14, name=f"{place.name}_end")
             m.d.comb += end.eq(place.quadrant * config.quadrant + lanes)
             beyond = end > Mux(place.storage, psum, sbuf)
@@ -274,15 +279,18 @@ class ElementwiseChecker(checker.Checker):
             wrong.append(place.used & (beyond | crosses_half | crosses_quarter))
         return _any(wrong)
 
-    def _range(self, m: Module, instruction, job, named: list[_Named], turn: Signal) -> Value:
-        """One access is multiplied a cycle, and judged in the next; with `port_latency` both a cycle later."""
+    def _range(self, m: Module, instruction, job, operands: list[_Operand], turn: Signal) -> Value:
+        """Return whether an access or pointer is out of range.
+
+        One access is multiplied per cycle, and judged in the next; with `port_latency` both are a cycle later.
+        """
         spans = []
-        selected = {name: Signal(place.shape(), name=f"turn_{name}") for name, place in _turn_fields(named[0])}
+        selected = {name: Signal(place.shape(), name=f"turn_{name}") for name, place in _turn_fields(operands[0])}
         late = {name: Signal.like(field, name=f"judged_{name}", reset_less=True) for name, field in selected.items()}
         steps = [Signal(signed(16), name=f"turn_step{d}") for d in range(DIMENSIONS)]
         counts = [Signal(16, name=f"turn_count{d}") for d in range(DIMENSIONS)]
         with m.Switch(turn):
-            for number, place in enumerate(named[: len(_ACCESSES)]):
+            for number, place in enumerate(operands[: len(_ACCESSES)]):
                 with m.Case(number):
                     m.d.comb += [selected[name].eq(field) for name, field in _turn_fields(place)]
                     for d in range(DIMENSIONS):
@@ -320,13 +328,13 @@ class ElementwiseChecker(checker.Checker):
         with m.Else():
             m.d.sync += seen.eq(seen | outside)
         pointers = [
-            place.used & (place.address + (Value.cast(1) << place.size) > sbuf) for place in named[len(_ACCESSES) :]
+            place.used & (place.address + (Value.cast(1) << place.size) > sbuf) for place in operands[len(_ACCESSES) :]
         ]
         return seen | outside | _any(pointers)
 
     @staticmethod
     def _count(instruction, job, name: str, d: int) -> Value:
-        """`spec.isa.elementwise.counts_of`: what an access steps through in a dimension."""
+        """Return `spec.isa.elementwise.counts_of`: the elements of an access in a dimension."""
         count = instruction[f"count{d}"]
         if name == "dst":
             outputs = {o: n if d == 0 else 1 for o, n in elementwise.OUTPUTS.items()}
@@ -339,13 +347,13 @@ class ElementwiseChecker(checker.Checker):
         return count
 
 
-def _turn_fields(place: _Named) -> list[tuple[str, Value]]:
-    """Return what the judgement of an access's range needs besides counts and steps."""
+def _turn_fields(place: _Operand) -> list[tuple[str, Value]]:
+    """Return the fields that the range check of an access needs besides counts and steps."""
     return [(name, getattr(place, name)) for name in ("used", "address", "storage", "size")]
 
 
 def _formats(code: int, *names: str) -> dict[str, int]:
-    """Return the fields that give accesses and pointers a format."""
+    """Return the instruction fields that give accesses and pointers the format `code`."""
     values = {}
     for name in names:
         if name in _ACCESSES:
@@ -359,12 +367,12 @@ def _any(conditions: Iterable[Value]) -> Value:
     return Cat(*conditions).any()
 
 
-def _misaligned(place: _Named) -> Value:
+def _misaligned(place: _Operand) -> Value:
     return Mux(place.size[1], place.address[:2].any(), place.size[0] & place.address[0])
 
 
 def _is_multiple_of_3(m: Module, number: Value) -> Signal:
-    """Return whether a number of 16 bits is: 4 leaves 1, so the base-4 digits add up to a multiple of 3, too."""
+    """Return whether a 16-bit number is a multiple of 3; since 4 mod 3 = 1, the sum of its base-4 digits tells."""
     digits, rest = Signal(5), Signal(3)
     m.d.comb += [
         digits.eq(sum(number.word_select(place, 2) for place in range(8))),

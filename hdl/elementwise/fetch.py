@@ -1,4 +1,4 @@
-"""Fetch: reads what a step needs, from both memories at once, and hands step and words to the lanes."""
+"""Fetch: reads a step's operands from both memories in parallel, and forwards step and words to the lanes."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -16,24 +16,23 @@ __all__ = ["ElementwiseFetch"]
 
 
 class ElementwiseFetch(wiring.Component):
-    """Holds a step until its last word is on the way; one step a cycle, or one in two if both words are in SBUF.
+    """Operand fetch. Throughput: one step per cycle, or one per two cycles if both words are in SBUF.
 
-    A word that comes before its step can go is kept, so that a and b always leave together.
-
-    Arguments:
-        config: the machine's parameters.
-
-    From the step that goes, when its last read is taken, to the lanes it takes as many cycles as the ports' data.
+    A step is issued when its last read is accepted. An earlier word is buffered, so that a and b reach the lanes
+    together. Latency from issue to the lanes: the read ports' latency.
 
     Ports:
         i: steps.
-        sbuf, psum: the read ports.
-        valid, step, a, b: to the lanes, which never stall; the word of lane 0 is the lowest, an element right-aligned
-            with anything above it. Without a meaning where the step does not read, or the lane does not take part.
-        writes: the step that goes will write; to the store. room: it has room for one more result. drained: everything
-            that was announced is written.
-        wait_sbuf, wait_psum, wait_write: what holds the step up.
-        went: a step goes. busy: one has gone that keeps the next one waiting.
+        sbuf, psum: read ports.
+        valid, step: a step for the lanes, which never stall.
+        a, b: its words, lane 0 lowest, elements right-aligned with undefined bits above; undefined if the step does not
+            read or the lane does not take part.
+        writes: announces the issued step's write to the store.
+        room: the store can accept another result.
+        drained: all announced results are written.
+        wait_sbuf, wait_psum, wait_write: reason for a stall.
+        went: a step is issued.
+        busy: the interval after the last step has not elapsed.
     """
 
     def __init__(self, config: Config):
@@ -61,8 +60,8 @@ class ElementwiseFetch(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         issue, sbuf, psum = self.i.payload, self.sbuf, self.psum
-        rest = Signal(INTERVAL_BITS)  # cycles until the next step may go
-        rested = Signal(init=1)  # there are none
+        rest = Signal(INTERVAL_BITS)  # cycles until the next step may be issued
+        rested = Signal(init=1)  # the interval has elapsed
         may_read, may_go, both, go = Signal(), Signal(), Signal(), Signal()
         held_up = Signal()
         a_done, b_done, a_wanted, b_wanted, a_taken, b_taken = (
@@ -73,13 +72,13 @@ class ElementwiseFetch(wiring.Component):
             held_up.eq((issue.step.writes & ~self.room) | (issue.drain & ~self.drained)),
             may_read.eq(self.i.valid & ~(issue.drain & ~self.drained)),
             may_go.eq(rested & ~held_up),
-            # Of two words from SBUF the second comes when the step goes, for there is one place to keep a word.
+            # Two words from SBUF share one buffer: b is read into it first, a only when the step can be issued.
             both.eq(issue.reads_a & issue.reads_b & ~a_psum & ~b_psum),
             b_wanted.eq(may_read & issue.reads_b & ~b_done),
             a_wanted.eq(may_read & issue.reads_a & ~a_done & (~both | (b_done & may_go))),
             sbuf.valid.eq((a_wanted & ~a_psum) | (b_wanted & ~b_psum)),
             psum.valid.eq((a_wanted & a_psum) | (b_wanted & b_psum)),
-            # Whose word it can be alone, which is known before it is wanted.
+            # The address is independent of the request, which is known later.
             sbuf.address.eq(Mux(issue.reads_a & ~a_psum & (~both | b_done), issue.a.address, issue.b.address) & ~3),
             psum.address.eq(Mux(issue.reads_a & a_psum, issue.a.address, issue.b.address) & ~3),
             a_taken.eq(a_wanted & Mux(a_psum, psum.ready, sbuf.ready)),
@@ -101,8 +100,8 @@ class ElementwiseFetch(wiring.Component):
             rested.eq(Mux(go, issue.interval == 1, ~rest[1:].any())),
         ]
         latency = sbuf.signature.latency
-        late = latency - 1  # beyond the cycle that everything here takes
-        gone = Signal(latency)  # a bit moves up from the step that goes
+        late = latency - 1  # beyond the one cycle common to all paths here
+        gone = Signal(latency)  # shift register of issued steps
         m.d.sync += gone.eq(Cat(go, gone))
         m.d.comb += self.valid.eq(gone[-1])
 

@@ -1,10 +1,10 @@
-"""Everything of an element-wise engine but its lanes.
+"""Front end of the vector and scalar engines: everything except their lanes.
 
     instructions -> checker -> sequencer -> fetch -> [lanes] -> store -> write port
                                             |  |
                                          SBUF  PSUM
 
-An engine of it is a few lines, with its lanes between `lanes_*` and `result_*`:
+An engine adds its lanes between `lanes_*` and `result_*`:
 
     class VectorEngine(wiring.Component):
         def __init__(self, config):
@@ -14,12 +14,12 @@ An engine of it is a few lines, with its lanes between `lanes_*` and `result_*`:
             m = Module()
             m.submodules.frontend = frontend = Frontend(config, VECTOR_OPCODES, latency=..., slow=..., interval=...)
             connect_engine(m, self, frontend)
-            # Lanes take frontend.lanes_valid, lanes_step, lanes_a and lanes_b, and give frontend.result_valid, result
-            # and result_enable.
+            # Inputs of the lanes: frontend.lanes_valid, lanes_step, lanes_a, lanes_b.
+            # Outputs: frontend.result_valid, result, result_enable.
             return m
 
 `slow` and `interval` are functions from a view of the instruction (`hdl.elementwise.instruction`) to a value: whether
-nothing else may be in the lanes, and the least cycles from one step to the next (1 to 255).
+it must be alone in the lanes, and the least cycles from one step to the next (1 to 255).
 """
 
 from collections.abc import Callable, Iterable
@@ -48,11 +48,14 @@ __all__ = ["ElementwiseCounters", "Frontend", "connect_engine", "engine_ports"]
 
 
 class ElementwiseCounters(data.Struct):
-    """Counts since reset, in cycles unless said otherwise.
+    """Counters since reset, in cycles unless noted.
 
-    busy: cycles with an instruction waiting or in flight. instructions: retired. elements: ELEMENT steps. wait_*:
-    cycles in which a step waited for a memory's read port, or for writes: because results had no room, or because
-    everything before it had to be written.
+    Fields:
+        busy: cycles with an instruction pending or in flight.
+        instructions: instructions retired.
+        elements: ELEMENT steps.
+        wait_sbuf, wait_psum: a step stalled on the memory's read port.
+        wait_write: a step stalled because the store was full, or earlier results had to be written first.
     """
 
     busy: unsigned(COUNTER_BITS)
@@ -66,10 +69,15 @@ class ElementwiseCounters(data.Struct):
 def engine_ports(config: Config) -> dict:
     """Return the ports of an element-wise engine.
 
-    instructions: a stream of :data:`ElementwiseInstruction`. sbuf, psum: read ports. write: the write port. retired: a
-    pulse for each instruction, in order, after its last write was taken. error: an instruction was refused; nothing
-    more is taken, those before it finish. busy: an instruction waits or is in flight. active: a register that matters
-    may change at the end of this cycle; else the clock may stand still. counters: :class:`ElementwiseCounters`.
+    Ports:
+        instructions: a stream of :data:`ElementwiseInstruction`.
+        sbuf, psum: read ports.
+        write: write port.
+        retired: pulse per instruction, in order, after its last write is accepted.
+        error: an instruction was refused; no more are accepted, earlier ones complete.
+        busy: an instruction is pending or in flight.
+        active: relevant state may change at the end of this cycle; else the clock may be gated.
+        counters: :class:`ElementwiseCounters`.
     """
     return {
         "instructions": In(stream.Signature(ElementwiseInstruction)),
@@ -85,7 +93,7 @@ def engine_ports(config: Config) -> dict:
 
 
 def connect_engine(m: Module, engine: wiring.Component, frontend: "Frontend") -> None:
-    """Connect the ports of an engine (`engine_ports`) to those of its front end."""
+    """Connect an engine's ports (`engine_ports`) to its front end."""
     for name in ("instructions", "sbuf", "psum", "write"):
         wiring.connect(m, wiring.flipped(getattr(engine, name)), getattr(frontend, name))
     for name in ("retired", "error", "busy", "active", "counters"):
@@ -93,23 +101,23 @@ def connect_engine(m: Module, engine: wiring.Component, frontend: "Frontend") ->
 
 
 class Frontend(wiring.Component):
-    """An element-wise engine without lanes.
+    """Element-wise engine without lanes.
 
     Arguments:
         config: the machine's parameters.
-        opcodes: those of the engine.
-        latency: cycles from a step to its result in the lanes, where it is fixed; a longer one costs throughput.
-        slow, interval: see above; by default nothing is slow, and a step may follow each cycle.
+        opcodes: opcodes of the engine.
+        latency: cycles from a step to its result in the lanes, if fixed; a longer latency costs throughput.
+        slow, interval: see the module; default: never slow, one step per cycle.
 
     Ports (besides `engine_ports`):
         lanes_valid, lanes_step, lanes_a, lanes_b: a step with its words; see
             :class:`hdl.elementwise.fetch.ElementwiseFetch`.
-        result_valid, result, result_enable: for each step with `writes`, in order; see
+        result_valid, result, result_enable: result of each step with `writes`, in order; see
             :class:`hdl.elementwise.store.ResultStore`.
     """
 
     LATENCY = ElementwiseChecker.LATENCY + ElementwiseSequencer.LATENCY
-    """Cycles from an instruction that is taken to its first read request."""
+    """Cycles from acceptance of an instruction to its first read request."""
 
     def __init__(
         self,
@@ -149,7 +157,7 @@ class Frontend(wiring.Component):
         wiring.connect(m, checker.o, sequencer.i)
         issue, waiting = sequencer.o, Const(0)
         if config.port_latency:
-            # Two places, so that the sequencer does not wait for the memories within a cycle.
+            # Two entries, so that the sequencer does not depend on the memories within a cycle.
             m.submodules.issue = places = Fifo(ElementwiseIssue, 2)
             wiring.connect(m, issue, places.i)
             issue, waiting = places.o, places.o.valid

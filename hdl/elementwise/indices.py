@@ -1,4 +1,4 @@
-"""The indices of an instruction's elements: four nested loops, counted down, a step a cycle."""
+"""Index counters of an instruction's elements: four nested loops, one element per step."""
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
@@ -10,16 +10,17 @@ __all__ = ["Indices"]
 
 
 class Indices(wiring.Component):
-    """Counts through a shape in row-major order.
+    """Row-major counters over a shape.
 
     Ports:
-        load: begin with the first element of the shape `loaded`.
-        loaded: elements of each dimension. counts: the same from the next cycle on, as long as there are elements.
-        group: innermost dimensions of a group of elements.
-        advance: go to the next element.
-        first, last: whether the element is the first, the last of its group.
-        end: whether it is the last of all.
-        dimension: the one along which the next element lies.
+        load: start with the first element of the shape `loaded`.
+        loaded: elements per dimension.
+        counts: the same, from the next cycle until the last element.
+        group: number of innermost dimensions in a group of elements.
+        advance: move to the next element.
+        first, last: the element is its group's first, last.
+        end: the element is the last of all.
+        dimension: dimension along which the next element lies.
     """
 
     load: In(1)
@@ -36,7 +37,7 @@ class Indices(wiring.Component):
         m = Module()
         left = [Signal(16, name=f"left{d}", reset_less=True) for d in range(DIMENSIONS)]
         started = [Signal(name=f"started{d}", reset_less=True) for d in range(DIMENSIONS)]
-        # Whether none are left is a register, too: it decides along which dimension the next element lies.
+        # The end flags are registers, because they select the dimension of the next element.
         at_end = Signal(DIMENSIONS, reset_less=True)
         inside = [d < self.group for d in range(DIMENSIONS)]
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""The instruction of the vector and the scalar engine as the hardware sees it: the fields of `spec.isa`, with types."""
+"""Instruction of the vector and scalar engines as a typed hardware layout of the fields in `spec.isa`."""
 
 from amaranth import signed, unsigned
 from amaranth.lib import data
@@ -32,7 +32,7 @@ _TYPES = {
 
 
 def _type(name: str, width: int):
-    """Return the shape of a field; those of an access are typed by what follows the access's name."""
+    """Return the shape of a field; an access's fields are typed by the part after the access's name."""
     role = name.rsplit("_", 1)[-1]
     if role.startswith("step"):
         return signed(width)
@@ -40,7 +40,7 @@ def _type(name: str, width: int):
 
 
 ElementwiseInstruction = data.StructLayout({name: _type(name, width) for name, width in isa.ELEMENTWISE_FIELDS})
-"""One instruction; the widths and their order are those of `spec.isa.ELEMENTWISE_FIELDS`, steps are signed."""
+"""One instruction; field widths and order are those of `spec.isa.ELEMENTWISE_FIELDS`, steps are signed."""
 
 PointerLayout = data.StructLayout({name: _type(name, width) for name, width in POINTER_FIELDS})
-"""What the lower bits of scalar0 hold if pointer0 is set; so scalar1."""
+"""Lower bits of scalar0 if pointer0 is set, of scalar1 if pointer1 is set."""

@@ -1,4 +1,4 @@
-"""A step on its way to the memories: with the columns that it reads, and the one that it writes."""
+"""Steps with the columns that they read and write."""
 
 from amaranth import unsigned
 from amaranth.lib import data
@@ -11,7 +11,13 @@ __all__ = ["ElementwiseIssue", "Write"]
 
 
 class Write(data.Struct):
-    """Where a step's result goes: to so many partitions from a place on. last: the instruction's last."""
+    """Destination of a step's result.
+
+    Fields:
+        place: first partition and address.
+        partitions: number of partitions.
+        last: the instruction's last write.
+    """
 
     place: Place
     partitions: unsigned(11)
@@ -19,8 +25,13 @@ class Write(data.Struct):
 
 
 class ElementwiseIssue(data.Struct):
-    """reads_a, reads_b: it has a column a, a column b. drain: it must wait until everything before it is written.
-    interval: least cycles until the next step."""
+    """Step for the fetch.
+
+    Fields:
+        reads_a, reads_b: the step reads column a, column b.
+        drain: the step stalls until all earlier results are written.
+        interval: least cycles until the next step.
+    """
 
     step: ElementwiseStep
     reads_a: unsigned(1)

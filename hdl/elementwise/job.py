@@ -1,4 +1,4 @@
-"""What an element-wise instruction asks of the hardware, worked out once, before its first step."""
+"""Job: an element-wise instruction with derived controls, computed once before its first step."""
 
 from collections.abc import Callable
 
@@ -12,21 +12,30 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, transpose_block, uses
 
-__all__ = ["INTERVAL_BITS", "ElementwiseJobLayout", "opcode_in", "pointer", "used", "work_out"]
+__all__ = ["INTERVAL_BITS", "ElementwiseJobLayout", "derive_job", "opcode_in", "pointer", "uses_operand"]
 
 INTERVAL_BITS = 8
-"""Width of the cycles between two steps of an instruction."""
+"""Width of the interval between two steps."""
 
 
 class ElementwiseJobLayout(data.Struct):
-    """A legal instruction with what follows from it.
+    """Legal instruction with derived controls.
 
-    integer: it computes with integers; uint32: they are UINT32, else INT32. size_*: log2 of the bytes of an element of
-    an access or of a pointer's. loads0, loads1: the scalar is read from SBUF. values: 8 values of b are read before the
-    elements. reads_a, reads_b: each element reads a, reads b. group: innermost dimensions of a group of elements, see
-    `Step.first`. writes: ELEMENT steps write dst, and if `reduces`, the last one of each group only; else dst's walk
-    lags by a group if `delayed`. results: RESULT steps; at_b: they write at b, else at dst. slow: nothing else may be
-    in the lanes. interval: least cycles from a step to the next.
+    Fields:
+        integer: it computes with integers.
+        uint32: the integers are UINT32, else INT32.
+        size_*: log2 of the element size in bytes.
+        loads0, loads1: the scalar is read from SBUF.
+        values: 8 values of b are read before the elements.
+        reads_a, reads_b: each element reads a, reads b.
+        group: number of innermost dimensions in a group; see `ElementwiseStep.first`.
+        writes: ELEMENT steps write dst.
+        reduces: only the last ELEMENT step of a group writes.
+        delayed: dst's addresses lag by one group.
+        results: number of RESULT steps.
+        at_b: RESULT steps write at b, else at dst.
+        slow: the instruction must be alone in the lanes.
+        interval: least cycles between steps.
     """
 
     instruction: ElementwiseInstruction
@@ -53,7 +62,7 @@ class ElementwiseJobLayout(data.Struct):
 
 
 _PRELOADED = (isa.Opcode.FIND_INDEX8, isa.Opcode.MATCH_REPLACE8)
-"""Opcodes whose b is a few values and not a tensor of the instruction's shape."""
+"""Opcodes that read a few values of b, not a tensor of the instruction's shape."""
 
 
 def opcode_in(instruction, opcodes) -> Value:
@@ -61,8 +70,8 @@ def opcode_in(instruction, opcodes) -> Value:
     return instruction.opcode.as_value().matches(*(int(opcode) for opcode in sorted(opcodes)))
 
 
-def used(instruction, name: str) -> Value:
-    """Return whether an instruction uses a, b, result, s0, s1, op0 or op1."""
+def uses_operand(instruction, name: str) -> Value:
+    """Return whether an instruction uses an operand: a, b, result, s0, s1, op0 or op1."""
     plain = {o for o in isa.Opcode if name in uses({"opcode": o, "sum_store": 0})}
     storing = {o for o in isa.Opcode if name in uses({"opcode": o, "sum_store": 1})}
     return opcode_in(instruction, plain) | (instruction.sum_store & opcode_in(instruction, storing - plain))
@@ -73,15 +82,15 @@ def pointer(instruction, number: int):
     return data.View(PointerLayout, instruction[f"scalar{number}"][: PointerLayout.size])
 
 
-def work_out(m: Module, config: Config, instruction, slow: Callable, interval: Callable) -> Signal:
-    """Return a combinational signal with the :class:`ElementwiseJobLayout` of a legal instruction; arithmetic is left
-    to the checker.
+def derive_job(m: Module, config: Config, instruction, slow: Callable, interval: Callable) -> Signal:
+    """Return a combinational signal with the job of a legal instruction, except the arithmetic, which the checker adds.
 
     Arguments:
         m: the module.
         config: the machine's parameters.
         instruction: a view.
-        slow, interval: functions from an instruction's view to the :class:`ElementwiseJobLayout` fields of these names.
+        slow: function from an instruction's view to the job's `slow`.
+        interval: function from an instruction's view to the job's `interval`.
     """
     job = Signal(ElementwiseJobLayout)
     m.d.comb += [
@@ -91,14 +100,14 @@ def work_out(m: Module, config: Config, instruction, slow: Callable, interval: C
         job.size_b.eq(element_size(m, "size_b", instruction.b_dtype)),
         job.size_s0.eq(element_size(m, "size_s0", pointer(instruction, 0).dtype)),
         job.size_s1.eq(element_size(m, "size_s1", pointer(instruction, 1).dtype)),
-        job.loads0.eq(instruction.pointer0 & used(instruction, "s0")),
-        job.loads1.eq(instruction.pointer1 & used(instruction, "s1")),
+        job.loads0.eq(instruction.pointer0 & uses_operand(instruction, "s0")),
+        job.loads1.eq(instruction.pointer1 & uses_operand(instruction, "s1")),
         job.values.eq(opcode_in(instruction, _PRELOADED)),
-        job.reads_a.eq(used(instruction, "a")),
-        job.reads_b.eq(used(instruction, "b") & ~job.values),
+        job.reads_a.eq(uses_operand(instruction, "a")),
+        job.reads_b.eq(uses_operand(instruction, "b") & ~job.values),
         job.group.eq(DIMENSIONS),
         job.writes.eq(~opcode_in(instruction, OUTPUTS)),
-        job.at_b.eq(used(instruction, "result")),
+        job.at_b.eq(uses_operand(instruction, "result")),
         job.results.eq(job.at_b),
         job.slow.eq(slow(instruction)),
         job.interval.eq(interval(instruction)),

@@ -1,8 +1,8 @@
-"""Where a column of elements lies, and how its words reach the lanes and leave them.
+"""Location of a column of elements, and its alignment to the lanes.
 
-A column is one element in each of some partitions, at the same byte address, from the start of a quadrant on. A lane
-wants its element right-aligned in a word of its own. Both moves are made on the words of all partitions at once: by
-whole quadrants, and by whole bytes, where the neighbour's bytes that come along are above the element.
+A column is one element in each of several partitions, at the same byte address, starting at a quadrant. A lane needs
+its element right-aligned in a word. The words of all partitions are shifted together: by whole quadrants, and by whole
+bytes. The latter also shifts in bytes of a neighbour, above the element.
 """
 
 from amaranth import Module, Signal, Value, unsigned
@@ -15,7 +15,14 @@ __all__ = ["Place", "from_lanes", "quadrants", "shifted", "to_lanes"]
 
 
 class Place(data.Struct):
-    """address: in bytes. quadrant: of lane 0. size: log2 of the bytes of an element."""
+    """Location of a column.
+
+    Fields:
+        address: byte address.
+        quadrant: quadrant of lane 0.
+        storage: the memory.
+        size: log2 of the element size in bytes.
+    """
 
     address: unsigned(ADDRESS_BITS)
     quadrant: unsigned(2)
@@ -24,12 +31,12 @@ class Place(data.Struct):
 
 
 def quadrants(config: Config) -> int:
-    """Return the quadrants of a machine, the values of `Place.quadrant` that mean something."""
+    """Return the number of quadrants of a machine."""
     return config.partitions // config.quadrant
 
 
 def shifted(m: Module, name: str, value: Value, amount: Value, unit: int, places: int, *, left: bool) -> Signal:
-    """Return a signal of the width of `value`, shifted by `amount` times `unit` bits; `amount` is below `places`."""
+    """Return a signal of the same width: `value` shifted by `amount` times `unit` bits, `amount` below `places`."""
     width = len(value)
     result = Signal(width, name=name)
     with m.Switch(amount):
@@ -43,12 +50,12 @@ def shifted(m: Module, name: str, value: Value, amount: Value, unit: int, places
 
 
 def to_lanes(m: Module, name: str, config: Config, place, words: Value) -> Signal:
-    """Return a word for each lane from those of all partitions: its element right-aligned, and above it anything."""
+    """Return a word per lane from those of all partitions: the element right-aligned, undefined bits above it."""
     turned = shifted(m, f"{name}_turned", words, place.quadrant, 32 * config.quadrant, quadrants(config), left=False)
     return shifted(m, f"{name}_aligned", turned, place.address[:2], 8, 4, left=False)
 
 
 def from_lanes(m: Module, name: str, config: Config, place, words: Value) -> Signal:
-    """Return the words of all partitions from right-aligned elements of the lanes, zero above the element."""
+    """Return the words of all partitions from the lanes' right-aligned elements, with zeros above."""
     aligned = shifted(m, f"{name}_aligned", words, place.address[:2], 8, 4, left=True)
     return shifted(m, f"{name}_turned", aligned, place.quadrant, 32 * config.quadrant, quadrants(config), left=True)

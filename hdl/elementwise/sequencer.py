@@ -1,4 +1,4 @@
-"""The sequencer: a job becomes steps, each with the columns that it reads and the one that it writes."""
+"""Sequencer: expands a job into steps with the columns that they read and write."""
 
 from types import SimpleNamespace
 
@@ -19,15 +19,16 @@ from neuroncore_rtl.spec.isa.elementwise import VALUES8
 __all__ = ["ElementwiseSequencer"]
 
 _ACCESS_STEP_BITS = 18
-"""A step of 16 bits in elements of up to 4 bytes."""
+"""Bits of a step in bytes: 16 bits in elements of up to 4 bytes."""
 
 
 class ElementwiseSequencer(wiring.Component):
-    """Takes a job when the last step of the one before goes, so that steps follow each other without a bubble.
+    """Step generator: one step per cycle, without a bubble between jobs.
 
     Ports:
-        i: jobs. o: steps, one a cycle; the first one the cycle after its job is taken.
-        busy: steps are left.
+        i: jobs; accepted as the last step of the one before is issued.
+        o: steps; the first one in the cycle after its job is accepted.
+        busy: steps are pending.
     """
 
     i: In(stream.Signature(ElementwiseJobLayout))
@@ -41,7 +42,7 @@ class ElementwiseSequencer(wiring.Component):
         m = Module()
         now = self._now()
         job, phase = now.job, now.phase
-        begun, after_slow = Signal(), Signal()  # there was a job before; it was slow
+        begun, after_slow = Signal(), Signal()  # a job ran before; it was slow
         m.d.comb += [
             self.busy.eq(self.o.valid),
             now.go.eq(self.o.valid & self.o.ready),
@@ -71,8 +72,16 @@ class ElementwiseSequencer(wiring.Component):
         return m
 
     def _now(self) -> SimpleNamespace:
-        """What all of it looks at: job, phase, and number of the step in it, registers; fresh: no step of the job has
-        gone; go: a step goes; final: it is the job's last; last_result: of its results; load: a job comes."""
+        """Return the state shared by all parts.
+
+        Fields:
+            job, phase, number: the job, its phase, and the step's index in the phase; registers.
+            fresh: no step of the job has been issued.
+            go: a step is issued.
+            final: the step is the job's last.
+            last_result: the step is the last RESULT step.
+            load: a job is accepted.
+        """
         job = Signal(ElementwiseJobLayout, reset_less=True)
         return SimpleNamespace(
             job=job,
@@ -86,10 +95,10 @@ class ElementwiseSequencer(wiring.Component):
         )
 
     def _next(self, m: Module, now, end: Value) -> None:
-        """Go from step to step, and from phase to phase."""
+        """Advance through the steps and phases."""
         job, phase, number = now.job, now.phase, now.number
         results_next = Signal()
-        following = Signal(Phase)  # the phase after the last load
+        following = Signal(Phase)  # the phase after the scalar loads
         m.d.comb += [
             following.eq(Mux(job.values, Phase.LOAD_VALUE, Phase.ELEMENT)),
             now.last_result.eq(number == job.results - 1),
@@ -116,7 +125,6 @@ class ElementwiseSequencer(wiring.Component):
                 m.d.sync += self.o.valid.eq(0)
 
     def _begin(self, m: Module, now) -> None:
-        """Take a job."""
         new, phase = self.i.payload, now.phase
         m.d.sync += [
             now.job.eq(new),
@@ -129,7 +137,7 @@ class ElementwiseSequencer(wiring.Component):
             m.d.sync += phase.eq(Mux(new.loads0, Phase.LOAD_S0, Phase.LOAD_S1))
 
     def _walk(self, m: Module, now, indices: Indices) -> tuple[Signal, dict[str, Value]]:
-        """Drive the address generators; return whether a delayed write has begun, and the address of each access."""
+        """Drive the address generators; return whether delayed writes have begun, and each access's address."""
         job, phase, go, load, dimension = now.job, now.phase, now.go, now.load, indices.dimension
         element, result, value = (Signal(name=name) for name in ("element", "result", "value"))
         m.d.comb += [
@@ -137,11 +145,12 @@ class ElementwiseSequencer(wiring.Component):
             result.eq(go & (phase == Phase.RESULT)),
             value.eq(go & (phase == Phase.LOAD_VALUE)),
         ]
-        # A group that is reduced counts as its first element: the steps of its dimensions are not taken.
+        # A reduction writes one element per group: its dst skips the moves within a group.
         taken = Signal()
         m.d.comb += taken.eq(element & ~(job.reduces & (dimension < job.group)))
 
-        # A delayed write follows the reads by one row of dimension 0, and leaves a row as they left the one before it.
+        # A delayed write lags by one row of dimension 0. After a row it moves along the same dimension as the reads did
+        # after it.
         flowing, left_along, late_dimension = Signal(), Signal(range(DIMENSIONS)), Signal(range(DIMENSIONS))
         m.d.comb += late_dimension.eq(Mux(indices.last, left_along, 0))
         with m.If(load):
@@ -162,7 +171,6 @@ class ElementwiseSequencer(wiring.Component):
         return flowing, addresses
 
     def _address(self, m: Module, now, name: str, advance: Value, dimension: Value) -> Value:
-        """Return the address of an access."""
         m.submodules[name] = generator = ElementwiseAddressGenerator(ADDRESS_BITS, _ACCESS_STEP_BITS)
         m.d.comb += [
             generator.load.eq(now.load),
@@ -179,7 +187,7 @@ class ElementwiseSequencer(wiring.Component):
         return generator.o
 
     def _number(self, m: Module, now, element: Value, dimension: Value) -> None:
-        """Number the elements: in their tensor, and in the instruction."""
+        """Compute the element's index in its tensor, and its position in the instruction."""
         m.submodules.index = index = ElementwiseAddressGenerator(64, 32)
         position = Signal(16)
         m.d.comb += [
@@ -197,7 +205,7 @@ class ElementwiseSequencer(wiring.Component):
             m.d.sync += position.eq(position + 1)
 
     def _issue(self, m: Module, now, addresses: dict[str, Value]) -> None:
-        """Put the step together, as far as it is the same in all phases."""
+        """Drive the fields of the step that are independent of the phase."""
         job, instruction, issue = now.job, now.job.instruction, self.o.payload
         step = issue.step
         m.d.comb += [step[name].eq(instruction[name]) for name in OF_INSTRUCTION]
@@ -219,7 +227,7 @@ class ElementwiseSequencer(wiring.Component):
             ]
 
     def _by_phase(self, m: Module, now, indices: Indices, flowing: Value) -> None:
-        """What differs from phase to phase."""
+        """Drive the fields of the step that depend on the phase."""
         job, instruction, issue = now.job, now.job.instruction, self.o.payload
         step, a = issue.step, issue.a
         with m.Switch(now.phase):

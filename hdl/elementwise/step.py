@@ -1,4 +1,4 @@
-"""What the lanes of an element-wise engine get each cycle: a step of an instruction."""
+"""Step: the input of an element-wise engine's lanes in a cycle."""
 
 from amaranth import signed, unsigned
 from amaranth.lib import data, enum
@@ -10,30 +10,35 @@ __all__ = ["OF_INSTRUCTION", "ElementwiseStep", "Phase"]
 
 
 class Phase(enum.Enum, shape=unsigned(3)):
-    """What a step is for. An instruction takes the phases in this order, and leaves out what it does not need."""
+    """Kind of a step. An instruction runs through the phases in this order and skips those it does not need."""
 
     LOAD_S0 = 0
-    """a is the first scalar of the lane, which keeps it."""
+    """a is the first scalar, which the lane stores."""
     LOAD_S1 = 1
-    """a is the second scalar of the lane."""
+    """a is the second scalar, which the lane stores."""
     LOAD_VALUE = 2
-    """b is the value of this number, of the 8 that FIND_INDEX8 and MATCH_REPLACE8 look for."""
+    """b is value `number` of the 8 that FIND_INDEX8 and MATCH_REPLACE8 search for."""
     ELEMENT = 3
-    """a and b are the elements of one place of the shape, as far as the opcode uses them."""
+    """a and b are the elements at one position of the shape, if the opcode uses them."""
     RESULT = 4
-    """Nothing is read; the lane puts out the result of this number. TRANSPOSE puts out a column of the last block."""
+    """No operand; the lane outputs result `number`. TRANSPOSE outputs a column of the last block."""
 
 
 class ElementwiseStep(data.Struct):
-    """One step. Fields without a word here are those of the instruction.
+    """One step; fields not listed are copied from the instruction.
 
-    number: of a LOAD_VALUE or RESULT step, from 0 (TRANSPOSE: modulo 16). first, last: of the elements that
-    TENSOR_REDUCE reduces to one, of a block of TRANSPOSE, else of the instruction's elements; of RESULT steps the first
-    and the last. position: row-major position of the element in the instruction, modulo 2**16. integer: the instruction
-    computes with integers; uint32: they are UINT32, else INT32. a_dtype: in LOAD_S0 and LOAD_S1 the pointer's.
-    dst_dtype: of what the step writes. stochastic: of ELEMENT steps alone. index: of lane 0's element; lane i adds i *
-    index_partition. pointer0: the scalar is what LOAD_S0 loaded, not scalar0; so pointer1. writes: the step's result is
-    written.
+    Fields:
+        number: index of a LOAD_VALUE or RESULT step, from 0 (TRANSPOSE: modulo 16).
+        first, last: first, last element of a group: the elements that TENSOR_REDUCE reduces to one, a block of
+            TRANSPOSE, else all elements. Of RESULT steps: the first, the last.
+        position: row-major position of the element in the instruction, modulo 2**16.
+        integer, uint32: see :class:`hdl.elementwise.job.ElementwiseJobLayout`.
+        a_dtype: in LOAD_S0 and LOAD_S1 the pointer's format.
+        dst_dtype: format of the output.
+        stochastic: set only in ELEMENT steps.
+        index: index of lane 0's element; lane i adds i * index_partition.
+        pointer0, pointer1: the scalar is the stored one, not scalar0, scalar1.
+        writes: the step's result is written.
     """
 
     phase: Phase
@@ -74,4 +79,4 @@ OF_INSTRUCTION = (
     "sum_continue", "pointer0", "scalar0", "pointer1", "scalar1", "a_dtype", "b_dtype", "dst_dtype", "seed", "stream",
     "index_partition",
 )  # fmt: skip
-"""Fields that a step has from its instruction."""
+"""Fields copied from the instruction."""

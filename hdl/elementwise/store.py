@@ -1,4 +1,4 @@
-"""The store: results of the lanes, in order, go where their steps said, through the write port."""
+"""Result store: writes the lanes' results in order to the destinations announced with their steps."""
 
 from amaranth import Const, Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -14,21 +14,22 @@ __all__ = ["ResultStore"]
 
 
 class ResultStore(wiring.Component):
-    """Joins announced writes with the results that come for them; never stalls the lanes.
+    """Result store; never stalls the lanes. Latency: `spec.timing.STORE_LATENCY`. Throughput: one result per cycle.
+
+    With `config.port_latency` its entries are in block RAM.
 
     Arguments:
         config: the machine's parameters.
-        depth: results that may be announced and not yet written.
+        depth: maximum number of results announced and not yet written.
 
     Ports:
-        writes: announces a result; only with `room`.
-        room, drained: another result may be announced; all that were are written.
-        result_valid, result, enable: results in the order of their announcement, a right-aligned storage word with
-            zero above it and a bit for each lane; lanes that do not take part are masked here.
-        port: the write port.
-        retired: an instruction's last write was taken in the cycle before.
-
-    One result a cycle, `spec.timing.STORE_LATENCY` cycles later: with `config.port_latency` what waits is in block RAM.
+        writes: announces a result; only while `room` is asserted.
+        room: another result may be announced.
+        drained: all announced results are written.
+        result_valid, result, enable: results in announced order: right-aligned words, zeros above, and one bit per
+            lane. Lanes that do not take part are masked here.
+        port: write port.
+        retired: an instruction's last write was accepted in the cycle before.
     """
 
     def __init__(self, config: Config, depth: int):
@@ -55,10 +56,10 @@ class ResultStore(wiring.Component):
         m.submodules.results = results = kind(data.StructLayout({"words": 32 * lanes, "enable": lanes}), self.depth)
         announced, next_write = self.writes, writes.o
         if config.port_latency:
-            # That a step goes is known late in a cycle.
+            # Registered, because the issue of a step is known late in a cycle.
             announced = stream.Signature(Write).create(path=("announced",))
             m.d.sync += [announced.valid.eq(self.writes.valid), announced.payload.eq(self.writes.payload)]
-            # A write is announced long before its result; block RAM is slower than registers.
+            # Hides the latency of block RAM: a write is announced long before its result.
             m.submodules.next_write = register = StreamRegister(Write)
             wiring.connect(m, writes.o, register.i)
             next_write = register.o
@@ -77,7 +78,7 @@ class ResultStore(wiring.Component):
             port.valid.eq(results.o.valid),
             taken.eq(port.valid & port.ready),
         ]
-        # Flags, as what waits for them is late in a cycle. So is whether a write comes, and whether one is taken.
+        # `full` and `drained` are registers, because both their inputs and their users are late in a cycle.
         with m.If(self.writes.valid & ~taken):
             m.d.sync += [outstanding.eq(outstanding + 1), full.eq(outstanding == self.depth - 1), self.drained.eq(0)]
         with m.Elif(taken & ~self.writes.valid):

@@ -1,10 +1,9 @@
-"""Lanes that serve several partitions: of each step the words go in one partition after the other, and what comes out
-is gathered.
+"""Time multiplexing of lanes that serve several partitions: distributes a step's words and gathers the results.
 
     step, words of all partitions -> Turns -> step, words of some -> lanes -> Turns -> results of all partitions
 
-With `turns` of them, lane i of n serves partitions i, i + n, i + 2 n ...; a step of the engine is so many steps of the
-lanes, which differ in index and in how many partitions take part.
+With `turns` partitions per lane, lane i of n serves partitions i, i + n, i + 2 n ... A step of the engine becomes
+`turns` steps of the lanes, which differ in index and in the number of partitions taking part.
 """
 
 from types import SimpleNamespace
@@ -23,12 +22,14 @@ _WORD = 32
 
 
 def in_turn(m: Module, value: Value, turns: int, turn: Value, name: str) -> Value:
-    """Return what a value was as many turns ago as it is until the same partition has its turn again: itself if there
-    is one, else it has a register for each of the others.
+    """Delay a register's value by `turns` - 1 turns, so that feedback through it reaches the same partition again.
 
     Arguments:
-        m: the module. value: a signal, what belongs to the partition whose turn it is. turns: partitions.
-        turn: it goes to the next one. name: of the registers.
+        m: the module.
+        value: register of the current partition.
+        turns: number of partitions.
+        turn: advance to the next partition.
+        name: prefix of the registers in waveforms.
     """
     for number in range(1, turns):
         late = Signal.like(value, name=f"{name}_{number}")
@@ -39,14 +40,16 @@ def in_turn(m: Module, value: Value, turns: int, turn: Value, name: str) -> Valu
 
 
 def serve(m: Module, frontend, config: Config, moved: Value | None = None) -> SimpleNamespace:
-    """Return what the lanes of an engine get and give: valid, step, a, b, moved, and result_valid, word, enable.
+    """Return the signals between an engine and its lanes: valid, step, a, b, moved, result_valid, word, enable.
 
-    It is what the front end has (:class:`hdl.elementwise.frontend.Frontend`) or, if a lane serves several partitions,
-    a :class:`Turns` between the two.
+    They connect to the front end (:class:`hdl.elementwise.frontend.Frontend`) or, if a lane serves several partitions,
+    to a :class:`Turns` in between.
 
     Arguments:
-        m: the engine's module. frontend: its front end. config: the machine's parameters.
-        moved: words of transposed columns, if there are any.
+        m: the engine's module.
+        frontend: the engine's front end.
+        config: the machine's parameters.
+        moved: words of transposed columns; default: none.
     """
     outer = {"valid": frontend.lanes_valid, "step": frontend.lanes_step, "a": frontend.lanes_a, "b": frontend.lanes_b}
     if moved is not None:
@@ -61,21 +64,23 @@ def serve(m: Module, frontend, config: Config, moved: Value | None = None) -> Si
 
 
 class Turns(wiring.Component):
-    """Between the front end of an element-wise engine and its lanes.
+    """Time multiplexer between the front end of an element-wise engine and its lanes.
+
+    Adds `spec.timing.turns_latency` cycles to the lanes' latency.
 
     Arguments:
-        partitions: of the engine. turns: partitions of a lane, more than one; a divisor of `partitions`.
+        partitions: partitions of the engine.
+        turns: partitions per lane, at least 2; a divisor of `partitions`.
 
-    Ports, those of the engine's side:
-        valid, step, a, b: a step, no sooner than `turns` cycles after the one before; words of all partitions.
-        moved: of a step of TRANSPOSE, a cycle later: words of the transposed column.
+    Ports to the engine:
+        valid, step, a, b: a step, at least `turns` cycles after the one before, with all partitions' words.
+        moved: words of the transposed column, a cycle after a step of TRANSPOSE.
         result_valid, word, enable: results of all partitions, and whether each is written.
-    and of the lanes':
-        lanes_valid, lanes_step, lanes_a, lanes_b: the same for some partitions, the first ones a cycle after the step.
-        lanes_moved: a cycle later.
-        lanes_result_valid, lanes_word, lanes_enable: results of the lanes, in order.
 
-    A result is `spec.timing.turns_latency` cycles later than it comes out of lanes that get their steps at once.
+    Ports to the lanes:
+        lanes_valid, lanes_step, lanes_a, lanes_b: the same for some partitions, first a cycle after the step.
+        lanes_moved: the same, a cycle later.
+        lanes_result_valid, lanes_word, lanes_enable: results of the lanes, in order.
     """
 
     def __init__(self, partitions: int, turns: int):
@@ -95,7 +100,7 @@ class Turns(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles by which results are later."""
+        """Cycles added to the lanes' latency."""
         return timing.turns_latency(self.turns)
 
     def elaborate(self, platform):
@@ -118,7 +123,7 @@ class Turns(wiring.Component):
         return m
 
     def _step(self, m: Module) -> None:
-        """Keep a step, and what of it differs from turn to turn."""
+        """Hold a step, and update the fields that differ from turn to turn."""
         step = Signal(ElementwiseStep, reset_less=True)
         m.d.comb += self.lanes_step.eq(step)
         with m.If(self.valid):
@@ -130,7 +135,7 @@ class Turns(wiring.Component):
             ]
 
     def _gather(self, m: Module) -> None:
-        """Keep the results of all turns but the last one's, with which they go."""
+        """Hold the results of all turns except the last, and output them together with its results."""
         come = Signal(range(self.turns))
         last = Signal()
         m.d.comb += [last.eq(come == self.turns - 1), self.result_valid.eq(self.lanes_result_valid & last)]
@@ -144,7 +149,7 @@ class Turns(wiring.Component):
             kept.append((word, enable))
         with m.If(self.lanes_result_valid):
             m.d.sync += come.eq(Mux(last, 0, come + 1))
-            # The oldest in front.
+            # The oldest is first.
             for (word, enable), (newer, newer_enable) in zip(kept, [*kept[1:], (words, enables)], strict=True):
                 m.d.sync += [word.eq(newer), enable.eq(newer_enable)]
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""What the checkers of all engines share: legal instructions pass, an illegal one stops everything behind it."""
+"""Base class of the engines' checkers: legal instructions pass; the first illegal one blocks all after it."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -15,22 +15,22 @@ __all__ = ["Checker", "lowest_rule"]
 
 
 class Checker(wiring.Component):
-    """Judges instructions by the rules of `spec.isa`, and makes jobs of the legal ones.
+    """Checker that validates instructions by the rules of `spec.isa` and makes jobs of the legal ones.
 
     Arguments:
-        instruction, job: layouts of what comes and of what goes on.
-        inputs: members besides, by name.
+        instruction, job: layouts.
+        inputs: additional members, by name.
 
     Ports:
-        i: instructions; none is taken after an error.
-        o: the legal ones, in order.
-        error: the first illegal one: the lowest rule that it breaks, and how many came before it, which is 0 where the
-            engine counts them itself. Stays until reset.
-        busy: an instruction is in the checker; those that wait at o count, those that wait at i do not.
+        i: instructions; not ready after an error.
+        o: jobs, in order.
+        error: lowest rule that the first illegal instruction breaks, and the number of instructions before it (0 if the
+            engine counts them itself). Held until reset.
+        busy: an instruction is in the checker, or stalled at `o`; one stalled at `i` does not count.
     """
 
     NUMBERS = True
-    """Whether instructions are counted here."""
+    """Whether the checker counts instructions."""
 
     def __init__(self, instruction, job, **inputs: wiring.Member):
         super().__init__(
@@ -45,11 +45,11 @@ class Checker(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles from an instruction at i to o, or to the error."""
+        """Cycles from an instruction at i to its job at o, or to the error."""
         return self.LATENCY
 
     def refuse(self, m: Module, illegal: Value, cause: Value) -> None:
-        """Report the instruction that was taken last, at the end of a cycle in which it is found to be illegal."""
+        """Report the last accepted instruction at the end of a cycle in which `illegal` is set."""
         reports = [self.error.valid.eq(1), self.error.cause.eq(cause)]
         if self.NUMBERS:
             taken = Signal(32)
@@ -61,11 +61,11 @@ class Checker(wiring.Component):
 
 
 def lowest_rule(m: Module, broken: Mapping[Rule, Value]) -> Signal:
-    """Return the lowest rule that is broken, 0 if none is."""
+    """Return the lowest broken rule, or 0."""
     cause = Signal(range(max(broken) + 1))
     lower, lowest = Const(0), []
     for rule in sorted(broken):
-        # What is known late goes through few levels of logic, whichever rule it is.
+        # AND-OR selection: a late condition passes through few levels of logic, whichever rule it belongs to.
         lowest.append(Mux(broken[rule] & ~lower, int(rule), 0))
         lower = lower | broken[rule]
     m.d.comb += cause.eq(reduce(or_, lowest))

@@ -1,9 +1,9 @@
-"""Clock gates: a unit that has nothing to do costs a simulation nothing.
+"""Clock gating for simulation speed.
 
-Verilator evaluates everything that a clock drives in every cycle, and most of a core waits most of the time. A gated
-unit says by its output `active` in which cycles its state may change at the end; in all others its clock stands still.
-So cycles and results are the same with gates and without. They are there only where the macro `GATE_CLOCKS` is defined:
-an FPGA, whose clocks should not pass through logic, gets none.
+Verilator evaluates all logic of a clock in every cycle, although most of a core is mostly idle. A gated unit asserts
+`active` in each cycle that may change its state; otherwise its clock is held. Results and cycle counts are the same
+without gates. Gates exist only if the macro `GATE_CLOCKS` is defined; an FPGA build does not define it, because clocks
+should not pass through logic there.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,17 +42,12 @@ endmodule
 
 
 def gated(m: Module, name: str, module: str, build: Callable[[], wiring.Component], platform):
-    """Add a submodule as :func:`hdl.verilog.hierarchy.shared` does, behind a gate that is open in reset and while it is
-    active.
+    """Add a submodule as :func:`hdl.verilog.hierarchy.shared` does, behind a clock gate.
 
-    If the library watches gates, a twin whose clock never stands still gets the same inputs, and the simulation ends
-    where their outputs differ: a unit's `active` that is low in a cycle in which it must not be is found in any program
-    that the unit executes.
-
-    Arguments:
-        m, name, module, build, platform: see :func:`hdl.verilog.hierarchy.shared`. The component has an output
-        `active`: a
-            register that matters may change at the end of this cycle. It may depend on inputs of the same cycle.
+    The component's output `active` says that relevant state may change at the end of this cycle; it may depend on
+    inputs of the same cycle. The gate is open in reset and while `active` is high. If the library watches gates, an
+    ungated twin gets the same inputs, and the simulation fails when an output differs: any program detects an `active`
+    that is wrongly low.
     """
     if not isinstance(platform, ModuleLibrary):
         return shared(m, name, module, build, platform)
@@ -79,16 +74,16 @@ def gated(m: Module, name: str, module: str, build: Callable[[], wiring.Componen
 
 
 def _ports(unit: wiring.PureInterface) -> Iterator[tuple]:
-    """Yield for each port of a unit the interface that it is in, its name there, its member, and its signal."""
+    """Yield for each port of a unit its interface, its name in that interface, its member and its signal."""
     for path, member, port in unit.signature.flatten(unit):
-        if isinstance(path[-1], int):  # one of an array of ports, which is no interface
+        if isinstance(path[-1], int):  # an element of an array of ports is not an interface
             path = path[:1]
         owner = reduce(lambda at, step: at[step] if isinstance(step, int) else getattr(at, step), path[:-1], unit)
         yield owner, path[-1], member, Value.cast(port)
 
 
 def _differences(m: Module, unit: wiring.PureInterface, twin: wiring.PureInterface) -> Iterator[Value]:
-    """Yield for each output of a unit whether its twin's is another; what belongs to a `valid` counts only with it."""
+    """Yield for each output of a unit whether its twin's differs; a payload counts only if its `valid` is set."""
     for (owner, name, member, port), (*_, other) in zip(_ports(unit), _ports(twin), strict=True):
         if member.flow == In:
             continue
@@ -103,7 +98,6 @@ def _differences(m: Module, unit: wiring.PureInterface, twin: wiring.PureInterfa
 
 
 def _late(m: Module, value: Value, cycles: int) -> Value:
-    """Return what a bit was so many cycles ago."""
     for _ in range(cycles):
         late = Signal()
         m.d.sync += late.eq(value)

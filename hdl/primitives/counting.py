@@ -1,4 +1,4 @@
-"""Counters: registers that add up what happens."""
+"""Event counters."""
 
 from collections.abc import Mapping
 
@@ -11,14 +11,15 @@ __all__ = ["Counting", "count"]
 
 
 class Counting(wiring.Component):
-    """Counters that grow at the end of every cycle, and start again behind their largest values.
+    """Registers that add an amount each cycle; they wrap on overflow.
 
     Arguments:
-        shape: a layout of counters, unsigned.
-        amounts: bits of what is added, by the name of the counter; the others stay 0.
+        shape: a layout of unsigned counters.
+        amounts: width of the amount by counter name; the other counters stay 0.
 
     Ports:
-        amounts: what is added. counters: they.
+        amounts: added at the end of the cycle.
+        counters: current values.
     """
 
     def __init__(self, shape, amounts: Mapping[str, int]):
@@ -32,12 +33,13 @@ class Counting(wiring.Component):
 
 
 def count(m: Module, counters: data.View, name: str = "counting", /, **amounts: ValueLike) -> None:
-    """Let fields of `counters` grow by these amounts at the end of every cycle; an event of one bit counts as 1.
+    """Increase fields of `counters` by these amounts at the end of every cycle.
 
     Arguments:
-        m: the module, which gets a submodule of that name.
-        counters: of a layout of counters, unsigned.
-        amounts: what is added, unsigned, by the name of the field.
+        m: the module; receives a submodule called `name`.
+        counters: a view of a layout of unsigned counters; driven here.
+        name: name of the submodule.
+        amounts: unsigned increment by field name; a one-bit event counts as 1.
     """
     amounts = {field: Value.cast(amount) for field, amount in amounts.items()}
     widths = {field: len(amount) for field, amount in amounts.items()}

@@ -1,4 +1,4 @@
-"""How an engine says that it refused an instruction, or failed in it."""
+"""Error reports of the engines."""
 
 from amaranth import unsigned
 from amaranth.lib import data
@@ -9,8 +9,13 @@ __all__ = ["DetailedError", "EngineError"]
 
 
 class EngineError(data.Struct):
-    """valid: an instruction was refused. cause: the `spec.isa.Rule` that it breaks. number: of instructions accepted
-    before it since reset."""
+    """First refused instruction of an engine.
+
+    Fields:
+        valid: an instruction was refused.
+        cause: the `spec.isa.Rule` that it breaks.
+        number: instructions accepted before it since reset.
+    """
 
     valid: unsigned(1)
     cause: unsigned(CAUSE_BITS)
@@ -18,10 +23,13 @@ class EngineError(data.Struct):
 
 
 class DetailedError(data.Struct):
-    """As :class:`EngineError`, of an engine whose instructions may also fail while they run.
+    """Error of an engine that also detects failures during execution.
 
-    valid: an instruction was refused or failed. cause: a `spec.isa.Rule` or `spec.isa.Cause`. number: of instructions
-    that the engine took before it since reset. detail: what the cause says of it.
+    Fields:
+        valid: an instruction was refused or failed.
+        cause: a `spec.isa.Rule` or `spec.isa.Cause`.
+        number: instructions accepted before it since reset.
+        detail: depends on the cause.
     """
 
     valid: unsigned(1)

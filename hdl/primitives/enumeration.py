@@ -1,4 +1,4 @@
-"""Enumerations of `spec` as hardware has them: with a shape, so that ports are typed and waveforms show names."""
+"""Enumerations of `spec` with a width, so that ports are typed and waveforms show names."""
 
 import sys
 import types
@@ -11,21 +11,21 @@ __all__ = ["typed_enum"]
 
 
 def typed_enum(name: str, members: type | Mapping[str, int], bits: int) -> type[enum.Enum]:
-    """Return an Amaranth enumeration of `bits` bits, with the members that fit into them.
+    """Return an Amaranth enumeration of `bits` bits with the members that fit into them.
 
-    Where none of them is zero, which is what a register without a value holds, `NONE` is.
+    If no member is zero, a member `NONE` = 0 is added, because 0 is the value of a cleared register.
 
     Arguments:
-        name: of the enumeration, in waveforms and messages.
+        name: name of the enumeration in waveforms and messages.
         members: an enumeration of `spec`, or values by name.
-        bits: its width.
+        bits: width of the enumeration.
     """
     values = members if isinstance(members, Mapping) else {member.name: int(member) for member in members}
     values = {member: value for member, value in values.items() if value < 1 << bits}
     if 0 not in values.values():
         values = {"NONE": 0} | values
 
-    module = sys._getframe(1).f_globals["__name__"]  # the caller's, as of a class that it writes
+    module = sys._getframe(1).f_globals["__name__"]  # the caller's module, as for a class written there
 
     def fill(namespace):
         namespace["__module__"] = module

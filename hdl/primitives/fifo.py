@@ -1,4 +1,4 @@
-"""Queues of anything: the library's FIFOs between streams, with the type of what is in them."""
+"""FIFOs and registers between streams, with typed entries."""
 
 from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
@@ -9,15 +9,16 @@ __all__ = ["BufferedFifo", "BypassFifo", "Fifo", "StreamRegister"]
 
 
 class Fifo(wiring.Component):
-    """Holds what comes until it is taken, in order. Latency: 1 cycle.
+    """Synchronous FIFO. Latency: 1 cycle.
 
     Arguments:
-        shape: of an entry.
-        depth: places.
+        shape: shape of an entry.
+        depth: number of entries.
 
     Ports:
-        i, o: entries; `i.ready` does not depend on `o.ready`.
-        level: entries that are here.
+        i: entries to write; `i.ready` does not depend on `o.ready`.
+        o: entries to read.
+        level: number of entries stored.
     """
 
     _kind = SyncFIFO
@@ -46,7 +47,7 @@ class Fifo(wiring.Component):
         return m
 
     def _register(self, m: Module, entry: Value) -> Module:
-        """One place: the library's has addresses of no bits, which Verilog has not."""
+        """Implement depth 1 with a register: Amaranth's FIFO would have a zero-width address, which Verilog lacks."""
         place = Signal.like(entry, name="place", reset_less=True)
         m.d.comb += [
             self.i.ready.eq(~self.level),
@@ -61,13 +62,14 @@ class Fifo(wiring.Component):
 
 
 class StreamRegister(wiring.Component):
-    """Holds one entry, and takes the next one as it leaves: one a cycle. Latency: 1 cycle.
+    """Pipeline register of a stream: one entry per cycle. Latency: 1 cycle.
 
     Arguments:
-        shape: of an entry.
+        shape: shape of an entry.
 
     Ports:
-        i, o: entries; `i.ready` depends on `o.ready`.
+        i: entries to write; `i.ready` depends on `o.ready`.
+        o: entries to read.
     """
 
     def __init__(self, shape):
@@ -85,13 +87,13 @@ class StreamRegister(wiring.Component):
 
 
 class BufferedFifo(Fifo):
-    """As :class:`Fifo`, in a memory that is read with the clock, as a block of RAM is. Latency: 2 cycles."""
+    """:class:`Fifo` in a memory with a synchronous read, such as block RAM. Latency: 2 cycles."""
 
     _kind = SyncFIFOBuffered
 
 
 class BypassFifo(Fifo):
-    """As :class:`Fifo`, but an entry shows in the cycle in which it comes if there is none before it. Latency: none."""
+    """:class:`Fifo` with a bypass: an entry written to an empty FIFO is visible in the same cycle. Latency: 0."""
 
     def elaborate(self, platform):
         m = Module()

@@ -1,4 +1,4 @@
-"""A reset of a module's own: a register behind the one that comes from outside."""
+"""Local reset: a register between the external reset and a module."""
 
 from amaranth import ClockDomain, ClockSignal, DomainRenamer, Module, Signal
 
@@ -6,13 +6,12 @@ __all__ = ["with_local_reset"]
 
 
 def with_local_reset(m: Module):
-    """Return `m` with everything in it coming out of reset a cycle after its surroundings.
+    """Return `m` with all registers reset by a local register, one cycle later than the surroundings.
 
-    Where a module is built apart from others, its simulator evaluates whatever depends on an input whenever there might
-    be a new one; and on a reset that comes from outside the next state of every register depends.
+    It speeds up the simulation of a separately compiled module: the simulator re-evaluates all logic that depends on an
+    input whenever that may have changed, and every register's next state depends on an external reset.
 
-    Arguments:
-        m: a module whose registers are all in the `sync` domain, as those of its submodules are.
+    All registers of `m` and its submodules must be in the `sync` domain.
     """
     m.domains.own = own = ClockDomain(local=True)
     own.clk, own.rst = Signal(name="clk"), Signal(name="rst", init=1)

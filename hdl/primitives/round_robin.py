@@ -1,4 +1,4 @@
-"""Whose turn it is: a grant that goes round among those who ask."""
+"""Round-robin arbiter."""
 
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -8,14 +8,16 @@ __all__ = ["RoundRobin"]
 
 
 class RoundRobin(wiring.Component):
-    """Grants the first request behind the one that was taken last; nobody waits for more than `count` - 1 others.
+    """Round-robin arbiter: a requester waits for at most `count` - 1 grants to others.
 
     Arguments:
-        count: of those who may ask.
+        count: number of requesters.
 
     Ports:
-        requests: a bit for each. taken: the granted one gets what it asks for at the end of this cycle.
-        grant: its number, without latency; means nothing if nobody asks. chosen: its bit, if anybody does.
+        requests: one bit per requester.
+        taken: accepts the grant; the next one prefers the requesters after this one.
+        grant: index of the granted requester, combinational; undefined without a request.
+        chosen: one-hot `grant`; 0 without a request.
     """
 
     def __init__(self, count: int):
@@ -40,7 +42,7 @@ class RoundRobin(wiring.Component):
 
 
 def _and_above(bits: Value) -> Value:
-    """Return the lowest bit that is set and all above it, in few levels of logic."""
+    """Return a mask of the lowest set bit and all bits above it, in logarithmic depth."""
     step = 1
     while step < len(bits):
         bits = (bits | bits << step)[: len(bits)]
@@ -49,5 +51,5 @@ def _and_above(bits: Value) -> Value:
 
 
 def _numbers_with(bit: int, count: int) -> int:
-    """Return the mask of the numbers below `count` that have a bit set."""
+    """Return the mask of the numbers below `count` with this bit set."""
     return sum(1 << number for number in range(count) if number >> bit & 1)

@@ -1,4 +1,4 @@
-"""A skid buffer between two streams: it cuts the path of `ready` and still passes an entry every cycle."""
+"""Skid buffer: cuts the combinational path of `ready` between two streams at full throughput."""
 
 from amaranth import Module, Signal, Value
 from amaranth.lib import stream, wiring
@@ -8,11 +8,11 @@ __all__ = ["SkidBuffer"]
 
 
 class SkidBuffer(wiring.Component):
-    """Holds up to two entries, in order: the one on offer, and one that came while that waited.
+    """Two-entry buffer: a head entry at the output, and a spare for an entry accepted while the head is stalled.
 
-    Latency: 1 cycle. Throughput: 1 entry a cycle. All outputs come from registers: `i.ready` does not depend on
-    `o.ready`, nor `o.valid` and `o.payload` on `i`. `i.ready` falls the cycle after the second entry has come, and
-    rises the cycle after `o` has transferred one.
+    Latency: 1 cycle. Throughput: 1 entry per cycle. All outputs are registers, so `i.ready` does not depend on
+    `o.ready`. `i.ready` falls the cycle after the second entry is accepted, and rises the cycle after `o` has
+    transferred one.
 
     Arguments:
         shape: shape of an entry.

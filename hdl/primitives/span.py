@@ -1,4 +1,4 @@
-"""Consecutive rows or columns of the array, which are consecutive partitions of a memory."""
+"""Range of rows or columns of the array, which are partitions of a memory."""
 
 from amaranth import Cat, Value, unsigned
 from amaranth.lib import data
@@ -7,12 +7,12 @@ __all__ = ["Span", "members"]
 
 
 class Span(data.Struct):
-    """The first one, and the one after the last."""
+    """Half-open range: the first index, and the index after the last."""
 
     first: unsigned(10)
     end: unsigned(11)
 
 
 def members(span: Span, count: int) -> Value:
-    """Return a bit for each of `count` rows or columns: whether it is in a span."""
+    """Return one bit for each of `count` rows or columns, set if the span contains it."""
     return Cat((span.first <= number) & (span.end > number) for number in range(count))

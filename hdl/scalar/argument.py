@@ -1,6 +1,6 @@
-"""The first part of the activation datapath: what z is, which polynomial that takes, and where in it z lies.
+"""Argument stage of the activation datapath: decode, control row, segment and position in the segment.
 
-Steps 1 to 4 of docs/activation.md, and of step 10 what does not depend on alpha.
+Implements steps 1 to 4 of docs/activation.md, and the part of step 10 that is independent of alpha.
 """
 
 from types import SimpleNamespace
@@ -9,10 +9,10 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.arith.multiply import halves_product, joined
+from neuroncore_rtl.hdl.arith.multiply import halves_product, join_halves
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.hdl.primitives.enumeration import typed_enum
-from neuroncore_rtl.hdl.scalar.number import EXPONENT, begun, normalised, placed
+from neuroncore_rtl.hdl.scalar.number import EXPONENT, decode_stage1, decode_stage2, decode_stage3
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, ControlRow, Coordinate, Factor, Scale, Source, TableReader
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import layout
@@ -21,26 +21,26 @@ from neuroncore_rtl.spec.functions.catalogue import FUNCTIONS
 __all__ = ["INDEX_BITS", "REDUCED", "Argument", "SpecialCode"]
 
 INDEX_BITS = layout.CONTROL_FIELDS["base"]
-"""Bits of a segment's number."""
+"""Bits of a segment's index."""
 
 REDUCED = layout.FACTOR_BITS + layout.REDUCED_ZEROS
-"""Bits of a position in a quadrant from which its factor is made: wherever the leading one is, there are enough."""
+"""Upper bits of the position in a quadrant that its factor may use, wherever its leading one is."""
 
 _TURN_BITS = layout.REDUCED_BITS + layout.QUADRANT_BITS
 _HALF_WINDOW = layout.WINDOW_BITS // 2
 _CUT = layout.WINDOW_BITS - _TURN_BITS
-"""Low bits of significand * window that are dropped."""
+"""Low bits dropped from significand * window."""
 _LOW_BITS = FP32.precision + _HALF_WINDOW - _CUT
-"""Bits of the lower product that stay, those that overlap the higher one included."""
+"""Bits kept of the lower product, including those that overlap the higher one."""
 
 _WINDOW_HALF = 17
-"""Half of a digit of the window, where products have stages; the significand's upper half is shorter."""
+"""Half of a window digit in the staged products; the significand's upper half is narrower."""
 
 _TOP_BITS = layout.WINDOW_BITS - 4 * _WINDOW_HALF
-"""Bits of the window above its two digits: a digit of which the product needs no more bits than that."""
+"""Bits of the window above its two digits; their product needs no more bits either."""
 
 _MOST_BITS = layout.COORDINATE_BITS - layout.LOCAL_BITS
-"""Most bits of x that choose a segment."""
+"""Largest number of bits of x that select a segment."""
 
 _LARGEST_SHIFT = 31
 
@@ -48,33 +48,36 @@ _LARGEST_SHIFT = 31
 _SPECIALS = {special.name: special.value for special in layout.Special}
 
 SpecialCode = typed_enum("SpecialCode", _SPECIALS | {"NONE": 15}, 4)
-"""Codes of `spec.functions.layout.Special`, and that the result is none of them."""
+"""Codes of `spec.functions.layout.Special`, and NONE for the datapath's own result."""
 
 
 class Argument(wiring.Component):
-    """z and a function to a segment, a place in it, and the control bits of what follows. One enters per cycle.
-
-    Ports:
-        z: FP32 storage word. function: its code.
-        tables: read here: control, special, window_high, window_low; the other addresses stay 0.
-        significand, exponent: of z, m and e; anything if z is not an ordinary number.
-        index, t: segment and place in it. reduced: r, without the bits that no number needs.
-        source, factor, scale, exp2: fields of the control row. Where the result is alpha, or alpha * z of a z that is
-            a zero or infinite, they make it from alpha.
-        sign: s. special: the result, if it is not that of the datapath; for alpha * z that of |z|.
+    """Argument stage: maps z and a function to a segment, a position in it, and control bits. One per cycle.
 
     The outputs are registers, `latency` cycles later.
 
     Arguments:
-        staged: whether every step has a stage of its own.
-        trigonometry: whether there is a window of 2 / pi; without, z must not go to a function that wants it.
+        staged: every step has a separate pipeline stage.
+        trigonometry: the window of 2 / pi exists; otherwise no function may need it.
+
+    Ports:
+        z: FP32 word.
+        function: its code.
+        tables: reads control, special, window_high, window_low; other addresses stay 0.
+        significand, exponent: m and e; undefined if z is zero, infinite or NaN.
+        index, t: segment and position in it.
+        reduced: r without low bits that no factor uses.
+        source, factor, scale, exp2: fields of the control row, changed to give alpha if the result is alpha, or alpha *
+            z with z zero or infinite.
+        sign: s.
+        special: replaces the datapath's result; for alpha * z, the special value of |z|.
     """
 
     CUTS = {
         False: ("decode", "control", "turns", "segment"),
         True: ("leading", "normal", "decode", "control", "places", "turns", "quadrant", "segment"),
     }
-    """Places of the registers."""
+    """Pipeline registers, by `staged`."""
 
     z: In(32)
     function: In(FUNCTION_BITS)
@@ -99,9 +102,9 @@ class Argument(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cut = Pipeline(m, self.CUTS[self.staged]).cut
-        z = cut("leading", **vars(begun(m, self.z, "number")), function=self.function)
-        entering = cut("normal", **normalised(m, z, "number"))
-        z = cut("decode", number=placed(m, entering, "number"), function=entering.function)
+        z = cut("leading", **vars(decode_stage1(m, self.z, "number")), function=self.function)
+        entering = cut("normal", **decode_stage2(m, z, "number"))
+        z = cut("decode", number=decode_stage3(m, entering, "number"), function=entering.function)
         self._look_up(m, z)
         number = z.number
         ordinary = cut(
@@ -113,14 +116,14 @@ class Argument(wiring.Component):
         windows = self._windows(m, ordinary) if self.trigonometry else {}
         places = self._places(m, control, ordinary)
         turned = cut("places", **places, **self._results(m, control, ordinary), **windows)
-        turned = cut("turns", **self._turned(turned))
-        turned = cut("quadrant", **self._added(m, turned))
+        turned = cut("turns", **self._join_windows(turned))
+        turned = cut("quadrant", **self._add_turns(m, turned))
         outputs = cut("segment", **self._segment(m, turned))
         m.d.comb += [getattr(self, name).eq(value) for name, value in vars(outputs).items()]
         return m
 
     def _look_up(self, m: Module, z) -> None:
-        """Ask the tables for what belongs to a number and its function."""
+        """Address the tables by a number and its function."""
         exponent, negative, function = z.number.exponent, z.number.sign, z.function
         row = Signal(layout.ROW_BITS)
         parity = function.matches(*(f.code for f in FUNCTIONS.values() if f.parity))
@@ -140,7 +143,7 @@ class Argument(wiring.Component):
         ]
 
     def _reach(self, m: Module, number) -> dict[str, Value]:
-        """How far below, or above, the exponents that have regions of their own."""
+        """Compute the shift of an exponent below the tables' regions, and the binade of one above them."""
         shift = Signal(range(_LARGEST_SHIFT + 1))
         distance, binade = Signal(EXPONENT), Signal(EXPONENT)
         m.d.comb += [
@@ -153,7 +156,7 @@ class Argument(wiring.Component):
         }  # fmt: skip
 
     def _windows(self, m: Module, z) -> dict[str, Value]:
-        """The products of significand and window that are not added up yet."""
+        """Compute partial products of significand and window."""
         if not self.staged:
             high, low = Signal(_HALF_WINDOW), Signal(_LOW_BITS)
             m.d.comb += [
@@ -170,18 +173,18 @@ class Argument(wiring.Component):
             }
         return products
 
-    def _turned(self, z) -> dict[str, Value]:
-        """Two parts of their sum: from its lowest bit, and from where the second digit of the window lies."""
+    def _join_windows(self, z) -> dict[str, Value]:
+        """Join the partial products into one product for each of the window's two digits."""
         values = dict(vars(z))
         if not (self.trigonometry and self.staged):
             return values
         for number in range(2):
             parts = SimpleNamespace(**{name: values.pop(f"{name}{number}") for name in ("low", "high", "cross")})
-            values[f"part{number}"] = joined(parts, _WINDOW_HALF, Const(0, 1), 0)
+            values[f"part{number}"] = join_halves(parts, _WINDOW_HALF, Const(0, 1), 0)
         return values
 
-    def _added(self, m: Module, z) -> dict[str, Value]:
-        """The quarter turns in z."""
+    def _add_turns(self, m: Module, z) -> dict[str, Value]:
+        """Add up the quarter turns in z."""
         values = dict(vars(z))
         if not self.trigonometry:
             return values
@@ -198,7 +201,7 @@ class Argument(wiring.Component):
         return values | {"turns": turns}
 
     def _places(self, m: Module, control, z) -> dict[str, Value]:
-        """What chooses the segment, if that is z itself."""
+        """Compute the coordinate x of the functions without trigonometry."""
         linear, binades = Signal(layout.COORDINATE_BITS), Signal(layout.COORDINATE_BITS)
         x = Signal(layout.COORDINATE_BITS)
         widened = Cat(Const(0, layout.COORDINATE_BITS - FP32.precision), z.significand)
@@ -223,7 +226,7 @@ class Argument(wiring.Component):
         }  # fmt: skip
 
     def _segment(self, m: Module, z) -> dict[str, Value]:
-        """The segment and the place in it; the outputs by name."""
+        """Select the segment and the position in it; return the outputs by name."""
         place, reduced, half_turn = z.x, Const(0, layout.REDUCED_BITS), 0
         segment, index = Signal(_MOST_BITS), Signal(INDEX_BITS)
         t = Signal(layout.LOCAL_BITS)
@@ -232,7 +235,7 @@ class Argument(wiring.Component):
             place = Signal(layout.COORDINATE_BITS)
             m.d.comb += [
                 quadrant.eq(z.turns[layout.REDUCED_BITS :] + z.cosine),
-                # In odd quadrants the position counts backwards.
+                # In odd quadrants the position runs backwards.
                 reduced.eq(z.turns[: layout.REDUCED_BITS] ^ quadrant[0].replicate(layout.REDUCED_BITS)),
                 place.eq(Mux(z.trigonometric, reduced[-layout.COORDINATE_BITS :], z.x)),
             ]
@@ -252,7 +255,7 @@ class Argument(wiring.Component):
         }  # fmt: skip
 
     def _results(self, m: Module, control, z) -> dict[str, Value]:
-        """What step 10 makes of the control row."""
+        """Apply the special cases of step 10 to the control row."""
         sign, exp2 = Signal(), Signal()
         special = Signal(SpecialCode)
         source, factor, scale = Signal(Source), Signal(Factor), Signal(Scale)
@@ -290,4 +293,4 @@ class Argument(wiring.Component):
 
 
 _Entry = data.StructLayout({"special": SpecialCode, "sign": 1})
-"""A row of the table of specials."""
+"""Row of the table of special cases."""

@@ -1,6 +1,6 @@
-"""Neighbouring activation lanes with what they share: the tables, and the pipeline of the control bits.
+"""Block of activation lanes, with shared tables and a shared control pipeline.
 
-A block is converted to Verilog, and compiled for simulation, once for all of a machine.
+A block is converted to Verilog, and compiled for simulation, only once.
 """
 
 from collections.abc import Iterable
@@ -20,30 +20,31 @@ from neuroncore_rtl.spec.config import SCALAR_UNITS
 __all__ = ["LANE_BITS", "ActivationBlock", "ActivationLanes", "scalar_block_name"]
 
 BLOCK_LANES = 16
-"""Lanes of a block, the last one of an engine may have fewer: as many as simulate fastest."""
+"""Lanes of a block, the number that simulates fastest; the last block of an engine may have fewer."""
 
 LANE_BITS = 11
-"""Width of a number, or a count, of lanes."""
+"""Width of a lane's index, or of a number of lanes."""
 
 
 def scalar_block_name(name: str, depth: int, units: Iterable[str], partitions: int) -> str:
-    """Return the Verilog name of a module, which spells the parameters of its lanes where they are not as usual."""
+    """Return the Verilog name of a module, including the lane parameters that differ from the defaults."""
     spelt = f"_depth{depth}" if depth > 1 else ""
     spelt += f"_for{partitions}" if partitions > 1 else ""
     return name + spelt + "".join(f"_no_{unit}" for unit in SCALAR_UNITS if unit not in units)
 
 
 class ActivationBlock(wiring.Component):
-    """Lanes that take a step in the same cycle, one step per cycle.
+    """Lanes in lockstep, one step per cycle.
 
     Arguments:
-        lanes: how many. depth, units, partitions: of each (:class:`ActivationLane`).
+        lanes: number of lanes.
+        depth, units, partitions: see :class:`ActivationLane`.
 
-    Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
+    Ports (few and wide, as each costs simulation time):
         valid, step: a step (:class:`hdl.elementwise.step.ElementwiseStep`).
-        a: its elements, one a lane.
-        first_lane: number of the first lane in the engine; constant.
-        words: the lanes' results, `latency` cycles later.
+        a: elements, one per lane.
+        first_lane: index of the first lane in the engine; constant.
+        words: results, one per lane, `latency` cycles later.
     """
 
     def __init__(self, lanes: int, depth: int = 1, units: Iterable[str] = SCALAR_UNITS, partitions: int = 1):
@@ -90,7 +91,7 @@ class ActivationBlock(wiring.Component):
         return m
 
     def _common(self, m: Module, control) -> dict:
-        """Return what all lanes get, by port."""
+        """Return the inputs common to all lanes, by port."""
         stages = self._stages
         entering, loading = control.at(0), control.at(stages.widen)
         adding, rounding = control.at(stages.sum), control.at(stages.round)
@@ -117,14 +118,14 @@ class ActivationBlock(wiring.Component):
         }
 
     def _draw(self, control) -> dict:
-        """What lanes with random bits get."""
+        """Return the inputs of the random unit, by port."""
         if not self._draws:
             return {}
         random, rounding = control.at(self._stages.random), control.at(self._stages.round)
         return {"seed": random.seed, "stream": random.stream, "stochastic": rounding.stochastic}
 
     def _indices(self, m, control):
-        """The number of each lane's element in its tensor, when random words are begun."""
+        """Return the index of each lane's element in its tensor, at the start of its random word."""
         early, late = (control.at(self._stages.random - cycles) for cycles in (2, 1))
         first = Signal(64, name="first_index", reset_less=True)
         m.d.sync += first.eq(_sum64(m, "first", early.index, early.index_partition * self.first_lane))
@@ -134,7 +135,7 @@ class ActivationBlock(wiring.Component):
         return indices
 
     def _adds(self, m, control):
-        """Whether each lane adds to its running sum: in steps with an element, if the lane takes part."""
+        """Return one bit per lane, set if it adds an element to its running sum."""
         early = control.at(self._stages.sum - 1)
         taking = Signal(range(self.lanes + 1))
         adds = Signal(self.lanes)
@@ -147,10 +148,7 @@ class ActivationBlock(wiring.Component):
 
 
 class ActivationLanes(wiring.Component):
-    """All lanes, in blocks.
-
-    Arguments, ports: those of :class:`ActivationBlock`, but for `first_lane`.
-    """
+    """All lanes, in blocks; arguments and ports are those of :class:`ActivationBlock`, except `first_lane`."""
 
     def __init__(self, lanes: int, depth: int = 1, units: Iterable[str] = SCALAR_UNITS, partitions: int = 1):
         self.lanes = lanes
@@ -177,7 +175,7 @@ class ActivationLanes(wiring.Component):
 
 
 def _sum64(m: Module, name: str, a: Value, b: Value) -> Value:
-    """Return a + b modulo 2**64 of an unsigned and a signed number, in halves: simulators are slow beyond 64 bits."""
+    """Return a + b modulo 2**64, b signed, in halves: simulators are slow beyond 64 bits."""
     addend = Signal(signed(64), name=f"{name}_addend")
     low = Signal(33, name=f"{name}_low")
     m.d.comb += [addend.eq(b), low.eq(a[:32] + addend[:32])]
@@ -185,12 +183,12 @@ def _sum64(m: Module, name: str, a: Value, b: Value) -> Value:
 
 
 class _Control:
-    """The fields of a step, each as late as it is wanted; a field has registers as far as somebody wants it.
+    """Pipeline of a step's fields; each field is delayed only as far as it is used.
 
     Arguments:
         m: the block's module.
-        step: what enters it.
-        valid: whether there is a step; cleared by a reset, unlike the others.
+        step: the block's input.
+        valid: a step is present; unlike the other fields, reset to 0.
     """
 
     def __init__(self, m: Module, step, valid: Value):
@@ -199,7 +197,7 @@ class _Control:
         self._chains = {"valid": [valid]}
 
     def at(self, cycles: int):
-        """Return an object whose attributes are the fields, `cycles` after the block's input registers."""
+        """Return an object with the fields as attributes, `cycles` after the block's input registers."""
         return _Moment(self, cycles)
 
     def field(self, name: str, cycles: int):

@@ -1,4 +1,4 @@
-"""The scalar engine: activations of tensors in SBUF and PSUM, a lane for each partition."""
+"""Scalar engine: activation functions of tensors in SBUF and PSUM."""
 
 from functools import partial
 
@@ -17,10 +17,7 @@ __all__ = ["ScalarEngine"]
 
 
 class ScalarEngine(wiring.Component):
-    """Executes ACTIVATE, one element of every lane per cycle; of every partition in `config.lane_partitions` cycles.
-
-    Arguments:
-        config: the machine's parameters.
+    """Engine that executes ACTIVATE: one element of every partition per `config.lane_partitions` cycles.
 
     Ports: see :func:`hdl.elementwise.frontend.engine_ports`.
     """

@@ -1,6 +1,6 @@
-"""The activation functions: one datapath for all of them, whose tables make it one or the other.
+"""Activation functions: one datapath for all; tables select the function.
 
-docs/activation.md defines every step, with the names that are used here.
+docs/activation.md defines every step and the names used here.
 """
 
 from amaranth import Module
@@ -21,22 +21,24 @@ _READERS = {
     "product": ("c3_c2", "c1", "c0_exponent"),
     "result": ("exp2_c2_c1", "exp2_c0"),
 }
-"""The tables that each part reads."""
+"""Tables that each part reads."""
 
 
 class FunctionUnit(wiring.Component):
-    """y = function(z), FP32, one per cycle: bit for bit what docs/activation.md defines, rounded once to nearest even.
+    """Activation unit: y = function(z) in FP32, one per cycle.
+
+    Matches docs/activation.md bit for bit; rounds once, to nearest even.
 
     Arguments:
-        staged: whether every step has a stage of its own.
-        trigonometry: whether there are `spec.functions.TRIGONOMETRIC`.
+        staged: every step has a separate pipeline stage.
+        trigonometry: supports `spec.functions.TRIGONOMETRIC`.
 
     Ports:
-        z: FP32 storage word.
+        z: FP32 word.
         function: its code in `spec.functions`.
-        alpha: the parameter, given `alpha_delay` cycles after z.
+        alpha: parameter of the function, `alpha_delay` cycles after z.
         tables: a reader of :class:`hdl.scalar.tables.FunctionTables`.
-        y: FP32 storage word, a register, `latency` cycles after z.
+        y: FP32 word, a register, `latency` cycles after z.
     """
 
     z: In(32)
@@ -52,12 +54,10 @@ class FunctionUnit(wiring.Component):
 
     @staticmethod
     def latency_of(staged: bool) -> int:
-        """Return the cycles from z to y."""
         return sum(len(part.CUTS[staged]) for part in (Argument, Product, ResultStage))
 
     @staticmethod
     def alpha_delay_of(staged: bool) -> int:
-        """Return the cycles from z to alpha."""
         return len(Argument.CUTS[staged]) + Product.CUTS[staged].index("polynomial")
 
     def elaborate(self, platform):

@@ -1,4 +1,4 @@
-"""An activation lane: function(a * scale + bias) of one element after the other, its running sum, and the cast."""
+"""Activation lane: function(a * scale + bias), its running sum, and the cast."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,18 +25,20 @@ from neuroncore_rtl.spec.config import SCALAR_UNITS
 __all__ = ["STAGES", "ActivationLane", "Stages"]
 
 _NEGATIVE_ZERO = 1 << 31
-"""What changes no number that it is added to, not even -0."""
+"""Neutral element of addition, for -0 too."""
 
 
 @dataclass(frozen=True)
 class Stages:
-    """Cycles of a lane's parts, and what follows from them.
+    """Latencies of a lane's parts, and the resulting delays.
 
     Arguments:
-        staged: whether every step of a part has a stage of its own.
-        widen: from a word to FP32, before the register that all have. fma, rounder: of these units.
-        total: from a result of the functions to the rounder, which a sum that is shown takes, too.
-        random_rounds: of the random generator in a cycle.
+        staged: every step has a separate pipeline stage.
+        widen: cycles from a word to FP32, without the register after it.
+        fma: cycles of the multiply-add.
+        total: cycles from a function's result, or the sum shown, to the rounder.
+        rounder: cycles of the rounder.
+        random_rounds: rounds of the random generator per cycle.
     """
 
     staged: bool
@@ -48,32 +50,32 @@ class Stages:
 
     @property
     def function(self) -> int:
-        """Cycles from an element to its function, as all that follows from the element on."""
+        """Cycles from an element to the sampling of its function code."""
         return self.widen + 1 + self.fma
 
     @property
     def alpha(self) -> int:
-        """The same of alpha, ..."""
+        """Cycles from an element to the sampling of alpha."""
         return self.function + FunctionUnit.alpha_delay_of(self.staged)
 
     @property
     def sum(self) -> int:
-        """... of what the running sum does, ..."""
+        """Cycles from an element to its addition to the running sum."""
         return self.function + FunctionUnit.latency_of(self.staged)
 
     @property
     def round(self) -> int:
-        """... of the format and the rounding, ..."""
+        """Cycles from an element to the sampling of format and rounding mode."""
         return self.sum + self.total
 
     @property
     def random(self) -> int:
-        """... of what random words are made of, ..."""
+        """Cycles from an element to the sampling of key and counter of its random word."""
         return self.round + ROUNDS // -self.random_rounds
 
     @property
     def latency(self) -> int:
-        """... and of the result."""
+        """Cycles from an element to its result."""
         return self.round + self.rounder
 
 
@@ -81,41 +83,51 @@ STAGES = {
     1: Stages(staged=False, widen=0, fma=4, total=0, rounder=2, random_rounds=4),
     2: Stages(staged=True, widen=2, fma=6, total=2, rounder=4, random_rounds=2),
 }
-"""Those of a lane, by its depth."""
+"""Latencies of a lane, by depth."""
 
 
 class ActivationLane(wiring.Component):
-    """One step per cycle. What concerns a step enters when its element has come so far, see the delays.
+    """Activation lane: one step per cycle.
+
+    Each control input is sampled when the element reaches its stage.
 
     Arguments:
-        depth: 1, or 2 for stages of its own for every step of a part.
-        units: those of `SCALAR_UNITS` that it has; steps that need another one do not come.
-        partitions: that it serves; of more than one the steps come one behind the other, and scale, bias and sum are
-            kept for each.
+        depth: 1, or 2 for a separate pipeline stage for every step.
+        units: units of `SCALAR_UNITS` present; no step may need another one.
+        partitions: partitions served in turn, each with its own scale, bias and sum.
 
     Ports, with the element:
-        a: storage word, right-aligned, upper bits ignored. dtype: its format.
-    `stages.widen` cycles later:
-        turn0: there is a step; without a meaning if there is one partition, as `turn1`.
-        load0, load1: a is the scale, the bias, which are kept.
-        immediate0, immediate1: scalar0 is the scale, scalar1 the bias, FP32; else that is what was loaded.
-    `stages.function` cycles later, as all from the element on:
-        function: its code.
-    `stages.alpha` cycles later:
-        alpha: the functions' parameter.
-    `stages.random` cycles later:
-        seed, stream, index: key and counter of the random word of stochastic rounding.
-    `stages.sum` cycles later:
-        turn1: there is a step.
-        adds: the element is added to the running sum, in FP32, one rounding. restart: to +0 in its place. The sum is
-            +0 after a reset and otherwise stays as it is.
-        shows_sum: the step puts out the sum of the elements before it, else function(a * scale + bias).
-    `stages.round` cycles later:
-        dst_dtype: the format of what is put out. stochastic: its rounding; else to nearest even.
-    `latency` cycles later:
-        word: storage word, right-aligned, upper bits zero; a register.
+        a: storage word, right-aligned; upper bits are ignored.
+        dtype: its format.
 
-    tables: a reader of :class:`hdl.scalar.tables.FunctionTables`.
+    Ports, `stages.widen` cycles after the element:
+        turn0: a step is present; ignored with one partition.
+        load0, load1: store a as the scale, as the bias.
+        immediate0, immediate1: use scalar0 as the scale, scalar1 as the bias, else the stored ones.
+        scalar0, scalar1: FP32.
+
+    Ports, `stages.function` cycles after it:
+        function: its code.
+
+    Ports, `stages.alpha` cycles after it:
+        alpha: parameter of the function.
+
+    Ports, `stages.random` cycles after it:
+        seed, stream, index: key and counter of the random word.
+
+    Ports, `stages.sum` cycles after it:
+        turn1: a step is present; ignored with one partition.
+        adds: add the result to the running sum (+0 after reset), in FP32 with one rounding.
+        restart: with adds, add to +0 instead.
+        shows_sum: output the sum of earlier elements, not function(a * scale + bias).
+
+    Ports, `stages.round` cycles after it:
+        dst_dtype: format of the output.
+        stochastic: round stochastically, else to nearest even.
+
+    Other ports:
+        word: storage word, right-aligned, upper bits zero; a register, `latency` cycles after the element.
+        tables: a reader of :class:`hdl.scalar.tables.FunctionTables`.
     """
 
     a: In(32)
@@ -159,7 +171,7 @@ class ActivationLane(wiring.Component):
 
         element = Signal(32, reset_less=True)
         m.d.sync += element.eq(widen.fp32)
-        # The scalars' registers are also those of the immediates, which come with each element.
+        # One register per scalar holds loaded values and immediates, which arrive with each element.
         operands = []
         for number in (0, 1):
             operand = Signal(32, name=("scale", "bias")[number], reset_less=True)
@@ -196,17 +208,17 @@ class ActivationLane(wiring.Component):
         return m
 
     def _sum(self, m: Module, y: Value) -> Value:
-        """Add to the running sum, and return what is put out."""
+        """Update the running sum, and return the value to round."""
         turn = self.turn1 if self.partitions > 1 else Const(1)
         adder = Fp32Adder(latency=1)
         m.submodules.adder = EnableInserter(turn)(adder) if self.partitions > 1 else adder
-        # Sums to which nothing was added, the one whose turn it is lowest.
+        # One flag per partition, set while its sum is empty; the current partition's is lowest.
         empty = Signal(self.partitions, init=-1)
         with m.If(turn):
             m.d.sync += empty.eq(Cat(empty[1:], empty[0]))
             with m.If(self.adds):
                 m.d.sync += empty[-1].eq(0)
-        # The adder's output register is the sum that was added to last.
+        # The adder's output register holds the latest sum.
         total = in_turn(m, adder.out, self.partitions, turn, "total")
         m.d.comb += [
             adder.a.eq(Mux(empty[0] | (self.adds & self.restart), 0, total)),
@@ -215,7 +227,7 @@ class ActivationLane(wiring.Component):
         return Mux(self.shows_sum, total, y)
 
     def _staged_sum(self, m: Module, y: Value, platform) -> Value:
-        """The same, two cycles later."""
+        """Update a :class:`RunningSum`, and return the value to round two cycles later."""
         turns = self.partitions
         module = f"running_sum_for{turns}" if turns > 1 else "running_sum"
         total = shared(m, "total", module, partial(RunningSum, turns), platform)

@@ -1,4 +1,4 @@
-"""An FP32 word taken apart, subnormals normalised, as the activation datapath works on it."""
+"""Decoding of an FP32 word to sign, exponent and normalised significand, for the activation datapath."""
 
 from types import SimpleNamespace
 
@@ -9,17 +9,17 @@ from neuroncore_rtl.hdl.arith.fp32 import Fp32
 from neuroncore_rtl.hdl.arith.normalise import normalise_partly
 from neuroncore_rtl.spec.formats import FP32
 
-__all__ = ["EXPONENT", "Number", "begun", "decode_number", "normalised", "placed"]
+__all__ = ["EXPONENT", "Number", "decode_number", "decode_stage1", "decode_stage2", "decode_stage3"]
 
 EXPONENT = signed(9)
 """Shape of an exponent, from -149 (the smallest subnormal) to 128 (infinities and NaN)."""
 
 _COARSE, _FINE = range(3, 5), range(3)
-"""Digits of the shift that normalises a significand."""
+"""Bits of the normalising shift amount, in stage 1 and stage 2."""
 
 
 class Number(data.Struct):
-    """significand * 2**(exponent - 23), its top bit one, unless a flag says that it is something else."""
+    """significand * 2**(exponent - 23) with the significand's top bit one, unless a flag marks a special value."""
 
     significand: unsigned(FP32.precision)
     exponent: EXPONENT
@@ -30,18 +30,12 @@ class Number(data.Struct):
 
 
 def decode_number(m: Module, word: Value, name: str) -> Signal:
-    """Return a combinational signal with the :class:`Number` of an FP32 word.
-
-    Arguments:
-        m: the module that receives the logic.
-        word: FP32 storage word.
-        name: of the signal, and prefix of others, in waveforms.
-    """
-    return placed(m, SimpleNamespace(**normalised(m, begun(m, word, name), name)), name)
+    """Return a combinational signal `name` with the :class:`Number` of an FP32 word."""
+    return decode_stage3(m, SimpleNamespace(**decode_stage2(m, decode_stage1(m, word, name), name)), name)
 
 
-def begun(m: Module, word: Value, name: str) -> SimpleNamespace:
-    """Return what :func:`normalised` goes on with, so that a register may stand in between; arguments as above."""
+def decode_stage1(m: Module, word: Value, name: str) -> SimpleNamespace:
+    """Extract the fields and normalise coarsely; a register may separate this from :func:`decode_stage2`."""
     fp32 = Fp32(word)
     significand, coarse, _ = normalise_partly(m, fp32.significand, name, _COARSE, None, None)
     return SimpleNamespace(
@@ -50,16 +44,16 @@ def begun(m: Module, word: Value, name: str) -> SimpleNamespace:
     )  # fmt: skip
 
 
-def normalised(m: Module, parts: SimpleNamespace, name: str) -> dict[str, Value]:
-    """Return, of what :func:`begun` returned, what :func:`placed` makes the number of, likewise."""
+def decode_stage2(m: Module, parts: SimpleNamespace, name: str) -> dict[str, Value]:
+    """Finish the normalisation; a register may separate this from :func:`decode_stage3`."""
     significand, fine, _ = normalise_partly(m, parts.significand, name, _FINE, None, None)
     values = dict(vars(parts))
     coarse = values.pop("coarse")
     return values | {"significand": significand, "shift": Cat(fine, coarse)}
 
 
-def placed(m: Module, parts: SimpleNamespace, name: str) -> Signal:
-    """Return a combinational signal with the :class:`Number` of what :func:`normalised` returned."""
+def decode_stage3(m: Module, parts: SimpleNamespace, name: str) -> Signal:
+    """Compute the exponent, and return the :class:`Number` as a combinational signal."""
     number = Signal(Number, name=name)
     m.d.comb += [
         number.significand.eq(parts.significand),

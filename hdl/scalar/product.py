@@ -1,6 +1,6 @@
-"""The second part of the activation datapath: the polynomial, the factor, their product and the logarithm's addend.
+"""Product stage of the activation datapath: polynomial, factor, their product, and the logarithm's addend.
 
-Steps 5 to 7 of docs/activation.md, and of step 10 what depends on alpha.
+Implements steps 5 to 7 of docs/activation.md, and the part of step 10 that depends on alpha.
 """
 
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.arith.multiply import halves_product, joined, plus
+from neuroncore_rtl.hdl.arith.multiply import halves_product, join_halves, plus
 from neuroncore_rtl.hdl.arith.normalise import normalise_partly
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.hdl.scalar.argument import INDEX_BITS, REDUCED, SpecialCode
@@ -34,40 +34,45 @@ _GUARDED = layout.LOCAL_BITS + layout.COEFFICIENT_GUARD
 _POINT = FP32.mantissa_bits
 """Fraction bits of the factor."""
 _HALF, _LINEAR_HALF, _QUADRATIC_HALF = 12, 14, 17
-"""Bits of the lower halves in which the products of t with c3, q2 and q1 are made, where these have stages."""
+"""Widths of the lower halves in the staged products of t with c3, q2 and q1."""
 _LOWER, _FACTOR_HALF = 17, layout.FACTOR_BITS // 2
-"""Bits of the lower halves of P and M."""
+"""Widths of the lower halves of P and M."""
 _TURNS_BITS, _DIGIT = 8, 4
 """Bits of |k|, and of a digit of it."""
 _COARSE, _FINE = range(3, layout.REDUCED_ZEROS.bit_length()), range(3)
-"""Digits of the shift that normalises the position in a quadrant."""
+"""Bits of the shift amount that normalises the position in a quadrant, before and after a register."""
 _FROM_SIGNIFICAND = layout.POINT - FP32.mantissa_bits
-"""A significand that takes the polynomial's place is shifted by so much."""
+"""Left shift of a significand that replaces the polynomial."""
 
 
 def _over(value: Value, places: int) -> Value:
-    """Return a signed value without its lowest bits, rounded toward minus infinity."""
+    """Drop the lowest bits of a signed value, rounding toward minus infinity."""
     return value[places:].as_signed()
 
 
 def _without(values: SimpleNamespace, *names: str) -> dict[str, Value]:
-    """Return what goes on: all but what these names mean."""
+    """Return all `values` except those called `names`."""
     return {name: value for name, value in vars(values).items() if name not in names}
 
 
 class Product(wiring.Component):
-    """S, worth S * 2**(X - 53), of what :class:`hdl.scalar.argument.Argument` puts out. One enters per cycle.
+    """Product stage: computes S and X, where S is worth S * 2**(X - 53). One per cycle.
+
+    The outputs are registers, `latency` cycles later.
 
     Arguments:
-        staged: whether every step has a stage of its own.
-        trigonometry: whether the factor may be the position in a quadrant.
+        staged: every step has a separate pipeline stage.
+        trigonometry: the factor may be the position in a quadrant.
 
     Ports:
-        significand, exponent, index, t, reduced, source, factor, scale, exp2, sign, special: see there.
-        alpha: given when the others have come to the stage "polynomial".
-        tables: read here: c3_c2, c1, c0_exponent; the other addresses stay 0.
-        total: if late_exp2 S, signed, else its magnitude. point: X. late_sign: the result's sign. late_exp2,
-            late_special: exp2 and special by then. Registers, `latency` cycles later.
+        significand, exponent, index, t, reduced, source, factor, scale, exp2, sign, special: outputs of
+            :class:`hdl.scalar.argument.Argument`.
+        alpha: valid when the others have reached the stage "polynomial".
+        tables: reads c3_c2, c1, c0_exponent; other addresses stay 0.
+        total: S, signed, with late_exp2; else its magnitude.
+        point: X.
+        late_sign: sign of the result.
+        late_exp2, late_special: exp2 and special, delayed.
     """
 
     CUTS = {
@@ -77,7 +82,7 @@ class Product(wiring.Component):
             "product_parts", "product", "sum",
         ),
     }  # fmt: skip
-    """Places of the registers."""
+    """Pipeline registers, by `staged`."""
 
     significand: In(FP32.precision)
     exponent: In(EXPONENT)
@@ -120,14 +125,14 @@ class Product(wiring.Component):
             m.d.comb += tables.c1_address.eq(z.index)
         z = cut("linear_parts", **halves_product(z.t, c3, _HALF, staged), c2=c2, **self._factor(m, z))
         series = Signal(LINEAR)
-        m.d.comb += series.eq(joined(z, _HALF, z.c2, layout.LOCAL_BITS))
+        m.d.comb += series.eq(join_halves(z, _HALF, z.c2, layout.LOCAL_BITS))
         z = cut("linear", series=series, **_without(z, "whole", "low", "high", "cross", "c2"))
 
         parts = halves_product(z.t, z.series, _LINEAR_HALF, staged)
         m.d.comb += (tables.c1_address if staged else tables.c0_exponent_address).eq(z.index)
         z = cut("quadratic_parts", **parts, **_without(z, "series"))
         series = Signal(QUADRATIC)
-        m.d.comb += series.eq(joined(z, _LINEAR_HALF, tables.c1_row.as_signed(), layout.LOCAL_BITS))
+        m.d.comb += series.eq(join_halves(z, _LINEAR_HALF, tables.c1_row.as_signed(), layout.LOCAL_BITS))
         if staged:
             m.d.comb += tables.c0_exponent_address.eq(z.index)
         z = cut("quadratic", series=series, **_without(z, "whole", "low", "high", "cross", "index"))
@@ -143,7 +148,7 @@ class Product(wiring.Component):
 
         z = cut("product_parts", **self._products(m, z), **_without(z, "polynomial", "factor", "turns"))
         z = cut(
-            "product", **self._added(m, z), sign=z.sign, flip=z.flip, special_sign=z.special_sign, point=z.point,
+            "product", **self._add_products(m, z), sign=z.sign, flip=z.flip, special_sign=z.special_sign, point=z.point,
             exp2=z.exp2, special=z.special,
         )  # fmt: skip
         total, sign = self._total(m, z)
@@ -154,22 +159,25 @@ class Product(wiring.Component):
         return m
 
     def _before_factor(self, m: Module) -> dict[str, Value]:
-        """The position in the quadrant, partly normalised."""
+        """Normalise the position in the quadrant coarsely."""
         if not self.trigonometry:
             return {}
         normal, zeros, _ = normalise_partly(m, self.reduced, "reduced", _COARSE, None, None)
         return {"normal": normal, "zeros": zeros}
 
     def _factor(self, m: Module, z) -> dict[str, Value]:
-        """Step 6: the factor M, the sign of what it makes, the part of X that does not depend on the polynomial, |k|,
-        the turns, and whether the product is taken from their logarithm; what goes on besides."""
+        """Step 6: compute the factor M, its sign, and the controls of the sum.
+
+        `point` is the part of X that is independent of the polynomial, `turns` is |k|. With `flip` the product is
+        subtracted from |k| ln 2.
+        """
         factor, sign, flip = Signal(layout.FACTOR_BITS), Signal(), Signal()
         own_point, scaling, point = (Signal(POINT_EXPONENT) for _ in range(3))
         k, turns = Signal(signed(len(z.exponent) + 1)), Signal(_TURNS_BITS)
         upper, below = Signal(), Signal()
         m.d.comb += [
             sign.eq(z.sign),
-            # The significand's second bit: 1.5 or above.
+            # The significand is 1.5 or more.
             upper.eq(z.significand[-2]),
             k.eq(z.exponent + upper),
             below.eq(k < 0),
@@ -211,18 +219,18 @@ class Product(wiring.Component):
         }  # fmt: skip
 
     def _last_term(self, z) -> dict[str, Value]:
-        """The last product of the polynomial, what is added to it, and the exponent of the segment."""
+        """Return the last product of the polynomial, its addend, and the segment's exponent."""
         c0 = self.tables.c0_exponent_row[: _WIDTHS["c0"]].as_signed()
         exponent = self.tables.c0_exponent_row[_WIDTHS["c0"] :].as_signed()
         if not self.staged:
             return {"whole": z.t * z.series, "c0": c0, "own_exponent": exponent}
-        # Of an unsigned factor the halves are a bit shorter: 2**33 more, and t times that less.
+        # An unsigned factor has narrower halves: add 2**33 to it, and subtract t times that from c0.
         raised = Cat(z.series[:-1], ~z.series[-1])
         parts = halves_product(z.t, raised, _QUADRATIC_HALF)
         return parts | {"c0": c0 - (z.t << QUADRATIC.width - 1 - _GUARDED), "own_exponent": exponent}
 
     def _polynomial(self, m: Module, z) -> tuple[Value, Value]:
-        """Return the polynomial, or what takes its place, and its part of X."""
+        """Return the polynomial or its replacement, and its part of X."""
         polynomial, own_point = Signal(_POLYNOMIAL), Signal(POINT_EXPONENT)
         with m.Switch(z.source):
             with m.Case(Source.Z):
@@ -234,24 +242,24 @@ class Product(wiring.Component):
                 ]
             with m.Default():
                 m.d.comb += [
-                    polynomial.eq(joined(z, _QUADRATIC_HALF, z.c0, _GUARDED)),
+                    polynomial.eq(join_halves(z, _QUADRATIC_HALF, z.c0, _GUARDED)),
                     own_point.eq(z.own_exponent),
                 ]
         return polynomial, own_point
 
     def _alpha_turns(self, z) -> Value:
-        """Whether a negative alpha turns the sign: its significand alone is a factor."""
+        """Return whether a negative alpha inverts the sign; the product only uses alpha's significand."""
         return (z.source == Source.ALPHA) & self.alpha.sign
 
     def _products(self, m: Module, z) -> dict[str, Value]:
-        """The products of step 7."""
+        """Compute the partial products of step 7."""
         if not self.staged:
             return {"product": z.polynomial * z.factor, "logarithm": z.turns * layout.LN2}
         low, high = z.polynomial[:_LOWER], z.polynomial[_LOWER:].as_signed()
         values = {}
         for number, part in enumerate((z.factor[:_FACTOR_HALF], z.factor[_FACTOR_HALF:])):
             values |= {f"low{number}": low * part, f"high{number}": high * part}
-        # Four bits of |k| choose a multiple of ln 2: a LUT each bit, and no multiplier.
+        # Four bits of |k| select a multiple of ln 2: one LUT per bit, no multiplier.
         for number in range(2):
             multiple = Signal(len(Const(layout.LN2)) + _DIGIT, name=f"multiple{number}")
             with m.Switch(z.turns.word_select(number, _DIGIT)):
@@ -261,8 +269,8 @@ class Product(wiring.Component):
             values[f"multiple{number}"] = multiple
         return values
 
-    def _added(self, m: Module, z) -> dict[str, Value]:
-        """Their sums: P * M without its lowest bits, and |k| ln 2."""
+    def _add_products(self, m: Module, z) -> dict[str, Value]:
+        """Add the partial products to P * M, without its lowest bits, and |k| ln 2."""
         product, logarithm = Signal(_PRODUCT), Signal(SUM)
         if self.staged:
             lower = plus(z.low0, z.low1 << _FACTOR_HALF)
@@ -278,20 +286,20 @@ class Product(wiring.Component):
     def _total(self, m: Module, z) -> tuple[Value, Value]:
         """Return S, or its magnitude, and the sign of the result.
 
-        The logarithm's polynomial is not negative, and below ln 2: the sign of k, if it is not 0, is that of S.
+        The logarithm's polynomial is in [0, ln 2), so S has the sign of k if k is not 0.
         """
         minus, total = Signal(), Signal(SUM)
         negative = z.product[-1]
         plain = ~z.exp2 & (z.special == SpecialCode.NONE)
         m.d.comb += [
             minus.eq(~z.exp2 & (z.flip | negative)),
-            # One bit more, below, carries into it.
+            # An additional lowest bit carries `minus` into the sum.
             total.eq((Cat(minus, z.logarithm) + Cat(minus, z.product ^ minus.replicate(SUM.width)))[1:]),
         ]
         return total, Mux(plain, z.sign ^ negative, z.special_sign)
 
     def _alpha_results(self, m: Module, z) -> tuple[Value, Value]:
-        """Return what an alpha that is no ordinary number makes of the result: special, and its sign."""
+        """Return the special result and its sign if alpha is zero, infinite or NaN."""
         result = Signal(SpecialCode)
         special, by_alpha = z.special, z.source == Source.ALPHA
         m.d.comb += result.eq(special)

@@ -1,6 +1,6 @@
-"""The last part of the activation datapath: the power of two, the rounding, and the results that are none of its own.
+"""Result stage of the activation datapath: power of two, rounding, and special results.
 
-Steps 8 to 10 of docs/activation.md.
+Implements steps 8 to 10 of docs/activation.md.
 """
 
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.arith.multiply import halves_product, joined
+from neuroncore_rtl.hdl.arith.multiply import halves_product, join_halves
 from neuroncore_rtl.hdl.arith.normalise import normalise_partly
 from neuroncore_rtl.hdl.arith.pack import aligned_fp32, rounded_fp32
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
@@ -28,29 +28,32 @@ _LOG_POINT = layout.SUM_POINT - _FRACTION_BITS
 _FARTHEST = 63
 _MAGNITUDE_BITS = SUM.width - 1
 _KEPT = layout.POINT
-"""Bits of a significand that is rounded; what is below them is one sticky bit."""
+"""Bits kept of a significand before rounding; the bits below them form one sticky bit."""
 _COARSE, _FINE = range(3, 6), range(3)
-"""Digits of the shift that normalises a magnitude, in two steps, ..."""
+"""Bits of the normalising shift amount, in two steps."""
 _STAGED = range(4, 6), range(2, 4), range(2)
-"""... and in three, where each has a stage of its own."""
+"""The same in three steps, each with a pipeline stage."""
 SERIES_BITS = 29
-"""Width of the factor of t in the power, as wide as the table needs."""
+"""Width of t's factor in the power, as wide as the table needs."""
 _LINEAR_HALF, _SERIES_HALF = 12, 15
-"""Bits of the lower halves in which products are made, where these have stages."""
+"""Widths of the lower halves in the staged products."""
 _GUARDED = layout.LOCAL_BITS + layout.COEFFICIENT_GUARD
 
 
 class ResultStage(wiring.Component):
-    """FP32 of S * 2**(X - 53), or of 2 to its power. One enters per cycle.
+    """Result stage: FP32 of S * 2**(X - 53), or of 2 to that power. One per cycle.
 
     Arguments:
-        staged: whether every step has a stage of its own.
+        staged: every step has a separate pipeline stage.
 
     Ports:
-        exp2: whether the result is 2 to their power. total, point: S, without it the magnitude of S; and X.
-        sign: of the result. special: what the result is instead.
-        tables: read here: exp2_c2_c1, exp2_c0; the other addresses stay 0.
-        out: FP32 storage word, a register, `latency` cycles later.
+        exp2: the result is the power of two.
+        total: S with exp2, else its magnitude.
+        point: X.
+        sign: sign of the result.
+        special: result that replaces the computed one.
+        tables: reads exp2_c2_c1, exp2_c0; the other addresses stay 0.
+        out: FP32 word, a register, `latency` cycles later.
     """
 
     CUTS = {
@@ -60,7 +63,7 @@ class ResultStage(wiring.Component):
             "out",
         ),
     }  # fmt: skip
-    """Places of the registers."""
+    """Pipeline registers, by `staged`."""
 
     total: In(SUM)
     point: In(POINT_EXPONENT)
@@ -85,8 +88,8 @@ class ResultStage(wiring.Component):
             places=places,
         )  # fmt: skip
         if self.staged:
-            given = cut("coarse", **self._moved(m, self._word_of(given), _STAGED[0]))
-            total = cut("power", **self._moved(m, given, _STAGED[1]))
+            given = cut("coarse", **self._shift_part(m, self._word_of(given), _STAGED[0]))
+            total = cut("power", **self._shift_part(m, given, _STAGED[1]))
         else:
             total = cut("power", **self._part(m, given))
         linear = cut("linear", **self._fields(m, total))
@@ -101,7 +104,7 @@ class ResultStage(wiring.Component):
         parts = halves_product(linear.t, c2, _LINEAR_HALF, self.staged)
         z = cut("quadratic_parts", **parts, c1=c1, **later)
         series = Signal(SERIES_BITS)
-        m.d.comb += series.eq(joined(z, _LINEAR_HALF, z.c1, layout.LOCAL_BITS))
+        m.d.comb += series.eq(join_halves(z, _LINEAR_HALF, z.c1, layout.LOCAL_BITS))
         z = cut("quadratic", series=series, **{name: getattr(z, name) for name in later})
 
         if self.staged:
@@ -111,7 +114,7 @@ class ResultStage(wiring.Component):
         parts = halves_product(z.t, z.series, _SERIES_HALF, self.staged)
         z = cut("power_parts", **parts, **{name: getattr(z, name) for name in later})
         power, exp2 = Signal(_KEPT + 1), z.exp2
-        m.d.comb += power.eq(joined(z, _SERIES_HALF, tables.exp2_c0_row, _GUARDED))
+        m.d.comb += power.eq(join_halves(z, _SERIES_HALF, tables.exp2_c0_row, _GUARDED))
         number = cut(
             "round", significand=Mux(exp2, power[1:], z.significand), sticky=Mux(exp2, power[0], z.sticky),
             field=z.field, sign=z.sign, special=z.special,
@@ -122,7 +125,7 @@ class ResultStage(wiring.Component):
         return m
 
     def _places(self, m: Module) -> Signal:
-        """Return how far a logarithm moves to the right, to where its point belongs."""
+        """Return the right shift that aligns the logarithm's point."""
         places, shift = Signal(POINT_EXPONENT), Signal(range(_FARTHEST + 1))
         m.d.comb += [
             places.eq(_LOG_POINT - self.point),
@@ -131,7 +134,7 @@ class ResultStage(wiring.Component):
         return shift
 
     def _part(self, m: Module, given) -> dict[str, Value]:
-        """S * 2**X as a logarithm with its point where it belongs, and the magnitude of S, partly normalised."""
+        """Align the logarithm S * 2**X, and normalise the magnitude of S coarsely."""
         logarithm = Signal(signed(_LOG_BITS))
         m.d.comb += logarithm.eq(given.total >> given.places)
         normal, zeros, _ = normalise_partly(m, given.total[:_MAGNITUDE_BITS], "magnitude", _COARSE, None, None)
@@ -139,18 +142,18 @@ class ResultStage(wiring.Component):
         return later | {"logarithm": logarithm, "normal": normal, "zeros": zeros}
 
     def _word_of(self, given) -> SimpleNamespace:
-        """What one shifter to the left moves in either case: a logarithm goes through it the other way round."""
+        """Return the input of one left shifter for both cases; reversed bits shift a logarithm right."""
         fill = given.exp2 & given.total[-1]
         word = Mux(given.exp2, given.total[::-1], Cat(Const(0, 1), given.total[:_MAGNITUDE_BITS]))
         later = {name: getattr(given, name) for name in ("point", "exp2", "sign", "special")}
         return SimpleNamespace(**later, word=word, fill=fill, shift=given.places, zeros=Const(0, 0))
 
-    def _moved(self, m: Module, z, digits: range) -> dict[str, Value]:
-        """The same behind some of the digits of its shift."""
+    def _shift_part(self, m: Module, z, digits: range) -> dict[str, Value]:
+        """Apply some bits of the shift amount to the word."""
         word, zeros = _shifted(m, z.word, digits, z.shift, z.exp2, z.fill)
         return vars(z) | {"word": word, "zeros": Cat(zeros, z.zeros)}
 
-    def _placed(self, m: Module, total) -> tuple[Value, Value, Value]:
+    def _normalise(self, m: Module, total) -> tuple[Value, Value, Value]:
         """Return the logarithm, the normalised magnitude, and its leading zeros."""
         if not self.staged:
             normal, fine, _ = normalise_partly(m, total.normal, "magnitude", _FINE, None, None)
@@ -159,15 +162,15 @@ class ResultStage(wiring.Component):
         return word[::-1][:_LOG_BITS].as_signed(), word[1:], Cat(fine, total.zeros)
 
     def _fields(self, m: Module, total) -> dict[str, Value]:
-        """Significand and exponent field, the latter of the power of two if it is that; its segment, and the place."""
-        logarithm, normal, zeros = self._placed(m, total)
+        """Compute the significand and exponent field, and the segment and position of the power."""
+        logarithm, normal, zeros = self._normalise(m, total)
         index, t = logarithm[layout.LOCAL_BITS : _FRACTION_BITS], logarithm[: layout.LOCAL_BITS]
         whole = logarithm[_FRACTION_BITS:].as_signed()
         m.d.comb += self.tables.exp2_c2_c1_address.eq(index)
         field, power_field = Signal(POINT_EXPONENT), Signal(POINT_EXPONENT)
         top = _MAGNITUDE_BITS - 1 - layout.SUM_POINT + FP32.bias
         m.d.comb += [
-            # Of a zero the field is below all that round to something else.
+            # A zero gets a field below all that round to a nonzero value.
             field.eq(Mux(normal[-1], total.point + top - zeros, -512)),
             power_field.eq(whole + FP32.bias),
         ]
@@ -178,7 +181,6 @@ class ResultStage(wiring.Component):
         }  # fmt: skip
 
     def _word(self, m: Module, number) -> Signal:
-        """Return the storage word."""
         rounded = rounded_fp32(m, number)
         word = Signal(32)
         with m.Switch(number.special):
@@ -194,10 +196,10 @@ class ResultStage(wiring.Component):
 
 
 def _shifted(m: Module, word: Value, digits: range, shift: Value, given: Value, fill: Value) -> tuple[Value, Value]:
-    """Shift to the left by some digits of `shift` if it is given, else by those that bring a one to the top.
+    """Shift left by some bits of `shift` if `given`, else by leading zeros.
 
     Returns:
-        The shifted word, with `fill` in its lowest bits, and the digits.
+        The shifted word, with `fill` in its lowest bits, and these bits of the amount.
     """
     taken = []
     for place in reversed(digits):

@@ -1,10 +1,13 @@
-"""The running sum of a lane whose clock matters: FP32, one addition per cycle, each on the result of the one before.
+"""Running sum with a short critical path: one FP32 addition per cycle, each to the previous sum.
 
-An addition must end within its cycle, so it goes two ways at once. *Far*: the operand of smaller magnitude is aligned,
-the sum is one place off at most, and it is rounded at each of the three places before it is known at which: half a unit
-of the last place is added together with the operands. *Near*: operands of opposite signs whose exponents differ by one
-at most leave a difference of any number of zeros, which needs no rounding: it is exact, unless nothing was cancelled,
-and then the far way has it. What is infinite or NaN is beside both.
+An addition must end within its cycle, so two paths work in parallel:
+
+- *Far*: the operand of smaller magnitude is aligned. The sum's leading one is at most one place off. The sum is rounded
+  for all three places before the right one is known: half a unit of the last place is added with the operands.
+- *Near*: the signs differ, and the exponents by at most one. The difference may have any number of leading zeros but is
+  exact, unless nothing cancelled; then the far path is used.
+
+Infinity and NaN are separate flags.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
@@ -21,12 +24,12 @@ __all__ = ["RunningSum"]
 _BITS = FP32.precision
 _GUARD = 2
 _GROUP = 4
-"""Bits whose zeros are counted at once."""
+"""Bits per group of the leading-zero count."""
 _NEAR_BITS = _BITS + 1
 
 
 class _Sum(data.Struct):
-    """A sum: an exponent biased as in FP32, 1 below the normal numbers; the leading one, if there is one."""
+    """Sum: the exponent is biased as in FP32, 1 for subnormals; the significand includes the leading one, if any."""
 
     significand: unsigned(_BITS)
     exponent: unsigned(FP32.exponent_bits)
@@ -39,16 +42,19 @@ _ZERO = {"exponent": 1}
 
 
 class RunningSum(wiring.Component):
-    """out = out + y in FP32: subnormals kept, NaN results canonical, Inf - Inf is NaN, x - x is +0.
+    """Accumulator: out = out + y in FP32.
+
+    Subnormals are kept. NaN results are canonical, Inf - Inf is NaN, x - x is +0.
 
     Arguments:
-        partitions: that have a sum each. Of more than one, they take turns.
+        partitions: number of sums; several take turns.
 
     Ports:
-        turn: a step is here, whether it adds or not, and behind it is the turn of the next partition; without a meaning
-            if there is one.
-        y: FP32 storage word. adds: it is added. restart: to +0 in the sum's place; looked at with `adds` only.
-        out: FP32 storage word of the sum, `LATENCY` cycles later, +0 after a reset; combinational behind registers.
+        turn: a step is present, adding or not; the next step is the next partition's. Ignored with one partition.
+        y: FP32 word.
+        adds: add y.
+        restart: with `adds`, add to +0 instead of the sum.
+        out: FP32 word of the sum, `LATENCY` cycles later, +0 after a reset; combinational after registers.
     """
 
     LATENCY = 2
@@ -72,7 +78,7 @@ class RunningSum(wiring.Component):
             "operand", sign=word.sign, exponent=word.exponent, significand=word.significand, special=word.special,
             nan=word.nan,
         )  # fmt: skip
-        # What is added to +0 finds it there: the sum that was has been put out by now.
+        # A restart clears the sum one cycle before the addition; the old sum has been output by then.
         clears = self.adds & self.restart
         self._sum = held = Signal(_Sum, init=_ZERO)
         beyond, field = Signal(), Signal(FP32.exponent_bits)
@@ -86,7 +92,7 @@ class RunningSum(wiring.Component):
         if self.partitions > 1:
             turn = Signal()
             m.d.sync += turn.eq(self.turn)
-        # Where others have their turn in between, the sum is made in as many cycles.
+        # With several partitions in turn, an addition takes as many cycles.
         self._later = lambda name, value: in_turn(m, value, self.partitions, turn, name)
         new_exponent, new_significand, new_sign, cancels = self._add(m, y)
         flags = Cat(adds, beyond, y.sign, y.special, y.nan)
@@ -110,7 +116,7 @@ class RunningSum(wiring.Component):
         return m
 
     def _add(self, m: Module, y) -> tuple[Value, ...]:
-        """Return exponent, significand and sign of the sum of finite numbers; and whether nothing is left of them."""
+        """Return exponent, significand and sign of the sum of finite numbers, and whether they cancel exactly."""
         swap, subtract, cancels = Signal(), Signal(), Signal()
         large, small = Signal(_BITS), Signal(_BITS)
         exponent, distance = Signal(FP32.exponent_bits), Signal(FP32.exponent_bits)
@@ -138,9 +144,9 @@ class RunningSum(wiring.Component):
         return new_exponent, Mux(takes_near, near, far), sign, cancels
 
     def _far(self, m: Module, large, small, distance, subtract, exponent) -> tuple[Value, Value]:
-        """Return, as late as the sum, the rounded significand and its exponent.
+        """Far path: return the rounded significand and its exponent, with the sum's delay.
 
-        Half a unit of the last place is added with the operands: below the large one there are zeros.
+        Half a unit of the last place is added in the zeros below the larger operand.
         """
         everything, lost = Signal(), Signal()
         widened, by8, by2, aligned = (Signal(_BITS + _GUARD, name=name) for name in ("by0", "by8", "by2", "by1"))
@@ -164,7 +170,7 @@ class RunningSum(wiring.Component):
         below = Cat(addend ^ subtract.replicate(len(addend)), subtract)
         carry = Mux(subtract, ~lost, 0)
         m.d.comb += [
-            # One bit more, below, carries into it.
+            # An additional lowest bit carries into the sum.
             higher.eq(Cat(Const(3, 2), large) + addend + 1),
             same.eq((Cat(Const(1, 1), Const(2, 2), large) + Cat(carry, below))[1:]),
             lower.eq((Cat(Const(1, 1), Const(1, 2), large) + Cat(carry, below))[1:]),
@@ -183,8 +189,8 @@ class RunningSum(wiring.Component):
         return Mux(takes_other, other, places[1]), Mux(takes_other, other_exponent, exponent)[: FP32.exponent_bits]
 
     def _near(self, m: Module, own, other, exponent) -> tuple[Value, Value, Value]:
-        """Return, as late as the sum, the normalised difference, by how many places, and whether by none."""
-        # The exponent must not fall below 1: a one in its place ends the count.
+        """Near path: return the normalised difference, its shift, and whether nothing cancelled; delayed as the sum."""
+        # The exponent must not fall below 1: a sentinel bit ends the count there.
         low, high = Signal(8), Signal(4)
         m.d.comb += [
             low.eq(Cat(exponent[:3] == value for value in range(8))),
@@ -195,7 +201,7 @@ class RunningSum(wiring.Component):
         positive, negative = Signal(_NEAR_BITS + 1), Signal(_NEAR_BITS)
         m.d.comb += [
             ends.eq(Cat(low[place % 8] & high[place // 8] for place in range(_NEAR_BITS - 1, 0, -1))),
-            # Their order is known by the difference alone, before the exponents have been compared.
+            # The low bits of the difference give the exponents' order before they have been compared.
             step.eq((own[1] - other[1])[:2]),
             x.eq(Mux(step == 3, own[0], Cat(Const(0, 1), own[0]))),
             y.eq(Mux(step == 1, other[0], Cat(Const(0, 1), other[0]))),
@@ -203,7 +209,7 @@ class RunningSum(wiring.Component):
             negative.eq(y - x),
             difference.eq(Mux(positive[-1], negative, positive)),
         ]
-        # The lowest bit is left when there is no one above: if it were zero, too, nothing would be left of the sum.
+        # The lowest bit is not tested: if no higher bit is set, it must be, or the sum would be zero.
         higher = difference[1:]
         groups = [slice(place - _GROUP, place) for place in range(len(higher), 0, -_GROUP)]
         empty, fines = Signal(len(groups)), []

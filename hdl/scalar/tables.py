@@ -1,8 +1,8 @@
-"""The tables of the activation functions as read-only memories, one copy for all lanes of a block.
+"""Tables of the activation functions as read-only memories, one copy for all lanes of a block.
 
-A memory is at most 64 bits wide, the widest word that simulators handle at once: a segment is spread over three, which
-are read in the cycles in which its coefficients are needed, so that its number travels along and not they. On an FPGA a
-memory becomes as many block RAMs as its ports take, two lanes to one.
+A memory is at most 64 bits wide, the widest word that simulators handle as one. A segment is therefore spread over
+three memories, each read in the cycle that needs its coefficients: the pipeline carries the segment's index, not the
+coefficients. On an FPGA a memory becomes one block RAM per two lanes.
 """
 
 from collections.abc import Sequence
@@ -30,10 +30,10 @@ Scale = typed_enum("Scale", layout.Scale, _FIELDS["scale"])
 _TYPES = {"coordinate": Coordinate, "source": Source, "factor": Factor, "scale": Scale}
 
 ControlRow = data.StructLayout({name: _TYPES.get(name, unsigned(width)) for name, width in _FIELDS.items()})
-"""A row of the control table, the fields of `CONTROL_FIELDS`."""
+"""Row of the control table: the fields of `CONTROL_FIELDS`."""
 
 FUNCTION_BITS = (len(FUNCTIONS) - 1).bit_length()
-"""Bits of a function's code, as far as there are functions."""
+"""Bits of a function code."""
 
 _COEFFICIENTS = layout.COEFFICIENT_FIELDS
 _EXP2 = layout.EXP2_FIELDS
@@ -50,7 +50,7 @@ _ADDRESS_BITS = {
     "exp2_c2_c1": layout.EXP2_INDEX_BITS,
     "exp2_c0": layout.EXP2_INDEX_BITS,
 }
-"""Address bits of each memory; control: function, sign and row; special: function, infinite and sign."""
+"""Address bits of each memory, highest field first; control: function, sign, row; special: function, infinite, sign."""
 
 _WIDTHS = {
     "control": sum(_FIELDS.values()),
@@ -63,11 +63,11 @@ _WIDTHS = {
     "exp2_c2_c1": _EXP2["c2"] + _EXP2["c1"],
     "exp2_c0": _EXP2["c0"],
 }
-"""Bits of a row of each memory; of two numbers the first named is the lower."""
+"""Bits of a row of each memory; the first of two numbers is the lower."""
 
 
 class TableReader(wiring.Signature):
-    """One reader of every memory, seen from the reader: of each an address, and the row a cycle later."""
+    """Read port of every memory, seen from the reader: an address, and the row one cycle later."""
 
     LATENCY = 1
 
@@ -77,8 +77,8 @@ class TableReader(wiring.Signature):
         super().__init__(addresses | rows)
 
 
-def _joined(*numbers: tuple[int, int]) -> int:
-    """Return numbers, each with its width, side by side, the first the lowest."""
+def _concatenate(*numbers: tuple[int, int]) -> int:
+    """Return the concatenation of numbers, each given with its width, the first lowest."""
     word = place = 0
     for value, width in numbers:
         word |= (value & (1 << width) - 1) << place
@@ -93,11 +93,11 @@ def _contents() -> dict[str, Sequence[int]]:
     exp2 = [dict(zip(_EXP2, segment, strict=True)) for segment in tables.exp2]
 
     def fields(rows, widths, *names):
-        return [_joined(*((row[name], widths[name]) for name in names)) for row in rows]
+        return [_concatenate(*((row[name], widths[name]) for name in names)) for row in rows]
 
     return {
         "control": [
-            _joined(*zip(row, _FIELDS.values(), strict=True)) for row in tables.control
+            _concatenate(*zip(row, _FIELDS.values(), strict=True)) for row in tables.control
         ],
         "special": [special | sign << 4 for function in FUNCTIONS.values() for special, sign in function.specials],
         "window_high": [window >> _HALF_WINDOW for window in windows],
@@ -111,13 +111,13 @@ def _contents() -> dict[str, Sequence[int]]:
 
 
 class FunctionTables(wiring.Component):
-    """All tables of `spec.functions`, read by several lanes at once.
+    """Tables of `spec.functions`, read by several lanes in parallel.
 
     Arguments:
-        readers: how many.
+        readers: number of readers.
 
     Ports:
-        readers: a :class:`TableReader` for each; a row follows its address by `TableReader.LATENCY` cycles.
+        readers: one :class:`TableReader` each; a row follows its address by `TableReader.LATENCY` cycles.
     """
 
     def __init__(self, readers: int):

@@ -1,7 +1,7 @@
-"""The systolic array: rows of tiles, cut into blocks that are converted, and compiled for simulation, only once.
+"""Systolic array: rows of tiles, partitioned into blocks that are converted and compiled for simulation only once.
 
-Moving operands enter each row from the left and pass a tile a cycle; partial sums enter at the top and pass a row in
-`mac_latency` cycles. The caller skews the rows (`row_skew`) and aligns the columns again (`column_skew`).
+Moving operands enter each row at the left and pass one tile per cycle. Partial sums enter at the top and pass one row
+per `mac_latency` cycles. The caller delays the rows (`row_skew`) and realigns the columns (`column_skew`).
 """
 
 from functools import partial
@@ -18,18 +18,18 @@ __all__ = ["ArrayBlock", "SystolicArray", "row_skew", "tile_count"]
 
 BLOCK_ROWS = 8
 BLOCK_TILES = 8
-"""Shape of a block. 8 x 32 elements: as large as still compiles in seconds, as the ports of a block cost time too."""
+"""Block shape, 8 x 32 elements: larger ones compile slowly; smaller ones have more ports, which slow a simulation."""
 
 NEGATIVE_ZERO = 0x80000000
 
 
 def tile_count(columns: int) -> int:
-    """Return the tiles of a row; the last one may be narrower than the others."""
+    """Return the number of tiles in a row; the last one may be narrower."""
     return -(-columns // LOAD_COLUMNS)
 
 
 def row_skew(config: Config, row: int) -> int:
-    """Return the cycles by which the operands of `row` must follow those of row 0."""
+    """Return the delay of the operands of `row` relative to row 0, in cycles."""
     return row * config.mac_latency
 
 
@@ -41,30 +41,32 @@ _SCALARS = ("moving", "swap", "load", "distance")
 
 
 def _entering(tile: Tile, events, suffix: str = ""):
-    """Yield each event port of a tile (with suffix "_out", of its outputs) and the field of `events` it belongs to."""
+    """Yield each event input of a tile (with suffix "_out", each output) and the corresponding field of `events`."""
     yield from ((getattr(tile, name + suffix), getattr(events, name)) for name in _SCALARS)
     yield from ((port, events.weights[index]) for index, port in enumerate(getattr(tile, "weights" + suffix)))
 
 
 def _between(left: Tile, right: Tile):
-    """Yield each event port of a tile and the output of its left neighbour that drives it."""
+    """Yield each event input of a tile and the output of its left neighbour that drives it."""
     yield from ((getattr(right, name), getattr(left, f"{name}_out")) for name in _SCALARS)
     yield from zip(right.weights, left.weights_out, strict=True)
 
 
 class ArrayBlock(wiring.Component):
-    """A rectangle of tiles.
+    """Rectangle of tiles.
 
     Arguments:
-        rows: rows.
-        widths: columns of each of its tiles, from left to right.
-        tiles: tiles of the array's whole row.
+        rows: number of rows.
+        widths: columns of each tile in a row.
+        tiles: tiles of a complete row of the array.
         mac_latency: pipeline stages of a multiply-accumulate.
-        significand_bits: of an operand.
+        significand_bits: significand width of an operand.
 
-    Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
-        events, events_out: for each row what enters its first tile (:class:`RowEvents`) and what leaves its last.
-        acc, out: partial sums at the top and at the bottom, FP32 for each column.
+    Ports (few and wide, as each costs simulation time):
+        events: inputs of each row's first tile (:class:`RowEvents`).
+        events_out: outputs of its last tile.
+        acc: FP32 partial sums at the top, one per column.
+        out: FP32 partial sums at the bottom.
     """
 
     def __init__(self, rows: int, widths: list[int], tiles: int, mac_latency: int, significand_bits: int):
@@ -100,17 +102,14 @@ class ArrayBlock(wiring.Component):
 
 
 class SystolicArray(wiring.Component):
-    """`rows x columns` processing elements.
-
-    Arguments:
-        config: the machine's parameters.
+    """Array of `rows x columns` processing elements.
 
     Ports:
-        events: for each row what enters its first tile (:class:`RowEvents`), row r `row_skew(config, r)` cycles behind
-            row 0.
-        identity: with a moving operand at row 0, starts its column sums at -0, the neutral element of addition, in
-            place of +0; a transpose needs it to keep the sign of zeros.
-        sums: FP32 for each column; those of tile g follow the operand at row 0 after rows * mac_latency + g cycles.
+        events: input of the first tile of each row (:class:`RowEvents`), delayed by `row_skew(config, r)` cycles in row
+            r.
+        identity: valid with a moving operand at row 0; starts its column sums at -0, the neutral element of addition,
+            instead of +0. A transpose needs this to keep the sign of zeros.
+        sums: FP32, one per column; tile g's are valid rows * mac_latency + g cycles after the operand at row 0.
     """
 
     def __init__(self, config: Config):

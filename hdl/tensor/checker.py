@@ -1,7 +1,7 @@
-"""The tensor engine's checker.
+"""Checker of the tensor engine's instructions.
 
-The rules are those of `spec.isa.tensor.rules`. Judging takes no cycle more than the queues behind it would: the only
-product, the extent of a moving operand, is formed as an instruction comes in.
+The rules are in `spec.isa.tensor.rules`. The check costs no throughput: the only product, the extent of a moving
+operand, is computed as an instruction is accepted.
 """
 
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
@@ -21,24 +21,23 @@ __all__ = ["TensorChecker"]
 
 
 class Loaded(data.Struct):
-    """What the last LoadStationary brought: which columns, none if there was none, and whether they are INT8."""
+    """Columns written by the last LoadStationary (empty before the first), and whether they are INT8."""
 
     columns: Span
     integer: unsigned(1)
 
 
 class TensorChecker(checker.Checker):
-    """Judges an instruction a cycle; with `config.port_latency` it is judged a cycle later, and one comes when the one
-    before it has gone.
+    """Checker of tensor instructions. Throughput: one instruction per cycle.
 
-    Arguments:
-        config: the machine's parameters.
+    With `config.port_latency` the verdict takes one more cycle, and an instruction is accepted only after the one
+    before it has been forwarded.
 
     Ports: see :class:`hdl.primitives.checker.Checker`.
     """
 
     LATENCY = 1
-    """Cycles from an instruction that is taken at i to o; to the error it takes one more. Without `port_latency`."""
+    """Cycles from acceptance at i to o, without `port_latency`; an error is reported one cycle later."""
 
     def __init__(self, config: Config):
         self.config = config
@@ -46,14 +45,16 @@ class TensorChecker(checker.Checker):
 
     @property
     def latency(self) -> int:
-        """Cycles from an instruction that is taken at i to o."""
+        """Cycles from acceptance at i to o."""
         return self.LATENCY + self.config.port_latency
 
     def elaborate(self, platform):
         m = Module()
         instruction = Signal(TensorInstruction, reset_less=True)
         held, judged, leaves = Signal(), Signal(), Signal()
-        extent = Signal(26, reset_less=True)  # from the first byte of the first moving element to that of the last
+        extent = Signal(
+            26, reset_less=True
+        )  # from the first byte of the first moving element to the first byte of the last
         loaded = Signal(Loaded)
         refused, taken = Signal(), Signal()
         broken, late = self._broken(m, instruction, extent, loaded), self.config.port_latency
@@ -88,12 +89,12 @@ class TensorChecker(checker.Checker):
         return m
 
     def _broken(self, m: Module, instruction, extent: Signal, loaded) -> dict[Rule, Value]:
-        """Return which rules an instruction breaks; each may take the lower ones for granted."""
+        """Return the rules that an instruction breaks; the condition of each may assume that the lower ones hold."""
         config = self.config
         moving = instruction.opcode == TensorOpcode.MULTIPLY_MOVING
         code = instruction.dtype.as_value()
         size = element_size(m, "size", instruction.dtype, config.matmul_formats)
-        # Bytes that an address is a multiple of: those of an element, of a load those of a whole step.
+        # Required alignment in bytes: one element, or a whole step for a load.
         step, below, unaligned = Signal(range(LOAD_COLUMNS * 4 + 1)), Signal(range(LOAD_COLUMNS * 4)), Signal()
         end = Signal(28)
         steps = (instruction.m + (LOAD_COLUMNS - 1))[LOAD_COLUMNS.bit_length() - 1 :]
@@ -105,7 +106,7 @@ class TensorChecker(checker.Checker):
         ]
         word, end_of_psum = ((words - 1).bit_length() for words in (config.psum_words, PSUM_BANKS * config.psum_words))
         outside = instruction.psum[:word] + instruction.n > config.psum_words
-        beyond = instruction.psum[end_of_psum:]  # nothing, if PSUM is as large as it can be
+        beyond = instruction.psum[end_of_psum:]  # empty for the largest PSUM
         if len(beyond):
             outside |= beyond.any()
         return {
@@ -128,12 +129,12 @@ class TensorChecker(checker.Checker):
 
 
 def _outside(value: Value, most: int) -> Value:
-    """Return whether a number is not one of 1 to `most`."""
+    """Return whether a number is not in 1 to `most`."""
     return (value < 1) | (value > most)
 
 
 def _misplaced(start: Value, count: Value, starts: list[int], limit: int, quadrant: int) -> Value:
-    """Return whether rows or columns do not start where they may, or end beyond the last one."""
+    """Return whether rows or columns start at an illegal position, or end beyond the last one."""
     odd = [one for one in starts if one // quadrant % 2]
     return (
         ~start.matches(*starts)

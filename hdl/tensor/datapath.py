@@ -1,4 +1,4 @@
-"""The way of the operands: from memory words at the edge through the array to sums in lockstep.
+"""Datapath of the tensor engine, from memory words to sums in lockstep.
 
 words -> edge -> row skew -> array -> column skew -> sums
 """
@@ -20,25 +20,22 @@ from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 __all__ = ["Datapath"]
 
 EDGE_ROWS = 8
-"""Rows of one edge module: as many as an array block has."""
+"""Rows of an edge module: as many as an array block has."""
 
 
 class Datapath(wiring.Component):
-    """Edge, array, and the skew on both sides of it.
-
-    Arguments:
-        config: the machine's parameters.
+    """Edge, systolic array, and the delay lines on both sides of it.
 
     Ports:
         moving, stationary: how to read this cycle's words (:class:`hdl.tensor.edge.Element`).
-        fresh: this cycle's moving words are new; else those of before count.
-        moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` for each row.
-        moving_present, stationary_present: for each row, whether it takes part.
-        swap, load, distance: the events of the operands that left the edge in this cycle, `config.edge_latency`
-            behind their words; see :class:`hdl.tensor.tile.RowEvents`.
-        identity: the operand at row 0 starts its sums at -0; see :class:`hdl.tensor.array.SystolicArray`.
-        moving_row0, weights_row0: what enters the array at row 0, for a waveform.
-        sums: FP32 for each column, in lockstep, rows * mac_latency + tiles - 1 cycles behind the operand at row 0.
+        fresh: this cycle's moving words are new; else the previous ones are used.
+        moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` per row.
+        moving_present, stationary_present: one bit per row, set if it takes part.
+        swap, load, distance: events of the operands at the edge's output, `config.edge_latency` cycles after their
+            words; see :class:`hdl.tensor.tile.RowEvents`.
+        identity: see :class:`hdl.tensor.array.SystolicArray`.
+        moving_row0, weights_row0: operands entering the array at row 0, for waveforms.
+        sums: FP32, one per column, rows * mac_latency + tiles - 1 cycles after the operand at row 0.
     """
 
     def __init__(self, config: Config):

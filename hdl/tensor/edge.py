@@ -1,7 +1,6 @@
-"""The array's edge: memory words become operands, in every row at once.
+"""Edge of the array: converts memory words to operands, all rows in parallel.
 
-The formats are known here and nowhere further in. Memory data is registered on arrival and decoded after that, before
-the skew.
+Number formats are handled only here. Memory data is registered on arrival, then decoded, before the skew.
 """
 
 from functools import partial
@@ -26,10 +25,13 @@ STATIONARY_BITS = LOAD_COLUMNS * 32
 
 
 class Element(data.Struct):
-    """How to read elements from a memory word.
+    """Position and format of elements in a memory word.
 
-    offset: byte at which the first element starts. size: log2 of its bytes. dtype: its format. half, skip_zero: as in
-    :class:`EdgeDecoder`.
+    Fields:
+        offset: byte at which the first element starts.
+        size: log2 of the element size in bytes.
+        dtype: format of the elements.
+        half, skip_zero: see :class:`EdgeDecoder`.
     """
 
     offset: unsigned(4)
@@ -43,14 +45,14 @@ class EdgeRow(wiring.Component):
     """Decoders of one row.
 
     Arguments:
-        significand_bits: of an operand.
-        columns: of the array; with fewer than `LOAD_COLUMNS` the others' operands are zero.
-        latency: 1 to 3, one of them for the words, the others of the decoders.
+        significand_bits: significand width of an operand.
+        columns: columns of the array; if fewer than `LOAD_COLUMNS`, the missing operands are zero.
+        latency: 1 to 3 cycles, one to register the words, the others in the decoders.
 
     Ports:
-        moving, stationary: how to read the words of the cycle before (:class:`Element`); present: whether the row takes
-            part in them.
-        fresh: this cycle's moving word is new; else the one of before counts.
+        moving, stationary: how to read the previous cycle's words (:class:`Element`).
+        moving_present, stationary_present: the row takes part.
+        fresh: this cycle's moving word is new; else the previous one is used.
         moving_word, stationary_words: memory data.
         moving_out, weights_out: the operands, `latency` cycles later.
     """
@@ -80,7 +82,7 @@ class EdgeRow(wiring.Component):
         word = Signal(MOVING_BITS, reset_less=True)
         with m.If(self.fresh):
             m.d.sync += word.eq(self.moving_word)
-        # An element starts on a multiple of its size, so two steps of selection reach it.
+        # An element is aligned to its size, so two steps of selection suffice.
         half_word = Mux(moving.offset[1], word[16:], word[:16])
         byte = Mux(moving.offset[0], half_word[8:], half_word[:8])
         element = _sized(m, "moving_element", moving.size, byte, half_word, word)
@@ -98,7 +100,6 @@ class EdgeRow(wiring.Component):
         return m
 
     def _decode(self, m: Module, name: str, word, element: Element, present):
-        """Add a decoder and return its operand."""
         m.submodules[name] = decoder = EdgeDecoder(self.significand_bits, self.latency - 1)
         m.d.comb += [
             decoder.word.eq(word),
@@ -111,14 +112,14 @@ class EdgeRow(wiring.Component):
 
 
 def edge_name(significand_bits: int, columns: int, latency: int) -> str:
-    """Return what tells modules of an edge apart by their parameters."""
+    """Return the part of a Verilog name that spells out the parameters of an edge module."""
     few = f"_columns{columns}" if columns < LOAD_COLUMNS else ""
     late = f"_latency{latency}" if latency > 1 else ""
     return f"bits{significand_bits}{few}{late}"
 
 
 def _sized(m: Module, name: str, size, byte, half_word, word) -> Signal:
-    """Return the one of three words that has the size."""
+    """Return the word selected by the element size."""
     element = Signal(32, name=name)
     with m.Switch(size):
         with m.Case(0):
@@ -131,19 +132,18 @@ def _sized(m: Module, name: str, size, byte, half_word, word) -> Signal:
 
 
 class Edge(wiring.Component):
-    """Decoders for some rows.
+    """Decoders of several rows.
 
     Arguments:
-        rows: rows.
-        significand_bits, columns, latency: as of :class:`EdgeRow`.
+        rows: number of rows.
+        significand_bits, columns, latency: see :class:`EdgeRow`.
 
     Ports:
         moving, stationary: how to read this cycle's words (:class:`Element`).
-        moving_fresh: this cycle's moving words are new; else those of before count.
-        moving_words, stationary_words: memory data for each row, `MOVING_BITS` and `STATIONARY_BITS`.
-        moving_present, stationary_present: for each row, whether it takes part.
-        moving_out: the moving operand of each row, `latency` cycles later.
-        weights_out: `LOAD_COLUMNS` stationary operands of each row, `latency` cycles later.
+        moving_fresh: this cycle's moving words are new; else the previous ones are used.
+        moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` per row.
+        moving_present, stationary_present: one bit per row, set if it takes part.
+        moving_out, weights_out: one moving and `LOAD_COLUMNS` stationary operands per row, `latency` cycles later.
     """
 
     def __init__(

@@ -1,10 +1,10 @@
-"""The tensor engine: instructions in, results in PSUM.
+"""Tensor engine: instructions in, results in PSUM.
 
     instructions -> checker -> dispatch -> loader -> [stationary memory] -> edge -> skew -> array -> column skew -> PSUM
                                         -> mover  -> [moving memory]     -> edge -> skew ->
 
-The array never stalls: a column that cannot be issued leaves a bubble. All control travels beside the data, so that
-every event meets every processing element in the order of issue.
+The array never stalls: a column that cannot be issued becomes a bubble. All control is pipelined with the data, so
+every processing element sees all events in the order of issue.
 """
 
 from functools import partial
@@ -37,12 +37,16 @@ __all__ = ["TensorCounters", "TensorEngine"]
 
 
 class TensorCounters(data.Struct):
-    """Counts since reset, in cycles unless said otherwise.
+    """Counters since reset.
 
-    busy: cycles with an instruction waiting or in flight. columns: moving columns issued. macs: multiply-accumulates of
-    present rows and written columns. loads: load steps. wait_*: cycles in which the next column could not be issued
-    because its weights were still loading (weights), the memory stalled (operand), or the PSUM word that it adds to was
-    still being written (psum).
+    Fields:
+        busy: cycles with an instruction pending or in flight.
+        columns: moving columns issued.
+        macs: multiply-accumulates of present rows and written columns.
+        loads: load steps.
+        wait_weights: cycles in which the next column stalled because its weights were still loading.
+        wait_operand: cycles in which it stalled on the memory.
+        wait_psum: cycles in which it stalled because the PSUM word to accumulate to was still being written.
     """
 
     busy: unsigned(COUNTER_BITS)
@@ -55,31 +59,27 @@ class TensorCounters(data.Struct):
 
 
 class Load(data.Struct):
-    """A LoadStationary on its way to the loader; `replaces` says that no multiplication uses the weights before it."""
+    """LoadStationary for the loader; `replaces`: no multiplication uses the weights loaded before it."""
 
     instruction: TensorInstruction
     replaces: unsigned(1)
 
 
 class TensorEngine(wiring.Component):
-    """Executes the tensor instructions of `spec.isa` in order; loads run beside the multiplication before them.
-
-    Arguments:
-        config: the machine's parameters.
+    """Engine that executes the tensor instructions of `spec.isa` in order; loads overlap earlier multiplications.
 
     Ports:
         instructions: a stream of :data:`TensorInstruction`.
         stationary, moving: read ports of the operand memory.
-        psum, psum_shared: read PSUM, never the same bank in a cycle; stall in those in which sums are added to words of
-            the same bank. A request that waits may change.
-        psum_write: writes PSUM; stalls while sums are written to the same bank. It may change likewise.
-        psum_reading: a bit for each bank of PSUM whose readers wait in this cycle.
-        retired: the last word of a MultiplyMoving is written and can be read, and its operand may be overwritten. One
-            pulse each, in order.
-        loaded: the operand of a LoadStationary is read, and may be overwritten. One pulse each, in order.
-        error: an instruction was refused (:class:`EngineError`); nothing more is taken, those before it finish.
-        busy: an instruction is waiting or in flight.
-        active: a register that matters may change at the end of this cycle; else the clock may stand still.
+        psum, psum_shared: read ports of PSUM, never at the same bank in a cycle; stall while sums accumulate in the
+            bank. A stalled request may change.
+        psum_write: write port of PSUM; stalls while sums are written to the bank. A stalled request may change.
+        psum_reading: one bit per PSUM bank, set when its readers stall.
+        retired: pulse per MultiplyMoving, in order: its last word can be read, and its operand overwritten.
+        loaded: pulse per LoadStationary, in order: its operand may be overwritten.
+        error: an instruction was refused (:class:`EngineError`); no more are accepted, earlier ones complete.
+        busy: an instruction is pending or in flight.
+        active: relevant state may change at the end of this cycle; else the clock may be gated.
         counters: :class:`TensorCounters`.
     """
 
@@ -110,12 +110,12 @@ class TensorEngine(wiring.Component):
 
     @staticmethod
     def sum_latency(config: Config) -> int:
-        """Return the cycles from the issue of a column to its sums at PSUM, the last tile's skew included."""
+        """Return the cycles from the issue of a column to its sums at PSUM, including the last tile's skew."""
         return TensorEngine.input_latency(config) + config.rows * config.mac_latency + tile_count(config.columns) - 1
 
     @staticmethod
     def latency(config: Config) -> int:
-        """Return the cycles from the issue of a column to when its PSUM words can be read."""
+        """Return the cycles from the issue of a column until its PSUM words can be read."""
         return TensorEngine.sum_latency(config) - 1 + Psum.spacing_of(config.add_latency)
 
     def elaborate(self, platform):
@@ -139,15 +139,15 @@ class TensorEngine(wiring.Component):
         return m
 
     def _dispatch(self, m, instructions, loader, mover):
-        """Sort instructions into the two queues; two places each, so that a load is found behind two moves."""
+        """Distribute instructions to a load and a move queue; two entries each let a load pass two moves."""
         queue = Fifo if self.config.port_latency else BypassFifo
         m.submodules.load_queue = load_queue = queue(Load, depth=timing.TENSOR_QUEUE)
         m.submodules.move_queue = move_queue = queue(MoverStep, depth=timing.TENSOR_QUEUE)
         instruction = instructions.payload
         is_load = Signal()
         loaded = Signal()  # the shadow weights are complete
-        pending = Signal()  # weights were loaded that no MultiplyMoving has made active yet
-        replacing = Signal()  # the shadow weights are complete, but a load that replaces them is under way
+        pending = Signal()  # no MultiplyMoving has activated the last loaded weights yet
+        replacing = Signal()  # the shadow weights are complete, but a load that replaces them is pending
         m.d.comb += [
             is_load.eq(instruction.opcode == TensorOpcode.LOAD_STATIONARY),
             load_queue.i.payload.instruction.eq(instruction),
@@ -173,7 +173,7 @@ class TensorEngine(wiring.Component):
             m.d.sync += loaded.eq(0)
 
     def _edge(self, m, loader, mover, datapath):
-        """Give the datapath the words of all rows with their control, which goes the same way."""
+        """Feed the datapath with the words of all rows, and their control with the same latency."""
         config = self.config
 
         def registered(name, value):
@@ -194,7 +194,7 @@ class TensorEngine(wiring.Component):
                 value = register
             return value
 
-        # The edge registers the words, when they arrive, and what belongs to them.
+        # The edge registers the words on arrival, and their control.
         later = ReadPort.LATENCY[config.port_latency] - 1
         column = registered("column", delayed(m, mover.column, later, "column_asked"))
         step = registered("step", delayed(m, loader.step, later, "step_asked"))
@@ -217,7 +217,7 @@ class TensorEngine(wiring.Component):
             datapath.load.eq(load),
             datapath.distance.eq(distance),
         ]
-        # What a waveform shows of the operands.
+        # Operands shown in waveforms.
         row0 = {"moving_row0": datapath.moving_row0}
         row0 |= {f"weights_row0_{column}": weight for column, weight in enumerate(datapath.weights_row0)}
         for name, operand in row0.items():
@@ -225,7 +225,7 @@ class TensorEngine(wiring.Component):
             m.d.comb += shown.eq(operand)
 
     def _psum(self, m, mover, datapath, platform):
-        """Add the sums to PSUM, where their control arrives a cycle before them."""
+        """Accumulate the sums in PSUM; their control arrives one cycle before them."""
         config = self.config
         control = Cat(mover.column_valid, mover.column.write)
         m.submodules.control_line = line = DelayLine(len(control), self.sum_latency(config) - 1)
@@ -235,7 +235,7 @@ class TensorEngine(wiring.Component):
         wiring.connect(m, wiring.flipped(self.psum_shared), psum.shared_reads)
         wiring.connect(m, wiring.flipped(self.psum_write), psum.writes)
 
-        # What a waveform shows of the sums.
+        # A sum shown in waveforms.
         sum0 = Signal(32)
         m.d.comb += [self.psum_reading.eq(psum.reading), psum.sums.eq(datapath.sums), sum0.eq(psum.sums[:32])]
 
@@ -252,7 +252,7 @@ class TensorEngine(wiring.Component):
             | (in_flight != 0)
             | (self.instructions.valid & ~checker.error.valid)
         )
-        # Weights go on to their rows when the last load has retired, which nothing else tells.
+        # Weights still move along their rows after the last load has retired, which no other signal indicates.
         drain = Signal(range(self.latency(self.config) + 1))
         with m.If(loader.step_valid | mover.column_valid):
             m.d.sync += drain.eq(self.latency(self.config))

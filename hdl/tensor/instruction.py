@@ -1,4 +1,4 @@
-"""The tensor engine's instruction as the hardware sees it: the fields of `spec.isa`, with types."""
+"""Tensor instruction as a typed hardware layout of the fields in `spec.isa`."""
 
 from amaranth import unsigned
 from amaranth.lib import data
@@ -18,4 +18,4 @@ TensorOpcode = typed_enum("Opcode", _OPCODES, dict(isa.TENSOR_FIELDS)["opcode"])
 _TYPES = {"opcode": TensorOpcode, "dtype": FormatCode}
 
 TensorInstruction = data.StructLayout({name: _TYPES.get(name, unsigned(width)) for name, width in isa.TENSOR_FIELDS})
-"""One tensor instruction; the widths and their order are those of `spec.isa.TENSOR_FIELDS`."""
+"""One tensor instruction; field widths and order are those of `spec.isa.TENSOR_FIELDS`."""

@@ -1,4 +1,4 @@
-"""The loader: turns a LoadStationary into load steps, `LOAD_COLUMNS` columns a cycle."""
+"""Loader: executes LoadStationary as load steps of `LOAD_COLUMNS` columns per cycle."""
 
 from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -17,7 +17,7 @@ __all__ = ["LoadStepControl", "StationaryLoader"]
 
 
 class LoadStepControl(data.StructLayout):
-    """What accompanies the words of a load step: how to read them, the rows that take part, the tile to reach."""
+    """Control of a load step: how to read its words, the rows that take part, and the destination tile."""
 
     def __init__(self, config: Config):
         tiles = tile_count(config.columns)
@@ -25,21 +25,17 @@ class LoadStepControl(data.StructLayout):
 
 
 class StationaryLoader(wiring.Component):
-    """Executes LoadStationary, one at a time.
-
-    Arguments:
-        config: the machine's parameters.
+    """Loader of stationary operands: one LoadStationary at a time, one step per cycle, in the order of the tiles.
 
     Ports:
         i: instructions.
         memory: the stationary read port.
-        step_valid, step: a step whose words arrive `ReadPort.LATENCY` cycles later.
+        step_valid, step: a step; its words arrive `ReadPort.LATENCY` cycles later.
         start_allowed: the shadow weights may be overwritten.
         done: the last step of an instruction is issued.
-        waiting: an instruction waits for `start_allowed`. stalled: a step waits for the memory.
-        idle: no instruction is being executed or waits.
-
-    One step per cycle, in the order of the tiles.
+        waiting: an instruction stalls until `start_allowed`.
+        stalled: a step stalls on the memory.
+        idle: no instruction is executing or pending.
     """
 
     def __init__(self, config: Config):
@@ -69,7 +65,7 @@ class StationaryLoader(wiring.Component):
         m.d.comb += [
             address.eq(instruction.address + ((index * LOAD_COLUMNS) << size)),
             self.memory.valid.eq(self.i.valid & (running | self.start_allowed)),
-            # The memory knows whole words; the edge picks the elements.
+            # The memory delivers whole words; the edge selects the elements.
             self.memory.address.eq(address & ~(self.config.load_bytes - 1)),
             fire.eq(self.memory.valid & self.memory.ready),
             last.eq(index == tiles - 1),
@@ -81,7 +77,7 @@ class StationaryLoader(wiring.Component):
             self.step.element.size.eq(size),
             self.step.element.dtype.eq(instruction.dtype),
             self.step.element.half.eq(instruction.half),
-            # A zero half contributes nothing, lest it meet an infinity in the other operand and make a NaN.
+            # A zero half must be absent: multiplied by an infinity it would make NaN.
             self.step.element.skip_zero.eq(instruction.half),
             self.i.ready.eq(fire & last),
             self.done.eq(fire & last),

@@ -1,4 +1,4 @@
-"""The mover: turns a MultiplyMoving into moving columns, one a cycle."""
+"""Mover: executes MultiplyMoving as moving columns, one per cycle."""
 
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
@@ -18,16 +18,16 @@ __all__ = ["ColumnControl", "Mover", "MoverStep"]
 
 
 class MoverStep(data.Struct):
-    """A MultiplyMoving on its way to the mover; `swap` says that the weights loaded before it become active."""
+    """MultiplyMoving for the mover; `swap`: the weights loaded before it become active."""
 
     instruction: TensorInstruction
     swap: unsigned(1)
 
 
 class ColumnControl(data.Struct):
-    """What accompanies a moving column: how to read it, rows, swap and start of its sums, and its place in PSUM.
+    """Control of a moving column: how to read it, its rows, swap, the start value of its sums, and its PSUM word.
 
-    last: the instruction's last column.
+    `last` marks the instruction's last column.
     """
 
     element: Element
@@ -39,7 +39,7 @@ class ColumnControl(data.Struct):
 
 
 class _Column(data.Struct):
-    """A column and the way to it. address: of its element, in bytes. first: of its instruction."""
+    """Column to issue: its control, the byte address of its element, and whether it is its instruction's `first`."""
 
     control: ColumnControl
     address: unsigned(ADDRESS_BITS)
@@ -47,42 +47,39 @@ class _Column(data.Struct):
 
 
 def _meets(write: PsumWrite, issued: list[tuple[Value, Value]]) -> Value:
-    """Return whether a column adds to one of the words that were issued."""
+    """Return whether a column accumulates to one of the words issued."""
     return Cat(was & (word == write.address) for word, was in issued).any() & write.accumulate
 
 
 def _word_of(address: Value) -> Value:
-    """Return the address of a whole word: the memory knows no others, and the edge picks the element."""
+    """Return the address of the whole word, the memory's only unit; the edge selects the element."""
     return address & ~(MOVING_BITS // 8 - 1)
 
 
 def _needs(column, read: Value) -> Value:
-    """Return whether a column's word is another one than that which was read last.
+    """Return whether a column needs another word than the last one read.
 
-    What was read for another instruction may have been overwritten since.
+    An instruction's first column always does: the word may have been overwritten since another instruction read it.
     """
     return column.first | (_word_of(column.address) != read)
 
 
 class Mover(wiring.Component):
-    """Executes MultiplyMoving, back to back without a bubble.
+    """Mover of columns: executes MultiplyMoving instructions back to back, without a bubble, one column per cycle.
 
-    Adjacent elements of an instruction that lie in one word are read once.
-
-    Arguments:
-        config: the machine's parameters.
+    Adjacent elements of an instruction in one word are read once. With `config.port_latency` a column is formed one
+    cycle before its request.
 
     Ports:
         i: instructions, each with its `swap`.
         memory: the moving read port.
-        column_valid, column: a column whose words arrive `ReadPort.LATENCY` cycles later if they are `fresh`; else
-            they are those of the column before.
-        weights_loaded: the shadow weights are complete. swapped: they become active with this cycle's column.
-        wait_weights, wait_operand, wait_psum: a column waits for the weights, for the memory, or because its PSUM
-            word, which it adds to, is still being written.
-        idle: no instruction is being executed or waits.
-
-    One column per cycle; with `config.port_latency` it is formed so many cycles before it asks.
+        column_valid, column: a column is issued.
+        fresh: its words arrive `ReadPort.LATENCY` cycles later; else they are the column before's.
+        weights_loaded: the shadow weights are complete.
+        swapped: the shadow weights become active with this column.
+        wait_weights, wait_operand: a column stalls on the weights, on the memory.
+        wait_psum: a column stalls because the PSUM word to accumulate to is still being written.
+        idle: no instruction is executing or pending.
     """
 
     def __init__(self, config: Config):
@@ -115,9 +112,9 @@ class Mover(wiring.Component):
         held, column = columns.valid, columns.payload
         write = column.control.write
         word_address, read_address = Signal.like(column.address), Signal.like(column.address)
-        reads = Signal()  # its word was not the last one that was read
+        reads = Signal()  # the column's word was not the last one read
 
-        # A word that is added to must have been written. The words still on their way are the last few issued.
+        # A word must be written before it is accumulated to. The words in flight are the last few issued.
         in_flight = Signal()
         issued = [(write.address, fire)]
         for cycle in range(1, Psum.spacing_of(self.config.add_latency)):
@@ -127,8 +124,8 @@ class Mover(wiring.Component):
         if not self.config.port_latency:
             m.d.comb += [in_flight.eq(_meets(write, issued[1:])), reads.eq(_needs(column, read_address))]
         else:
-            # Compared a cycle before it matters, with those that will be on their way then. That this column goes is
-            # known last of all.
+            # Compared a cycle early, with the words that will be in flight then. The issue of this column is the latest
+            # signal of all, so the comparison does not depend on it.
             following, before = register.i.payload, issued[1:-1]
             last_read = Mux(held, word_address, read_address)
             with m.If(fire | ~held):
@@ -159,7 +156,7 @@ class Mover(wiring.Component):
         return m
 
     def _columns(self, m: Module):
-        """Return the stream of the columns of all instructions."""
+        """Return the stream of all instructions' columns."""
         columns = stream.Signature(_Column).create(path=("columns",))
         instruction, column, control = self.i.payload.instruction, columns.payload, columns.payload.control
         index = Signal.like(instruction.n)
@@ -175,7 +172,7 @@ class Mover(wiring.Component):
             control.element.size.eq(element_size(m, "size", instruction.dtype, MATMUL_FORMATS)),
             control.element.dtype.eq(instruction.dtype),
             control.element.half.eq(instruction.half),
-            # Zeros of an identity, and zero halves, contribute nothing: they must not make a NaN of an infinity.
+            # A zero in an identity, or a zero half, must be absent: multiplied by an infinity it would make NaN.
             control.element.skip_zero.eq(instruction.half | instruction.transpose),
             control.rows.first.eq(instruction.row),
             control.rows.end.eq(instruction.row + instruction.k),

@@ -1,8 +1,8 @@
-"""Delay lines: the skew at the array's edges.
+"""Delay lines for the skew at the array's edges.
 
-A systolic array wants row r some cycles behind row 0 and gives its columns one tile behind the other; everything else
-sees all partitions in lockstep. A line longer than two cycles is a small ring memory, not a shift register: one word is
-written and one read per cycle, so its power and its simulation time do not grow with its length.
+A systolic array needs the operands of row r some cycles after row 0, and outputs its columns one tile after the other;
+everything outside it handles all partitions in lockstep. A delay of more than two cycles is a ring memory, not a shift
+register: it writes and reads one word per cycle, so power and simulation time are independent of its length.
 """
 
 from amaranth import Module, Signal, Value
@@ -14,19 +14,19 @@ __all__ = ["DelayLine"]
 
 
 class DelayLine(wiring.Component):
-    """Delays a word by a fixed number of cycles.
+    """Fixed delay of a word.
 
     Arguments:
         width: bits of the word.
-        delay: cycles, 0 and up.
+        delay: cycles, 0 or more.
 
     Ports:
         i: the word.
-        o: the word, `delay` cycles later. Zero until the first word arrives.
+        o: the word, `delay` cycles later; zero until the first one arrives.
     """
 
     SHIFTED = 2
-    """Longest delay made of registers; a memory has an address and a read cycle to set up."""
+    """Longest delay made of registers; a memory needs an address and a read cycle."""
 
     def __init__(self, width: int, delay: int):
         if delay < 0:
@@ -46,8 +46,8 @@ class DelayLine(wiring.Component):
             m.d.comb += self.o.eq(value)
             return m
 
-        # The word read here is registered by the memory, so the slot written delay - 1 cycles ago is asked for; the
-        # ring holds exactly these slots and the read of a slot precedes its next write by one cycle.
+        # The memory registers its output, so the read address is the slot written delay - 1 cycles ago. The ring has
+        # that many slots: each is read one cycle before it is overwritten.
         slots = self.delay - 1
         m.submodules.memory = memory = Memory(shape=self.width, depth=slots, init=[])
         read, write = memory.read_port(), memory.write_port()

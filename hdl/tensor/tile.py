@@ -1,9 +1,8 @@
-"""A tile: the processing elements of one row that share a moving register, with their stationary weights.
+"""Tile: the processing elements of one row that share a moving register, with their stationary weights.
 
-Grouping as many columns as one load step fills lets the fast weight load and the moving data travel at one speed, a
-tile a cycle, so every event reaches a tile in the order in which it entered the array: a load may begin the cycle
-after a swap, with no wait for the swap to cross the array. It also makes the array's skew along a row a quarter of its
-columns.
+A tile has as many columns as one load step fills. Weights and moving data thus advance at the same speed, one tile per
+cycle, and events reach each tile in the order in which they entered the array. A load may begin the cycle after a swap,
+before the swap has crossed the array. The skew along a row is a quarter of its columns.
 """
 
 from amaranth import Module, Signal, unsigned
@@ -18,18 +17,18 @@ __all__ = ["RowEvents", "Tile"]
 
 
 class RowEvents(data.StructLayout):
-    """What passes along a row, a tile a cycle.
+    """Events that pass along a row, one tile per cycle.
 
     Arguments:
         tiles: tiles of the row.
-        significand_bits: of an operand.
+        significand_bits: significand width of an operand.
 
     Fields:
         moving: the moving operand.
-        swap: from this operand on, the shadow weights are the active ones.
-        load: a step of the stationary load, which the tile captures at `distance` 0.
-        distance: tiles that a load step has yet to cross.
-        weights: the load step's operands, one for each column of the tile.
+        swap: the shadow weights become active from this operand on.
+        load: a load step, which the tile at `distance` 0 captures.
+        distance: tiles that the load step still has to pass.
+        weights: the load step's operands, one per column of the tile.
     """
 
     def __init__(self, tiles: int, significand_bits: int = SIGNIFICAND_BITS):
@@ -46,22 +45,23 @@ class RowEvents(data.StructLayout):
 
 
 class Tile(wiring.Component):
-    """One to `LOAD_COLUMNS` processing elements of a row: multiply-accumulate, active and shadow weight each.
+    """One to `LOAD_COLUMNS` processing elements of a row: each a multiply-accumulate, an active and a shadow weight.
+
+    One moving operand and one load step per cycle. A swap in the same cycle as a load step activates the old shadow
+    weights.
 
     Arguments:
-        width: columns in this tile.
+        width: columns of this tile.
         tiles: tiles of its row.
         mac_latency: pipeline stages of a multiply-accumulate.
-        significand_bits: of an operand.
+        significand_bits: significand width of an operand.
 
     Ports:
-        moving, swap, load, distance, weights: the fields of :class:`RowEvents`, each a port of its own because
-            simulators handle words of up to 32 bits best. `*_out` are their copies a cycle later.
-        acc: partial sums from the row above, FP32 for each column, in the cycle of the moving operand they belong to.
+        moving, swap, load, distance, weights: fields of :class:`RowEvents`, separate because simulators are fastest
+            with words of up to 32 bits.
+        *_out: the same, one cycle later.
+        acc: FP32 partial sums from the row above, one per column, in the cycle of their moving operand.
         out: partial sums to the row below, `mac_latency` cycles later.
-
-    One moving operand, and one load step, per cycle. A load step and a swap in the same cycle: the swap takes the old
-    shadow weights.
     """
 
     def __init__(self, width: int, tiles: int, mac_latency: int, significand_bits: int = SIGNIFICAND_BITS):

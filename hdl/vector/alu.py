@@ -1,11 +1,11 @@
-"""The ALU of a vector lane: one operation of `spec.isa.alu` in FP32, INT32 or UINT32 per cycle.
+"""ALU of a vector lane: one operation of `spec.isa.alu` in FP32, INT32 or UINT32 per cycle.
 
-Order is one comparison for every arithmetic, that of signed integers: the other way round for UINT32 of which one has
-the top bit set, and for two negative floats. So -0 is below +0, as maximum and minimum want it; comparisons make the
-two equal.
+One comparison of signed integers gives the order in every arithmetic. Its result is inverted for UINT32 if exactly one
+operand has the top bit set, and for two negative floats. It orders -0 below +0, as maximum and minimum need;
+comparisons treat both as equal.
 
-Integers are multiplied by the multiplier of the significands. The statistics take sums and fused multiply-adds of the
-ALU in cycles in which its own operation needs neither.
+Integers are multiplied by the significand multiplier. The statistics use the adder and the multiply-add in cycles in
+which the ALU's operation needs neither.
 """
 
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ __all__ = ["NEGATIVE_ZERO", "Fused", "Sum", "VectorAlu"]
 _ONE = FP32.bias << FP32.mantissa_bits
 
 NEGATIVE_ZERO = 1 << 31
-"""Neutral element of the addition: a product plus this is the rounded product."""
+"""Neutral element of addition: as the addend it makes a multiply-add return the rounded product."""
 
 _BY_MAGNITUDE = tuple(op.value for op in (Op.ABSOLUTE_MAX, Op.LARGER_MAGNITUDE, Op.SMALLER_MAGNITUDE))
 _TRUTHS = (
@@ -37,7 +37,7 @@ _INTEGRAL = tuple(op.value for op in (Op.FLOOR, Op.CEIL, Op.TRUNC))
 
 
 class Sum(data.Struct):
-    """a + b in FP32, if `takes`."""
+    """Request for a + b in FP32, valid with `takes`."""
 
     takes: unsigned(1)
     a: unsigned(32)
@@ -45,7 +45,7 @@ class Sum(data.Struct):
 
 
 class Fused(data.Struct):
-    """a * b + c in FP32, rounded once, if `takes`."""
+    """Request for a * b + c in FP32, rounded once, valid with `takes`."""
 
     takes: unsigned(1)
     a: unsigned(32)
@@ -54,7 +54,7 @@ class Fused(data.Struct):
 
 
 class _Source(enum.Enum, shape=unsigned(2)):
-    """The unit whose register holds the result."""
+    """Unit with the result in its output register."""
 
     LOGIC = 0
     ADDER = 1
@@ -62,25 +62,26 @@ class _Source(enum.Enum, shape=unsigned(2)):
 
 
 class VectorAlu(wiring.Component):
-    """out = op(a, b), `latency` cycles later; one operation enters per cycle.
+    """ALU: out = op(a, b). Throughput: one operation per cycle.
 
-    FP32 rounds once, to nearest even; subnormals are kept, NaN results canonical (0x7FC00000) but for BYPASS, which
-    passes every bit of a. Integers wrap around. A comparison or a logical operation gives 1.0 or 0.0, or the integers 1
-    or 0. Comparisons with NaN are false, NOT_EQUAL is true; -0 equals +0. Bitwise operations and shifts look at the
-    words, whatever the arithmetic. What is slow belongs to other units: of that, out means nothing.
+    FP32 operations round once, to nearest even. Subnormals are kept; NaN results are canonical (0x7FC00000), except
+    that BYPASS passes every bit. Integers wrap on overflow. Comparisons and logical operations give 1.0 or 0.0, or the
+    integers 1 or 0. With NaN only NOT_EQUAL is true; -0 equals +0. Bitwise operations and shifts use the words in any
+    arithmetic. For the slow units' operations out is undefined.
 
     Arguments:
-        latency: cycles from the operands to out, 1 to 6. With one there is an adder beside the multiply-add; with more,
-            the multiply-add adds as well.
+        latency: cycles from the operands to out, 1 to 6. With 1 there is an adder beside the multiply-add; otherwise
+            the multiply-add also adds.
 
     Ports:
         op: the operation.
-        integer: 1 for integers, 0 for FP32. uint32: they are UINT32 (integer is 1 then), else INT32.
+        integer: 1 for integers, 0 for FP32.
+        uint32: with integer, UINT32 instead of INT32.
         a, b: operands.
-        out: the result, by one multiplexer from the registers of the adder, the multiplier and the rest.
-        sum, fused: what the statistics want (:class:`Sum`, :class:`Fused`) in a cycle in which op is no addition,
-            subtraction or multiplication; with a latency above 1 one of the two. summed, multiplied: the results,
-            `latency` cycles later.
+        out: the result, one multiplexer after registers.
+        sum, fused: requests of the statistics (:class:`Sum`, :class:`Fused`), while op is no addition, subtraction or
+            multiplication; with a latency above 1 only one of them per cycle.
+        summed, multiplied: their results, `latency` cycles later.
     """
 
     op: In(Op)
@@ -129,25 +130,27 @@ class VectorAlu(wiring.Component):
         return m
 
     def _late(self, m: Module, multiplier: Fp32Fma) -> tuple[Value, Value]:
-        """Return, with the result of the multiplier, which unit has the result, and what the rest makes of the
-        operands: their magnitudes while the multiplier works, if it takes a stage, and the result behind that."""
+        """Return which unit has the result, and the word of all operations except FP32 sums and products.
+
+        If the multiplication has a separate stage, magnitudes are computed in that stage, and the word in the next one.
+        """
         staged = self.latency > 1
         names = ("op", "integer", "uint32", "a", "b")
         early = multiplier.product_latency - staged
         now = SimpleNamespace(**{name: delayed(m, getattr(self, name), early, f"now_{name}") for name in names})
         values = vars(now) | dict(zip("xy", _magnitudes(m, now), strict=True))
         now = SimpleNamespace(**{name: delayed(m, value, staged, f"then_{name}") for name, value in values.items()})
-        # Where two stages are left, one of the results is chosen in the second.
+        # If two stages remain, the second selects the result.
         rest = self.latency - multiplier.product_latency
         cut = rest > 1
         values = _Logic(m, now).results() | {"product": multiplier.product}
         results = SimpleNamespace(**{name: delayed(m, value, cut, f"cut_{name}") for name, value in values.items()})
-        source, word = _chosen(m, results)
+        source, word = _select_result(m, results)
         return delayed(m, source, rest - cut, "late_source"), delayed(m, word, rest - cut, "late_logic")
 
 
 def _magnitudes(m: Module, now: SimpleNamespace) -> list[Signal]:
-    """Return the operands, or their magnitudes where these decide."""
+    """Return the operands, or their magnitudes for an operation that compares these."""
     operands = []
     by_magnitude = Signal()
     m.d.comb += by_magnitude.eq(Value.cast(now.op).matches(*_BY_MAGNITUDE))
@@ -163,11 +166,11 @@ def _magnitudes(m: Module, now: SimpleNamespace) -> list[Signal]:
 
 
 class _Logic:
-    """What is no FP32 sum or product: combinational.
+    """Combinational logic of all operations except FP32 sums and products.
 
     Arguments:
         m: the module that receives the logic.
-        now: op, integer, uint32, a, b, and x, y: those or their magnitudes.
+        now: op, integer, uint32, a, b, and x, y: the operands or their magnitudes.
     """
 
     def __init__(self, m: Module, now: SimpleNamespace):
@@ -176,7 +179,7 @@ class _Logic:
         self.x, self.y = now.x, now.y
 
     def results(self) -> dict[str, Value]:
-        """Return what :func:`_chosen` chooses from, and what it wants to know."""
+        """Return the inputs of :func:`_select_result`."""
         m, a, b = self._m, self.a, self.b
         chosen, truths = self._compare()
         total, integral = self._total()
@@ -198,7 +201,7 @@ class _Logic:
         }  # fmt: skip
 
     def _shifted(self) -> Signal:
-        """Return a shifted by b places: to the left as to the right, the bits in reverse order."""
+        """Return a shifted by b places; a left shift is a right shift of the reversed bits."""
         m, a, b = self._m, self.a, self.b
         left, far = Signal(name="shifts_left"), Signal(name="far")
         word, right, shifted = (Signal(32, name=name) for name in ("to_shift", "shifted_right", "shifted"))
@@ -212,9 +215,9 @@ class _Logic:
         return shifted
 
     def _total(self) -> tuple[Signal, Signal]:
-        """Return a + b or a - b, of integers, and a rounded to an integer of FP32.
+        """Return two words: a + b or a - b of integers, and a rounded to an integral FP32 value.
 
-        Where a has places after the point, ones are added there to round up, and then they are cut off.
+        To round up, ones are added at a's fraction places; the fraction is then cleared.
         """
         m, word = self._m, self.a
         a = Fp32(word)
@@ -230,7 +233,7 @@ class _Logic:
             whole.eq(a.field >= FP32.bias + FP32.mantissa_bits),
             places.eq(Const((1 << FP32.mantissa_bits) - 1) >> (a.field - FP32.bias)[:5]),
             addend.eq(Mux(rounds, Mux(up, places, 0), self.b ^ subtract.replicate(32))),
-            # One bit more, below, carries into it.
+            # An additional lowest bit carries into the sum.
             total.eq((Cat(subtract, word) + Cat(subtract, addend))[1:33]),
         ]
         with m.If(a.nan):
@@ -242,7 +245,7 @@ class _Logic:
         return total, integral
 
     def _compare(self) -> tuple[Signal, dict[Op, Value]]:
-        """Return what the operations that choose an operand leave, and the truths of those that compare."""
+        """Return the word of the operations that select an operand, and the truth values of the comparisons."""
         m, op, integer = self._m, self.op, self.integer
         a, b = Fp32(self.a), Fp32(self.b)
         unordered, b_nan, a_zero, b_zero, equal, less, takes_b = (
@@ -257,7 +260,7 @@ class _Logic:
             b_zero.eq(b.zero & ~(integer & b.sign)),
             equal.eq((same | (a_zero & b_zero)) & ~unordered),
             less.eq(below & ~(a_zero & b_zero) & ~unordered),
-            # Those that choose by magnitude leave the number as it is; what is not in order leaves b.
+            # Selection by magnitude returns the operand itself, and b if the pair is unordered.
             by_value.eq((op != Op.LARGER_MAGNITUDE) & (op != Op.SMALLER_MAGNITUDE)),
             chosen.eq(Mux(takes_b, Mux(by_value, y, self.b), Mux(by_value, x, self.a))),
             word.eq(Mux(Mux(by_value, unordered, takes_b & b_nan), FP32.nan, chosen)),
@@ -296,8 +299,8 @@ class _Logic:
         return below, same
 
 
-def _chosen(m: Module, of: SimpleNamespace) -> tuple[Signal, Signal]:
-    """Return which unit has the result, and the word if it is not a multiplier or an adder of FP32."""
+def _select_result(m: Module, of: SimpleNamespace) -> tuple[Signal, Signal]:
+    """Return which unit has the result, and the word if it is not an FP32 sum or product."""
     source, word = Signal(_Source), Signal(32, name="chosen_word")
     words = {
         (Op.MAX, Op.MIN, Op.ABSOLUTE_MAX, Op.LARGER_MAGNITUDE, Op.SMALLER_MAGNITUDE): of.selected,

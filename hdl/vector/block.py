@@ -1,4 +1,4 @@
-"""Some lanes of the vector engine, with the control that they share."""
+"""Block of vector lanes with shared control."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -27,7 +27,7 @@ from neuroncore_rtl.spec.isa.elementwise import STATS_ELEMENTS
 __all__ = ["VectorBlock", "VectorLanes", "vector_block_name"]
 
 BLOCK_LANES = 8
-"""Lanes of a block: a fourth of a group of TRANSPOSE, as larger ones take a simulator too long to compile."""
+"""Lanes of a block: a quarter of a TRANSPOSE group, because larger blocks take a simulator too long to compile."""
 
 _LATENCIES = {
     Unit.QUOTIENT: Fp32Divider.LATENCY,
@@ -41,7 +41,7 @@ _ONE = FP32.bias << FP32.mantissa_bits
 
 
 def vector_block_name(name: str, alu_latency: int, units: Iterable[str], partitions: int) -> str:
-    """Return the Verilog name of a module, which spells the parameters of its lanes that differ from the presets'."""
+    """Return the Verilog name of a module, including the lane parameters that differ from the defaults."""
     depth = f"_latency{alu_latency}" if alu_latency > 1 else ""
     depth += f"_for{partitions}" if partitions > 1 else ""
     return name + depth + "".join(f"_no_{unit}" for unit in VECTOR_UNITS if unit not in units)
@@ -62,23 +62,22 @@ def _block_ports(lanes: int) -> dict:
 
 
 class VectorBlock(wiring.Component):
-    """Lanes side by side. A result comes `latency` cycles after its step; a slow operation adds what its unit takes
-    longer than an ALU.
+    """Vector lanes in lockstep. Latency: `latency`; a slow operation adds its unit's excess over an ALU.
 
-    A step with a slow operation, which is alone in the lanes, waits for its unit. The next one may come `INTERVAL`
-    cycles behind it while the unit still works: the waiting step's control is therefore taken over some cycles later
-    than that of others, and so stays until it is done.
+    A step with a slow operation is alone in the lanes and stalls for its unit. The next step may follow after the
+    unit's `INTERVAL`, while the unit still works on the earlier one. A slow step's control therefore enters the next
+    stage some cycles late: the step before it keeps its control there until it is done.
 
     Arguments:
-        lanes: how many. alu_latency, units, partitions: of each (:class:`VectorLane`).
+        lanes: number of lanes.
+        alu_latency, units, partitions: see :class:`VectorLane`.
 
-    Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
-        valid, step: a step (:class:`ElementwiseStep`), its index that of the block's first lane.
-        a, b: a word for each lane.
-        moved: of a step of TRANSPOSE, a cycle later: for each lane its word of the transposed column, zero above the
-            element.
-        result_valid: the step that was taken `latency` cycles before, or longer if it is slow, has a result.
-        word: a storage word of each lane. enable: a bit for each, whether it is written.
+    Ports (few and wide, as each costs simulation time):
+        valid, step: a step (:class:`ElementwiseStep`) with the index of the block's first lane.
+        a, b: one word per lane.
+        moved: a cycle after a step of TRANSPOSE, each lane's word of the transposed column, zeros above the element.
+        result_valid: the step accepted `latency` cycles before, or longer if slow, has a result.
+        word, enable: one storage word per lane, and whether it is written.
     """
 
     _OVERLAP = max(
@@ -86,7 +85,7 @@ class VectorBlock(wiring.Component):
         Fp32Divider.REMAINDER_LATENCY - Fp32Divider.REMAINDER_INTERVAL,
         Fp32Power.LATENCY - Fp32Power.INTERVAL,
     )
-    """Cycles for which a slow unit may have two steps."""
+    """Largest number of cycles for which a slow unit holds two steps."""
 
     def __init__(self, lanes: int, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS, partitions: int = 1):
         self.lanes = lanes
@@ -147,7 +146,7 @@ class VectorBlock(wiring.Component):
         return m
 
     def _word_of_set(self, m: Module, valid, step) -> Signal:
-        """Return which of the three words of a set an element of BN_AGGR is."""
+        """Return which of the three words of a BN_AGGR set an element is."""
         word_of_set, next_of_set = Signal(range(3)), Signal(range(3))
         m.d.comb += word_of_set.eq(Mux(step.first, 0, next_of_set))
         with m.If(valid & (step.phase == Phase.ELEMENT)):
@@ -155,7 +154,7 @@ class VectorBlock(wiring.Component):
         return word_of_set
 
     def _index(self, m: Module, valid, step) -> Signal:
-        """The index of lane 0: of a slow step some cycles later, and so longer, unless ALUs take that long."""
+        """Return the index of lane 0, held longer for a slow step, unless the ALUs take that long anyway."""
         if self.alu_latency > self._OVERLAP:
             return step.index
         held, index = Signal(64, reset_less=True), Signal(64)
@@ -167,7 +166,7 @@ class VectorBlock(wiring.Component):
         return index
 
     def _stages(self, m: Module, valid, step, word_of_set):
-        """Carry a step's control through the stages; return what the lanes get, by port, and if a result leaves."""
+        """Pipeline a step's control; return the lanes' inputs by port, and whether a result is output."""
         decoded = decode_opcode(m, step, word_of_set)
         decoded_1 = Signal(Decoded, reset_less=True)
         events = Signal(Events)
@@ -187,7 +186,7 @@ class VectorBlock(wiring.Component):
         m.d.sync += [valid_1.eq(arrives & ~silent_0), events.eq(Mux(arrives, decoded_0.events, 0))]
         with m.If(arrives):
             m.d.sync += [decoded_1.eq(decoded_0), writes_1.eq(writes_0)]
-        # What an ALU has under way.
+        # Control of the steps inside an ALU.
         late_1, late_writes_1 = (
             delayed(m, value, self.alu_latency - 1, name)
             for name, value in (("decoded_1", decoded_1), ("writes_1", writes_1))
@@ -241,8 +240,10 @@ class VectorBlock(wiring.Component):
         return control, self._after(m, writes_4)
 
     def _turns(self, m: Module, *valid: Value) -> Signal:
-        """Return whose turn it is in stages 1 to 3, by counting the steps that have been there: all partitions have
-        one behind the other, and none is left out."""
+        """Return the current partition in stages 1 to 3.
+
+        Each stage counts its steps: all partitions follow in order, and none is skipped.
+        """
         turns = Signal(LaneTurns)
         if self.partitions > 1:
             for turn, there in zip(("operate", "chain", "finish"), valid, strict=True):
@@ -252,20 +253,23 @@ class VectorBlock(wiring.Component):
         return turns
 
     def _after(self, m: Module, writes) -> Signal:
-        """Return whether a result leaves: the bit of stage 4 when its cast is done."""
+        """Return whether a result is output: the bit of stage 4, delayed by the cast."""
         leaves = Signal(timing.VECTOR_CAST_LATENCY[self.alu_latency > 1])
         m.d.sync += leaves.eq(Cat(writes, leaves))
         return leaves[-1]
 
     def _passage(self, m: Module, name: str, valid, slow, unit):
-        """Take steps to the next stage: return when it has one, and when what has been under way as long as an ALU
-        takes goes there, a cycle before or, if the operation is slow, long before.
+        """Advance steps to the next stage.
+
+        Return whether that stage has a step, and the load enable of its control. The load is asserted one cycle before
+        the step, or many cycles before a slow step.
 
         Arguments:
             m: the module.
             name: prefix of the signals.
-            valid, slow: of a step in this stage.
-            unit: of a slow step in the next one.
+            valid: this stage has a step.
+            slow: that step is slow.
+            unit: unit of a slow step in the next stage.
         """
         there = Signal(name=f"{name}_there")
         waiting = Signal(max(_LATENCIES.values()) - 1, name=f"{name}_waiting")
@@ -279,12 +283,12 @@ class VectorBlock(wiring.Component):
         for cycle in range(self.alu_latency - 1):
             before, passes = passes, Signal(name=f"{name}_under_way_{cycle}")
             m.d.sync += passes.eq(before)
-        # What has ended goes no further, where it would end again as something slower.
+        # A finished step is removed, or it would finish again at the position of a slower unit.
         m.d.sync += [waiting.eq(Cat(valid & slow, waiting & ~place)), there.eq(passes | ended)]
         return there, passes | waiting[self._hold - 1]
 
     def _constants(self, m: Module, valid, step, operate):
-        """What all lanes get: in stage 1 the one of RECIPROCAL or a count of BN_STATS, in stage 2 a share."""
+        """Return the constants of all lanes: RECIPROCAL's one or BN_STATS' count in stage 1, a share in stage 2."""
         elements = Signal(range(STATS_ELEMENTS + 1), reset_less=True)
         count, constant = Signal(range(STATS_ELEMENTS // 2 + 1)), Signal(32, reset_less=True)
         with m.If(valid & (step.phase == Phase.ELEMENT)):
@@ -303,10 +307,7 @@ class VectorBlock(wiring.Component):
 
 
 class VectorLanes(wiring.Component):
-    """All lanes, in blocks.
-
-    Arguments, ports: those of :class:`VectorBlock`.
-    """
+    """All lanes, in blocks; arguments and ports are those of :class:`VectorBlock`."""
 
     def __init__(self, lanes: int, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS, partitions: int = 1):
         self.lanes = lanes

@@ -1,4 +1,4 @@
-"""The end of a lane of the vector engine: an element is dropped or kept, and cast to the format of its destination."""
+"""End of a vector lane: dropout, and the cast to the destination's format."""
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
@@ -16,18 +16,19 @@ __all__ = ["RoundOrSaturate", "threshold"]
 
 
 class RoundOrSaturate(wiring.Component):
-    """One element a cycle.
+    """Dropout and cast. Throughput: one element per cycle.
 
     Arguments:
-        latency: cycles from an element to its word, 1, or 5 with stages for the steps of a cast.
+        latency: cycles from an element to its word: 1, or 5 with a pipelined cast.
         random_latency: cycles from an index to its random words.
-        random: whether there are random words; else there is no dropout, and no stochastic rounding.
+        random: random words exist; otherwise there is no dropout and no stochastic rounding.
 
     Ports:
-        index: of the element. key: seed and stream. Both `random_latency` cycles before the element.
-        cast: what to do with it (:class:`Cast`).
-        value: FP32, INT32 or UINT32. threshold: where there is dropout, the element is 0 if its random word is below
-            this.
+        index: the element's index, `random_latency` cycles before the element.
+        key: seed and stream, at the same time as the index.
+        cast: controls (:class:`Cast`).
+        value: FP32, INT32 or UINT32.
+        threshold: with dropout, the element becomes 0 if its random word is below it.
         word: storage word, upper bits zero, `latency` cycles later.
     """
 
@@ -70,23 +71,21 @@ class RoundOrSaturate(wiring.Component):
         return m
 
     def _random_words(self, m: Module) -> Value:
-        """Return the two random words of the element, the one for its rounding first."""
+        """Return the element's two random words; the first is for rounding."""
         m.submodules.random = random = Threefry2x32(-(-ROUNDS // self.random_latency))
         m.d.comb += [random.key.eq(self.key), random.counter.eq(self.index)]
         return delayed(m, random.out.as_value(), self.random_latency - random.latency, "random")
 
 
 def threshold(m: Module, word: Value) -> Signal:
-    """Return how many of the 2**32 values of a random word are below p * 2**32: p rounded up, from 0 to 2**32.
+    """Return how many of the 2**32 values of a random word are below p * 2**32: from 0 to 2**32.
 
-    Arguments:
-        m: the module that receives the (combinational) logic.
-        word: p, FP32; NaN and what is not above 0 give 0.
+    `word` is p in FP32; NaN and values not above 0 give 0.
     """
     p = Fp32(word)
     below, shifted = Signal(33), Signal(32)
     significand = Cat(Const(0, 32 - FP32.precision), p.significand)
-    # A significand at the top stands for a p from 1/2 to 1.
+    # A significand at the top represents a p from 1/2 to 1.
     places = Signal(FP32.exponent_bits)
     m.d.comb += [
         places.eq(FP32.bias - 1 - p.field),
@@ -97,7 +96,7 @@ def threshold(m: Module, word: Value) -> Signal:
     with m.Elif(p.field >= FP32.bias):
         m.d.comb += below.eq(1 << 32)
     with m.Else():
-        # Above the smallest values of its binade by less than a place: one value more is below p.
+        # If p * 2**32 has a fraction, one more value is below it.
         lost = (significand & ~(Const(-1, 32) << places[:5])[:32]).any() | places[5:].any()
         m.d.comb += below.eq(shifted + lost)
     return below

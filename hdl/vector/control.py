@@ -1,7 +1,7 @@
-"""What a vector lane is told, stage by stage.
+"""Control words of a vector lane.
 
-Each structure but :class:`Decoded` belongs to a stage of :class:`hdl.vector.lane.VectorLane`, where it arrives with the
-data. :mod:`hdl.vector.decode` makes them of a step.
+Each except :class:`Decoded` belongs to one stage of :class:`hdl.vector.lane.VectorLane` and arrives there with the
+data. :mod:`hdl.vector.decode` derives them from a step.
 """
 
 from amaranth import unsigned
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class OpcodeEntry(data.Struct):
-    """Stage 0, its first cycle. iota: the element's index takes the place of a."""
+    """Stage 0, first cycle; `iota`: the element's index replaces a."""
 
     iota: unsigned(1)
     a_dtype: FormatCode
@@ -28,8 +28,13 @@ class OpcodeEntry(data.Struct):
 
 
 class Load(data.Struct):
-    """Stage 0, its last cycle. a_integer, b_integer: widen to integers. load0, load1: a is a scalar. immediate0,
-    immediate1: the scalar is in the step."""
+    """Stage 0, last cycle.
+
+    Fields:
+        a_integer, b_integer: widen to integers.
+        load0, load1: store a as scalar s0, s1.
+        immediate0, immediate1: the scalar is in the step.
+    """
 
     a_integer: unsigned(1)
     b_integer: unsigned(1)
@@ -40,7 +45,7 @@ class Load(data.Struct):
 
 
 class Unit(enum.Enum, shape=unsigned(2)):
-    """What a slow operation takes: the power unit, or the divider for one of its results."""
+    """Unit of a slow operation: the power unit, or the divider with one of its results."""
 
     QUOTIENT = 0
     POWER = 1
@@ -49,16 +54,16 @@ class Unit(enum.Enum, shape=unsigned(2)):
 
 
 class First(enum.Enum, shape=unsigned(3)):
-    """The first operand of op0."""
+    """First operand of op0."""
 
     A = 0
     S0 = 1
     SELECTED = 2
-    """b where a is not zero, else s0."""
+    """b if a is not zero, else s0."""
     AFFINE = 3
-    """a where the index has one of `signs`, else s0."""
+    """a if the index has one of `signs`, else s0."""
     REPLACED = 4
-    """s0 where the search hits, else a."""
+    """s0 if the search hits, else a."""
     LARGEST = 5
     FOUND = 6
     GIVEN = 7
@@ -66,17 +71,17 @@ class First(enum.Enum, shape=unsigned(3)):
 
 
 class Other(enum.Enum, shape=unsigned(2)):
-    """The second operand of op0."""
+    """Second operand of op0."""
 
     S0 = 0
     B = 1
     A = 2
     RUNNING = 3
-    """The result of op1 so far."""
+    """The running result of op1."""
 
 
 class Second(enum.Enum, shape=unsigned(2)):
-    """What accompanies the result of op0."""
+    """Word that accompanies the result of op0."""
 
     S1 = 0
     B = 1
@@ -84,9 +89,16 @@ class Second(enum.Enum, shape=unsigned(2)):
 
 
 class Operate(data.Struct):
-    """Stage 1, op0(first, other). unit: of a slow op0. reverse: op0(other, first). signs: of an index: negative, zero,
-    positive. keep: where `first` is s0, nothing is written. search_b: the search looks at b; number, position: for
-    it."""
+    """Stage 1: op0(first, other).
+
+    Fields:
+        unit: unit of a slow op0.
+        reverse: op0(other, first).
+        signs: signs of the index that select a; bit 0 negative, bit 1 zero, bit 2 positive.
+        keep: write nothing if `first` is s0.
+        search_b: the search uses b.
+        number, position: inputs of the search.
+    """
 
     op: Op
     unit: Unit
@@ -104,7 +116,7 @@ class Operate(data.Struct):
 
 
 class Events(data.Struct):
-    """Stage 1, what happens in this cycle. divide, power: a slow op0 starts."""
+    """Stage 1: events of this cycle; `divide`, `power`: a slow op0 starts."""
 
     probe: Probe
     sample: Sample
@@ -113,18 +125,22 @@ class Events(data.Struct):
 
 
 class Source(enum.Enum, shape=unsigned(2)):
-    """An operand of op1."""
+    """Operand of op1."""
 
     RESULT = 0
-    """Of op0."""
+    """The result of op0."""
     RUNNING = 1
-    """The result of op1 so far."""
+    """The running result of op1."""
     SECOND = 2
 
 
 class Chain(data.Struct):
-    """Stage 2, op1(a, b). slow: the result of op0 comes from a slow `unit`. pass_second:
-    `Second` goes on, not the result of op0."""
+    """Stage 2: op1(a, b).
+
+    Fields:
+        slow: the result of op0 is from a slow `unit`.
+        pass_second: forward `Second`, not the result of op0.
+    """
 
     op: Op
     integer: unsigned(1)
@@ -137,7 +153,7 @@ class Chain(data.Struct):
 
 
 class LaneTurns(data.Struct):
-    """Of which of the lane's partitions the steps in stages 1, 2 and 3 are."""
+    """Current partition of the lane in stages 1, 2 and 3."""
 
     operate: unsigned(2)
     chain: unsigned(2)
@@ -145,8 +161,14 @@ class LaneTurns(data.Struct):
 
 
 class Finish(data.Struct):
-    """Stage 3, what the result is. slow: that of a slow op1, of `unit`. reduced: that of op0, as op1 reduces.
-    statistics: their result `number`. negate: with the other sign, in INT32 if `integer`."""
+    """Stage 3: selects the result, by default op1's.
+
+    Fields:
+        slow: the result of a slow op1, from `unit`.
+        reduced: the result of op0, because op1 reduces.
+        statistics: result `number` of the statistics.
+        negate: invert the sign, in INT32 if `integer`.
+    """
 
     slow: unsigned(1)
     unit: Unit
@@ -158,7 +180,7 @@ class Finish(data.Struct):
 
 
 class Cast(data.Struct):
-    """Stage 4. integer: the result is INT32, or UINT32 if `uint32`."""
+    """Stage 4; `integer`: the result is INT32, or UINT32 if `uint32`."""
 
     dtype: FormatCode
     integer: unsigned(1)
@@ -168,7 +190,7 @@ class Cast(data.Struct):
 
 
 class Decoded(data.Struct):
-    """A step from stage 1 on."""
+    """Control of a step from stage 1 on."""
 
     operate: Operate
     events: Events

@@ -1,4 +1,4 @@
-"""A step of the vector engine becomes the control of its lanes, once for all lanes of a block."""
+"""Decoder of a vector step to the control shared by all lanes of a block."""
 
 from amaranth import Module, Mux, Signal, Value
 
@@ -16,7 +16,7 @@ __all__ = ["decode_entry", "decode_opcode", "slow_op0", "slow_op1"]
 _UNSIGNED = tuple(fmt.code for fmt in FORMATS.values() if not fmt.is_float and not fmt.signed)
 
 _UNITS = {Op.POWER: Unit.POWER, Op.MOD: Unit.MOD, Op.FMOD: Unit.FMOD}
-"""Of slow operations other than quotients."""
+"""Units of the slow operations other than quotients."""
 
 _SIGNS = {
     AluOp.IS_EQUAL: 0b010,
@@ -45,12 +45,12 @@ def _unit(op) -> Value:
 
 
 def slow_op0(fields) -> Value:
-    """Return whether an instruction's or a step's first operation takes one of the slow units."""
+    """Return whether the first operation of an instruction or step needs a slow unit."""
     return (_uses(fields.opcode, "op0") & _is_slow(fields.op0)) | (fields.opcode == ElementwiseOpcode.RECIPROCAL)
 
 
 def slow_op1(fields) -> Value:
-    """Return whether an instruction's or a step's second operation takes one of the slow units."""
+    """Return whether the second operation of an instruction or step needs a slow unit."""
     return _uses(fields.opcode, "op1") & _is_slow(fields.op1)
 
 
@@ -62,7 +62,7 @@ def decode_entry(m: Module, step) -> tuple[Signal, Signal]:
         entry.iota.eq(step.opcode == ElementwiseOpcode.IOTA),
         entry.a_dtype.eq(Mux(entry.iota, FormatCode.INT32, step.a_dtype)),
         entry.b_dtype.eq(step.b_dtype),
-        # A predicate and a probability are FP32, whatever the arithmetic of the others.
+        # A predicate and a probability are FP32 in any arithmetic.
         of_a.eq(
             ((step.opcode == ElementwiseOpcode.SELECT) & (step.phase == Phase.ELEMENT))
             | ((step.opcode == ElementwiseOpcode.DROPOUT) & (step.phase == Phase.LOAD_S0))
@@ -82,8 +82,8 @@ def decode_opcode(m: Module, step, word_of_set: Value) -> Signal:
 
     Arguments:
         m: the module.
-        step: :class:`hdl.elementwise.step.ElementwiseStep`.
-        word_of_set: which of the three words of a set BN_AGGR is at.
+        step: a :class:`hdl.elementwise.step.ElementwiseStep`.
+        word_of_set: which of the three words of a BN_AGGR set the element is.
     """
     decoder = _Decoder(m, step)
     m.d.comb += decoder.common()
@@ -127,7 +127,7 @@ def decode_opcode(m: Module, step, word_of_set: Value) -> Signal:
 
 
 class _Decoder:
-    """What the opcodes ask for, one method each, as statements or, where there are conditions, in the module."""
+    """Control of each opcode, one method each: as statements or, with conditions, added to the module."""
 
     def __init__(self, m: Module, step):
         self._m = m
@@ -158,7 +158,7 @@ class _Decoder:
     def slow_operations(self) -> None:
         m, step, chain = self._m, self._step, self._chain
         with m.If(slow_op0(step)):
-            # A RESULT step waits with the elements, so as not to overtake them.
+            # A RESULT step stalls as the elements do, so as not to overtake them.
             m.d.comb += [
                 chain.slow.eq(1),
                 chain.unit.eq(Mux(step.opcode == ElementwiseOpcode.RECIPROCAL, Unit.QUOTIENT, _unit(step.op0))),
@@ -172,7 +172,7 @@ class _Decoder:
             m.d.comb += [self._finish.slow.eq(1), self._finish.unit.eq(_unit(step.op1))]
 
     def chained(self, second: Second):
-        """op1(op0(first, other), second), each may be reversed."""
+        """Compute op1(op0(first, other), second); each operation may be reversed."""
         step, chain = self._step, self._chain
         return [
             self.operate.reverse.eq(step.reverse0),
@@ -183,7 +183,7 @@ class _Decoder:
         ]
 
     def _reduction(self, op):
-        """The running result becomes op(running, op0(first, other))."""
+        """Set the running result to op(running, op0(first, other))."""
         first, chain = self._step.first, self._chain
         return [
             chain.op.eq(Mux(first, Op.BYPASS, op)),

@@ -1,4 +1,4 @@
-"""The vector engine: element-wise operations, reductions, statistics and searches, a lane for each partition."""
+"""Vector engine: element-wise operations, reductions, statistics and searches."""
 
 from functools import partial
 
@@ -29,14 +29,15 @@ def slow(instruction):
 
 
 def interval(instruction, alu_latency: int = 1, turns: int = 1):
-    """Return the cycles from one step of an instruction to the next: a slow operation takes what its unit needs between
-    two starts; of two, the second waits for the first.
+    """Return the cycles from one step of an instruction to the next.
+
+    A slow operation needs its unit's interval. If both operations are slow, the second starts after the first is done.
 
     Arguments:
         instruction: a view.
-        alu_latency: cycles of an ALU. A running result goes through the second one, in a scan through both; statistics
-            have a mean that both work at.
-        turns: partitions of a lane, which has no slow unit if there are several.
+        alu_latency: cycles of an ALU. A running result passes the second ALU, in a scan both; the mean of the
+            statistics needs both.
+        turns: partitions per lane; with several, a lane has no slow unit.
     """
     of_first, of_second = (_of_unit(instruction[f"op{number}"], "INTERVAL") for number in (0, 1))
     of_first = Mux(instruction.opcode == ElementwiseOpcode.RECIPROCAL, Fp32Divider.INTERVAL, of_first)
@@ -55,10 +56,7 @@ def _of_unit(op, constant: str):
 
 
 class VectorEngine(wiring.Component):
-    """Executes the vector instructions of `spec.isa` in order.
-
-    Arguments:
-        config: the machine's parameters.
+    """Engine that executes the vector instructions of `spec.isa` in order.
 
     Ports: see :func:`hdl.elementwise.frontend.engine_ports`.
     """
@@ -69,7 +67,7 @@ class VectorEngine(wiring.Component):
 
     @staticmethod
     def latency(config: Config) -> int:
-        """Return the cycles from a step to its result, where no operation is slow."""
+        """Return the cycles from a step to its result, without slow operations."""
         return timing.vector_lanes_latency(config.vector_latency) + timing.turns_latency(config.lane_partitions)
 
     def elaborate(self, platform):
@@ -95,7 +93,7 @@ class VectorEngine(wiring.Component):
         return m
 
     def _transpose(self, m: Module, frontend: Frontend, platform):
-        """Transpose the words of each group of lanes; return them, those of lanes that belong to none at the end."""
+        """Transpose the words of each group of lanes; return them, zero for the last lanes if they form no group."""
         size = transpose_block(self.config)
         width = element_size(m, "width", frontend.lanes_step.a_dtype)
         moved = []

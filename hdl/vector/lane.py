@@ -1,14 +1,16 @@
-"""A lane of the vector engine: the datapath of one partition.
+"""Lane of the vector engine: the datapath of one partition, or of several in turn.
 
     a, b -> widen -> op0 -> op1 -> [negate, statistics] -> [dropout] -> round or saturate -> word
               0       1      2            3                            4                       5
 
-The stages are numbered by the registers before them; with a deeper pipeline stage 0, the ALUs, and the cast take
-several cycles each. Random words take until stage 4, and so meet their element without a delay. The running result of a
-reduction or a scan is what op1 has made last. Of a lane that serves several partitions, a step of each comes in turn;
-what a partition has of its own, scalars and running results, is kept for each. Division and power, one unit of each,
-take many cycles: a step then waits before stage 2, or before stage 3; its control, which the block delays as much, says
-when.
+The stages are numbered by the registers before them. With a deeper pipeline, stage 0, the ALUs and the cast take
+several cycles each. Random words take until stage 4 and meet their element there without additional delay. The running
+result of a reduction or a scan is op1's last result.
+
+With several partitions, their steps take turns, and each partition has its own scalars and running results.
+
+Division and power have one unit each and take many cycles: a step then stalls before stage 2 or before stage 3. The
+block delays the control word by the same number of cycles.
 """
 
 from collections.abc import Iterable
@@ -49,29 +51,32 @@ __all__ = ["VectorLane"]
 
 
 class VectorLane(wiring.Component):
-    """One element a cycle, or one in `INTERVAL` of the slow unit that the operation takes; of a reduction, a scan or
-    statistics one as soon as the results before it are there.
+    """Lane of the vector engine. Throughput: one element per cycle, or one per `INTERVAL` of a slow unit.
+
+    In a reduction, a scan or statistics, an element stalls until the results that it needs are valid.
 
     Arguments:
-        alu_latency: cycles of an ALU, 1 to 6. With more than one, widening and the cast have stages of their own, too.
-        units: those of `VECTOR_UNITS` that it has; steps that need another one do not come.
-        partitions: that it serves; of more than one the steps come one behind the other.
+        alu_latency: cycles of an ALU, 1 to 6. Above 1, widening and cast are pipelined too.
+        units: units of `VECTOR_UNITS` present; no step may need another one.
+        partitions: partitions served, in turn.
 
-    Ports; what says "stage n" belongs to a step that is in this stage in the same cycle:
+    Ports; "stage n" means valid while the step is in that stage:
         entry: stage 0, first cycle (:class:`OpcodeEntry`).
-        a, b: with it, storage words, right-aligned, the upper bits anything.
-        valid: stage 0, last cycle, has a step. load: with it (:class:`Load`).
-        scalars: with it, the immediate scalars s0 and s1.
-        index: as entry, of the lane's element. key: so, seed and stream. Both stay until the step is in stage 4, less
-            `random_latency` cycles.
-        operate, events: stage 1 (:class:`Operate`, :class:`Events`); given: stage 1, a word for `First.GIVEN`.
-        advance: what accompanies the result of op0 goes to stage 2; in stage 1, but of a slow step a little later.
-        turns: stages 1 to 3 (:class:`LaneTurns`); zero if there is one partition.
-        share: stage 2, of the statistics.
+        a, b: with entry, storage words, right-aligned; upper bits are ignored.
+        index, key: with entry, the element's index; seed and stream. Held until `random_latency` cycles before stage 4.
+        valid: stage 0, last cycle, has a step.
+        load, scalars: with valid (:class:`Load`); the immediate scalars s0 and s1.
+        operate, events: stage 1 (:class:`Operate`, :class:`Events`).
+        given: stage 1, the word for `First.GIVEN`.
+        advance: load the word that accompanies op0's result into stage 2; set in stage 1, later for a slow step.
+        turns: stages 1 to 3 (:class:`LaneTurns`); zero with one partition.
+        share: stage 2, for the statistics.
         chain: stage 2 (:class:`Chain`).
-        divide, power: stage 2, a slow op1 starts. unit: stage 2, which of its results (:class:`Unit`).
-        done: stage 3 has a step. finish: stage 3 (:class:`Finish`). cast: stage 4 (:class:`Cast`).
-        word, enable: stage 5, the storage word of the result, upper bits zero, and whether it is written.
+        divide, power: stage 2, a slow op1 starts.
+        unit: stage 2, its unit (:class:`Unit`).
+        done: stage 3 has a step.
+        finish, cast: stages 3 and 4 (:class:`Finish`, :class:`Cast`).
+        word, enable: stage 5, the storage word, upper bits zero, and whether it is written.
     """
 
     entry: In(OpcodeEntry)
@@ -128,7 +133,7 @@ class VectorLane(wiring.Component):
         return m
 
     def _units(self, m: Module) -> SimpleNamespace:
-        """Add what several stages use."""
+        """Add the units that several stages share."""
         units = SimpleNamespace(
             alu0=VectorAlu(self.alu_latency),
             alu1=VectorAlu(self.alu_latency),
@@ -151,7 +156,7 @@ class VectorLane(wiring.Component):
         return units
 
     def _running(self, m: Module, result: Value) -> list[Signal]:
-        """Return the running result of the partition that is in stage 1, and of that in stage 2."""
+        """Return the running results of the partitions in stage 1 and in stage 2."""
         kept = [Signal(32, name=f"kept_{number}", reset_less=True) for number in range(self.partitions)]
         if self.partitions == 1:
             running = Signal(32)
@@ -170,14 +175,14 @@ class VectorLane(wiring.Component):
         return words
 
     def _unit(self, m: Module, unit: str, name: str, kind: type[wiring.Component], *arguments: int):
-        """Add a unit; return it or, where the lane does without, ports that lead nowhere and read as zero."""
+        """Add a unit and return it; if the lane lacks it, return unconnected ports that read as zero."""
         if unit not in self.units:
             return wiring.Signature(kind.__annotations__).create(path=(name,))
         m.submodules[name] = component = kind(*arguments)
         return component
 
     def _widen(self, m: Module) -> SimpleNamespace:
-        """Stage 0; return what is in stage 1: a, b, s0, s1, and of the index negative, zero, positive."""
+        """Stage 0: widen; return a, b, s0, s1, and the index's sign as three bits: negative, zero, positive."""
         meanwhile = self.entry_latency - 1
         m.submodules.widen_a = widen_a = Widen(meanwhile)
         m.submodules.widen_b = widen_b = Widen(meanwhile)
@@ -209,7 +214,7 @@ class VectorLane(wiring.Component):
         return SimpleNamespace(a=a, b=b, s0=s0, s1=s1, signs=signs)
 
     def _op0(self, m: Module, units, words) -> tuple[Value, Value, Value]:
-        """Stage 1: op0, the search, and the statistics; return the operands of op0, and whether s0 is the first."""
+        """Stage 1: op0, search and statistics; return the operands of op0, and whether s0 is the first."""
         operate, a, b, s0 = self.operate, words.a, words.b, words.s0
         search, statistics, alu = units.search, units.statistics, units.alu0
         takes_s0 = Signal()
@@ -252,7 +257,7 @@ class VectorLane(wiring.Component):
         return x0, y0, takes_s0
 
     def _beside(self, m: Module, words, takes_s0: Value) -> tuple[Value, Value]:
-        """Return what accompanies the result of op0 in stage 2: the second operand, and whether it is written."""
+        """Return the word and the write enable that accompany the result of op0 in stage 2."""
         operate = self.operate
         second_now, second, enable = Signal(32), Signal(32, reset_less=True), Signal(reset_less=True)
         _choose(m, "comb", second_now, operate.second, {Second.B: words.b, Second.S0: words.s0}, words.s1)
@@ -264,7 +269,7 @@ class VectorLane(wiring.Component):
         return second, enable
 
     def _op1(self, m: Module, units, second: Value, enable: Value) -> tuple[Value, Value, Value, Value]:
-        """Stage 2: op1; return its operands, what accompanies its result, and whether that is written."""
+        """Stage 2: op1; return its operands, and the word and write enable that accompany its result."""
         chain, alu = self.chain, units.alu1
         slow0, result0, x1, y1 = (Signal(32, name=name) for name in ("slow0", "result0", "x1", "y1"))
         m.d.comb += [
@@ -282,10 +287,10 @@ class VectorLane(wiring.Component):
         return x1, y1, beside, delayed(m, enable, self.alu_latency, "enable_beside")
 
     def _slow_units(self, m: Module, units, of_op0: tuple[Value, Value], of_op1: tuple[Value, Value]) -> None:
-        """Start divider and power, which look at their operands only then, and at those of op1 before those of op0."""
+        """Start the divider and the power unit, which sample their operands then; op1 has priority over op0."""
         divider, power, statistics, events = units.divider, units.power, units.statistics, self.events
 
-        def given(unit, operands):
+        def drive_operands(unit, operands):
             return [unit.a.eq(operands[0]), unit.b.eq(operands[1])]
 
         def remains(unit):
@@ -296,22 +301,22 @@ class VectorLane(wiring.Component):
 
         if "division" in self.units:
             with m.If(statistics.divide):
-                m.d.comb += given(divider, (statistics.numerator, statistics.denominator))
+                m.d.comb += drive_operands(divider, (statistics.numerator, statistics.denominator))
             with m.Elif(self.divide):
-                m.d.comb += [given(divider, of_op1), *remains(self.unit)]
+                m.d.comb += [drive_operands(divider, of_op1), *remains(self.unit)]
             with m.Elif(events.divide):
-                m.d.comb += [given(divider, of_op0), *remains(self.operate.unit)]
+                m.d.comb += [drive_operands(divider, of_op0), *remains(self.operate.unit)]
             m.d.comb += divider.start.eq(statistics.divide | self.divide | events.divide)
         if "power" in self.units:
             with m.If(self.power):
-                m.d.comb += given(power, of_op1)
+                m.d.comb += drive_operands(power, of_op1)
             with m.Elif(events.power):
-                m.d.comb += given(power, of_op0)
+                m.d.comb += drive_operands(power, of_op0)
             m.d.comb += power.start.eq(self.power | events.power)
         m.d.comb += statistics.quotient.eq(divider.out)
 
     def _finish(self, m: Module, units, beside: Value, enable: Value) -> None:
-        """Stage 3, what the result is; and 4, its cast."""
+        """Stages 3 and 4: select the result, and cast it."""
         finish, statistics = self.finish, units.statistics
         m.submodules.caster = caster = RoundOrSaturate(self.cast_latency, self.random_latency, "random" in self.units)
         found, result, result_4 = Signal(32), Signal(32), Signal(32, reset_less=True)
@@ -338,7 +343,7 @@ class VectorLane(wiring.Component):
 
 
 def _choose(m: Module, domain: str, target: Signal, code: Value, words: dict, otherwise: Value) -> None:
-    """Drive `target` with the word of a code."""
+    """Drive `target` with the word selected by `code`."""
     with m.Switch(code):
         for case, word in words.items():
             with m.Case(case):

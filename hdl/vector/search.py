@@ -1,8 +1,7 @@
-"""The largest eight elements of a lane, and the places of eight values.
+"""Search unit of a lane: its eight largest elements, and the positions of eight values.
 
-Words are compared as signed integers: UINT32 with the top bit inverted, and a float whose bits below the sign are
-inverted if it is negative, are in order, the canonical NaN above infinity. -0 takes the place of +0, and a bit beside
-it tells them apart.
+Words are compared as signed integers after an order-preserving mapping: UINT32 gets its top bit inverted, a negative
+float the bits below its sign. The canonical NaN is above infinity. -0 is stored as +0 with a flag.
 """
 
 from amaranth import Array, Cat, Const, Module, Mux, Signal, unsigned
@@ -19,8 +18,13 @@ _NEGATIVE_ZERO = 1 << 31
 
 
 class Probe(data.Struct):
-    """What to do with the word. load: it is the value `number`; 0 starts a search. insert: it may be among the largest.
-    match: it may be one of the values."""
+    """Operation on the word.
+
+    Fields:
+        load: store it as value `number`; 0 starts a search.
+        insert: insert it among the largest words.
+        match: compare it with the values.
+    """
 
     load: unsigned(1)
     insert: unsigned(1)
@@ -28,16 +32,17 @@ class Probe(data.Struct):
 
 
 class Search(wiring.Component):
-    """Eight words in order or eight values to look for; one element a cycle.
+    """Eight words in order, or eight values to search for. Throughput: one element per cycle.
 
     Ports:
-        word: INT32 or UINT32 if `integer`, else FP32, NaN canonical.
-        probe: what to do with it (:class:`Probe`); zero if there is none.
-        integer: the words are integers; uint32: UINT32 (integer is 1 then).
-        position: of the word, row-major.
-        number: of a value that is loaded, and of the result.
+        word: INT32 or UINT32 if `integer`, else FP32 with canonical NaN.
+        probe: operation on the word (:class:`Probe`); zero for none.
+        integer: the words are integers.
+        uint32: with `integer`, UINT32 instead of INT32.
+        position: row-major position of the word.
+        number: index of the value to load, or of the result.
         hit: the word matches a value not found before; in the same cycle.
-        largest: result `number` of the words inserted before this cycle, descending, of equals the earlier one first.
+        largest: word `number` of those inserted before this cycle, in descending order, equal ones in order of arrival.
         found: INT32 position at which value `number` was found, or -1.
     """
 
@@ -63,7 +68,7 @@ class Search(wiring.Component):
         with m.If(self.probe.as_value().any()):
             m.d.comb += key.eq(Mux(negative_zero, 0, self._key(self.word)))
 
-        # The words above a new one stay, the others make room; a value takes its own place.
+        # Words above a new one keep their slots and the others shift down; a value uses the slot of its number.
         above = [Const(0, 1)]
         for k in range(VALUES8):
             is_above = Signal(name=f"above_{k}")
@@ -100,5 +105,5 @@ class Search(wiring.Component):
         return m
 
     def _key(self, word):
-        """The order of a word; its own inverse."""
+        """Map a word to an integer of the same order; its own inverse."""
         return word ^ Cat((word[31] & ~self.integer).replicate(31), self.uint32)

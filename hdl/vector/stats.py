@@ -1,11 +1,11 @@
 """Mean and variance of a lane's elements in one pass, and of the union of such statistics.
 
-The four operations of an element of BN_STATS follow each other: the distance to the mean, the new mean, the distance
-to that, the new sum of squares. The mean goes back after two of them, and elements take turns between the means of the
-even and the odd ones. All four are done by the lane's ALUs, of which the first gives the mean and the second the sum of
-squares: an element a cycle if an ALU adds and multiplies at once, else one as soon as the first ALU is done with the
-mean. Nobody else is then there: behind the last element come the results, which the ALUs pass on as they are. BN_AGGR
-uses the same units, and the lane's divider.
+An element of BN_STATS takes four dependent operations: distance to the mean, new mean, distance to the new mean, new
+sum of squares. The mean feeds back after two of them; successive elements use the means of the even and of the odd
+elements in turn. The lane's first ALU computes the mean, the second the sum of squares. If an ALU adds and multiplies
+in one cycle, the throughput is one element per cycle; else an element stalls until the previous mean is done. The ALUs
+have no other operations then: results follow the last element, and the ALUs pass them unchanged. BN_AGGR uses the same
+units, and the lane's divider.
 """
 
 from amaranth import Array, Cat, Module, Mux, Signal, unsigned
@@ -21,21 +21,29 @@ __all__ = ["SHARES", "Sample", "Statistics"]
 
 
 def _share(k: int) -> int:
-    """Return fp32(1 / k); the quotient is never halfway between two numbers, as k is a power of two or has an odd
-    factor."""
+    """Return fp32(1 / k).
+
+    The quotient is never a tie between two numbers: k is a power of two or has an odd factor.
+    """
     places = FP32.mantissa_bits + (k - 1).bit_length()
     significand = ((1 << places) + k // 2) // k
     return (FP32.bias + FP32.mantissa_bits - places << FP32.mantissa_bits) + significand - (1 << FP32.mantissa_bits)
 
 
 SHARES: tuple[int, ...] = tuple(_share(k) for k in range(1, STATS_ELEMENTS // 2 + 1))
-"""FP32 words of 1 / k, k from 1 to the elements of either parity, from integers."""
+"""FP32 words of 1 / k, k from 1 to the number of elements of one parity, computed with integers."""
 
 
 class Sample(data.Struct):
-    """What the word is. update: an element of BN_STATS. odd: of the odd ones. count, mean, m2: the three words of a set
-    of BN_AGGR. first: the first element of its parity; the first set's count. variance: no word; start the division
-    m2 / n."""
+    """Kind of the word.
+
+    Fields:
+        update: an element of BN_STATS.
+        odd: it is one of the odd elements.
+        count, mean, m2: one of the three words of a BN_AGGR set.
+        first: the first element of its parity, or the first set's count.
+        variance: no word; start the division m2 / n.
+    """
 
     update: unsigned(1)
     odd: unsigned(1)
@@ -47,24 +55,24 @@ class Sample(data.Struct):
 
 
 class Statistics(wiring.Component):
-    """Welford's method for two interleaved streams, and Chan's for the union of sets, every operation rounded once.
+    """Welford's method for two interleaved streams, and Chan's for the union of sets; every operation rounds once.
 
     Arguments:
-        latency: of the ALUs, in cycles.
+        latency: cycles of an ALU.
 
     Ports:
-        x: FP32. sample: what it is (:class:`Sample`); zero if there is none. Elements of BN_STATS alternate between
-            even and odd ones, `interval` cycles apart or more; words of BN_AGGR are at least `set_interval` cycles
-            apart.
-        share: fp32(1 / k), k = 1, 2, ... the element's number in its parity, `latency` cycles after x.
-        sum0, fused0, sum1, fused1: operations for the first and the second ALU in this cycle. summed0, multiplied0,
-            summed1, multiplied1: the results, `latency` cycles later.
-        number, out: out is result 1, 2, 4 or 5 of BN_STATS (mean, m2 of the even, then of the odd elements) in the same
-            cycle; 1 is the mean of BN_AGGR. A step that might have brought a sample in cycle c reads it in cycle
-            c + `result_delay`: it then sees all samples of the steps before it, and none of those behind it, if result
-            k of BN_STATS follows the last element by 1 + k intervals or more, and that of BN_AGGR by `set_interval`.
-        divide, numerator, denominator: a division for the divider to start in this cycle.
-        quotient: the divider's output, held until the next quotient.
+        x: FP32 word.
+        sample: kind of x (:class:`Sample`); zero for none. Elements of BN_STATS are even and odd in turn, at least
+            `interval` cycles apart; words of BN_AGGR at least `set_interval`.
+        share: fp32(1 / k) for the k-th element of its parity, from k = 1, `latency` cycles after x.
+        sum0, fused0, sum1, fused1: requests to the first and the second ALU.
+        summed0, multiplied0, summed1, multiplied1: their results, `latency` cycles later.
+        number, out: result `number`, in the same cycle: 1, 2, 4 and 5 of BN_STATS are mean and m2 of the even, then of
+            the odd elements; 1 of BN_AGGR is the mean. A step that might have brought a sample in cycle c reads its
+            result in cycle c + `result_delay`. It sees exactly the samples of earlier steps, if result k of BN_STATS
+            follows the last element by at least 1 + k intervals, and the mean of BN_AGGR by `set_interval`.
+        divide, numerator, denominator: a division to start in this cycle.
+        quotient: output of the divider, held until the next quotient.
     """
 
     x: In(32)
@@ -97,7 +105,7 @@ class Statistics(wiring.Component):
 
     @property
     def result_delay(self) -> int:
-        """Cycles from a step to its reading of a result."""
+        """Cycles from a step to the read of its result."""
         return 2 * self.latency
 
     def elaborate(self, platform):
@@ -108,11 +116,11 @@ class Statistics(wiring.Component):
         self._rest(m, state)
         self._squares(m, state)
         self._sets(m, state)
-        self._read(m, state)
+        self._select_output(m, state)
         return m
 
     def _distance(self, m: Module, state) -> None:
-        """The distance to the mean, which may be on its way; of a count, the sum of counts."""
+        """Request the distance to the mean, which may be in flight; for a count, the sum of counts."""
         sample, samples, distance = self.sample, state.samples, self.sum0
         mean_now, x_count = Signal(32), Signal(32)
         with m.If(~sample.first):
@@ -136,7 +144,7 @@ class Statistics(wiring.Component):
             m.d.sync += state.d_2.eq(state.d_1)
 
     def _mean(self, m: Module, state) -> None:
-        """The new mean."""
+        """Request the new mean."""
         samples, means, moved = state.samples, state.means, self.fused0
         mean = Mux(samples[1].first, 0, Array(means)[samples[1].odd])
         m.d.comb += [
@@ -151,7 +159,7 @@ class Statistics(wiring.Component):
             m.d.sync += means[0].eq(self.multiplied0)
 
     def _rest(self, m: Module, state) -> None:
-        """The distance to the new mean; of the last word of a set, the sum of its squares and those before it."""
+        """Request the distance to the new mean; for a set's last word, the sum of its and the earlier sets' squares."""
         m.d.comb += [
             self.sum1.takes.eq(state.samples[2].update | self.sample.m2),
             self.sum1.a.eq(Mux(self.sample.m2, state.m2s[0], state.x_2)),
@@ -159,7 +167,7 @@ class Statistics(wiring.Component):
         ]
 
     def _squares(self, m: Module, state) -> None:
-        """The sum of squares; and what there is of the odd elements before the first of them."""
+        """Request the sum of squares; clear the odd elements' state before the first of them."""
         samples, m2s, square = state.samples, state.m2s, self.fused1
 
         def multiply(a, b, c):
@@ -186,7 +194,7 @@ class Statistics(wiring.Component):
             m.d.sync += m2s[1].eq(0)
 
     def _sets(self, m: Module, state) -> None:
-        """What is kept of a set until its quotient is there, and the divisions."""
+        """Hold a set's words until its quotient is valid, and request the divisions."""
         sample, samples = self.sample, state.samples
         empty, total = Signal(), Signal(32, reset_less=True)
         with m.If(sample.count):
@@ -209,7 +217,7 @@ class Statistics(wiring.Component):
             self.denominator.eq(Mux(sample.variance, state.n, self.summed0)),
         ]
 
-    def _read(self, m: Module, state) -> None:
+    def _select_output(self, m: Module, state) -> None:
         means, m2s = state.means, state.m2s
         with m.Switch(self.number):
             for number, word in {1: means[0], 2: m2s[0], 4: means[1], 5: m2s[1]}.items():
@@ -220,10 +228,17 @@ class Statistics(wiring.Component):
 
 
 class _State:
-    """The registers. samples: those of now and of up to four operations ago. means, m2s: of the even, or all, elements,
-    and of the odd ones. n: elements. x_1, x_2, d_1, d_2: an element and its distance so many operations on. arrived,
-    meant, squared: a set's quotient is there; its mean, its sum of squares is. weighted, sum_m2, set_empty: of a
-    set."""
+    """Registers of the statistics.
+
+    Attributes:
+        samples: the current sample, and those of 1 to 4 operations ago.
+        means, m2s: mean and sum of squares: of the even (or all) elements, then of the odd ones.
+        n: number of elements in the sets so far.
+        x_1, x_2: the elements 1 and 2 operations ago.
+        d_1, d_2: distance of an element to the mean, 1 and 2 operations later.
+        arrived, meant, squared: pulses when a set's quotient, its mean, its sum of squares is valid.
+        weighted, sum_m2, set_empty: for a set, distance times n, the sum of both m2, and whether its count is 0.
+    """
 
     def __init__(self, m: Module, sample, latency: int, quotient: int):
         samples = [sample]

@@ -1,7 +1,7 @@
-"""Transposes square blocks whose columns arrive and leave one a step.
+"""Transposition of square blocks: one column in and one out per step.
 
-A square of words that shifts either along the rows or along the columns needs no second copy: while a block leaves in
-the direction across the one in which it came, the next one follows it in that direction.
+A square of words that shifts along either rows or columns needs no second copy. A block is shifted out perpendicular to
+the direction in which it was shifted in, and the next block is shifted in behind it.
 """
 
 from amaranth import Cat, Module, Mux, Signal
@@ -14,21 +14,21 @@ _WORD = 32
 
 
 class Transposer(wiring.Component):
-    """Word j of the column that comes as the i-th of a block becomes word i of the column that leaves as the j-th.
+    """Transposer: word j of a block's i-th input column becomes word i of its j-th output column.
 
     Arguments:
         size: columns of a block, and words of a column.
 
     Ports:
-        step: a column enters, and one of the block before leaves.
+        step: accept a column, and output one of the block before.
         first: with `step`, the column is the first of its block.
-        width: log2 of the bytes of the words that matter; above it they are taken for zero.
+        width: log2 of the bytes used in a word; the bits above are replaced by zeros.
         column: `size` words, word 0 lowest.
-        out: the column that left, a cycle after its step.
+        out: the output column, one cycle after its step.
     """
 
     LATENCY = 1
-    """Cycles from a step to its column."""
+    """Cycles from a step to its output column."""
 
     def __init__(self, size: int):
         self.size = size

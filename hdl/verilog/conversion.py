@@ -1,7 +1,7 @@
-"""A component and all shared modules below it as Verilog.
+"""Conversion of a component and all shared modules below it to Verilog.
 
-Modules are elaborated one after the other, which takes a twentieth of the time and finds the modules below. They are
-then converted in processes of their own, as many at a time as there are processors, some modules in each.
+Modules are first elaborated one after the other, which takes a twentieth of the total time and finds the modules below.
+They are then converted in parallel processes, one per processor, each for a batch of modules.
 """
 
 import sys
@@ -17,23 +17,24 @@ from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
 __all__ = ["Irreplaceable", "Replacement", "below", "to_verilog"]
 
 Replacement = Callable[[str, tuple[str, ...], dict[str, str]], str]
-"""Gets a block's name, how the names of its lanes begin, and the RTLIL of it and of the modules below it; returns the
-Verilog that takes its place, or raises :class:`Irreplaceable`."""
+"""Makes the Verilog that replaces a block of lanes, or raises :class:`Irreplaceable`.
+
+Arguments: the block's name, prefixes of its lanes' module names, and RTLIL of the block and the modules below, by name.
+"""
 
 
 class Irreplaceable(Exception):
-    """A block of lanes has to stay as it is; the message names it, and why."""
+    """A block of lanes that cannot be replaced; the message names it and the reason."""
 
 
 class Store(Protocol):
-    """Texts of earlier conversions."""
+    """Cache of converted modules."""
 
     def get(self, module: str, build: Callable[[], wiring.Component], replaced: bool) -> str | None:
-        """Return the text of a module, named and made so, or of what is in its place, if there is one that is still
-        right."""
+        """Return the cached Verilog of a module, or of its replacement, if it is up to date, else None."""
 
     def put(self, module: str, build: Callable[[], wiring.Component], text: str, replaced: bool) -> None:
-        """Keep the text of a module, or of what is in its place."""
+        """Store the Verilog of a module, or of its replacement."""
 
 
 def to_verilog(
@@ -46,10 +47,15 @@ def to_verilog(
 ) -> str:
     """Convert `component` and the shared modules below it to Verilog text, `component` last.
 
-    The text depends on the parameters and the versions of Amaranth and Yosys alone. With `watches_gates` it is one for
-    simulations that check the clock gates, too; with `replaced`, for those that have another way for blocks of lanes.
-    What is irreplaceable stays as it is, which is said on stderr. Modules below that are in the `store` are not
-    converted again.
+    The text depends only on the arguments and on the versions of Amaranth and Yosys. An irreplaceable block is
+    converted as usual, with a notice on stderr.
+
+    Arguments:
+        name: Verilog name of the component's module.
+        component: the component to convert.
+        watches_gates: add the check of the clock gates, for simulation.
+        replaced: replaces blocks of lanes, for simulation; default: none.
+        store: cache; modules found there are not converted again. Default: none.
     """
     library = ModuleLibrary(watches_gates=watches_gates)
     met = {name: component}
@@ -73,7 +79,7 @@ def to_verilog(
                     convert(inner)
                     continue
                 parts = _elaborated(inner, unit)
-                if text is None:  # these take longest, so they begin first
+                if text is None:  # replacements take longest, so they start first
                     forks.submit(inner, _replaced, replaced, inner, library.blocks[inner], parts, first=True)
 
         convert(name)
@@ -85,7 +91,8 @@ def to_verilog(
                 stays.add(module)
                 convert(module)
             else:
-                # What stays is not kept in place of what would replace it: that would hide the modules below it.
+                # An irreplaceable block is not stored as its own replacement: a later hit would skip the modules below
+                # it.
                 if store is not None and module in library.builds and module not in stays:
                     block = replaced is not None and module in library.blocks
                     store.put(module, library.builds[module], texts[module], block)
@@ -93,7 +100,7 @@ def to_verilog(
 
 
 def _converted(modules: list[tuple]) -> list[str]:
-    """Return the Verilog of modules: of each its name and what `verilog.elaborate` returned."""
+    """Return the Verilog of modules, each given as its name and the results of `verilog.elaborate`."""
     return verilog.verilog_text(verilog.to_rtlil(name, *elaborated) for name, *elaborated in modules)
 
 
@@ -102,7 +109,7 @@ def _replaced(replaced: Replacement, name: str, of: tuple[str, ...], elaborated:
 
 
 def _elaborated(name: str, component: wiring.Component, library: ModuleLibrary | None = None) -> dict[str, tuple]:
-    """Return a component and the shared modules below it as `verilog.elaborate` returns them, by name."""
+    """Return the results of `verilog.elaborate` for a component and the shared modules below it, by name."""
     library = library or ModuleLibrary()
     elaborated: dict[str, tuple] = {}
     pending = {name: component}
@@ -119,8 +126,9 @@ def below(
     """Return the RTLIL of a component and of the shared modules below it, by name.
 
     Arguments:
-        name: of the component's module. component: it.
-        library: an empty one, which gets what is met: those modules, and those that are Verilog from the start.
+        name: Verilog name of the component's module.
+        component: the component to convert.
+        library: an empty library, filled with those modules and with the ones written in Verilog; default: a new one.
         sources: see :func:`hdl.verilog.text.to_rtlil`.
     """
     elaborated = _elaborated(name, component, library)

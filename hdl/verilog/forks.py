@@ -1,4 +1,4 @@
-"""Functions that run in copies of this process: they see all that is here, and what they return is sent back."""
+"""Parallel calls in forked processes: they inherit the state of this process and send their results back."""
 
 import gc
 import multiprocessing
@@ -22,10 +22,10 @@ class _Call:
 
 
 class Forks:
-    """Calls in processes of their own, as many at a time as there are processors.
+    """Pool of forked processes, as many at a time as there are processors; a context manager.
 
-    Within `with`; iterating yields for each call its name and a function that returns what it returned, or raises what
-    it raised, in the order in which they finish, until none is left. More may be submitted meanwhile.
+    Iteration yields, in order of completion, each call's name and a function that returns its result or raises its
+    exception. It ends when all calls have finished; more may be submitted meanwhile.
     """
 
     def __init__(self):
@@ -41,10 +41,15 @@ class Forks:
             process.join()
 
     def submit(self, name: str, function: Callable, *arguments, first: bool = False, joined: bool = False) -> None:
-        """Call a function, as soon as a processor is free; before all others that wait, if it is to be `first`.
+        """Queue a call, which starts as soon as a processor is free.
 
-        A function whose calls may be `joined` gets a list of such arguments and returns a list of results: of those
-        that wait a processor takes half its share at once.
+        Arguments:
+            name: identifies the call in the iteration.
+            function: the function to call.
+            arguments: its arguments.
+            first: put the call ahead of all pending ones.
+            joined: calls of this function may be batched. The function then gets a list of argument tuples and returns
+                a list of results; a process takes half its fair share of the pending calls.
         """
         (self._waiting.appendleft if first else self._waiting.append)(_Call(name, function, arguments, joined))
         self._start()
@@ -68,7 +73,7 @@ class Forks:
         processors = len(os.sched_getaffinity(0))
         while self._waiting and len(self._running) < processors:
             calls = [self._waiting.popleft()]
-            # Half, as what one has for long when the others have ended holds up everybody.
+            # Half of the fair share: a large last batch would still run when the other processors are idle.
             share = len(self._waiting) // (2 * processors)
             while len(calls) <= share and _may_join(calls[0], self._waiting[0]):
                 calls.append(self._waiting.popleft())
@@ -84,7 +89,7 @@ def _may_join(one: _Call, other: _Call) -> bool:
 
 
 def _answer(sender: Connection, calls: list[_Call]) -> None:
-    gc.disable()  # it ends before that would pay
+    gc.disable()  # the process ends before a collection would pay off
     function = calls[0].function
     try:
         if calls[0].joined:

@@ -1,10 +1,9 @@
 """Modules that are converted to Verilog once and instantiated many times.
 
-Amaranth elaborates every instance of a submodule, so an array of 16,384 processing elements would take it a quarter of
-an hour. Where a component is marked with :func:`shared`, a conversion that carries a :class:`ModuleLibrary` as its
-platform emits the component as a Verilog module of its own, once for each distinct name, and refers to it; so the cost
-grows with the number of distinct modules. Without a library (Amaranth's own simulator) the component is elaborated in
-place.
+Amaranth elaborates every instance of a submodule: a quarter of an hour for 16,384 processing elements. With a
+:class:`ModuleLibrary` as platform, a component marked by :func:`shared` becomes a separate Verilog module, one for each
+distinct name. The cost then grows with the number of distinct modules. Without a library (Amaranth's own simulator) the
+component is elaborated in place.
 """
 
 from collections.abc import Callable
@@ -18,13 +17,14 @@ __all__ = ["ModuleLibrary", "lanes", "lead_out", "shared"]
 
 
 class ModuleLibrary:
-    """The distinct modules that a conversion has met so far, by name, in the order in which they were met.
+    """Distinct modules found so far in a conversion, by name, in order of discovery.
 
     Attributes:
-        components: those that are converted. builds: what made them. texts: those that are Verilog from the start.
-        watches_gates: whether :func:`hdl.primitives.clock_gate.gated` adds what finds a clock that stands still too
-        early.
-        blocks: the modules around lanes (:func:`lanes`), by name, with the names of the lanes.
+        components: components to convert.
+        builds: functions that made them.
+        texts: modules written in Verilog.
+        watches_gates: :func:`hdl.primitives.clock_gate.gated` adds a check for clocks that stop too early.
+        blocks: modules around lanes (:func:`lanes`), with the prefixes of their lanes' module names.
     """
 
     def __init__(self, *, watches_gates: bool = False):
@@ -50,12 +50,12 @@ def shared(
     Arguments:
         m: the module to add it to.
         name: name of this instance.
-        module: Verilog name of its module; equal names must mean equal modules, so it spells the parameters.
+        module: Verilog name of its module; equal names must mean equal modules, so it spells out the parameters.
         build: makes the component, which has a `sync` domain; called once for each module name, or without a library
             once for each instance.
-        platform: what `elaborate` was given.
-        clock: what it has in place of the clock of `m`; without a library it has that one.
-        reset: what resets it, besides the reset of `m`.
+        platform: the argument of `elaborate`.
+        clock: clock of the instance; default: the clock of `m`. Ignored without a library.
+        reset: asserts the instance's reset besides the reset of `m`; default: none.
     """
     if not isinstance(platform, ModuleLibrary):
         component = build()
@@ -84,14 +84,10 @@ def lanes(
     platform,
     of: tuple[str, ...],
 ):
-    """Add a submodule as :func:`shared` does, most of which is many instances of one module that work side by side.
+    """Add a block of lanes as :func:`shared` does: mostly many parallel instances of a few modules, its lanes.
 
-    A simulator may evaluate them as the elements of a vector, if no output of the submodule depends on an input of the
-    same cycle.
-
-    Arguments:
-        m, name, module, build, platform: see :func:`shared`.
-        of: how the Verilog names of those modules, its lanes, begin.
+    `of` gives the prefixes of the lanes' module names. A simulator may evaluate lanes as the elements of a vector, if
+    no output of the block depends combinationally on one of its inputs.
     """
     if isinstance(platform, ModuleLibrary):
         platform.blocks[module] = of
@@ -99,9 +95,9 @@ def lanes(
 
 
 def _flatten(ports) -> None:
-    """Make vectors, as Verilog has them, of the ports of an instance, to be seen through their layouts.
+    """Replace the ports of an instance by plain vectors, as in Verilog, viewed through their layouts.
 
-    Amaranth's own have a wire for each field besides, which the module shows itself.
+    Amaranth's own ports have an additional wire for each field, which the module itself already shows.
     """
     if isinstance(ports, wiring.FlippedInterface):
         ports = wiring.flipped(ports)
@@ -123,7 +119,7 @@ def _flat(member: wiring.Member, port):
 
 
 def lead_out(m: Module, signature: wiring.Signature, inner, outer) -> None:
-    """Connect the ports of `inner` that `signature` has to ports of the same signature of the module around it."""
+    """Connect the ports of `inner` named by `signature` to the same ports of the enclosing module `outer`."""
     pairs = zip(module_ports(signature, inner), module_ports(signature, outer), strict=True)
     for (_, member, inside), (_, _, outside) in pairs:
         m.d.comb += outside.eq(inside) if member.flow == wiring.Out else inside.eq(outside)

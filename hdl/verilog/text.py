@@ -1,14 +1,14 @@
-"""Verilog that other tools read without a warning, and that means the same in each of them.
+"""Portable Verilog: free of warnings, and with the same meaning in every tool.
 
-Amaranth and Yosys write legal but sloppy Verilog, and what they can be told does not change that. So the text is
-rewritten, by patterns that hold for the pinned versions (`tests/hdl/verilog/test_text.py`):
+Amaranth and Yosys write legal but sloppy Verilog, and no option changes that. The text is rewritten by patterns that
+hold for the pinned versions (`tests/hdl/verilog/test_text.py`):
 
-- Operands get the width of the operation that they are in. No pass of Yosys does that: `wreduce` narrows them.
+- Operands get the width of their operation. No pass of Yosys does that: `wreduce` narrows them.
 - Case statements get a default. `write_verilog` has no option for it.
-- A memory is cleared, and written, in one statement each; one for every word and every byte takes a simulator several
-  times as long. `write_verilog -extmem` would clear it by a file beside the text; there is nothing for the bytes.
-- Combinational logic whose inputs never change must still be evaluated once, which the text leaves to a race at time 0
-  that Icarus loses. `write_verilog -sv` has `always_comb` for it, but writes SystemVerilog, and this is Verilog-2005.
+- A memory is cleared in one statement, and written in one; one for every word and byte takes a simulator several times
+  as long. `write_verilog -extmem` would clear it from a separate file; nothing merges the bytes.
+- Combinational logic with constant inputs must still be evaluated once. Yosys relies on a race at time 0, which Icarus
+  loses. `write_verilog -sv` would write `always_comb`, but also SystemVerilog; this is Verilog-2005.
 """
 
 import re
@@ -23,18 +23,20 @@ from amaranth.lib import wiring
 __all__ = ["convert", "elaborate", "module_ports", "tidy", "to_rtlil", "verilog_text"]
 
 REMOVED_ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
-"""What Amaranth notes for its own use."""
+"""Attributes that Amaranth adds for its own use."""
 
 EXTENDED = {
     **dict.fromkeys(("add", "sub", "and", "or", "xor"), ("A", "B", "Y")),
     **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), ("A", "B")),
     **dict.fromkeys(("shl", "shr", "sshr", "neg", "not"), ("A", "Y")),
 }
-"""Cells, and those of their ports that get one width: the widest."""
+"""Cells, and their ports that are extended to one common width, the widest."""
 
 TOGETHER = 2 << 20
-"""Characters of RTLIL behind which no more is given to one run of Yosys: its start takes as long as one million of
-them do, and its memory is limited."""
+"""Characters of RTLIL after which a run of Yosys gets no more modules.
+
+Starting Yosys takes as long as one million characters, and its memory is limited.
+"""
 
 _MODULE = re.compile(r"^(?=module )", re.MULTILINE)
 _NAME = re.compile(r"module (?:\\(?P<escaped>\S+)|(?P<plain>\w+))")
@@ -53,23 +55,23 @@ WAKE = r"""  // Wakes blocks whose inputs never change, once all of them wait: h
 
 
 _CLEARED = re.compile(r"^  initial begin\n((?:    (\w+)\[\d+\] = (\d+)'(?:h0+|d0);\n)+)  end$", re.MULTILINE)
-"""The initial contents of a memory, all zeros."""
+"""Initial contents of a memory, all zeros."""
 
 _BYTE_WRITE = re.compile(
     r"    if \((?P<enable>\w+)\[(?P<bit>\d+)\]\)\n"
     r"      (?P<memory>\w+)\[(?P<address>\w+)\]\[(?P<high>\d+):(?P<low>\d+)\] <= (?P<data>\w+)\[(?P=high):(?P=low)\];\n"
 )
 _BYTE_WRITES = re.compile(rf"^  always @\(posedge clk\) begin\n((?:{_BYTE_WRITE.pattern}){{2,}})  end$", re.MULTILINE)
-"""A memory's write port with an enable for each byte: enable, its bit, memory, address, bits, data."""
+"""Write port of a memory with byte enables: enable, its bit, memory, address, bits, data."""
 
 _BARE = re.compile(r"^  always @\*\n    (\S.*;)$", re.MULTILINE)
-"""A block of one statement."""
+"""Combinational block of one statement."""
 
 
 def module_ports(signature: wiring.Signature, interface) -> Iterator[tuple[str, wiring.Member, Value]]:
-    """Yield name, direction and value of the ports that a component with this interface has as a Verilog module.
+    """Yield name, member and value of each port that a component with this interface has as a Verilog module.
 
-    The name is the path, with `__` between its parts. What is constant, as `ready` may be, is no port.
+    The name is the path, joined by `__`. Constants, such as a `ready` that is always 1, are not ports.
     """
     for path, member, value in signature.flatten(interface):
         value = Value.cast(value)
@@ -78,9 +80,9 @@ def module_ports(signature: wiring.Signature, interface) -> Iterator[tuple[str, 
 
 
 def elaborate(component: wiring.Component, platform) -> tuple[Fragment, dict]:
-    """Return `component` elaborated, as are all of its submodules, and its ports by name.
+    """Return `component` elaborated with all of its submodules, and its ports by name.
 
-    A port that is only a part of a signal becomes a signal of its own.
+    A port that is only a part of a signal becomes a separate signal.
     """
     fragment = Fragment.get(component, platform)
     ports = {}
@@ -94,19 +96,25 @@ def elaborate(component: wiring.Component, platform) -> tuple[Fragment, dict]:
 
 
 def to_rtlil(name: str, fragment: Fragment, ports: dict, *, sources: bool = False) -> str:
-    """Return the RTLIL of what :func:`elaborate` returns, as the module `name`, and that of its submodules; with
-    `sources` each signal and cell has the file and line that it comes from."""
+    """Return the RTLIL of an elaborated component and its submodules.
+
+    Arguments:
+        name: Verilog name of the component's module.
+        fragment: from :func:`elaborate`.
+        ports: from :func:`elaborate`.
+        sources: annotate each signal and cell with its source file and line.
+    """
     return rtlil.convert(fragment, name, ports=ports, emit_src=sources)
 
 
 def convert(component: wiring.Component, name: str, platform) -> str:
-    """Return the Verilog of `component` as the module `name`, that of its submodules before it."""
+    """Return the Verilog of `component` as the module `name`, its submodules first."""
     (text,) = verilog_text([to_rtlil(name, *elaborate(component, platform))])
     return text
 
 
 def verilog_text(netlists: Iterable[str]) -> list[str]:
-    """Return texts of RTLIL, of modules of different names, as Verilog."""
+    """Convert texts of RTLIL, with distinct module names, to Verilog."""
     texts, together, size = [], [], 0
     for netlist in netlists:
         together.append(netlist)
@@ -118,30 +126,30 @@ def verilog_text(netlists: Iterable[str]) -> list[str]:
 
 
 def _to_verilog(netlists: list[str]) -> list[str]:
-    """Return texts of RTLIL as Verilog; Yosys is started once."""
+    """Convert texts of RTLIL to Verilog in one run of Yosys."""
     removed = " ".join(f"-remove {attribute}" for attribute in REMOVED_ATTRIBUTES)
     read = "".join(f"read_rtlil <<rtlil\n{tidy(netlist)}\nrtlil\n" for netlist in netlists)
     script = (
         f"{read}"
-        # Without optimisation, which would narrow operands again.
+        # No optimisation: it would narrow operands again.
         "proc -nomux -norom -noopt\n"
         "memory_collect\n"
         f"attrmap {removed}\n"
         f"attrmap -modattr {removed}\n"
         "write_verilog -norename\n"
     )
-    # It warns that not every process can be written; those of Amaranth can.
+    # Yosys warns that some processes cannot be written; Amaranth's always can.
     text = find_yosys(lambda version: version >= (0, 40)).run(["-q", "-"], script, ignore_warnings=True)
     head, *modules = _MODULE.split(text)
     written = {name["escaped"] or name["plain"]: text for text in modules if (name := _NAME.match(text))}
     names = [set(_RTLIL_MODULE.findall(netlist)) for netlist in netlists]
     assert written.keys() == set().union(*names), "every module is written once, under its name"
     texts = (head + "".join(text for name, text in written.items() if name in own) for own in names)
-    return [_finished(f"{text.rstrip()}\n") for text in texts]
+    return [_rewrite(f"{text.rstrip()}\n") for text in texts]
 
 
-def _finished(text: str) -> str:
-    """Return the Verilog that Yosys has written with all that it lacks."""
+def _rewrite(text: str) -> str:
+    """Apply all rewrites to Verilog written by Yosys."""
     text = re.sub(r"^  reg " + _WAKE.pattern + r" = 0;$", lambda match: WAKE, text, flags=re.MULTILINE)
     text = _WAKE.sub(lambda match: r"\$wake ", text)
     text = "".join(_awaken(module) for module in _MODULE.split(text))
@@ -151,7 +159,7 @@ def _finished(text: str) -> str:
 
 
 def tidy(netlist: str) -> str:
-    """Return RTLIL text in which the operands of a cell have the same width."""
+    """Return RTLIL text with all operands of a cell extended to the same width."""
     return "".join(_tidy_module(module) for module in _MODULE.split(netlist))
 
 
@@ -161,7 +169,7 @@ def _tidy_module(module: str) -> str:
 
 
 def _extend(cell: re.Match, widths: dict[str, int]) -> str:
-    """Return a cell with its narrower operands extended; its result has the width that it needs already."""
+    """Return a cell with its narrower operands extended; its result already has the right width."""
     text = cell[0]
     ports = EXTENDED.get(cell[1], ())
     present = {port: int(re.search(_WIDTH.format(port), text)[2]) for port in ports}
@@ -189,7 +197,7 @@ def _sign(operand: str, widths: dict[str, int]) -> str:
 
 
 def _awaken(module: str) -> str:
-    """Return a module's Verilog in which blocks of one statement are woken too, which Yosys forgets."""
+    """Return a module's Verilog with the wake-up signal also in blocks of one statement, where Yosys omits it."""
     text = _BARE.sub(r"  always @* begin\n    if (\\$wake ) begin end\n    \1\n  end", module)
     if text == module or r"reg \$wake ;" in module:
         return text
@@ -208,9 +216,9 @@ def _clear(initial: re.Match) -> str:
 
 
 def _write(port: re.Match) -> str:
-    """Return the one assignment of a write port whose bytes have enables: those that are not written stay.
+    """Return a single assignment for a write port with byte enables; bytes not enabled keep their value.
 
-    A port whose enables are not bits of one signal, or whose bytes are not the whole word, is left as it is.
+    The port is returned unchanged if its enables are not bits of one signal, or its bytes do not cover the whole word.
     """
     writes = list(_BYTE_WRITE.finditer(port[1]))
     enable, memory, address = writes[0].group("enable", "memory", "address")
@@ -229,7 +237,7 @@ def _write(port: re.Match) -> str:
 
 
 def _with_defaults(lines: list[str]) -> Iterator[str]:
-    """Yield the lines of a Verilog text, with an empty default in each case statement that has none."""
+    """Yield the lines of a Verilog text, adding an empty default to each case statement without one."""
     has_default = []
     for line in lines:
         word = line.strip()
