@@ -22,8 +22,8 @@ def uart_divisor(clock_hz: int, baud: int) -> int:
     """
     divisor = round(clock_hz / baud)
     if divisor < 4 or abs(clock_hz / divisor / baud - 1) > TOLERANCE:
-        most = f"within {TOLERANCE:.0%} of a whole fraction of the clock ({clock_hz} Hz), a quarter at most"
-        raise ValueError(f"baud must be {most}, not {baud!r}")
+        rule = f"within {TOLERANCE:.0%} of the clock ({clock_hz} Hz) divided by an integer of at least 4"
+        raise ValueError(f"baud must be {rule}, not {baud!r}")
     return divisor
 
 
