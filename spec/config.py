@@ -112,8 +112,8 @@ class Config:
         semaphores: number of 16-bit semaphores of the core; a power of two from 16 to 256; below 256 the upper bits of
             a semaphore's number are ignored.
         records_ahead: maximum number of records that a queue fetches before their turn; 1 to 8, further limited per
-            engine to 8 for tensor, 4 for vector and scalar, 2 for DMA and collective; more hide more HBM latency and
-            cost memory.
+            engine to 8 for tensor, 4 for vector and scalar, 2 for DMA and collective; more records hide more HBM
+            latency and cost memory.
         counters: event counters in hardware; 0 builds no counters (they read as 0), 1 the counters of the queues, which
             the controller can read too, 2 also the counters of engines and memories.
         edge_latency: pipeline stages from a memory word to its operands at the array's edge, in cycles; 1 to 3; more
@@ -121,8 +121,8 @@ class Config:
         port_latency: pipeline registers from the queues to the engines, and from the engines to the memory ports and
             the semaphores; 0 or 1; 1 allows a faster clock and adds latency to every access.
         lane_partitions: number of partitions that one lane of the vector or scalar engine serves in turn; 1, 2 or 4, a
-            divisor of the number of partitions; more need fewer lanes and as many cycles per step, and require
-            vector_division, vector_power, vector_search and vector_statistics to be 0.
+            divisor of the number of partitions; a value n needs 1/n of the lanes and takes n cycles per step; above 1,
+            vector_division, vector_power, vector_search and vector_statistics must be 0.
 
     Raises:
         TypeError: if a parameter is not an integer.

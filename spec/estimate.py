@@ -1,7 +1,8 @@
 """Estimated cycles of instructions, from which a program's order is chosen.
 
 The estimates decide which of two instructions is ready first and which engine has most work. Estimates of copies are
-high rather than low: a load that arrives late delays everything planned after it, but nothing planned before it.
+high rather than low: an overestimated load only has more work planned before it, but an underestimated load delays all
+work planned after it.
 """
 
 from math import prod

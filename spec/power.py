@@ -5,8 +5,8 @@ Python's decimal module, with 40 digits.
 
 Logarithm: the six leading fraction bits of a's significand m, in [1, 2), select a row. The row holds RECIPROCAL, close
 to 1 / m, and LOGARITHM = -log2(RECIPROCAL). Then log2(m) = LOGARITHM + log2(1 + r) with r = m * RECIPROCAL - 1, |r| <
-2**-6, and log2(1 + r) = r * polynomial(r) of degree 4. RECIPROCAL is 1 in the first row and 1/2 in the last, so on both
-sides of a = 1 the logarithm is log2(1 + r) only.
+2**-6, and log2(1 + r) = r * polynomial(r) of degree 4. RECIPROCAL is 1 in the first row and 1/2 in the last, so for a
+close to 1, on both sides, the logarithm is log2(1 + r) only.
 
 Power of two: the six leading bits of the fraction f, in [0, 1), select a row with EXPONENTIAL = 2 ** (row / 64). For
 the remainder g, in [0, 2**-6), 2 ** g - 1 = g * polynomial(g) of degree 2.

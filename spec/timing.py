@@ -1,8 +1,8 @@
 """Latencies and capacities of the core's units, shared by the hardware and the timing model.
 
 Each number is defined only here. Where `hdl/` derives a number from a unit's structure (the digits of a quotient, the
-stages of a pipeline), `tests/golden/timing/test_constants.py` compares it with the number here. Latencies that depend
-on the machine's parameters are formulas of the units.
+stages of a pipeline), `tests/golden/timing/test_constants.py` compares it with the number here. A latency that depends
+on the machine's parameters is a formula, here or in the unit.
 """
 
 __all__ = [
@@ -51,7 +51,7 @@ TENSOR_QUEUE = 2
 # ---- Vector and scalar engine
 
 ELEMENTWISE_CHECKER_LATENCY = 5
-"""Cycles from an accepted instruction to its job."""
+"""Cycles from an accepted instruction to its job, the checked instruction for the sequencer."""
 
 ELEMENTWISE_CHECKER_INTERVAL = 4
 """Cycles from one instruction to the next."""
@@ -137,8 +137,8 @@ def vector_intervals(alu_latency: int) -> dict[str, int]:
 def set_interval(alu_latency: int) -> int:
     """Return the minimum cycles from one word of BN_AGGR to the next.
 
-    The quotient of a set and the two operations after it must be finished before the third word of the next set, or the
-    division of the variance, reads their results.
+    BN_AGGR reads sets of three words: count, mean, variance * count. The quotient of a set and the two operations after
+    it must be finished before the third word of the next set, or the division of the variance, reads their results.
 
     Arguments:
         alu_latency: cycles of each of a lane's two ALUs.
@@ -151,6 +151,8 @@ def set_interval(alu_latency: int) -> int:
 
 def quotient_wait(alu_latency: int, interval: int) -> int:
     """Return the cycles from a set's last word until its quotient and all other operands of the new mean are valid.
+
+    Sets are those of :func:`set_interval`.
 
     Arguments:
         alu_latency: cycles of each of a lane's two ALUs.

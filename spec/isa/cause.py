@@ -31,8 +31,8 @@ class Cause(enum.IntEnum):
     """
     STUCK = 36
     """Nothing made progress for WATCHDOG_LIMIT cycles, no record waits for a semaphore, and this one has not finished.
-    detail: 0. A collective that waits for another core has 1 in bit 8 and that core below it; it is reported even if
-    other records wait for semaphores, because it may be the reason for their waits.
+    detail: 0. For a collective that waits for another core, bit 8 is 1 and bits 0 to 7 are that core; this is reported
+    even if other records wait for semaphores, because they may wait for the collective.
     """
     AXI = 37
     """HBM returned an error for a read or write of this copy. detail: 0."""

@@ -38,8 +38,8 @@ no lane.
 
 RECORDS_AHEAD = {Engine.TENSOR: 8, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2, Engine.COLLECTIVE: 2}
 """Maximum number of records that a queue fetches ahead, including the record that waits or is being issued. The tensor
-engine's instructions are short and need many; copies take longer, and there are many DMA queues. A machine can have
-fewer: see :func:`records_ahead`.
+engine has more because its instructions are short. The DMA engines have fewer because copies take longer and there are
+many queues. A machine can have fewer: see :func:`records_ahead`.
 """
 
 QUEUE_BLOCKS = 4

@@ -206,7 +206,7 @@ class Instruction(ABC):
         """Return the fields that a legal instruction does not use."""
 
     def check(self, context: Context) -> None:
-        """Raise ValueError if the instruction is illegal or cannot be encoded.
+        """Check that the instruction is legal and can be encoded.
 
         Raises:
             ValueError: with a message that names the rule, the value and the operand.

@@ -17,8 +17,8 @@ class Nop(Instruction):
     """No operation: accesses no memory and no engine; any queue accepts it.
 
     It retires as soon as its waits are satisfied and its updates are done, even if earlier records have not finished.
-    Only then does the queue read the next record. Two uses: a NOP before a record adds two more waits to it, and a NOP
-    in any queue turns a sum to which many records add into one update of another semaphore.
+    Only then does the queue read the next record. Two uses: a NOP before a record makes it wait for two more
+    semaphores, and a NOP in any queue waits for a sum to which many records add and then updates another semaphore.
     """
 
     layout = ()

@@ -52,7 +52,7 @@ class Region(NamedTuple):
     def comb(self) -> tuple[int, int]:
         """Length of the contiguous runs that make up the region, and a common divisor of the distances between them.
 
-        The divisor is 0 if there is only one run. Both are conservative: the region certainly covers these runs.
+        The divisor is 0 if there is only one run. Runs may touch or overlap.
         """
         return _comb(self.size, self.dimensions)
 

@@ -175,7 +175,7 @@ def even(*pieces):
 def gate(cdf, above=2, near=0, tail_to=3):
     """Return the rows of z times a cumulative distribution, by default one with a Gaussian tail.
 
-    The arguments are the last exponents of its pieces.
+    `above`, `near` and `tail_to` are the last exponents of its pieces.
     """
     below = mirrored(cdf)
     tail = negative(power(times(below)))
@@ -188,7 +188,7 @@ def gate(cdf, above=2, near=0, tail_to=3):
 def gate_slope(slope, above=1, settled=2, near=0, tail_to=3):
     """Return the rows of a gate's derivative: from 0 with a tail, past its minimum, to 1.
 
-    The arguments are the last exponents of its pieces.
+    `above`, `settled`, `near` and `tail_to` are the last exponents of its pieces.
     """
     below = mirrored(slope)
     return (

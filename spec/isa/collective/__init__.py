@@ -6,8 +6,8 @@ kind uses them (`SIGNATURE_USES`). The addresses are each rank's own, in its own
 
 These fields determine how a vector is reduced:
 
-1. The elements are divided into granules of `GRANULE`. Channel 0 processes the first half of the granules, rounded up,
-   channel 1 the others.
+1. The vector is divided into granules of `GRANULE` elements. Channel 0 processes the first half of the granules,
+   rounded up, channel 1 the others.
 2. A channel processes its part in rounds of `ranks` segments of `chunk` granules, in order. The last round may end
    early, in or before any segment.
 3. Channel 0 sums segment s over the ranks s + 1, s + 2, ..., s (modulo ranks) in this order, channel 1 over the ranks

@@ -48,7 +48,7 @@ class Elementwise(Instruction):
         stochastic: round dst's cast stochastically, by seed, stream and index.
         seed, stream: 32 bits each.
         index: element numbers.
-        overlap: reads may start while earlier instructions still write: this instruction reads none of their results.
+        overlap: reads may start while earlier instructions still write; the instruction must not read their results.
     """
 
     opcode: Opcode

@@ -86,9 +86,9 @@ class TensorInstruction(Instruction):
 class LoadStationary(TensorInstruction):
     """Load `k` rows x `m` columns of weights into the shadow registers; the next MultiplyMoving activates them.
 
-    The weights replace the whole stationary operand, including other rows and columns of an earlier load. The columns
-    of a partition are contiguous in memory, and the first one is aligned to `LOAD_COLUMNS` elements. Columns from `m`
-    to the next multiple of `LOAD_COLUMNS` are read too. Takes ceil(m / LOAD_COLUMNS) cycles.
+    The weights replace the whole stationary operand: rows and columns of an earlier load that are not loaded again are
+    lost. The columns of a partition are contiguous in memory, and the first one is aligned to `LOAD_COLUMNS` elements.
+    Columns from `m` to the next multiple of `LOAD_COLUMNS` are read too. Takes ceil(m / LOAD_COLUMNS) cycles.
     """
 
     m: int
