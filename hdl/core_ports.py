@@ -28,8 +28,7 @@ def sharers(config: Config, engines: list, first: list, channels: list = ()) -> 
         config: the machine's parameters.
         engines: one user per DMA engine; engine i is on port i modulo `hbm_ports`.
         first: further users, all on port 0.
-        channels: one user per channel of the collective engine, distributed like the engines; the last ones of their
-            port.
+        channels: one user per channel of the collective engine, distributed like the engines, after all other users.
     """
     ports = config.hbm_ports
     return [[*engines[port::ports], *(first if port == 0 else ()), *channels[port::ports]] for port in range(ports)]

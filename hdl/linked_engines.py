@@ -38,7 +38,7 @@ class LinkedEngines(wiring.Component):
         flip, flip_bit, drop, repeated, cut, dead, link_counters: see :class:`hdl.instance.LinkedCores`.
         retired: one bit per core, a pulse for each retired instruction.
         failed: one bit per core, set when its engine has an error.
-        errors, counters: of each engine.
+        errors, counters: error and event counters of each engine.
     """
 
     def __init__(self, instance: Instance):

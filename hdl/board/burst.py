@@ -19,10 +19,10 @@ class BurstBuffer(wiring.Component):
         patience: maximum number of cycles of a burst.
 
     Ports:
-        write, place, byte: write a byte at an offset of the buffer. Not allowed during a burst.
-        read_place, read_byte: byte at the offset of two cycles ago. Not allowed during a burst.
-        start, store, address, beats: burst of `beats` beats at `address`, a multiple of `size`; into memory if `store`.
-            All are held until `done`.
+        write, place, byte: store `byte` at offset `place` of the buffer; not during a burst.
+        read_place, read_byte: offset to read, and its byte two cycles later; not during a burst.
+        start, store, address, beats: start a burst of `beats` beats at `address`, a multiple of `size`, to memory if
+            `store`, otherwise from memory; held until `done`.
         done: the burst is over.
         failed: valid with `done`: memory returned an error, or did not answer within `patience`. After a timeout every
             burst fails immediately, without an access, until `restart`.

@@ -157,7 +157,7 @@ class FrameTransmitter(wiring.Component):
             until `done`.
         done: the last byte is accepted in this cycle.
         place: offset of the next byte of the payload.
-        byte: that byte, at most two cycles later.
+        byte: that byte; may be up to two cycles late.
         o: bytes, at most one in four cycles.
     """
 

@@ -26,19 +26,19 @@ class SdramController(wiring.Component):
     A row stays open until another row of its bank is needed or a refresh is due.
 
     Timing:
-    - A word is written one cycle after it was accepted; a word is read `READ_LATENCY` cycles after its read was
-      accepted.
-    - Within open rows one word is accepted per cycle, but a write at least `TURN` cycles after a read.
+    - A word is written one cycle after the write was accepted. Read data are valid `READ_LATENCY` cycles after the read
+      was accepted.
+    - Within open rows one access is accepted per cycle; a write follows a read after at least `TURN` cycles.
     - Another row costs tRP + tRCD, and more if it follows too soon after the previous one. tRAS, tRC and tRRD are kept
       over all banks together, which costs nothing at the clocks of an FPGA.
 
     Arguments:
         chip: the chip.
-        clock_hz: frequency of this clock and of the chip's.
-        start_ns: time from reset to the first command; None: the chip's; shorter in simulations.
+        clock_hz: clock frequency of the controller and the chip.
+        start_ns: time from reset to the first command, shorter in simulations; None: the chip's.
 
     Ports:
-        words: word accesses: number of the word, data, and mask of the written bytes.
+        words: accesses: number of the word, data, and mask of the written bytes.
         read: the words that were read, in order, without backpressure.
         ready: the chip is initialised.
         pins: pins of the chip. The chip's clock has the same frequency and a later phase, so that the chip samples

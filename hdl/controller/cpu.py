@@ -40,7 +40,7 @@ class Cpu(wiring.Component):
     CSR instruction                             3: it waits for all older instructions, the next one waits for it;
                                                 2 after another CSR instruction
     division, remainder                         1 + `Divider.LATENCY`
-    trap or interrupt                           3, until its handler's first instruction takes its own
+    trap or interrupt                           3, plus the cycles of its handler's first instruction
     ==========================================  ====================================================================
 
     A redirection (branch taken, JAL, JALR, FENCE.I, MRET, trap) takes `fetch_latency` more cycles. Stalls and late
@@ -48,7 +48,7 @@ class Cpu(wiring.Component):
 
     Traps:
     - mtval is the address of the failing part for access faults and misaligned accesses, the target for a misaligned
-      jump, the instruction for an illegal one, the pc for a breakpoint or a fetch, otherwise 0.
+      jump, the instruction for an illegal one, the pc for a breakpoint or a failed fetch, otherwise 0.
     - Loads and stores at or above LOCAL_BASE may have any alignment. Below it, where registers are, a misaligned one
       traps.
     - A store of two parts with a refused second part has written its first part.

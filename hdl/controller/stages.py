@@ -63,7 +63,7 @@ class End:
 
     Attributes:
         ready: the instruction can advance; 1 by default.
-        jumps: fetch from its target; 0 if it traps.
+        jumps: it jumps to its target; 0 if it traps.
         traps, cause, trap_value: it traps, with this mcause and mtval.
     """
 

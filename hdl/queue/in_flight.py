@@ -34,7 +34,7 @@ class InFlight(wiring.Component):
         finish: the engine has finished its oldest unfinished record.
         finished_address: HBM address of that record, in the same cycle.
         update: semaphore updates of finished records, one per cycle, from the cycle after `finish` on.
-        leaves: the oldest record retires from the ring at the end of this cycle, with its last update if it has any.
+        leaves: the oldest record is removed at the end of this cycle, with its last update if it has any.
         busy: the ring is not empty.
         oldest: HBM address of the oldest record.
     """

@@ -20,7 +20,7 @@ class BusRequest(data.Struct):
 
 
 def hold_request(m: Module, bus, answered: Signal) -> BusRequest:
-    """Return the request that the bus transferred, from the next cycle on.
+    """Return a register with the bus's request, from the cycle after its acceptance until its response.
 
     Arguments:
         m: the subordinate's module.

@@ -24,8 +24,8 @@ _WORD_BITS = 2
 class Window(wiring.Component):
     """Window of the controller to SBUF and PSUM, one access at a time.
 
-    A write is answered when the memory holds it, a read `LineRead.LATENCY` cycles after its request.
-    `config.port_latency` delays the request, and once more the answer to a write.
+    A write is answered when the memory holds it, a read `LineRead.LATENCY` cycles after its request. With
+    `config.port_latency`, requests are sent that many cycles later, and the answer to a write is as late again.
 
     An access is refused with an error if it is not of a whole word, or if the partition or the byte does not exist.
 
