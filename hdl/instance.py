@@ -34,7 +34,7 @@ class LinkedCores(wiring.Component):
         cores: ports of each :class:`~hdl.core.Core`, except those to the links.
         flip, flip_bit, drop, repeated, cut: faults injected into each wire: invert a bit of the frame, lose the frame,
             deliver the previous frame instead, deliver nothing. Wire w is direction w % directions of chip w //
-                directions.
+            directions.
         dead: one bit per wire, set when its link has failed; held until reset.
         link_counters: event counters of the sending end of each wire.
     """

@@ -1,9 +1,9 @@
-"""Test bench of collectives: the collective engines of an instance on its links, without the cores around them.
+"""Collective engines of an instance on its links, without the cores around them, for tests of collectives.
 
     instructions -> CollectiveEngine -- flits -- Fabric -- flits -- CollectiveEngine <- instructions
                        |   | AXI                                       |   | AXI
 
-It shows every interaction between cores, at a small fraction of the size: a whole core is tens of times as large.
+All interaction between cores is in these units; a whole core is tens of times as large.
 """
 
 from functools import partial

@@ -44,7 +44,7 @@ class FrameReceiver(wiring.Component):
         valid: the result is ready: a command if `refusal` is 0, otherwise an error.
         header: header of the command.
         refusal: an `Answer`, 0 for a command.
-        taken: accepts the result; valid only while `valid`. Bytes received before it are lost.
+        taken: accepts the result, only while `valid`. Bytes received before are lost.
     """
 
     def __init__(self, patience: int):

@@ -21,7 +21,7 @@ class Controller(wiring.Component):
         fetch_latency: see :class:`Cpu`.
 
     Ports:
-        run: 0 holds the processor in reset, and the memory can be loaded. It must not fall while a request to
+        run: 0 holds the processor in reset, so that the memory can be loaded. It must not fall while a request to
             `peripheral` is outstanding.
         load: words for the local memory.
         peripheral: data accesses to all other addresses; at most one is outstanding. A fetch from there is an access

@@ -45,9 +45,9 @@ class Queue(wiring.Component):
     first update. It passes in that cycle if it has no updates, otherwise with its last update. Updates of records in
     flight have priority.
 
-    Errors are reported in program order: an instruction's error only when all earlier records have retired and made
-    their updates. So is the error of a record that cannot be fetched (FETCH) or belongs to another engine (ENGINE),
-    without checking its semaphores. A refused update (SEMAPHORE) is skipped; the updates after it are made.
+    Errors are reported in program order: an instruction's error waits until all earlier records have retired and made
+    their updates. So does the error of a record that cannot be fetched (FETCH) or belongs to another engine (ENGINE);
+    the semaphores of such a record are not checked. A refused update (SEMAPHORE) is skipped; later updates are made.
 
     Arguments:
         engine: engine of the records.
