@@ -120,7 +120,7 @@ def main(arguments: list[str]) -> int:
     builder = build()
     if arguments == ["--check"]:
         same = PATH.read_text() == text(builder)
-        print(f"{PATH.name} is {'what the script makes' if same else 'not what the script makes'}")
+        print(f"{PATH.name} {'is up to date' if same else 'differs from the generated tables'}")
         return 0 if same else 1
     PATH.write_text(text(builder))
     print(report(builder))

@@ -126,7 +126,9 @@ def fit(target: Callable, place: Callable, weight: Callable, tolerance, exponent
                 break
         else:
             return tuple(segments), worst
-    raise ValueError(f"64 segments must meet 2**{float(mp.log(tolerance, 2)):.1f}, not {mp.nstr(worst, 3)}")
+    raise ValueError(
+        f"64 segments must have an error of at most 2**{float(mp.log(tolerance, 2)):.1f}, not {mp.nstr(worst, 3)}"
+    )
 
 
 def exp2_segments() -> list[Segment]:

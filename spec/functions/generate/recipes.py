@@ -111,10 +111,10 @@ def power(target, **fields) -> tuple[Piece, Piece]:
 
 
 def near_one(target) -> Piece:
-    """Return a piece for the binary logarithm of a result that approaches 1.
+    """Return a piece for the binary logarithm u of a result that approaches 1.
 
-    Near 1 the polynomial's ulp is too coarse for a monotonic result. A small logarithm has a finer ulp, and the power
-    of two preserves the order.
+    Near 1 the polynomial's ulp is too coarse for a monotonic result. A small u has a finer ulp, and 2**u keeps the
+    order of its arguments.
     """
     return Piece(_log2_of(target), NEAR_ONE, logarithmic, fields=_fields({"exp2": 1}))
 

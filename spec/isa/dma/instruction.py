@@ -151,9 +151,11 @@ class DmaCopy(Instruction):
         values |= {f"count{d}": count for d, count in zip(places, self.shape, strict=True)}
         for name, tensor in (("src", self.src), ("dst", self.dst)):
             if len(tensor.steps) != rank:
-                raise ValueError(f"{name}.steps must be one for each of {rank} dimensions, not {tensor.steps!r}")
+                raise ValueError(
+                    f"{name}.steps must have one entry for each of {rank} dimensions, not {tensor.steps!r}"
+                )
             if tensor.axis is not None and not 0 <= tensor.axis < rank:
-                raise ValueError(f"{name}.axis must be one of {rank} dimensions, not {tensor.axis!r}")
+                raise ValueError(f"{name}.axis must be from 0 to {rank - 1}, not {tensor.axis!r}")
             values |= {
                 f"{name}_storage": int(tensor.storage),
                 f"{name}_dtype": tensor.format.code,

@@ -141,14 +141,16 @@ class Elementwise(Instruction):
         values |= {"index": self.index.base, "index_partition": self.index.partition}
         if len(self.index.steps) not in (0, len(self.shape)):
             raise ValueError(
-                f"index.steps must be one for each of {len(self.shape)} dimensions, not {self.index.steps!r}"
+                f"index.steps must have one entry for each of {len(self.shape)} dimensions, not {self.index.steps!r}"
             )
         values |= {f"index_step{d}": step for d, step in enumerate(reversed(self.index.steps))}
         return values
 
     def _access(self, name: str, access: Access, config: Config) -> dict[str, int]:
         if len(access.steps) != len(self.shape):
-            raise ValueError(f"{name}.steps must be one for each of {len(self.shape)} dimensions, not {access.steps!r}")
+            raise ValueError(
+                f"{name}.steps must have one entry for each of {len(self.shape)} dimensions, not {access.steps!r}"
+            )
         steps = {f"step{d}": step for d, step in enumerate(reversed(access.steps))}
         return _pointer(name, access, config) | {"storage": int(access.storage)} | steps
 

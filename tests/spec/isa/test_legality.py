@@ -242,10 +242,10 @@ def test_record_is_what_its_word_says():
         ({"dst": access(address=1 << 18)}, "dst_address must be from 0 to 262143, not 262144"),
         ({"shape": (1 << 16,)}, "count0 must be from 0 to 65535, not 65536"),
         ({"shape": (1,) * 5}, r"shape must have 1 to 4 dimensions, not \(1, 1, 1, 1, 1\)"),
-        ({"a": access(steps=(1, 1))}, r"a.steps must be one for each of 1 dimensions, not \(1, 1\)"),
+        ({"a": access(steps=(1, 1))}, r"a.steps must have one entry for each of 1 dimensions, not \(1, 1\)"),
         ({"a": access(partition=16)}, "a.partition must be one of 0, 32, 64, 96, not 16"),
         ({"s0": Pointer(format=FP32, address=-4)}, "s0.address must be from 0 to 262143, not -4"),
-        ({"index": isa.Index(steps=(1, 2))}, r"index.steps must be one for each of 1 dimensions, not \(1, 2\)"),
+        ({"index": isa.Index(steps=(1, 2))}, r"index.steps must have one entry for each of 1 dimensions, not \(1, 2\)"),
         ({"seed": 1 << 32}, "seed must be from 0 to 4294967295, not 4294967296"),
     ],
 )
