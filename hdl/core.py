@@ -94,7 +94,6 @@ class Core(wiring.Component):
         return with_local_reset(m) if units.collective else m
 
     def _connect_queue(self, m: Module, units: CoreUnits, number: int) -> None:
-        """Connect a queue to the fetcher, the registers, the semaphores, the watchdog and its engine."""
         queue, engine = units.queues[number], units.engines[number]
         registers, semaphores, watchdog = units.registers, units.semaphores, units.watchdog
         read_counters = [registers.counters[number].eq(queue.counters)] if self.config.counters else []
@@ -133,7 +132,6 @@ class Core(wiring.Component):
         return place.o
 
     def _connect_controller(self, m: Module, units: CoreUnits) -> None:
-        """Connect the controller to boot, registers, window, semaphores and the core's ports."""
         boot, controller, decoder, registers = units.boot, units.controller, units.decoder, units.registers
         semaphores, errors = units.semaphores, units.errors
         wiring.connect(m, boot.load, controller.load)

@@ -118,7 +118,6 @@ class Cpu(wiring.Component):
         """Add observation logic; empty here, overridden by :class:`hdl.controller.rvfi.RvfiCpu`."""
 
     def _decode(self, m: Module, x, w, fetch, csr):
-        """Decode and read registers; stall an instruction until its operands are known."""
         m.submodules.decoder = decoder = InstructionDecoder()
         m.submodules.registers = registers = RegisterFile()
         self._decoder, self._registers = decoder, registers
@@ -273,7 +272,6 @@ class Cpu(wiring.Component):
 
     @staticmethod
     def _redirect(m: Module, x, w, clear: Signal, end: End, fetch, csr):
-        """Redirect the fetch unit after a trap or a jump."""
         # Jumps are always ready, so this path does not depend on the end of a load or store, which is late in a cycle.
         m.d.comb += fetch.redirect.eq(w.traps | (x.valid & clear & end.jumps))
         with m.If(w.traps):

@@ -168,7 +168,6 @@ class InstructionDecoder(wiring.Component):
                     self._set(m, kind=Kind.MULTIPLY)
 
     def _decode_system(self, m: Module) -> None:
-        """Decode CSR instructions and the instructions without operands."""
         word = self.instruction
         funct3 = word[12:15]
         with m.If(funct3[:2].any()):

@@ -113,7 +113,6 @@ class HostRegisters(wiring.Component):
         return m
 
     def _access(self, m: Module, write: Value, place: _Place) -> None:
-        """Read or write an entry, or refuse the access."""
         with m.If(~write):
             m.d.comb += self.bus.result.eq(place.read)
             if place.taken is not None:
@@ -228,7 +227,6 @@ class HostRegisters(wiring.Component):
         return _Place(held, write, register.mask)
 
     def _constants(self) -> dict[int, _Place]:
-        """Return the constant entries: identity, version and parameters."""
         parameters = parameter_values(self.config)
         words = {
             host_map.IDENTITY.offset: host_map.HOST_MAGIC,

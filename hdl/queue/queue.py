@@ -249,7 +249,6 @@ class Queue(wiring.Component):
         return Mux(passing, self.issued_address, address)
 
     def _report(self, m: Module, head, updating: Value):
-        """Latch the first error."""
         # HBM addresses by the engine's record number; it has at most IN_FLIGHT records at the same time.
         m.submodules.issued_addresses = addresses = memory.Memory(shape=HBM_ADDRESS_BITS, depth=IN_FLIGHT, init=[])
         write, read = addresses.write_port(), addresses.read_port(domain="comb")

@@ -140,7 +140,6 @@ class Registers(wiring.Component):
         return m
 
     def _access(self, m: Module, register: _Register):
-        """Read or write a register, or refuse the access."""
         with m.If(~self._request.write):
             if register.read is None:
                 m.d.comb += self._refused.eq(1)
