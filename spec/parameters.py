@@ -48,8 +48,8 @@ class Parameter:
         group: part of the machine.
         sentence: meaning, unit and values, benefit and cost; ends with a full stop.
         low, high: smallest and largest value.
-        choices: allowed values if not every integer of the range is allowed, otherwise empty; without rules that involve
-            other parameters.
+        choices: allowed values if not every integer of the range is allowed, otherwise empty; rules that involve other
+            parameters are not included.
         default: value that presets have unless they say otherwise; None if every preset must give one.
     """
 
