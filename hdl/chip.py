@@ -1,4 +1,4 @@
-"""A chip: two cores, and its node of the links.
+"""Chip: two cores and their node on the links.
 
 core 0 --+
          +-- LinkNode == links of each direction
@@ -25,18 +25,20 @@ __all__ = ["Chip"]
 
 
 class Chip(wiring.Component):
-    """The cores of a chip on its links; they share nothing else.
+    """Cores of one chip, connected to its links; they share nothing else.
 
-    A core's flits are registers, and what it takes depends on registers and on the flit that is offered alone.
+    A core drives its flits from registers. Its `ready` for incoming flits depends only on registers and on the offered
+    flit.
 
     Arguments:
-        instance: the chips, how they are tied, and what their cores are.
+        instance: the chips, their topology, and their cores' parameters.
 
     Ports:
-        chip: which one this is; constant. Its cores are those of the instance from CORES_PER_CHIP * chip on.
-        cores: the ports of each :class:`~hdl.core.Core` that do not go to the links.
-        tx, rx, rx_present, dead: of each direction; see :class:`~hdl.link.node.LinkNode`.
-        link_counters: of the end in each direction.
+        chip: number of this chip; constant. Its first core is core CORES_PER_CHIP * chip of the instance.
+        cores: ports of each :class:`~hdl.core.Core`, except those to the links.
+        tx, rx, rx_present: frames, one port per direction; see :class:`~hdl.link.node.LinkNode`.
+        dead: one bit per direction, set when that link has failed.
+        link_counters: counters of this end of each link.
     """
 
     def __init__(self, instance: Instance):

@@ -1,4 +1,4 @@
-"""The core: engines, memories and the controller that starts them; one image in HBM, one start signal.
+"""Core: engines, memories and a controller, started with one image in HBM and one start pulse.
 
     HBM -> boot -> controller -> registers: doorbells -> queues <- fetcher <- HBM
                                                           |  ^
@@ -8,7 +8,7 @@
             |
             +-> collective engine <-> links, in a core of an instance
 
-Everything runs by itself in order within a queue; between queues nothing holds order but semaphores.
+Each queue executes its records in order. Only semaphores order one queue against another.
 """
 
 from amaranth import Cat, Module, Value
@@ -31,30 +31,38 @@ __all__ = ["Core", "core_counters"]
 
 
 class Core(wiring.Component):
-    """A NeuronCore.
+    """One NeuronCore.
 
     Arguments:
         config: the machine's parameters.
-        link_bytes: of a flit's data; None: `spec.instance.link_bytes_of` the configuration. Means nothing alone.
+        link_bytes: data bytes of a flit; None: `spec.instance.link_bytes_of` the configuration. Unused if `cores` is 1.
 
-    Ports, those of :func:`hdl.core_ports.core_signature` and, in a core of an instance, those to its links:
-        start: a pulse boots the image at `boot_address` in HBM; ignored until reset once it was given.
-        axi: the ports to HBM; the IDs' width is `axi_id_bits`.
+    Ports, of :func:`hdl.core_ports.core_signature`:
+        start: a pulse boots the image at `boot_address` in HBM; ignored after the first until reset.
+        axi: ports to HBM; IDs are `axi_id_bits` wide.
         host_interrupt: a pulse interrupts the controller.
-        done, exit_code: the controller's program has ended. error: the first one (`spec.isa.Cause`), after which no
-            queue begins another record. All three stay until reset, which the core needs before it starts again; what
-            is in HBM and on chip stays as it is. Reset it when it has been quiet for a while.
-        quiet: no HBM transaction is under way, nothing moves in this cycle, or did `port_latency` cycles before it, and
-            no queue has work that it will do. What other cores send may yet move something in a core of an instance.
+        done: the controller's program has ended; set until reset.
+        exit_code: its exit code, valid while `done`.
+        error: the first error (`spec.isa.Cause`), held until reset. From then on no queue begins another record. The
+            core needs a reset before it can start again; HBM and on-chip memories keep their contents. Reset it only
+            after `quiet` has been set for a while.
+        quiet: no HBM transaction is outstanding, nothing has moved in this cycle or the `port_latency` cycles before
+            it, and no queue has work that it will still do. In an instance, data from other cores may still arrive.
         console: bytes for the host to print.
-        issued, issued_addresses: for each queue, its engine takes a record in this cycle, and the record's address.
-        passed: that record is a NOP, which no engine takes and which has retired.
-        retired, retired_addresses: it has finished one; those of LoadStationary are behind all queues.
-        controller_retires, controller_pc: an instruction of the controller.
-        counters: those of the queues, engines and memories, or those of them that the configuration has; others are 0.
-        number: of this core in the instance; constant. link_i, link_o: flits of each channel of the collective engine,
-            from and to the router. dead: the chip's link of each direction is. Such a core comes out of reset a cycle
-            after its surroundings.
+        issued: one bit per queue, set when its engine accepts a record, or when the queue executes a NOP itself.
+        passed: one bit per queue, set with `issued` for a NOP, which retires in that cycle.
+        retired: one bit per queue, and a last one for LoadStationary, set when the engine finishes a record.
+        issued_addresses, retired_addresses: HBM addresses of those records.
+        controller_retires: an instruction of the controller retires.
+        controller_pc: its address.
+        counters: all counters; 0 where `config.counters` excludes them.
+
+    Ports to the links, only in an instance:
+        number: number of this core; constant.
+        link_i, link_o: flits from and to the router, one stream per channel of the collective engine.
+        dead: one bit per direction, set when that link of the chip has failed.
+
+    A core in an instance is released from reset one cycle after the modules around it.
     """
 
     def __init__(self, config: Config, link_bytes: int | None = None):
@@ -78,7 +86,7 @@ class Core(wiring.Component):
         self._connect_controller(m, units)
         accesses = connect_on_chip(m, self.config, units)
         under_way, beats = connect_hbm(m, self.config, units, self.axi)
-        moves = [accesses, beats]  # long instructions make progress, too
+        moves = [accesses, beats]  # progress within a long instruction
         if units.collective:
             moves.append(self._connect_links(m, units))
         self._connect_watchdog(m, units, moves, under_way)
@@ -86,7 +94,6 @@ class Core(wiring.Component):
         return with_local_reset(m) if units.collective else m
 
     def _connect_queue(self, m: Module, units: CoreUnits, number: int) -> None:
-        """Connect a queue to what it takes from, what it waits for, and its engine."""
         queue, engine = units.queues[number], units.engines[number]
         registers, semaphores, watchdog = units.registers, units.semaphores, units.watchdog
         read_counters = [registers.counters[number].eq(queue.counters)] if self.config.counters else []
@@ -119,13 +126,12 @@ class Core(wiring.Component):
         ]
 
     def _waiting(self, m: Module, name: str, source):
-        """Return a stream behind a place for one entry, which is the same whether anybody takes it in that cycle."""
+        """Return the stream behind a one-entry FIFO, which removes the combinational path of `ready`."""
         m.submodules[name] = place = Fifo(source.payload.shape(), depth=1)
         wiring.connect(m, source, place.i)
         return place.o
 
     def _connect_controller(self, m: Module, units: CoreUnits) -> None:
-        """Connect the controller, what starts it, and what it reaches."""
         boot, controller, decoder, registers = units.boot, units.controller, units.decoder, units.registers
         semaphores, errors = units.semaphores, units.errors
         wiring.connect(m, boot.load, controller.load)
@@ -151,7 +157,7 @@ class Core(wiring.Component):
         ]
 
     def _connect_links(self, m: Module, units: CoreUnits) -> Value:
-        """Connect the collective engine to the links, and what it is told and says; return whether a flit moves."""
+        """Connect the collective engine to links, registers and watchdog; return whether a flit moves in this cycle."""
         collective, watchdog = units.collective, units.watchdog
         every = self.config.counters == Counters.ALL
         for channel in range(CHANNELS):
@@ -168,7 +174,7 @@ class Core(wiring.Component):
         return Cat(flits.valid & flits.ready for flits in (*self.link_i, *self.link_o)).any()
 
     def _connect_watchdog(self, m: Module, units: CoreUnits, moves: list[Value], under_way: Value) -> None:
-        """Tell the watchdog what moves, and the host when nothing does any more."""
+        """Connect the watchdog's inputs and its error; drive `quiet`."""
         watchdog, errors = units.watchdog, units.errors
         something = Cat(*(queue.progress for queue in units.queues), *moves)
         progress = delayed(m, something, self.config.port_latency, "progress").any() | units.semaphores.updated
@@ -180,7 +186,7 @@ class Core(wiring.Component):
         ]
 
     def _observe(self, m: Module, units: CoreUnits) -> None:
-        """Lead out the counters, and the trace of records and of the controller."""
+        """Drive the counters and the trace ports of the queues and of the controller."""
         queues, controller, counters = units.queues, units.controller, self.counters
         m.d.comb += [
             self.issued.eq(Cat(queue.issued for queue in queues)),
@@ -193,7 +199,7 @@ class Core(wiring.Component):
             self.controller_retires.eq(controller.trace_valid & ~controller.trace_trap),
             self.controller_pc.eq(controller.trace_pc),
         ]
-        # What is not led out is not there either, once a synthesiser has removed what nobody sees.
+        # A synthesiser removes counters that no port reads.
         every = self.config.counters == Counters.ALL
         if every:
             m.d.comb += [

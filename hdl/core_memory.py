@@ -1,4 +1,4 @@
-"""Who reads and writes what in a core: the engines and the controller's window on chip, the others HBM."""
+"""Memory connections of a core: on-chip ports, and the sharing of the HBM ports."""
 
 from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import wiring
@@ -15,7 +15,7 @@ __all__ = ["connect_hbm", "connect_on_chip"]
 
 
 def connect_on_chip(m: Module, config: Config, units: CoreUnits) -> Value:
-    """Connect all that reads and writes on chip; return a bit for each port, whether it does in this cycle."""
+    """Connect all users of SBUF and PSUM; return one bit per port, set when it transfers in this cycle."""
     memory, tensor = units.memory, units.tensor
     wiring.connect(m, tensor.stationary, memory.stationary)
     wiring.connect(m, tensor.moving, memory.moving)
@@ -51,8 +51,10 @@ def connect_on_chip(m: Module, config: Config, units: CoreUnits) -> Value:
 
 
 def connect_hbm(m: Module, config: Config, units: CoreUnits, ports: list) -> tuple[Value, Value]:
-    """Share the ports to HBM; return whether a transaction is under way, and for each port whether a beat moves
-    in this cycle."""
+    """Share the HBM ports among their managers.
+
+    Return whether a transaction is outstanding, and one bit per port, set when a data beat moves in this cycle.
+    """
     channels = units.collective.axi if units.collective else []
     shared = sharers(config, [engine.axi for engine in units.dma], [units.fetcher.axi, units.boot.axi], channels)
     open_transactions = []

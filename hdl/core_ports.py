@@ -1,4 +1,4 @@
-"""What a core shows to those around it: its ports, the layout of its counters, and who is on which port of HBM."""
+"""Interface of a core: its ports, the layout of its counters, and the assignment of managers to HBM ports."""
 
 from amaranth import unsigned
 from amaranth.lib import data, stream, wiring
@@ -22,13 +22,13 @@ __all__ = ["ControllerCounters", "axi_id_bits", "core_counters", "core_signature
 
 
 def sharers(config: Config, engines: list, first: list, channels: list = ()) -> list[list]:
-    """Return who shares each HBM port, or the line port beside it.
+    """Return the users of each HBM port, or of the line port beside it.
 
     Arguments:
         config: the machine's parameters.
-        engines: of each DMA engine, dealt out to the ports in turn.
-        first: others, on port 0.
-        channels: of each channel of the collective engine, dealt out like the engines; the last ones of their port.
+        engines: one user per DMA engine; engine i is on port i modulo `hbm_ports`.
+        first: further users, all on port 0.
+        channels: one user per channel of the collective engine, distributed like the engines, after all other users.
     """
     ports = config.hbm_ports
     return [[*engines[port::ports], *(first if port == 0 else ()), *channels[port::ports]] for port in range(ports)]
@@ -42,14 +42,18 @@ def axi_id_bits(config: Config) -> int:
 
 
 class ControllerCounters(data.Struct):
-    """instructions: retired. waiting: cycles in wfi."""
+    """Counters of the controller.
+
+    instructions: retired instructions.
+    waiting: cycles in WFI.
+    """
 
     instructions: unsigned(COUNTER_BITS)
     waiting: unsigned(COUNTER_BITS)
 
 
 def core_counters(config: Config) -> data.StructLayout:
-    """Return the layout of all counters of a core: those of its queues, engines and memories, and the controller's."""
+    """Return the layout of all counters of a core: queues, engines, memories and controller."""
     return data.StructLayout(
         {
             "queues": data.ArrayLayout(QueueCounters, queue_count(config)),
@@ -65,7 +69,7 @@ def core_counters(config: Config) -> data.StructLayout:
 
 
 def core_signature(config: Config) -> wiring.Signature:
-    """Return the ports of a core that are led out of its chip, all but those to links; see :class:`hdl.core.Core`."""
+    """Return the ports of a core, except those to the links; see :class:`hdl.core.Core`."""
     queues = queue_count(config)
     lanes = queues + 1
     return wiring.Signature(

@@ -1,4 +1,4 @@
-"""What a core is made of."""
+"""Units of a core."""
 
 from functools import partial
 
@@ -33,23 +33,25 @@ REGIONS = (
     (memory_map.REGISTERS >> 32 - REGION_BITS,),
     tuple(base >> 32 - REGION_BITS for base in (memory_map.SBUF_WINDOW, memory_map.PSUM_WINDOW)),
 )
-"""Where the controller finds the registers, and where the window."""
+"""Upper address bits of the controller's peripherals: the registers, and the window to the on-chip memories."""
 
 
 class CoreUnits:
-    """The units of a core, added to a module and not yet connected.
+    """Units of a core, added to a module and not yet connected.
 
     Arguments:
         m: the module.
         config: the machine's parameters.
-        link_bytes: of a flit's data.
-        platform: what `elaborate` was given.
+        link_bytes: data bytes of a flit.
+        platform: the platform that `elaborate` received.
 
     Attributes:
-        tensor, vector, scalar, dma, collective: the engines; as many DMA engines as the configuration says, and a
-            collective engine, or None, in a core of an instance. engines: all of them in the order of their queues.
-        queues: one before each engine.
-        controller, decoder, registers, window, semaphores, watchdog, errors, boot, fetcher, memory: the others.
+        tensor, vector, scalar: the compute engines.
+        dma: the DMA engines, a list.
+        collective: the collective engine; None unless the core is part of an instance.
+        engines: all engines, in the order of their queues.
+        queues: one queue per engine.
+        controller, decoder, registers, window, semaphores, watchdog, errors, boot, fetcher, memory: the other units.
     """
 
     def __init__(self, m: Module, config: Config, link_bytes: int, platform):

@@ -1,4 +1,4 @@
-"""An instance: chips on their links.
+"""Instance: chips and the links between them.
 
 cores -- Chip == Wire ==> Chip -- cores
               <== Wire ==
@@ -23,19 +23,20 @@ __all__ = ["LinkedCores"]
 
 
 class LinkedCores(wiring.Component):
-    """All cores of an instance, and everything between them; each core has its own HBM, and is booted by itself.
+    """All cores of an instance and their links; each core has its own HBM and its own boot.
 
-    All come out of reset in the same cycle, which their links need.
+    All cores are released from reset in the same cycle; the links require it.
 
     Arguments:
         instance: the instance.
 
     Ports:
-        cores: the ports of each :class:`~hdl.core.Core` that do not go to the links.
-        flip, flip_bit, drop, repeated, cut: what disturbs each wire, which is that of direction w % directions of chip
-            w // directions: a bit of the frame is turned, the frame is lost, the one before it comes instead, nothing
-            comes at all.
-        dead: the link of that wire is; stays until reset. link_counters: of the end that sends on it.
+        cores: ports of each :class:`~hdl.core.Core`, except those to the links.
+        flip, flip_bit, drop, repeated, cut: faults injected into each wire: invert a bit of the frame, lose the frame,
+            deliver the previous frame instead, deliver nothing. Wire w is direction w % directions of chip w //
+            directions.
+        dead: one bit per wire, set when its link has failed; held until reset.
+        link_counters: event counters of the sending end of each wire.
     """
 
     def __init__(self, instance: Instance):

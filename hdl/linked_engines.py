@@ -1,9 +1,9 @@
-"""The collective engines of an instance on its links, without the cores around them.
+"""Collective engines of an instance on its links, without the cores around them, for tests of collectives.
 
     instructions -> CollectiveEngine -- flits -- Fabric -- flits -- CollectiveEngine <- instructions
                        |   | AXI                                       |   | AXI
 
-What a group of cores does together shows on these alone; a whole core is tens of times as large.
+All interaction between cores is in these units; a whole core is tens of times as large.
 """
 
 from functools import partial
@@ -27,18 +27,18 @@ __all__ = ["LinkedEngines"]
 
 
 class LinkedEngines(wiring.Component):
-    """A collective engine for each core of an instance, and the fabric between them.
+    """One collective engine per core of an instance, and the fabric between them.
 
     Arguments:
-        instance: the instance; of its cores only the width of HBM matters.
+        instance: the instance; of its cores' parameters only `hbm_bytes` is used.
 
     Ports:
-        instructions: of each core's engine. axi: the ports to its HBM, two of each core one after the other.
-        flip, flip_bit, drop, repeated, cut: what disturbs each wire, which is that of direction w % directions of chip
-            w // directions: a bit of the frame is turned, the frame is lost, the one before it comes instead, nothing
-            comes at all.
-        retired: a pulse for each instruction, a bit for each core. failed, errors: of each engine. counters: of each
-            engine. dead: the link of that wire is; stays until reset. link_counters: of the end that sends on it.
+        instructions: one stream per core.
+        axi: ports to the cores' HBM: core 0's ports of all channels, then core 1's, and so on.
+        flip, flip_bit, drop, repeated, cut, dead, link_counters: see :class:`hdl.instance.LinkedCores`.
+        retired: one bit per core, a pulse for each retired instruction.
+        failed: one bit per core, set when its engine has an error.
+        errors, counters: error and event counters of each engine.
     """
 
     def __init__(self, instance: Instance):

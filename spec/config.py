@@ -1,6 +1,6 @@
-"""The machine's parameters: one frozen, validated record, and the presets that have a name.
+"""Parameters of a machine: one frozen, validated record, and named presets.
 
-Everything else (skews, drain times, memory shapes) is derived from these where it is needed, never typed again.
+Everything else (skews, drain times, memory shapes) is derived from these parameters where it is needed.
 """
 
 from dataclasses import asdict, dataclass, fields, replace
@@ -19,89 +19,110 @@ LOAD_COLUMNS = 4
 """Stationary columns that enter the array per cycle; NeuronCore-v2's fast weight load (128 columns in 32 cycles)."""
 
 PSUM_BANKS = 8
-"""Banks of PSUM per partition, hence accumulation groups open at once (NeuronCore-v2: 16 KiB in 8 banks)."""
+"""PSUM banks per partition, hence accumulation groups open at the same time (NeuronCore-v2: 16 KiB in 8 banks)."""
 
 LINE_BYTES = 64
-"""Bytes of the longest line of SBUF, and of the widest beat of the HBM port; every address in HBM is a multiple."""
+"""Maximum bytes of an SBUF line and of an HBM beat; every address in HBM is a multiple."""
 
 SEMAPHORE_COUNT = 256
 """Semaphores that a record can name, as many as NeuronCore-v2 has; 16 bits each."""
 
 VECTOR_UNITS = ("division", "power", "search", "statistics", "random")
-"""Units that a vector lane has or does without."""
+"""Optional units of a vector lane."""
 
 LONE_UNITS = ("division", "power", "search", "statistics")
-"""Those that only a lane of one partition has: they take long, or keep what they have seen."""
+"""Optional units that need `lane_partitions` = 1: they are iterative or keep state per partition."""
 
 SCALAR_UNITS = ("trigonometry", "random")
-"""Units that an activation lane has or does without."""
+"""Optional units of an activation lane."""
 
 
 class Counters(IntEnum):
-    """Which counters a core has."""
+    """Event counters that a core has."""
 
     NONE = 0
-    """None; they read as 0."""
+    """No counters; they read as 0."""
     QUEUES = 1
-    """Those of the queues, which the controller reads, too."""
+    """Counters of the queues, which the controller can read too."""
     ALL = 2
-    """Those of engines and memories as well."""
+    """Counters of queues, engines and memories."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """Parameters of one core.
 
+    :mod:`spec.parameters` reads each entry below for help texts: one self-contained sentence per parameter.
+
     Arguments:
-        rows: processing elements along K, one SBUF partition each; 2 to 1024 (an INT8 column sum stays below 2**24).
-        columns: processing elements along M, one PSUM partition each; 2 to 1024.
-        mac_latency: pipeline stages of a multiply-accumulate, in cycles; 1 to 5. Sums cross the array in rows *
-            mac_latency cycles; more stages buy clock frequency, which a cycle count does not show.
-        significand_bits: of an operand in the array; 12, or 8 for processing elements that multiply BF16, FP8 and INT8
-            alone (`matmul_formats`).
-        add_latency: pipeline stages of the PSUM adder, in cycles; 1 to 7.
-        vector_latency: pipeline stages of an ALU of the vector lanes, in cycles; 1 to 6. A reduction takes an element
-            in so many cycles, a scan in twice as many; widening and casts have stages of their own if it is above 1.
-        vector_division: 1, or 0 for vector lanes without a divider: quotients, remainders, RECIPROCAL and BN_AGGR are
-            illegal then.
-        vector_power: so for powers.
-        vector_search: so for MAX8, FIND_INDEX8 and MATCH_REPLACE8.
-        vector_statistics: so for BN_STATS and BN_AGGR.
-        vector_random: so for random bits: DROPOUT, and stochastic rounding by the vector engine.
-        scalar_depth: of the activation lanes; 1, or 2 with stages for a faster clock. An element takes
-            `spec.timing.SCALAR_LANES_LATENCY` cycles; one enters a cycle in any case.
-        scalar_trigonometry: 1, or 0 for activation lanes without SIN and COS, which are illegal then.
-        scalar_random: so without random bits: no stochastic rounding by the scalar engine.
-        dma_engines: DMA engines, each with a queue; 1 to 16. Engine i is on HBM port i modulo `hbm_ports`.
-        hbm_ports: AXI4 ports to HBM; 1 to 4, no more than DMA engines.
-        hbm_bytes: bytes of a beat of an HBM port; 8, 16, 32 or 64.
-        cores: of the instance that it is a part of, at most 128; 1: it is alone, and has no collective engine.
-        sbuf_bytes: bytes of SBUF per partition (NeuronCore-v2: 24 MiB in 128 partitions); 1 KiB to 192 KiB, a multiple
-            of two lines of every bank.
-        sbuf_banks: banks of SBUF in every partition, interleaved by lines: each reads one line and writes one line a
-            cycle; 2, 4 or 8.
-        line_bytes: of a line of SBUF: the width of a bank in one partition; 8, 16, 32 or 64, at least
-            `hbm_bytes` and `load_bytes`.
-        psum_words: FP32 words per PSUM bank and partition, hence the longest moving tile (NeuronCore-v2: 512); a power
-            of two from 16 to 512.
-        psum_banks: memories of a partition in which PSUM's `PSUM_BANKS` banks lie, bank b in memory b modulo so many:
-            each reads one word and writes one word a cycle; 2, 4 or 8.
-        local_bytes: bytes of the controller's local memory; a power of two from 16 KiB to 64 KiB.
-        dma_beats: beats that a DMA engine has asked for, or that have come and not gone on; a power of two from 32 to
-            128. It hides the latency of HBM if it is more than that in cycles.
-        cast_lanes: elements that a DMA engine casts in a cycle; 1, 2 or 4.
-        cast_latency: pipeline stages of a cast's rounding, in cycles; 1 to 4. With more than one, widening has three.
-        semaphores: of the core; a power of two from 16 to 256. The upper bits of a semaphore's number are ignored if
-            there are fewer than 256.
-        records_ahead: records that a queue fetches before their turn, at most: 1 to 8, and no more than
-            `spec.isa.engine.RECORDS_AHEAD` of its engine.
-        counters: which of the core's counters there are, see :class:`Counters`.
-        edge_latency: cycles from a memory word to its operands at the array's edge; 1 to 3.
-        port_latency: 0, or 1 for registers between those who wait for each other: from the queues to the engines, from
-            the engines to the memories' ports and to the semaphores.
-        lane_partitions: partitions that a lane of the vector or scalar engine serves, one after the other; 1, 2 or 4, a
-            divisor of `partitions`. A step of all partitions takes as many cycles. More than one only without division,
-            power, search and statistics.
+        rows: height of the array in processing elements, along K, with one SBUF partition per row; 2 to 1024 (so that
+            an INT8 column sum stays below 2**24); more rows need fewer passes over K and cost multipliers and SBUF.
+        columns: width of the array in processing elements, along M, with one PSUM partition per column; 2 to 1024; more
+            columns produce more results per pass and cost multipliers and PSUM.
+        mac_latency: pipeline stages of a multiply-accumulate, in cycles; 1 to 5; more stages allow a faster clock, but
+            a sum then takes rows * mac_latency cycles through the array.
+        significand_bits: width of the array's multipliers in significand bits; 12 multiplies every matmul format, 8
+            needs less logic and multiplies only BF16, FP8 and INT8.
+        add_latency: pipeline stages of the PSUM adder, in cycles; 1 to 7; more stages allow a faster clock and delay
+            each result.
+        vector_latency: pipeline stages of an ALU in the vector lanes, in cycles; 1 to 6; more stages allow a faster
+            clock, but a reduction then takes that many cycles per element and a scan twice as many (above 1, widening
+            and casts are pipelined too).
+        vector_division: divider in the vector lanes, needed by DIVIDE, MOD, FMOD, RECIPROCAL and BN_AGGR; 0 removes it
+            and makes them illegal.
+        vector_power: power unit in the vector lanes, needed by POWER; 0 removes it and makes POWER illegal.
+        vector_search: search unit in the vector lanes, needed by MAX8, FIND_INDEX8 and MATCH_REPLACE8; 0 removes it and
+            makes them illegal.
+        vector_statistics: statistics unit in the vector lanes, needed by BN_STATS and BN_AGGR; 0 removes it and makes
+            them illegal.
+        vector_random: random-bit unit in the vector lanes, needed by DROPOUT and by stochastic rounding in the vector
+            engine; 0 removes it and makes them illegal.
+        scalar_depth: pipeline depth of the activation lanes; 1 takes 23 cycles per element, 2 takes 44 cycles and
+            allows a faster clock; one element enters per cycle in both cases.
+        scalar_trigonometry: argument reduction for SIN and COS in the activation lanes; 0 removes it and makes both
+            functions illegal.
+        scalar_random: random-bit unit in the activation lanes, needed by stochastic rounding in the scalar engine; 0
+            removes it and makes that rounding illegal.
+        dma_engines: number of DMA engines, each with its own queue; 1 to 16; more engines run more copies at the same
+            time and cost logic; engine i uses HBM port i modulo hbm_ports.
+        hbm_ports: number of AXI4 ports to HBM; 1 to 4, at most dma_engines; each adds a bandwidth of hbm_bytes per
+            cycle.
+        hbm_bytes: width of an HBM port in bytes per beat; 8, 16, 32 or 64; a wider port has more bandwidth and costs
+            wires and buffers.
+        cores: number of cores in the instance; 1 to 128; 1 is a single core without links, more add a collective engine
+            and links to every core.
+        sbuf_bytes: SBUF capacity in bytes per partition; 1 KiB to 192 KiB, a multiple of two lines of every bank
+            (NeuronCore-v2: 192 KiB in each of 128 partitions).
+        sbuf_banks: number of SBUF banks per partition, interleaved by lines; 2, 4 or 8; a bank reads one line and
+            writes one line per cycle, so more banks cause fewer conflicts and cost memory blocks.
+        line_bytes: line size of SBUF in bytes, which is the width of a bank in one partition; 8, 16, 32 or 64, at least
+            hbm_bytes, and at least 16 if the array has more than two columns.
+        psum_words: FP32 words per PSUM bank and partition, which limit the length of a moving tile; a power of two from
+            16 to 512 (NeuronCore-v2: 512); more words need fewer instructions and cost memory.
+        psum_banks: number of memories per PSUM partition that hold its 8 banks (bank b is in memory b modulo
+            psum_banks); 2, 4 or 8; a memory reads one word and writes one word per cycle, so more of them cause fewer
+            conflicts.
+        local_bytes: size in bytes of the controller's local memory for program and data; 16 KiB, 32 KiB or 64 KiB.
+        dma_beats: read buffer of a DMA engine in HBM beats, counting those requested and not yet forwarded; 32, 64 or
+            128; it hides an HBM latency of up to that many cycles.
+        cast_lanes: elements that a DMA engine casts per cycle; 1, 2 or 4; more lanes speed up copies that change the
+            format and cost logic.
+        cast_latency: pipeline stages of the rounding in a DMA cast, in cycles; 1 to 4; more stages allow a faster clock
+            (above 1, widening has three stages instead of one).
+        semaphores: number of 16-bit semaphores of the core; a power of two from 16 to 256; below 256 the upper bits of
+            a semaphore's number are ignored.
+        records_ahead: maximum number of records that a queue fetches before their turn; 1 to 8, further limited per
+            engine to 8 for tensor, 4 for vector and scalar, 2 for DMA and collective; more records hide more HBM
+            latency and cost memory.
+        counters: event counters in hardware; 0 builds no counters (they read as 0), 1 the counters of the queues, which
+            the controller can read too, 2 also the counters of engines and memories.
+        edge_latency: pipeline stages from a memory word to its operands at the array's edge, in cycles; 1 to 3; more
+            stages allow a faster clock.
+        port_latency: pipeline registers from the queues to the engines, and from the engines to the memory ports and
+            the semaphores; 0 or 1; 1 allows a faster clock and adds latency to every access.
+        lane_partitions: number of partitions that one lane of the vector or scalar engine serves in turn; 1, 2 or 4, a
+            divisor of the number of partitions; a value n needs 1/n of the lanes and takes n cycles per step; above 1,
+            vector_division, vector_power, vector_search and vector_statistics must be 0.
 
     Raises:
         TypeError: if a parameter is not an integer.
@@ -179,6 +200,7 @@ class Config:
         "hbm_bytes", "sbuf_banks", "line_bytes", "psum_words", "psum_banks", "local_bytes", "dma_beats", "cast_lanes",
         "semaphores", "lane_partitions",
     )  # fmt: skip
+    SIGNIFICAND_BITS: ClassVar = (8, 12)
 
     def __post_init__(self):
         for name, (low, high) in self.RANGES.items():
@@ -190,7 +212,7 @@ class Config:
         for name in self.POWERS_OF_TWO:
             if (value := getattr(self, name)) & (value - 1):
                 raise ValueError(f"{name} must be a power of two, not {value!r}")
-        if self.significand_bits not in (8, 12):
+        if self.significand_bits not in self.SIGNIFICAND_BITS:
             raise ValueError(f"significand_bits must be 8 or 12, not {self.significand_bits!r}")
         if self.hbm_ports > self.dma_engines:
             raise ValueError(f"hbm_ports must be at most dma_engines ({self.dma_engines}), not {self.hbm_ports!r}")
@@ -203,7 +225,7 @@ class Config:
         self._check_lanes()
 
     def _check_lanes(self):
-        """Refuse what lanes of several partitions cannot do: their state is kept for each, what takes long is not."""
+        """Check `lane_partitions`: a shared lane keeps state per partition, but has no iterative or searching units."""
         if self.partitions % self.lane_partitions:
             rule = f"lane_partitions must divide the larger of rows and columns ({self.partitions})"
             raise ValueError(f"{rule}, not {self.lane_partitions!r}")
@@ -213,7 +235,7 @@ class Config:
 
     @property
     def named(self) -> dict[str, int]:
-        """The parameters that reports name: those of arrays, engines and ports; of the others what is not as usual."""
+        """Parameters that reports list: those in `ALWAYS_NAMED`, and all others that differ from their default."""
         usual = {field.name: field.default for field in fields(self)}
         return {
             name: value for name, value in asdict(self).items() if name in self.ALWAYS_NAMED or value != usual[name]
@@ -221,7 +243,7 @@ class Config:
 
     @property
     def partitions(self) -> int:
-        """Partitions of SBUF, and lanes of the vector and scalar engines; PSUM has `columns` of them."""
+        """Number of SBUF partitions; PSUM has `columns` partitions."""
         return max(self.rows, self.columns)
 
     @property
@@ -231,18 +253,20 @@ class Config:
 
     @property
     def quadrant(self) -> int:
-        """Partitions of a quadrant, where an access may start; all of them if they do not divide by four."""
+        """Number of partitions in a quadrant, where an access may start; all of them if they do not divide by four."""
         return self.partitions if self.partitions % 4 else self.partitions // 4
 
     @property
     def load_bytes(self) -> int:
-        """Bytes of a partition that a load step of the array reads: `LOAD_COLUMNS` elements of the widest format, of
-        which an array of two columns wants two."""
+        """Bytes per partition that a weight-load step of the array reads.
+
+        That is `LOAD_COLUMNS` elements of the widest format, or two elements for an array of two columns.
+        """
         return 4 * (LOAD_COLUMNS if self.columns > 2 else 2)
 
     @property
     def psum_bank(self) -> int:
-        """Bytes of a bank of PSUM per partition."""
+        """Bytes of a PSUM bank per partition."""
         return 4 * self.psum_words
 
     @property
@@ -261,7 +285,7 @@ class Config:
         return frozenset(unit for unit in SCALAR_UNITS if getattr(self, f"scalar_{unit}"))
 
     def with_overrides(self, **overrides: int | None) -> "Config":
-        """Return a copy with the parameters that are not None replaced."""
+        """Return a copy with the given parameters replaced; a parameter that is None is not replaced."""
         return replace(self, **{name: value for name, value in overrides.items() if value is not None})
 
 
@@ -271,7 +295,7 @@ _BOARD = Config(
     local_bytes=16 * 1024, edge_latency=3, port_latency=1, lane_partitions=2,
     **{f"vector_{unit}": 0 for unit in VECTOR_UNITS}, **{f"scalar_{unit}": 0 for unit in SCALAR_UNITS},
 )  # fmt: skip
-"""What an ECP5-85F has the logic for, in as many stages as a clock of 40 MHz takes."""
+"""Machine that fits the logic of an ECP5-85F, with pipeline stages for a clock of 40 MHz."""
 
 PRESETS: dict[str, Config] = {
     "nano": _BOARD.with_overrides(sbuf_bytes=8 * 1024, psum_words=64, counters=Counters.NONE),
@@ -282,18 +306,20 @@ PRESETS: dict[str, Config] = {
     "large": Config(rows=64, columns=64, dma_engines=8, hbm_ports=2, hbm_bytes=64),
     "full": Config(rows=128, columns=128, dma_engines=16, hbm_ports=4, hbm_bytes=64),
 }
-"""Named configurations; `full` is the NeuronCore-v2's array and its 16 DMA engines. Its HBM ports carry 256 bytes a
-cycle, between what its DMA engines are published to move (272 GB/s, 194 bytes a cycle at 1.4 GHz) and what its HBM is
-(410 GB/s, 293 bytes a cycle); the smaller ones have bandwidth in proportion to their arrays, or a little more. `nano`
-and `fpga` are the smallest core, and fit a board: `fpga` is what an ECP5-85F can be routed with,
-`nano` has half its memory."""
+"""Named configurations.
+
+`full` has the array and the 16 DMA engines of a NeuronCore-v2. Its HBM ports carry 256 bytes per cycle, between the
+published throughput of the DMA engines (272 GB/s, 194 bytes per cycle at 1.4 GHz) and of the HBM (410 GB/s, 293 bytes
+per cycle). The smaller ones have at least the bandwidth in proportion to their arrays. `nano` and `fpga` are the
+smallest core and fit a board: `fpga` is the largest that can be routed on an ECP5-85F, `nano` has half its memory.
+"""
 
 
 def preset_named(name: str) -> Config:
     """Return the preset called `name`.
 
     Raises:
-        ValueError: if there is none; the message lists those that exist.
+        ValueError: if no preset has this name; the message lists all names.
     """
     try:
         return PRESETS[name]

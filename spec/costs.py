@@ -1,7 +1,6 @@
-"""What an instruction costs in cycles, when nobody else is at the memories: what follows from its fields and from the
-constants of :mod:`spec.timing`.
+"""Cost of an instruction in cycles without memory conflicts, from its fields and the constants of :mod:`spec.timing`.
 
-Of the vector and the scalar engine it is exact, of the others what has a formula.
+Costs of the vector and scalar engine are exact. The other engines have formulas only for some costs.
 """
 
 from collections.abc import Sequence
@@ -28,14 +27,14 @@ _UNITS = {
 """Latency and interval of the iterative units."""
 
 SEARCHES = (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)
-"""What loads b before it begins."""
+"""Opcodes that load b before their first element."""
 
 _ENTRY = timing.ELEMENTWISE_CHECKER_LATENCY + timing.SEQUENCER_LATENCY
-"""Cycles from an instruction that an idle engine takes to its first read."""
+"""Cycles from an instruction accepted by an idle engine to its first read."""
 
 
 def step_interval(instruction: Elementwise, config: Config) -> int:
-    """Return the least cycles from a step of an instruction to the next, memories aside."""
+    """Return the minimum number of cycles from one step of an instruction to the next, without memory stalls."""
     first, second = _slow_units(instruction)
     if first and second:
         return first[0] + second[1]
@@ -47,26 +46,27 @@ def step_interval(instruction: Elementwise, config: Config) -> int:
 
 
 def is_slow(instruction: Elementwise) -> bool:
-    """Return whether nothing else may be in the lanes."""
+    """Return whether the instruction needs the lanes exclusively."""
     return instruction.opcode == Opcode.BN_AGGR or any(_slow_units(instruction))
 
 
 def step_cycles(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from the first step of an instruction to that of the next, if nothing else holds it up."""
+    """Return the cycles from the first step of an instruction to the first step of the next one, without stalls."""
     interval = step_interval(instruction, config)
     others = (steps_before(instruction) + steps_behind(instruction, config)) * interval
     return others + prod(instruction.shape) * max(interval, _sbuf_reads(instruction))
 
 
 def busy_cycles(instruction: Instruction, config: Config) -> int:
-    """Return the cycles that an instruction keeps the tensor, vector or scalar engine busy if it never waits; 0 of
-    others, and of weights, which are loaded beside a product."""
+    """Return the cycles for which an instruction occupies the tensor, vector or scalar engine if it never stalls.
+
+    Return 0 for other engines, and for weights, which are loaded during a product.
+    """
     return step_cycles(instruction, config) if isinstance(instruction, Elementwise) else instruction.columns
 
 
 def period(instruction: Instruction, config: Config) -> int:
-    """Return the cycles from a MultiplyMoving, or an instruction of the vector or scalar engine, to the next of its
-    kind, if they overlap."""
+    """Return the cycles from a MultiplyMoving, or a vector or scalar instruction, to the next one if they overlap."""
     if not isinstance(instruction, Elementwise):
         return busy_cycles(instruction, config)
     if is_slow(instruction):
@@ -81,22 +81,22 @@ def checker_period(config: Config) -> int:
 
 
 def dependent_period(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from an instruction to the next of its kind, if each waits for the one before to be written."""
+    """Return the cycles from an instruction to the next of its kind if each waits until the previous one is written."""
     reads = 1 if steps_behind(instruction, config) else max(1, _sbuf_reads(instruction))
-    # The last step waits for its reads alone, and nothing for the interval after it.
+    # The last step only waits for its reads; no step follows after its interval.
     last = max(step_interval(instruction, config), reads) - reads
     return step_cycles(instruction, config) - last + drain(instruction, config)
 
 
 def latency(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from an instruction that an idle engine takes to the pulse that retires it."""
-    # Registers in the checker, and behind the sequencer.
+    """Return the cycles from an instruction accepted by an idle engine to the pulse that retires it."""
+    # Registers in the checker, and after the sequencer.
     late = config.port_latency
     return _ENTRY + timing.ELEMENTWISE_CHECKER_REGISTERS[late] + late + dependent_period(instruction, config)
 
 
 def drain(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from the last step of an instruction to the first one that waits for all writes."""
+    """Return the cycles from an instruction's last step to the first step that waits for all writes."""
     units = [_DIVIDER] if instruction.opcode == Opcode.BN_AGGR else filter(None, _slow_units(instruction))
     slow = sum(unit[0] - config.vector_latency for unit in units)
     memories = timing.READ_LATENCY[config.port_latency] + timing.STORE_LATENCY[config.port_latency]
@@ -104,7 +104,7 @@ def drain(instruction: Elementwise, config: Config) -> int:
 
 
 def lanes_latency(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from a step of an instruction to its result, where no operation is slow."""
+    """Return the cycles from a step of an instruction to its result, if no operation is iterative."""
     turns = timing.turns_latency(config.lane_partitions)
     if instruction.opcode == Opcode.ACTIVATE:
         return turns + timing.SCALAR_LANES_LATENCY[config.scalar_depth > 1]
@@ -112,26 +112,26 @@ def lanes_latency(instruction: Elementwise, config: Config) -> int:
 
 
 def _sbuf_reads(instruction: Elementwise) -> int:
-    """Return how many words of SBUF an element takes."""
+    """Return the number of SBUF words that one element needs."""
     tensors = ("a",) if instruction.opcode in SEARCHES else ("a", "b")
     used = used_by(instruction)
     return sum(name in used and getattr(instruction, name).storage == Storage.SBUF for name in tensors)
 
 
 def used_by(instruction: Elementwise) -> frozenset[str]:
-    """Return what an instruction uses, as :func:`spec.isa.elementwise.uses`."""
+    """Return the operands that an instruction uses, as :func:`spec.isa.elementwise.uses`."""
     return uses({"opcode": instruction.opcode, "sum_store": instruction.sum_store})
 
 
 def steps_behind(instruction: Elementwise, config: Config) -> int:
-    """Return the steps of an instruction after its elements."""
+    """Return the number of steps of an instruction after its elements."""
     if instruction.opcode == Opcode.TRANSPOSE:
         return transpose_block(config)
     return OUTPUTS.get(instruction.opcode, int("result" in used_by(instruction)))
 
 
 def _slow_units(instruction: Elementwise) -> Sequence[tuple[int, int] | None]:
-    """Return latency and interval of the iterative unit of op0 and of op1, None where there is none."""
+    """Return latency and interval of the iterative units of op0 and of op1, None where there is no such unit."""
     if instruction.opcode == Opcode.RECIPROCAL:
         return _DIVIDER, None
     used = used_by(instruction)
@@ -139,7 +139,7 @@ def _slow_units(instruction: Elementwise) -> Sequence[tuple[int, int] | None]:
 
 
 def steps_before(instruction: Elementwise) -> int:
-    """Return the steps of an instruction before its elements."""
+    """Return the number of steps of an instruction before its elements."""
     loads = sum(
         isinstance(getattr(instruction, name), Pointer) for name in ("s0", "s1") if name in used_by(instruction)
     )
@@ -154,12 +154,14 @@ def array_latency(config: Config) -> int:
 
 
 def adjacent(tensor: DmaTensor, shape: tuple[int, ...], rows: bool) -> tuple[int, tuple[tuple[int, int], ...]]:
-    """Return the bytes that a copy finds side by side, and count and step in bytes of every dimension beyond, innermost
-    first; from partition to partition the step is 0.
+    """Return the bytes of a contiguous run of a copy, and (count, step in bytes) of the other dimensions.
+
+    The dimensions are listed innermost first; the step from one partition to the next counts as 0.
 
     Arguments:
-        tensor, shape: of the copy.
-        rows: whether the outermost dimension goes by row numbers.
+        tensor: source or destination of the copy.
+        shape: shape of the copy.
+        rows: whether the outermost dimension steps by row numbers.
     """
     element = tensor.format.bits // 8
     together, merging, jumps = 1, True, []

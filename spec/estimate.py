@@ -1,7 +1,8 @@
-"""About how long instructions take: what the order of a program is chosen by.
+"""Estimated cycles of instructions, from which a program's order is chosen.
 
-What counts is which of two instructions is ready first, and which engine has the most to do. Estimates of copies are
-high rather than low: what is planned behind a load that comes late is late, too, and what is planned before it is not.
+The estimates decide which of two instructions is ready first and which engine has most work. Estimates of copies are
+high rather than low: an overestimated load only has more work planned before it, but an underestimated load delays all
+work planned after it.
 """
 
 from math import prod
@@ -14,33 +15,33 @@ from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD, records_ahead
 __all__ = ["Estimate"]
 
 HBM_LATENCY = 64
-"""Cycles from an address at HBM's port to its data, which nobody knows when a program is made."""
+"""Assumed cycles from an address at the HBM port to its data; the real value is unknown when a program is made."""
 
 FETCH = HBM_LATENCY + 10
-"""Cycles in which a record comes from there."""
+"""Cycles to fetch a record from HBM."""
 
 HANDOVER = 8
-"""Cycles from an instruction's end, by way of a semaphore, to the issue of the one that waits for it."""
+"""Cycles from an instruction's end, through a semaphore, to the issue of the instruction that waits for it."""
 
 COPY = 30
-"""Cycles of a copy from its issue to its end, beside those of its beats and of HBM."""
+"""Cycles of a copy from its issue to its end, without its beats and the latency of HBM."""
 
 CONFLICTS = 2
-"""Cycles of a beat: on chip the engines go first."""
+"""Cycles per beat: on chip the engines have priority."""
 
 COLLECTIVE = 2000
-"""Cycles of a collective, whatever it does."""
+"""Cycles of any collective."""
 
 
 class Estimate:
-    """Estimates for a machine.
+    """Estimates for one machine.
 
     Arguments:
-        config: its parameters.
+        config: the machine's parameters.
     """
 
     OVERLAP = (HBM_LATENCY + COPY) // 2
-    """Cycles from one copy of an engine to the next, at least: it has two on their way."""
+    """Minimum cycles from one copy of an engine to the next; two copies are in flight."""
 
     def __init__(self, config: Config):
         self._config = config
@@ -49,7 +50,7 @@ class Estimate:
         self._known: dict[tuple, tuple[int, int]] = {}
 
     def cycles(self, instruction: Instruction) -> tuple[int, int]:
-        """Return for how many cycles an instruction keeps its engine, and how much later its results may be used."""
+        """Return for how many cycles an instruction occupies its engine, and the further delay of its results."""
         if isinstance(instruction, MultiplyMoving):
             cycles, delay = instruction.n, self._products
         elif isinstance(instruction, LoadStationary):

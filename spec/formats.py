@@ -1,9 +1,8 @@
-"""Number formats, as records that hardware and software both read.
+"""Number formats, shared by hardware and software.
 
-Encoding, decoding and rounding are written against these fields and never against a format's name. The parameters are
-those of IEEE 754 (FP32, FP16), of the public BF16 and TF32 definitions, and of the IEEE-like FP8 formats that the
-NeuronCore-v2 documents: E4M3 with maximum 240 (not the OCP "FN" variant with 448), E5M2, E3M4; every float format here
-has subnormals, both infinities and NaN.
+Encoding, decoding and rounding use the fields of these records, never a format's name. Sources: IEEE 754 (FP32, FP16),
+the public definitions of BF16 and TF32, and the IEEE-like FP8 formats documented for NeuronCore-v2: E4M3 with maximum
+240 (not the OCP "FN" variant with 448), E5M2, E3M4. Every float format here has subnormals, both infinities and NaN.
 """
 
 from dataclasses import dataclass
@@ -17,14 +16,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FloatFormat:
-    """A binary interchange format: sign, exponent, mantissa from the most to the least significant bit.
+    """Binary interchange format: sign, exponent, mantissa from the most to the least significant bit.
 
     Arguments:
-        name: the name that users type.
-        code: the number that instructions carry.
+        name: name for users.
+        code: code in instructions.
         exponent_bits: width of the exponent field; all ones means infinity or NaN, zero means subnormal or zero.
         mantissa_bits: width of the mantissa field, without the hidden bit.
-        padding_bits: low bits of the storage word that are always zero (TF32 lives in an FP32 word).
+        padding_bits: low bits of the storage word that are always zero (a TF32 number occupies an FP32 word).
     """
 
     name: str
@@ -78,7 +77,7 @@ class FloatFormat:
 
 @dataclass(frozen=True)
 class IntFormat:
-    """An integer of `bits` bits, two's complement if it is `signed`; named as numpy's type."""
+    """Integer of `bits` bits, in two's complement if `signed`, with the name of numpy's type."""
 
     name: str
     code: int
@@ -117,19 +116,19 @@ UINT32 = IntFormat("uint32", 12, 32, signed=False)
 FORMATS: dict[str, Format] = {
     f.name: f for f in (FP32, TF32, BF16, FP16, FP8E4M3, FP8E5M2, FP8E3M4, INT8, INT16, INT32, UINT8, UINT16, UINT32)
 }
-"""Every format, by name, in the order of their codes."""
+"""All formats by name, in the order of their codes."""
 
 MAC_FORMATS: tuple[Format, ...] = (BF16, FP16, TF32, FP8E4M3, FP8E5M2, FP8E3M4, INT8)
-"""Formats whose significand fits the 12 bits of a processing element: one pass of the array each."""
+"""Formats with a significand that fits the 12 bits of a processing element: one pass of the array each."""
 
 MATMUL_FORMATS: tuple[Format, ...] = (*MAC_FORMATS, FP32)
 """Formats that the tensor engine multiplies; FP32 takes four passes."""
 
 
 def matmul_formats(significand_bits: int) -> tuple[Format, ...]:
-    """Return those of `MATMUL_FORMATS` that an array multiplies whose significands have so many bits.
+    """Return the formats that an array with `significand_bits` bits multiplies.
 
-    The magnitude of an INT8 has 8 bits, a half of an FP32's significand 12.
+    The magnitude of an INT8 number has 8 bits, a half of an FP32 significand 12.
     """
     whole = tuple(f for f in MAC_FORMATS if (f.precision if isinstance(f, FloatFormat) else f.bits) <= significand_bits)
     return whole + ((FP32,) if FP32.precision <= 2 * significand_bits else ())
@@ -139,7 +138,7 @@ def format_named(name: str) -> Format:
     """Return the format called `name`.
 
     Raises:
-        ValueError: if there is none; the message lists those that exist.
+        ValueError: if no format has this name; the message lists all names.
     """
     try:
         return FORMATS[name]
@@ -151,7 +150,7 @@ def format_of(code: int) -> Format:
     """Return the format of a code.
 
     Raises:
-        ValueError: if there is none.
+        ValueError: if no format has this code.
     """
     for fmt in FORMATS.values():
         if fmt.code == code:

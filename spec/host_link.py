@@ -1,9 +1,10 @@
-"""The host link: what a host and a board say to each other, byte by byte.
+"""Host link: the byte protocol between a host and a board.
 
-Either side sends frames: a header, for some codes a payload, and the CRC-32 (IEEE 802.3) of both. Numbers are
-little-endian. The host sends one frame and waits for its answer, which repeats tag, length and address. A frame that is
-not in order is refused: it does nothing, and when the line has been quiet for a while there is one answer that says so.
-All commands may be repeated, so a host that gets no answer in order sends its frame again.
+Both sides send frames: a header, for some codes a payload, and the CRC-32 (IEEE 802.3) of both. Numbers are
+little-endian. The host sends one frame and waits for its answer, which repeats tag, length and address.
+
+An invalid frame has no effect; one answer reports it when the line has been idle for a while. Every command can be
+repeated, so a host that receives no valid answer sends its frame again.
 """
 
 import enum
@@ -14,101 +15,103 @@ __all__ = [
 ]  # fmt: skip
 
 SYNC = 0xA5
-"""The first byte of every frame."""
+"""First byte of every frame."""
 
 HEADER: tuple[tuple[str, int], ...] = (("sync", 1), ("code", 1), ("tag", 1), ("length", 2), ("address", 4))
-"""Fields of the header in the order in which they are sent, and the bytes of each. code: a `LinkCommand` or an
-`Answer`.
-tag: any number, by which the host knows the answer. length: bytes that are read or written. address: in memory, or of a
-register."""
+"""Fields of the header, in the order of transmission, with their bytes.
+
+code: a `LinkCommand` or an `Answer`. tag: any number; it identifies the answer. length: bytes to read or write.
+address: of memory or of a register.
+"""
 
 FRAME_HEADER_BYTES = sum(size for _, size in HEADER)
 
 CHECK_BYTES = 4
-"""Of the CRC, behind the payload."""
+"""Bytes of the CRC, after the payload."""
 
 PAYLOAD_BYTES = 512
-"""Of a frame at most; no access crosses a multiple of it."""
+"""Maximum payload of a frame; no access crosses a multiple of it."""
 
 
 class LinkCommand(enum.IntEnum):
-    """What a host asks for."""
+    """Command of a host."""
 
     WRITE_MEMORY = 1
-    """The payload is written to HBM. Address and length are multiples of the bytes of a beat of HBM's port."""
+    """Write the payload to HBM. Address and length are multiples of the bytes of an HBM beat."""
     READ_MEMORY = 2
-    """The answer has `length` bytes of HBM; likewise."""
+    """Read `length` bytes of HBM into the answer. Address and length are multiples of the bytes of an HBM beat."""
     WRITE_REGISTER = 3
-    """The payload, 4 bytes, is written to a register."""
+    """Write the payload, 4 bytes, to a register."""
     READ_REGISTER = 4
-    """The answer has the 4 bytes of a register."""
+    """Read the 4 bytes of a register into the answer."""
 
 
 class Answer(enum.IntEnum):
-    """What became of it; all but `DONE` have no payload."""
+    """Result of a command; only `DONE` can have a payload."""
 
     DONE = 0x80
     CORRUPTED = 0x81
-    """What came is no frame, or a bit of it is wrong. Tag, length and address mean nothing."""
+    """Bytes outside a frame, or a wrong bit in a frame. Tag, length and address are undefined."""
     TRUNCATED = 0x82
-    """The line was quiet within a frame. Tag, length and address mean nothing."""
+    """The line was idle within a frame. Tag, length and address are undefined."""
     UNKNOWN = 0x83
-    """There is no such command."""
+    """The command does not exist."""
     REFUSED = 0x84
-    """Address or length break the rule of the command, or there is no such register."""
+    """Address or length violates the command's rule, or the register does not exist."""
     FAILED = 0x85
-    """Memory answered with an error, or not at all; in that case it has to be reset."""
+    """Memory returned an error, or did not answer; in the second case it must be reset."""
 
 
 class BoardRegister(enum.IntEnum):
-    """Addresses of the registers, 32 bits each."""
+    """Addresses of the board's registers, 32 bits each."""
 
     IDENTITY = 0x00
     """`IDENTITY_WORD`."""
     CONTROL = 0x04
-    """Written: `CONTROL_START`, `CONTROL_RESET`."""
+    """Write: `CONTROL_START`, `CONTROL_RESET`."""
     STATUS = 0x08
     """Bits of `BoardStatus`."""
     BOOT_ADDRESS = 0x0C
-    """Of the image in HBM."""
+    """HBM address of the image."""
     EXIT_CODE = 0x10
-    """Of the controller's program, once it is done."""
+    """Exit code of the controller's program, valid when it is done."""
     ERROR = 0x14
-    """Of the core: the cause in bits 0 to 7, the queue in 8 to 15."""
+    """Error of the core: cause in bits 0 to 7, queue in bits 8 to 15."""
     ERROR_ADDRESS = 0x18
-    """Of the record, in HBM."""
+    """HBM address of the record."""
     ERROR_DETAIL = 0x1C
     CYCLES = 0x20
-    """From the start to the end of the program, or until now."""
+    """Cycles from the start to the end of the program, or until now."""
     MACHINE = 0x24
-    """Bytes of a beat of HBM's port in bits 0 to 7, rows in 8 to 19 and columns in 20 to 31; both are 0 if there is no
-    core."""
+    """Bytes of an HBM beat in bits 0 to 7, rows in 8 to 19 and columns in 20 to 31; rows and columns are 0 without a
+    core.
+    """
     CONSOLE_COUNT = 0x28
-    """Bytes that the program has printed."""
+    """Number of bytes that the program has printed."""
     CONSOLE = 0x1000
-    """The first of them, one a register, `CONSOLE_BYTES` in all; those behind them are lost."""
+    """First printed byte, one per register; there are `CONSOLE_BYTES` of them, later bytes are lost."""
 
 
 IDENTITY_WORD = 0x3142_434E
-"""What a board answers that speaks this protocol: "NCB1"."""
+"""Identity of a board with this protocol: "NCB1"."""
 
 CONSOLE_BYTES = 512
 
 CONTROL_START = 1
-"""The core boots."""
+"""Boot the core."""
 
 CONTROL_RESET = 2
-"""The core and the way to memory are reset, for as long as this was the last to be written; what is in HBM stays."""
+"""Reset the core and its memory port until another value is written; HBM keeps its contents."""
 
 
 class BoardStatus(enum.IntFlag):
     """Bits of `BoardRegister.STATUS`."""
 
     READY = 1
-    """Memory may be used."""
+    """Memory is initialised."""
     DONE = 2
     """The controller's program has ended."""
     ERROR = 4
     """The core has reported an error."""
     QUIET = 8
-    """Nothing moves in the core."""
+    """The core is idle."""

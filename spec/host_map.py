@@ -1,10 +1,10 @@
-"""What the host finds where behind the core's control port: registers of 32 bits, read and written whole.
+"""Host registers: the map of a core's control port. All registers are 32 bits wide and accessed as whole words.
 
-Hardware, the host's software, its C header and docs/isa.md read these records. Offsets are in bytes, multiples of 4.
-An access is refused with an error, and nothing is written, if there is no register, if it is of a part of a word, or
-if the register is only read or cannot hold the value: bits of no field are 0.
+Hardware, host software, the C header and docs/isa.md use these records. Offsets are in bytes, multiples of 4. An access
+is refused with an error, and nothing is written, if the register does not exist, if the access is of a part of a word,
+if the register is read-only, or if it cannot hold the value: bits outside of fields must be 0.
 
-Of a number of more than 32 bits the lower half is read first: that keeps the upper half for the next read of it.
+A number of more than 32 bits is read lower half first; that read also latches the upper half for the next read.
 """
 
 import enum
@@ -24,38 +24,38 @@ __all__ = [
 ]  # fmt: skip
 
 HOST_ADDRESS_BITS = 14
-"""Bits of an offset: the block has 16 KiB."""
+"""Width of an offset: the block has 16 KiB."""
 
 HOST_MAGIC = 0x4843_4E52
-"""What IDENTITY reads: "RNCH" in memory order."""
+"""Value of IDENTITY: "RNCH" in memory order."""
 
 HOST_VERSION = 0x0001_0001
-"""What VERSION reads: of this map. Another lower half has more registers, another upper half moves or changes some."""
+"""Value of VERSION. A larger lower half means more registers, another upper half means moved or changed registers."""
 
 
 class Effect(enum.Enum):
-    """What an access to a register does."""
+    """Effect of an access to a register."""
 
     READ = "read"
-    """It is only read."""
+    """Read-only."""
     KEEP = "read, write"
-    """It keeps what is written."""
+    """Holds the written value."""
     DO = "write 1 to do, read 0"
-    """A bit that is written 1 does something once."""
+    """Writing 1 to a bit triggers its action once."""
     CLEAR = "read, write 1 to clear"
-    """A bit that is written 1 becomes 0."""
+    """Writing 1 to a bit clears it."""
     TAKE = "read takes"
-    """Reading takes what was read away."""
+    """Reading removes the value that was read."""
 
 
 @dataclass(frozen=True)
 class HostField:
-    """Bits of a register.
+    """Field of a register.
 
     Arguments:
-        name: in capitals.
-        low, width: where it is.
-        meaning: what it says, or does.
+        name: name in capitals.
+        low, width: lowest bit and number of bits.
+        meaning: description.
     """
 
     name: str
@@ -65,20 +65,20 @@ class HostField:
 
     @property
     def mask(self) -> int:
-        """Its bits."""
+        """Mask of the field's bits."""
         return ((1 << self.width) - 1) << self.low
 
 
 @dataclass(frozen=True)
 class HostRegister:
-    """A register.
+    """Register of the map.
 
     Arguments:
-        name: in capitals.
-        offset: in bytes.
-        effect: what an access does.
-        meaning: what it is.
-        fields: its bits; none if it is one number.
+        name: name in capitals.
+        offset: offset in bytes.
+        effect: effect of an access.
+        meaning: description.
+        fields: fields; empty if the register is one number.
         width: bits of the number.
     """
 
@@ -91,20 +91,20 @@ class HostRegister:
 
     @cached_property
     def mask(self) -> int:
-        """The bits that it has."""
+        """Mask of the register's bits."""
         return sum(field.mask for field in self.fields) if self.fields else (1 << self.width) - 1
 
     def bit(self, name: str) -> int:
         """Return the mask of a field.
 
         Raises:
-            KeyError: if there is none of that name.
+            KeyError: if the register has no field of this name.
         """
         return {field.name: field for field in self.fields}[name].mask
 
 
 def _bits(*named: tuple[str, str]) -> tuple[HostField, ...]:
-    """Return fields of a bit each, from bit 0 on."""
+    """Return one-bit fields, from bit 0 on."""
     return tuple(HostField(name, place, 1, meaning) for place, (name, meaning) in enumerate(named))
 
 
@@ -113,29 +113,29 @@ SOURCES = (
     ("ERROR", "the core has reported an error"),
     ("OUTPUT", "the program has printed a byte"),
 )
-"""What asks for the host's attention: bits of INTERRUPT_ENABLE and INTERRUPT_STATUS, with their meaning."""
+"""Interrupt sources: bits of INTERRUPT_ENABLE and INTERRUPT_STATUS, with their meaning."""
 
 IDENTITY = HostRegister("IDENTITY", 0x00, Effect.READ, 'HOST_MAGIC, "RNCH" in memory order')
 VERSION = HostRegister(
     "VERSION",
     0x04,
     Effect.READ,
-    "HOST_VERSION, that of this map",
+    "HOST_VERSION, the version of this map",
     (
-        HostField("MINOR", 0, 16, "higher where there are more registers"),
-        HostField("MAJOR", 16, 16, "another where registers have changed"),
+        HostField("MINOR", 0, 16, "larger if there are more registers"),
+        HostField("MAJOR", 16, 16, "another value if registers have changed"),
     ),
 )
 HOST_CONTROL = HostRegister(
     "CONTROL",
     0x08,
     Effect.DO,
-    "what the host wants; START is refused while STATUS has STARTED or RESET, and together with RESET",
+    "commands of the host; START is refused while STATUS has STARTED or RESET, and together with RESET",
     _bits(
         ("START", "boots the image at BOOT"),
         (
             "RESET",
-            "resets the core, at any time: what it has asked HBM for is waited for; BOOT and INTERRUPT_ENABLE stay",
+            "resets the core at any time, until its outstanding HBM transactions end; keeps BOOT and INTERRUPT_ENABLE",
         ),
         ("INTERRUPT", "interrupts the controller (INTERRUPT_HOST of its registers)"),
     ),
@@ -144,63 +144,67 @@ STATUS = HostRegister(
     "STATUS",
     0x0C,
     Effect.READ,
-    "what the core does",
+    "state of the core",
     _bits(
-        ("STARTED", "it was started since its reset"),
-        ("DONE", "its program has ended, with EXIT_CODE"),
-        ("ERROR", "it has reported an error, and begins nothing more"),
-        ("QUIET", "nothing moves, and it waits for nothing of HBM"),
-        ("RESET", "its reset is under way"),
+        ("STARTED", "started since its reset"),
+        ("DONE", "its program has ended; EXIT_CODE is valid"),
+        ("ERROR", "it has reported an error and begins no further records"),
+        ("QUIET", "nothing moves, and no HBM transaction is outstanding"),
+        ("RESET", "its reset is active"),
     ),
 )
 BOOT_LOW = HostRegister(
-    "BOOT_LOW", 0x10, Effect.KEEP, "HBM address of the image, lower half; a multiple of 128, lower bits count as 0"
+    "BOOT_LOW", 0x10, Effect.KEEP, "HBM address of the image, lower half; a multiple of 128 (lower bits are ignored)"
 )
 BOOT_HIGH = HostRegister("BOOT_HIGH", 0x14, Effect.KEEP, "upper half", width=HBM_ADDRESS_BITS - 32)
-EXIT_CODE = HostRegister("EXIT_CODE", 0x18, Effect.READ, "of the program that has ended")
+EXIT_CODE = HostRegister("EXIT_CODE", 0x18, Effect.READ, "exit code of the program")
 HOST_ERROR_CAUSE = HostRegister(
-    "ERROR_CAUSE", 0x1C, Effect.READ, "cause of the first error (Errors), 0 if there is none", width=CAUSE_BITS
+    "ERROR_CAUSE", 0x1C, Effect.READ, "cause of the first error (Errors), 0 without an error", width=CAUSE_BITS
 )
 HOST_ERROR_QUEUE = HostRegister("ERROR_QUEUE", 0x20, Effect.READ, "its queue", width=8)
 HOST_ERROR_LOW = HostRegister("ERROR_LOW", 0x24, Effect.READ, "HBM address of its record, lower half")
 HOST_ERROR_HIGH = HostRegister("ERROR_HIGH", 0x28, Effect.READ, "upper half", width=HBM_ADDRESS_BITS - 32)
-HOST_ERROR_DETAIL = HostRegister("ERROR_DETAIL", 0x2C, Effect.READ, "what the cause says of it")
+HOST_ERROR_DETAIL = HostRegister("ERROR_DETAIL", 0x2C, Effect.READ, "detail of the error, defined by its cause")
 HOST_INTERRUPT_ENABLE = HostRegister(
-    "INTERRUPT_ENABLE", 0x30, Effect.KEEP, "what raises the interrupt line; 0 after reset", _bits(*SOURCES)
+    "INTERRUPT_ENABLE", 0x30, Effect.KEEP, "sources that raise the interrupt line; 0 after reset", _bits(*SOURCES)
 )
 INTERRUPT_STATUS = HostRegister(
-    "INTERRUPT_STATUS", 0x34, Effect.CLEAR, "what has happened; the line is high while it is enabled", _bits(*SOURCES)
+    "INTERRUPT_STATUS",
+    0x34,
+    Effect.CLEAR,
+    "pending sources; the line is high while one of them is enabled",
+    _bits(*SOURCES),
 )
 CYCLES_LOW = HostRegister("CYCLES_LOW", 0x38, Effect.READ, "cycles from START to DONE or ERROR, lower half")
-CYCLES_HIGH = HostRegister("CYCLES_HIGH", 0x3C, Effect.READ, "upper half, as CYCLES_LOW was read")
+CYCLES_HIGH = HostRegister("CYCLES_HIGH", 0x3C, Effect.READ, "upper half, latched when CYCLES_LOW was read")
 OUTPUT = HostRegister(
     "OUTPUT",
     0x40,
     Effect.TAKE,
-    "what the program prints, in order",
+    "output of the program, in order",
     (
         HostField("BYTE", 0, 8, "the next byte"),
-        HostField("VALID", 8, 1, "there is one"),
-        HostField("LOST", 9, 1, "some of those behind it found no room, since this was last read"),
+        HostField("VALID", 8, 1, "BYTE is valid"),
+        HostField("LOST", 9, 1, "bytes after this one were lost since the last read"),
     ),
 )
 PARAMETER_COUNT = HostRegister("PARAMETER_COUNT", 0x44, Effect.READ, "words from PARAMETER_WORDS on", width=8)
 
 HOST_REGISTERS = tuple(value for value in [*globals().values()] if isinstance(value, HostRegister))
-"""All registers that there are once, by their offsets."""
+"""All registers of fixed number, by offset."""
 
 PARAMETER_WORDS = 0x80
-"""From here on a word for each parameter, in the order of `spec.config.Config.RANGES`."""
+"""Offset of the parameters: one word each, in the order of `spec.config.Config.RANGES`."""
 
 COUNTER_WORDS = 0x2000
-"""From here on two words for each counter of the core, lower half first, in the order of its layout."""
+"""Offset of the core's counters: two words each, lower half first, in the order of the counters' layout."""
 
 
 def parameter_values(config: Config) -> dict[str, int]:
-    """Return the values of the words from PARAMETER_WORDS on, by the parameters' names."""
+    """Return the values of the words from PARAMETER_WORDS on, by parameter name."""
     return {name: int(getattr(config, name)) for name in Config.RANGES}
 
 
 def counter_offset(number: int) -> int:
-    """Return the offset of the lower half of a counter; the upper half is 4 bytes behind."""
+    """Return the offset of a counter's lower half; the upper half is at the next word."""
     return COUNTER_WORDS + 8 * number

@@ -1,4 +1,4 @@
-"""An instance: chips of two cores, tied by links into a ring or a torus; and the presets that have a name."""
+"""Instance: chips of two cores, linked in a ring or a torus; and named presets."""
 
 import enum
 from dataclasses import dataclass, field, replace
@@ -10,15 +10,18 @@ __all__ = ["INSTANCES", "Instance", "Topology", "link_bytes_of"]
 
 
 class Topology(enum.StrEnum):
-    """How the chips are tied. TORUS has rows of `width` chips; its rows and its columns are rings."""
+    """Topology of the links. A TORUS has rows of `width` chips; its rows and columns are rings."""
 
     RING = "ring"
     TORUS = "torus"
 
 
 def link_bytes_of(config: Config) -> int:
-    """Return the bytes of a flit that go with a core: half of what its HBM moves a cycle, since both directions of a
-    ring end there, from 8 to 64; 64 at `full`, near the published 96 GiB/s of a link at 1.4 GHz."""
+    """Return the flit size that suits a core: half of its HBM bytes per cycle, between 8 and 64.
+
+    Half, because both directions of a ring end at the core. `full` has 64, near the published 96 GiB/s of a link at 1.4
+    GHz.
+    """
     return max(8, min(64, config.hbm_bytes * config.hbm_ports // 2))
 
 
@@ -27,12 +30,12 @@ class Instance:
     """Parameters of an instance.
 
     Arguments:
-        chips: 2 to 64. Chip i's links go up to chip i + 1 and down to chip i - 1, round the ring.
+        chips: number of chips, 2 to 64. In a ring, chip i has links up to chip i + 1 and down to chip i - 1.
         topology: RING, or TORUS of rows of `width` chips (chip = row * width + column).
-        width: chips in a row of the torus; at least 2, and so are the rows. Means nothing in a ring.
-        link_bytes: of a flit's data: 8, 16, 32 or 64.
+        width: chips in a row of the torus; at least 2, with at least 2 rows. Unused in a ring.
+        link_bytes: data bytes of a flit: 8, 16, 32 or 64.
         link_latency: cycles from one end of a link's wire to the other; 1 to 64.
-        core: parameters of every core; its `cores` become those of the instance.
+        core: parameters of every core; its `cores` is replaced by the number of cores of the instance.
 
     Raises:
         TypeError: if a number is not an integer.
@@ -61,25 +64,26 @@ class Instance:
             self.width < 2 or self.chips < 2 * self.width or self.chips % self.width
         ):
             raise ValueError(
-                f"chips of a torus must be at least 2 rows of width {self.width}, 2 or more, not {self.chips!r}"
+                f"chips of a torus must form 2 or more rows of width {self.width}, at least 2, not {self.chips!r}"
             )
 
         object.__setattr__(self, "core", replace(self.core, cores=self.cores))
 
     @property
     def cores(self) -> int:
-        """Cores of the instance."""
+        """Number of cores in the instance."""
         return self.chips * CORES_PER_CHIP
 
     @property
     def directions(self) -> int:
-        """Links that leave a chip."""
+        """Number of links per chip."""
         return 4 if self.topology == Topology.TORUS else 2
 
     def neighbour(self, chip: int, direction: int) -> int:
         """Return the chip at the other end of a chip's link.
 
-        Directions 0 (to the next chip) and 1 go along a ring, or a row of a torus; 2 (to the next row) and 3 across.
+        Directions 0 (to the next chip) and 1 are along a ring, or a row of a torus. Directions 2 (to the next row) and
+        3 are along a column.
         """
         columns = self.chips if self.topology == Topology.RING else self.width
         row, column = divmod(chip, columns)
@@ -89,7 +93,7 @@ class Instance:
         return (chip + step * columns) % self.chips
 
     def with_overrides(self, **overrides) -> "Instance":
-        """Return a copy with the parameters that are not None replaced."""
+        """Return a copy with the given parameters replaced; a parameter that is None is not replaced."""
         return replace(self, **{name: value for name, value in overrides.items() if value is not None})
 
 
@@ -97,4 +101,4 @@ INSTANCES: dict[str, Instance] = {
     "trn1": Instance(chips=16, link_bytes=64, core=PRESETS["full"]),
     "inf2": Instance(chips=12, link_bytes=64, core=PRESETS["full"]),
 }
-"""Named instances: the chips of a trn1.32xlarge, whose 4 x 4 torus is TOPOLOGY=torus, and of an inf2.48xlarge."""
+"""Named instances: the chips of a trn1.32xlarge (its 4 x 4 torus is TOPOLOGY=torus) and of an inf2.48xlarge."""

@@ -1,8 +1,8 @@
-"""NeuronLink: what crosses a link, and who is who.
+"""NeuronLink: flits, frames and numbering of cores.
 
-A flit is `link_bytes` of data with a header beside it; every flit is a packet of its own. On the wire a frame carries
-at most one flit, and always what the other end needs to know: how far this end has received, and the credits that it
-has returned. The widths here are those of the model: the published machine says nothing of its flits.
+A flit is `link_bytes` of data with a header; every flit is a separate packet. A frame on the wire carries at most one
+flit. Every frame also carries the receive state of its sender: the last sequence number that it received and the
+credits that it returned. These widths are the model's own; the published machine does not document its flits.
 """
 
 import enum
@@ -18,34 +18,36 @@ CORES_PER_CHIP = 2
 """Cores of a chip, as on Trainium and Inferentia2; core c is on chip c // 2."""
 
 MAX_CORES = 128
-"""Cores of an instance, at most."""
+"""Maximum number of cores in an instance."""
 
 CORE_BITS = 7
-"""Bits of a core's number."""
+"""Width of a core's number."""
 
 DIRECTIONS = 4
-"""Links of a chip, at most: of a torus; a ring has the first two."""
+"""Maximum number of links per chip, in a torus; a ring has the first two."""
 
 CHANNELS = 2
-"""Halves of a collective engine: channel 0 sends to the next rank and channel 1 to the previous one. Each has its own
-port to the router, so that a core can use both directions of a ring at once. The channel is also the tie-break of the
-route to a chip that is equally far both ways: 0 goes up, 1 goes down."""
+"""Halves of a collective engine: channel 0 sends to the next rank, channel 1 to the previous one.
+
+Each channel has its own port to the router, so that a core can use both directions of a ring at the same time. For a
+chip that is equally far in both directions, the channel decides the route: 0 up, 1 down.
+"""
 
 VIRTUAL_CHANNELS = 2
-"""Of a link: 0 until a flit passes the dateline of its ring, 1 from there on."""
+"""Virtual channels of a link: a flit uses 0 until it passes the dateline of its ring, then 1."""
 
 
 class FlitKind(enum.IntEnum):
-    """What a flit says to the channel that it is for."""
+    """Kind of a flit, for its channel."""
 
     DATA = 0
     """`link_bytes` of a tensor."""
     READY = 1
-    """From a receiver to its sender: its buffer is free, and the data say which collective it takes part in."""
+    """From receiver to sender: the buffer is free; the data hold the signature of the receiver's collective."""
     GRANT = 2
-    """From a receiver to its sender: half of the buffer has become free. The data means nothing."""
+    """From receiver to sender: half of the buffer has become free. The data are undefined."""
     REFUSE = 3
-    """From a sender to its receiver: the collective announced is not the one that I am in, which is this (the data)."""
+    """From sender to receiver: the sender executes another collective; the data hold its signature."""
 
 
 FLIT_HEADER: Layout = (
@@ -54,12 +56,12 @@ FLIT_HEADER: Layout = (
     ("channel", 1),
     ("kind", 2),
 )
-"""Beside the data of a flit, from the least significant bit up: cores of the instance, the channel, a `FlitKind`."""
+"""Header of a flit, from the least significant bit up: destination and source core, channel, `FlitKind`."""
 
 FLIT_HEADER_BITS = width_of(FLIT_HEADER)
 
 SEQUENCE_BITS = 8
-"""Bits of a flit's sequence number on a link, and of the counts of credits."""
+"""Width of a flit's sequence number on a link, and of the counts of credits."""
 
 CRC_BITS = 32
 CRC_POLYNOMIAL = 0x04C11DB7

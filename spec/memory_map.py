@@ -1,7 +1,7 @@
-"""What the controller finds where: its local memory, timer, windows to the on-chip memories, and the core's registers.
+"""Memory map of the controller: local memory, timer, windows to the on-chip memories, and the core's registers.
 
-Hardware, golden model and the header of control programs read these numbers. Addresses are in bytes; registers are
-words of 32 bits, read and written whole.
+Hardware, golden model and the header of control programs use these numbers. Addresses are in bytes; registers are
+32-bit words, accessed as whole words.
 """
 
 __all__ = [
@@ -15,97 +15,101 @@ __all__ = [
 ]  # fmt: skip
 
 LOCAL_BASE = 0x8000_0000
-"""Local memory: program and data; where published test programs are linked to."""
+"""Base of the local memory, for program and data; published test programs are linked to this address."""
 LOCAL_BYTES = 64 * 1024
-"""Size of the local memory at most, and unless the configuration says otherwise."""
+"""Maximum and default size of the local memory."""
 
 TIMER_NOW = 0x0200_BFF8
 """Cycles since reset, 64 bits (mtime of the RISC-V CLINT, at its customary address)."""
 TIMER_COMPARE = 0x0200_4000
-"""The timer interrupt is pending while mtime >= this, 64 bits (mtimecmp); all ones after reset."""
+"""mtimecmp, 64 bits: the timer interrupt is pending while mtime >= mtimecmp; all ones after reset."""
 
 SBUF_WINDOW = 0x1000_0000
 """SBUF: byte a of partition p is at SBUF_WINDOW + (p << SBUF_PITCH_BITS) + a; words only."""
 SBUF_PITCH_BITS = 18
-"""Bits of a byte address within a partition's window."""
+"""Width of a byte address within a partition of the SBUF window."""
 PSUM_WINDOW = 0x2000_0000
-"""PSUM likewise."""
+"""PSUM: byte a of partition p is at PSUM_WINDOW + (p << PSUM_PITCH_BITS) + a; words only."""
 PSUM_PITCH_BITS = 14
-"""Likewise."""
+"""Width of a byte address within a partition of the PSUM window."""
 
 REGISTERS = 0x4000_0000
-"""The core's registers; the numbers below are absolute addresses."""
+"""Base of the core's registers; the numbers below are absolute addresses, except offsets and strides."""
 
 QUEUES = REGISTERS
-"""A queue's registers are at QUEUES + number * QUEUE_STRIDE + one of the offsets."""
+"""Base of the queues' registers: QUEUES + number * QUEUE_STRIDE + one of the offsets."""
 QUEUE_STRIDE = 0x20
-"""Bytes from a queue's registers to the next one's."""
+"""Bytes from one queue's registers to the next queue's."""
 QUEUE_LOW = 0x00
 """Lower half of the HBM address of a block of records."""
 QUEUE_HIGH = 0x04
-"""Upper half."""
+"""Upper half of that address."""
 QUEUE_START = 0x08
-"""Written: the doorbell; the queue takes as many records (1 to 65535) from the block. The write waits for a place."""
+"""Write: doorbell; the queue executes that many records (1 to 65535) of the block. The write stalls until the queue has
+a free entry.
+"""
 QUEUE_PLACES = 0x0C
-"""Read: blocks that can be rung now without waiting."""
+"""Read: number of blocks that the doorbell accepts without a stall."""
 QUEUE_RETIRED = 0x10
-"""Read: records that have retired since reset, modulo 2**32."""
+"""Read: records retired since reset, modulo 2**32."""
 QUEUE_COUNT = 0x14
-"""Read: records that were rung since reset, modulo 2**32."""
+"""Read: records in all blocks accepted since reset, modulo 2**32."""
 
 SEMAPHORES = REGISTERS + 0x1000
-"""Semaphore s is at SEMAPHORES + 4 * s: read, or set by writing."""
+"""Semaphore s is at SEMAPHORES + 4 * s; a write sets it."""
 SEMAPHORE_ADD = REGISTERS + 0x1400
-"""Writing at SEMAPHORE_ADD + 4 * s adds."""
+"""A write to SEMAPHORE_ADD + 4 * s adds to semaphore s."""
 SEMAPHORE_SUBTRACT = REGISTERS + 0x1800
-"""Writing at SEMAPHORE_SUBTRACT + 4 * s subtracts."""
+"""A write to SEMAPHORE_SUBTRACT + 4 * s subtracts from semaphore s."""
 
 EXIT = REGISTERS + 0x2000
-"""Written: the program has ended with this code; the core says so to the host."""
+"""Write: end the program with this exit code, which the core reports to the host."""
 CONSOLE = REGISTERS + 0x2004
-"""Written: a byte for the host to print."""
+"""Write: a byte for the host to print."""
 INTERRUPT_PENDING = REGISTERS + 0x2008
-"""Read: which sources ask for the external interrupt. Writing a 1 to INTERRUPT_HOST takes that one back."""
+"""Read: pending sources of the external interrupt. Writing 1 to INTERRUPT_HOST clears that source."""
 INTERRUPT_ENABLE = REGISTERS + 0x200C
-"""Which sources may; 0 after reset."""
+"""Enabled sources of the external interrupt; 0 after reset."""
 WATCH_SEMAPHORE = REGISTERS + 0x2010
-"""The semaphore of INTERRUPT_SEMAPHORE."""
+"""Number of the semaphore of INTERRUPT_SEMAPHORE."""
 WATCH_VALUE = REGISTERS + 0x2014
-"""Its source is pending while the semaphore is at least this (16 bits); 0xFFFF after reset."""
+"""INTERRUPT_SEMAPHORE is pending while the semaphore is at least this value (16 bits); 0xFFFF after reset."""
 WATCHDOG_LIMIT = REGISTERS + 0x2018
-"""Cycles without any progress while a queue has work, after which the watchdog reports it; 100,000 after reset."""
+"""Cycles without progress, while a queue has work, after which the watchdog reports an error; 100,000 after reset."""
 ERROR_CAUSE = REGISTERS + 0x2020
-"""Read: cause of the first error since reset (`spec.isa.Cause`), 0 if there was none."""
+"""Read: cause of the first error since reset (`spec.isa.Cause`), 0 without an error."""
 ERROR_QUEUE = REGISTERS + 0x2024
-"""Read: its queue."""
+"""Read: queue of that error."""
 ERROR_LOW = REGISTERS + 0x2028
-"""Read: HBM address of its record, lower half."""
+"""Read: HBM address of the record of that error, lower half."""
 ERROR_HIGH = REGISTERS + 0x202C
-"""Upper half."""
+"""Read: upper half of that address."""
 ERROR_DETAIL = REGISTERS + 0x2030
-"""Read: what the cause says of it."""
+"""Read: detail of that error, defined by its cause."""
 CORE_NUMBER = REGISTERS + 0x2034
-"""Read: which core of its instance this is; 0 of one that is alone."""
+"""Read: number of this core in its instance; 0 for a single core."""
 CORE_COUNT = REGISTERS + 0x2038
-"""Read: cores of the instance."""
+"""Read: number of cores in the instance."""
 
 INTERRUPT_ERROR = 1 << 0
 """Source: the core has reported an error."""
 INTERRUPT_HOST = 1 << 1
-"""Source: the host has asked for it."""
+"""Source: the host has requested an interrupt."""
 INTERRUPT_SEMAPHORE = 1 << 2
 """Source: the watched semaphore has reached its value."""
 
 COUNTERS = REGISTERS + 0x4000
 """Counters of queue q, lower 32 bits, at COUNTERS + q * COUNTER_STRIDE + 4 * number, in the order of
-`spec.isa.QUEUE_COUNTERS`."""
+`spec.isa.QUEUE_COUNTERS`.
+"""
 COUNTER_STRIDE = 0x40
-"""Bytes from a queue's counters to the next one's."""
+"""Bytes from one queue's counters to the next queue's."""
 
 IMAGE_MAGIC = 0x3243_4E52
 """First word of an image: "RNC2" in memory order."""
 BOOT_WORDS = 8
-"""Words of an image's header at the boot address: magic, bytes of the controller's program (a multiple of 4, at most
-those of local memory), its HBM address relative to the header (a multiple of 128), rows, columns, DMA engines, cores of
-the instance, 0. The program is copied to LOCAL_BASE, where the controller then starts; sizes that are not those of the
-core are an error."""
+"""Words of an image's header, at the boot address: magic; bytes of the controller's program (a multiple of 4, at most
+the size of local memory); HBM address of the program relative to the header (a multiple of 128); rows; columns; DMA
+engines; cores of the instance; 0. The program is copied to LOCAL_BASE, where the controller starts. Sizes that differ
+from the core's are an error.
+"""

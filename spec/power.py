@@ -1,15 +1,15 @@
-"""Constants of the FP32 power a ** b = 2 ** (b * log2(a)), each with the formula that it is computed from.
+"""Constants of the FP32 power a ** b = 2 ** (b * log2(a)), each with its formula.
 
-A constant that stands for a real number x in units of 2**-n is the integer nearest to x * 2**n. Logarithms are those of
+A constant for a real number x in units of 2**-n is the integer nearest to x * 2**n. Logarithms are computed with
 Python's decimal module, with 40 digits.
 
-The logarithm: the significand m of a, in [1, 2), has the row that its six leading fraction bits name. The row holds
-RECIPROCAL, close to 1 / m, and LOGARITHM = -log2(RECIPROCAL), so that log2(m) = LOGARITHM + log2(1 + r) with
-r = m * RECIPROCAL - 1, |r| < 2**-6. In the first row RECIPROCAL is 1, in the last 1/2: next to a = 1, on either side,
-the logarithm is that of 1 + r alone. log2(1 + r) = r * polynomial(r), of degree 4.
+Logarithm: the six leading fraction bits of a's significand m, in [1, 2), select a row. The row holds RECIPROCAL, close
+to 1 / m, and LOGARITHM = -log2(RECIPROCAL). Then log2(m) = LOGARITHM + log2(1 + r) with r = m * RECIPROCAL - 1, |r| <
+2**-6, and log2(1 + r) = r * polynomial(r) of degree 4. RECIPROCAL is 1 in the first row and 1/2 in the last, so for a
+close to 1, on both sides, the logarithm is log2(1 + r) only.
 
-The power of two: of a fraction f in [0, 1), the six leading bits name a row that holds EXPONENTIAL = 2 ** (row / 64),
-and 2 ** g - 1 = g * polynomial(g) for the rest g in [0, 2**-6), of degree 2.
+Power of two: the six leading bits of the fraction f, in [0, 1), select a row with EXPONENTIAL = 2 ** (row / 64). For
+the remainder g, in [0, 2**-6), 2 ** g - 1 = g * polynomial(g) of degree 2.
 """
 
 from collections.abc import Callable
@@ -21,25 +21,25 @@ __all__ = [
 ]  # fmt: skip
 
 POWER_ROW_BITS = 6
-"""Bits that name a row of either table."""
+"""Bits that select a row of either table."""
 
 RECIPROCAL_BITS = 9
-"""Fraction bits of RECIPROCAL: m * RECIPROCAL is then exact in 32 fraction bits."""
+"""Fraction bits of RECIPROCAL; m * RECIPROCAL is then exact in 32 fraction bits."""
 
 ARGUMENT_BITS = 32
 """Fraction bits of the arguments r and g of the polynomials, and of a power of two."""
 
 COEFFICIENT_BITS = 32
-"""Fraction bits of the polynomials' coefficients and of their sums, but for the first of the logarithm."""
+"""Fraction bits of the polynomials' coefficients and of their sums, except the logarithm's first coefficient."""
 
 LEADING = (3, 1, 36)
-"""The first coefficient of the logarithm is 3 / 2**1 and a rest in units of 2**-36, for precision in few bits."""
+"""First coefficient of the logarithm: 3 / 2**1 plus a remainder in units of 2**-36, for precision in few bits."""
 
 LOGARITHM_BITS = 47
 """Fraction bits of LOGARITHM, and of log2(a)."""
 
 NEAR_SHIFT = 13
-"""Fraction bits that log2(a) has more where it is log2(1 + r) alone, and small."""
+"""Extra fraction bits of log2(a) where it is log2(1 + r) only, and small."""
 
 _ROWS = 1 << POWER_ROW_BITS
 _DIGITS = 40
@@ -56,8 +56,8 @@ def _log2(value: Decimal) -> Decimal:
 def _interpolate(function: Callable[[Decimal], Decimal], low: Decimal, high: Decimal, count: int) -> list[Decimal]:
     """Return the coefficients, lowest first, of the polynomial that equals `function` at the Chebyshev nodes.
 
-    The nodes are (low + high) / 2 + cos((2 i + 1) pi / (2 count)) (high - low) / 2; cosines are those of the roots of
-    the Chebyshev polynomial T_count, to 15 digits, for their place hardly matters.
+    The nodes are (low + high) / 2 + cos((2 i + 1) pi / (2 count)) (high - low) / 2. The cosines are the roots of the
+    Chebyshev polynomial T_count to 15 digits, because the nodes need no higher precision.
     """
     nodes = [(low + high) / 2 + Decimal(cosine) * (high - low) / 2 for cosine in _CHEBYSHEV_ROOTS[count]]
     differences = [function(node) for node in nodes]
@@ -80,14 +80,14 @@ _CHEBYSHEV_ROOTS = {
 
 
 def _reciprocals() -> tuple[int, ...]:
-    """Return the reciprocal of the middle of every row, 1 of the first and 1/2 of the last."""
+    """Return the reciprocal of the middle of every row; 1 for the first row and 1/2 for the last."""
     one = 1 << RECIPROCAL_BITS
     middle = [round(one * 2 * _ROWS / (2 * _ROWS + 2 * row + 1)) for row in range(1, _ROWS - 1)]
     return (one, *middle, one // 2)
 
 
 def _log_coefficients() -> tuple[int, ...]:
-    """Return the coefficients of log2(1 + r) / r over the range that r has, lowest first."""
+    """Return the coefficients of log2(1 + r) / r over the range of r, lowest first."""
     ends = [
         (1 + Decimal(row + end) / _ROWS) * reciprocal / (1 << RECIPROCAL_BITS) - 1
         for row, reciprocal in enumerate(RECIPROCAL)
@@ -109,16 +109,16 @@ def _exp_coefficients() -> tuple[int, ...]:
 
 with localcontext(prec=_DIGITS):
     RECIPROCAL = _reciprocals()
-    """By row, in units of 2**-RECIPROCAL_BITS: the integer nearest to the reciprocal of the row's middle."""
+    """For each row, the integer nearest to the reciprocal of the row's middle, in units of 2**-RECIPROCAL_BITS."""
 
     LOGARITHM = tuple(_nearest(-_log2(Decimal(word) / (1 << RECIPROCAL_BITS)), LOGARITHM_BITS) for word in RECIPROCAL)
-    """By row, -log2(RECIPROCAL) in units of 2**-LOGARITHM_BITS."""
+    """For each row, -log2(RECIPROCAL) in units of 2**-LOGARITHM_BITS."""
 
     LOG_COEFFICIENTS = _log_coefficients()
-    """Of log2(1 + r) / r, lowest first; the first of them without `LEADING`, in units of its own."""
+    """Coefficients of log2(1 + r) / r, lowest first; the first is the remainder of `LEADING`, in its units."""
 
     EXPONENTIAL = tuple(_nearest((Decimal(row) / _ROWS * Decimal(2).ln()).exp(), ARGUMENT_BITS) for row in range(_ROWS))
-    """By row, 2 ** (row / rows) in units of 2**-ARGUMENT_BITS."""
+    """For each row, 2 ** (row / rows) in units of 2**-ARGUMENT_BITS."""
 
     EXP_COEFFICIENTS = _exp_coefficients()
-    """Of (2 ** g - 1) / g, lowest first, in units of 2**-COEFFICIENT_BITS."""
+    """Coefficients of (2 ** g - 1) / g, lowest first, in units of 2**-COEFFICIENT_BITS."""

@@ -1,7 +1,7 @@
-"""Instruction words of the controller, RV32IM with Zicsr and Zifencei: codes and places of fields.
+"""RISC-V instruction words of the controller, RV32IM with Zicsr and Zifencei: codes and bit fields.
 
-From the RISC-V unprivileged specification (table of major opcodes, immediate encoding variants, RV32/64G instruction
-listings) and the privileged one (system instructions, allocation of CSRs).
+Sources: the RISC-V unprivileged specification (table of major opcodes, immediate encoding variants, RV32/64G
+instruction listings) and the privileged one (system instructions, allocation of CSRs).
 """
 
 import enum
@@ -13,7 +13,7 @@ __all__ = [
 
 
 class Opcode(enum.IntEnum):
-    """Bits 0 to 6 of an instruction."""
+    """Major opcodes, bits 0 to 6 of an instruction."""
 
     LOAD = 0x03
     MISC_MEM = 0x0F
@@ -29,7 +29,7 @@ class Opcode(enum.IntEnum):
 
 
 class System(enum.IntEnum):
-    """Whole words of the system instructions without operands."""
+    """Instruction words of the system instructions without operands."""
 
     ECALL = 0x0000_0073
     EBREAK = 0x0010_0073
@@ -38,7 +38,7 @@ class System(enum.IntEnum):
 
 
 class Csr(enum.IntEnum):
-    """Numbers of the control and status registers that the controller has."""
+    """Numbers of the controller's CSRs."""
 
     MSTATUS = 0x300
     MISA = 0x301
@@ -70,7 +70,7 @@ class Csr(enum.IntEnum):
 
 
 RD, FUNCT3, RS1, RS2, FUNCT7 = 7, 12, 15, 20, 25
-"""Lowest bits of the fields: registers of 5 bits each, funct3 of 3 and funct7 of 7."""
+"""Lowest bits of the fields: registers have 5 bits, funct3 has 3 and funct7 has 7."""
 
 IMMEDIATES = {
     "I": ((20, 12, 0),),
@@ -79,7 +79,9 @@ IMMEDIATES = {
     "U": ((12, 20, 12),),
     "J": ((21, 10, 1), (20, 1, 11), (12, 8, 12), (31, 1, 20)),
 }
-"""Of each form where the immediate is: (bit of the word, bits, bit of the value). The value's uppermost is its sign."""
+"""Bits of the immediate, by instruction format: (lowest bit in the word, width, lowest bit in the value). The value's
+highest bit is its sign.
+"""
 
 MULDIV = 1
 """funct7 of the M extension."""
@@ -95,7 +97,7 @@ IMMEDIATE_OPERATIONS = {"addi": 0, "slti": 2, "sltiu": 3, "xori": 4, "ori": 6, "
 """funct3 of OP_IMM."""
 
 SHIFTS = {"slli": (0, 1), "srli": (0, 5), "srai": (0x20, 5)}
-"""funct7 and funct3 of OP_IMM; the distance is in the field of rs2."""
+"""funct7 and funct3 of OP_IMM; the shift distance is in the field of rs2."""
 
 # funct3 of the other opcodes.
 BRANCHES = {"beq": 0, "bne": 1, "blt": 4, "bge": 5, "bltu": 6, "bgeu": 7}

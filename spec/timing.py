@@ -1,9 +1,8 @@
-"""How many cycles the units of a core take, and how much they hold: what hardware is built to, and the timing model
-counts with.
+"""Latencies and capacities of the core's units, shared by the hardware and the timing model.
 
-Each number is typed here alone. What follows in `hdl/` from how a unit is built (the digits of a quotient, the cuts of
-a pipeline) is held to the number here by `tests/golden/timing/test_constants.py`. Latencies that depend on parameters
-of the machine are formulas of the units themselves.
+Each number is defined only here. Where `hdl/` derives a number from a unit's structure (the digits of a quotient, the
+stages of a pipeline), `tests/golden/timing/test_constants.py` compares it with the number here. A latency that depends
+on the machine's parameters is a formula, here or in the unit.
 """
 
 __all__ = [
@@ -20,43 +19,45 @@ __all__ = [
 # ---- Queues
 
 QUEUE_RECORDS = 16
-"""Records that an engine has taken and that have not yet updated their semaphores, at most."""
+"""Maximum number of records that an engine has accepted and that have not made their updates yet."""
 
 FETCHER_RECORDS = 16
-"""Records on their way from HBM, of all queues."""
+"""Maximum number of records in flight from HBM, for all queues together."""
 
 # ---- Memories on chip
 
 READ_LATENCY = 1, 2
-"""Cycles from an engine's request that is taken to its data, by `port_latency`."""
+"""Cycles from an engine's accepted read request to its data, by `port_latency`."""
 
 LINE_READ_LATENCY = 2, 3
-"""The same of a line port."""
+"""The same latency of a line port."""
 
 LINE_PATIENCE = 16
-"""Cycles that a line port, or in SBUF the read of weights, waits before it goes first."""
+"""Cycles after which a stalled line port, or in SBUF a stalled read of weights, has priority."""
 
 LINE_BUFFER = 8
-"""Lines that a line port has taken, and that others go ahead of, as engines write their banks of SBUF."""
+"""Lines that a line port has accepted and that wait while engines write their banks of SBUF; younger lines can overtake
+them.
+"""
 
 LINE_AHEAD = 64
-"""Lines that go ahead of one at most."""
+"""Maximum number of lines that overtake the oldest one."""
 
 # ---- Tensor engine
 
 TENSOR_QUEUE = 2
-"""Instructions behind the checker, of loads and of multiplications each, the one under way among them."""
+"""Entries after the checker for loads, and as many for multiplications, including the instruction in execution."""
 
 # ---- Vector and scalar engine
 
 ELEMENTWISE_CHECKER_LATENCY = 5
-"""Cycles from an instruction to its job."""
+"""Cycles from an accepted instruction to its job, the checked instruction for the sequencer."""
 
 ELEMENTWISE_CHECKER_INTERVAL = 4
 """Cycles from one instruction to the next."""
 
 ELEMENTWISE_CHECKER_REGISTERS = 0, 2
-"""Cycles by which both are more, by `port_latency`; with it the next instruction comes another one later."""
+"""Extra cycles of both, by `port_latency`; with `port_latency` the next instruction is delayed by one cycle more."""
 
 SEQUENCER_LATENCY = 1
 """Cycles from a job to its first step."""
@@ -65,60 +66,64 @@ STORE_LATENCY = 1, 2
 """Cycles from a result to its write, by `port_latency`."""
 
 STORE_SLACK = 4, 6
-"""Results in flight outside of the lanes at full speed, by `port_latency`: in fetch, before and in the store, and one
-to spare."""
+"""Results in flight outside of the lanes at full throughput, by `port_latency`: in fetch, before and in the store, and
+one spare.
+"""
 
 VECTOR_ENTRY_LATENCY = 1, 3
-"""Cycles of widening in the vector engine's lanes: with ALUs of one cycle, and with ALUs of more."""
+"""Cycles of widening in the vector engine's lanes: with single-cycle ALUs, and with pipelined ALUs."""
 
 VECTOR_CAST_LATENCY = 1, 5
-"""The same of a cast."""
+"""The same latency of a cast."""
 
 SCALAR_LANES_LATENCY = 23, 44
-"""Cycles from a step to its result in the scalar engine's lanes, by their depth."""
+"""Cycles from a step to its result in the scalar engine's lanes, by `scalar_depth`."""
 
 DIVIDE_INTERVAL, DIVIDE_LATENCY = 8, 10
 """Cycles from one division to the next, and to its quotient."""
 
 REMAINDER_INTERVAL, REMAINDER_LATENCY = 93, 95
-"""The same of remainders, whose quotient may have 277 bits."""
+"""The same of remainders; their quotient can have 277 bits."""
 
 POWER_INTERVAL, POWER_LATENCY = 14, 15
 """The same of powers."""
 
 
 def cast_latency(rounding: int) -> int:
-    """Return the cycles that an element takes through a DMA engine's cast.
+    """Return the cycles of an element through a DMA engine's cast.
 
     Arguments:
-        rounding: cycles of its rounding; if there are more than one, widening takes three, else one.
+        rounding: pipeline stages of rounding; widening takes three cycles if there is more than one stage, otherwise
+            one.
     """
     return 1 + (1 + 2 * (rounding > 1)) + rounding
 
 
 def turns_latency(lane_partitions: int) -> int:
-    """Return the cycles by which a result is later where a lane serves so many partitions: their words wait in a
-    register, and the last one's result is the last.
+    """Return the extra latency of a result if a lane serves several partitions.
+
+    The words of all partitions are registered first, and the last partition's result is the latest.
     """
     return lane_partitions if lane_partitions > 1 else 0
 
 
 def vector_lanes_latency(alu_latency: int) -> int:
-    """Return the cycles from a step to its result in the vector engine's lanes, where no operation is slow.
+    """Return the cycles from a step to its result in the vector engine's lanes, if no operation is iterative.
 
     Arguments:
-        alu_latency: of each of a lane's two ALUs, in cycles.
+        alu_latency: cycles of each of a lane's two ALUs.
     """
     staged = alu_latency > 1
     return 1 + VECTOR_ENTRY_LATENCY[staged] + 2 * alu_latency + 1 + VECTOR_CAST_LATENCY[staged]
 
 
 def vector_intervals(alu_latency: int) -> dict[str, int]:
-    """Return the least cycles from one step to the next of the opcodes, by name, whose results depend on each other, or
-    take several operations of an ALU; where no operation is slow.
+    """Return the minimum cycles from one step to the next of some opcodes, by name, if no operation is iterative.
+
+    These are the opcodes with results that depend on each other, or with several operations per ALU.
 
     Arguments:
-        alu_latency: as above.
+        alu_latency: cycles of each of a lane's two ALUs.
     """
     return {
         "TENSOR_REDUCE": alu_latency,
@@ -130,11 +135,13 @@ def vector_intervals(alu_latency: int) -> dict[str, int]:
 
 
 def set_interval(alu_latency: int) -> int:
-    """Return the least cycles from one word of BN_AGGR to the next: the quotient of a set, and the two operations after
-    it, must be there before the third word of the next set, or the division of the variance, looks at the results.
+    """Return the minimum cycles from one word of BN_AGGR to the next.
+
+    BN_AGGR reads sets of three words: count, mean, variance * count. The quotient of a set and the two operations after
+    it must be finished before the third word of the next set, or the division of the variance, reads their results.
 
     Arguments:
-        alu_latency: as above.
+        alu_latency: cycles of each of a lane's two ALUs.
     """
     interval = max(3, alu_latency + 1)
     while quotient_wait(alu_latency, interval) + max(0, 2 * alu_latency - interval) >= interval:
@@ -143,10 +150,13 @@ def set_interval(alu_latency: int) -> int:
 
 
 def quotient_wait(alu_latency: int, interval: int) -> int:
-    """Return the cycles from a set's last word to when its quotient and all other operands of the new mean are there.
+    """Return the cycles from a set's last word until its quotient and all other operands of the new mean are valid.
+
+    Sets are those of :func:`set_interval`.
 
     Arguments:
-        alu_latency: as above. interval: cycles from word to word.
+        alu_latency: cycles of each of a lane's two ALUs.
+        interval: cycles from one word to the next.
     """
     return max(2, alu_latency + DIVIDE_LATENCY - 2 * interval)
 
@@ -154,16 +164,16 @@ def quotient_wait(alu_latency: int, interval: int) -> int:
 # ---- DMA
 
 DMA_CHECKER_INTERVAL = 7
-"""Cycles from one copy to the next; the job is there a cycle later."""
+"""Cycles from one copy to the next; the job is valid one cycle later."""
 
 DMA_CHECKER_REGISTERS = 0, 3
-"""Cycles by which that is more, by `port_latency`; with it the next copy comes another one later."""
+"""Extra cycles of that interval, by `port_latency`; with `port_latency` the next copy is delayed by one cycle more."""
 
 BURST_BEATS = 16
-"""Longest burst, and the grid that bursts keep to."""
+"""Maximum number of beats in a burst; bursts do not cross multiples of it."""
 
 PSUM_WORD_BYTES = 4
-"""What an access to PSUM moves."""
+"""Bytes of an access to PSUM."""
 
 WRITER_BEATS = 2 * BURST_BEATS
-"""Beats that wait for the rest of their burst, or to be taken."""
+"""Beats that can wait for the rest of their burst or for acceptance."""

@@ -1,4 +1,4 @@
-"""The board but for its pads: the same in simulations and in a bitstream.
+"""Board logic without its pads: the same module in simulation and in a bitstream.
 
 host - UART - HostLink - registers - core
                  |                    |
@@ -29,7 +29,7 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 __all__ = ["LEDS", "Board", "Machine"]
 
 LEDS = 4
-"""Memory is ready, the core works, its program has ended, it has reported an error."""
+"""LEDs, from bit 0: memory is ready, the core works, its program has ended, it has reported an error."""
 
 CORE_SIGNALS = {
     "start": In(1),
@@ -40,25 +40,27 @@ CORE_SIGNALS = {
     "quiet": Out(1),
     "console": Out(stream.Signature(8, always_ready=True)),
 }
-"""Ports of the core that registers lead to."""
+"""Ports of the core that the board's registers use."""
 
 
 def link_port(config: Config | None) -> AxiPort:
-    """Return what the host link and the core have to memory; without a core 8 bytes a beat."""
+    """Return the memory port of the host link and the core; 8 bytes per beat if there is no core."""
     return AxiPort(config.hbm_bytes, axi_id_bits(config)) if config else AxiPort(8, 1)
 
 
 class Machine(wiring.Component):
-    """The core and what leads to memory: all that the host resets. Who refreshes the chip is not reset with it.
+    """The part of the board that the host resets: the core and the AXI side of its memory.
+
+    The SDRAM controller is outside, so that refreshes continue during a reset.
 
     Arguments:
-        config: the core's parameters; None: there is none.
-        chip: the memory.
+        config: the core's parameters; None: no core.
+        chip: the SDRAM chip.
 
     Ports:
-        link: the host link's to memory.
-        words, read: to and from :class:`hdl.board.sdram.SdramController`.
-        start, boot_address, done, exit_code, error, quiet, console: the core's.
+        link: memory port of the host link.
+        words, read: see :class:`hdl.board.sdram.SdramController`.
+        start, boot_address, done, exit_code, error, quiet, console: ports of the core.
     """
 
     def __init__(self, config: Config | None, chip: SdramChip):
@@ -77,7 +79,7 @@ class Machine(wiring.Component):
         m.submodules.server = server = BurstServer(port.size, port.id_bits, ports + 1, self.chip.bytes)
         m.submodules.splitter = splitter = BeatSplitter(port.size, self.chip)
         wiring.connect(m, wiring.flipped(self.link), server.managers[ports])
-        # A beat takes the splitter several cycles: one place is enough for those who must not wait for the chip's row.
+        # One entry decouples the managers from the chip's row timing: the splitter takes several cycles per beat.
         m.submodules.beat = beat = Fifo(memory_beats(port.size), depth=1)
         wiring.connect(m, server.beats, beat.i)
         wiring.connect(m, beat.o, splitter.beats)
@@ -93,21 +95,23 @@ class Machine(wiring.Component):
         wiring.connect(m, core.console, wiring.flipped(self.console))
         m.d.comb += [core.start.eq(self.start), core.boot_address.eq(self.boot_address)]
         m.d.comb += [getattr(self, name).eq(getattr(core, name)) for name in ("done", "exit_code", "error")]
-        m.d.sync += self.quiet.eq(core.quiet)  # which comes late in a cycle
+        m.d.sync += self.quiet.eq(core.quiet)  # registered: it arrives late in a cycle
         return m
 
 
 class Board(wiring.Component):
-    """A core with its memory, and a host at the other end of a UART.
+    """A core, its memory, and the UART link to its host.
 
     Arguments:
-        config: the core's parameters; None: memory alone, to try a board.
+        config: the core's parameters; None: no core, only memory, to try a board.
         chip, clock_hz, start_ns: see :class:`hdl.board.sdram.SdramController`.
-        divisor: clock cycles of a bit on the wire.
-        patience: cycles without a byte after which the line is quiet; see :class:`hdl.board.host_link.HostLink`.
+        divisor: clock cycles of a UART bit.
+        patience: idle cycles that end a frame; see :class:`hdl.board.host_link.HostLink`.
 
     Ports:
-        rx, tx: the wires. pins: to the chip. leds: see `LEDS`.
+        rx, tx: UART wires.
+        pins: pins of the SDRAM chip.
+        leds: see `LEDS`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Bursts between a buffer of bytes and memory: the AXI manager of the host link."""
+"""Burst buffer: the AXI manager of the host link."""
 
 from amaranth import Array, Module, Signal
 from amaranth.lib import memory, wiring
@@ -11,21 +11,23 @@ __all__ = ["BurstBuffer"]
 
 
 class BurstBuffer(wiring.Component):
-    """Holds the bytes of a payload, and writes them to memory, or reads them from there, in one burst.
+    """Buffer of one payload, which is written to memory or read from memory in one burst.
 
     Arguments:
         size: bytes of a beat.
-        id_bits: of the port; all IDs are 0.
-        patience: cycles that a burst may take.
+        id_bits: width of the IDs, which are all 0.
+        patience: maximum number of cycles of a burst.
 
     Ports:
-        write, place, byte: a byte goes to its place in the buffer. read_place, read_byte: the byte that was at a place
-            two cycles ago. Neither may be used while a burst is under way.
-        start: a burst of `beats` beats at `address`, a multiple of `size`, into memory if `store`; `done` when it is
-            over. All three stay until then.
-        failed: with `done`: memory has answered with an error, or has not answered; in that case it is not asked again
-            until `restart`.
-        axi: to memory.
+        write, place, byte: store `byte` at offset `place` of the buffer; not during a burst.
+        read_place, read_byte: offset to read, and its byte two cycles later; not during a burst.
+        start, store, address, beats: start a burst of `beats` beats at `address`, a multiple of `size`, to memory if
+            `store`, otherwise from memory; held until `done`.
+        done: the burst is over.
+        failed: valid with `done`: memory returned an error, or did not answer within `patience`. After a timeout every
+            burst fails immediately, without an access, until `restart`.
+        restart: memory is reset; clears the timeout.
+        axi: port to memory.
     """
 
     def __init__(self, size: int, id_bits: int, patience: int = 1 << 16):
@@ -56,10 +58,10 @@ class BurstBuffer(wiring.Component):
         m.submodules.bytes = store = memory.Memory(shape=8 * self.size, depth=depth, init=[])
         writing, reading = store.write_port(granularity=8), store.read_port()
         lane_bits = (self.size - 1).bit_length()
-        beat = Signal(range(depth))  # that moves next
+        beat = Signal(range(depth))  # index of the next beat
         lane = Signal(lane_bits, reset_less=True)
         fault, silent = Signal(), Signal()
-        addressed, written = Signal(), Signal()  # the address, all beats of the burst that is under way are taken
+        addressed, written = Signal(), Signal()  # the address, all data beats of the burst are accepted
         left = Signal(range(self.patience + 1), init=self.patience)
         axi = self.axi
         m.d.sync += [lane.eq(self.read_place[:lane_bits]), left.eq(left - 1)]
@@ -77,7 +79,7 @@ class BurstBuffer(wiring.Component):
         m.d.sync += self.read_byte.eq(Array(reading.data.word_select(n, 8) for n in range(self.size))[lane])
 
         def wait(condition):
-            """Begin what is done once memory has answered; it has to before the patience is over."""
+            """Begin the block that runs when `condition` holds; end the burst if the patience is over first."""
             with m.If(left == 0):
                 m.d.sync += silent.eq(1)
                 m.next = "DONE"
@@ -95,7 +97,7 @@ class BurstBuffer(wiring.Component):
             with m.State("WRITE"):
                 m.d.comb += reading.addr.eq(beat)
                 m.next = "BEATS"
-            with m.State("BEATS"):  # the address beside the first one; neither waits for the other to be taken
+            with m.State("BEATS"):  # address and data are offered independently, so neither can block the other
                 m.d.comb += [axi.aw.valid.eq(~addressed), axi.w.valid.eq(~written)]
                 m.d.comb += reading.addr.eq(beat + axi.w.ready)
                 m.d.sync += addressed.eq(addressed | axi.aw.ready)

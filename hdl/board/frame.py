@@ -1,5 +1,4 @@
-"""Frames of the host link (:mod:`spec.host_link`): what takes them from a wire's bytes, and what makes bytes of
-them."""
+"""Frame receiver and transmitter of the host link (:mod:`spec.host_link`)."""
 
 from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import crc, data, stream, wiring
@@ -18,33 +17,34 @@ from neuroncore_rtl.spec.host_link import (
 __all__ = ["WRITES", "FrameHeader", "FrameReceiver", "FrameTransmitter", "check_processor"]
 
 FrameHeader = data.StructLayout({name: 8 * size for name, size in HEADER})
-"""The header of a frame as it is sent, from the least significant byte up."""
+"""Header of a frame, in the order of transmission: least significant byte first."""
 
 WRITES = (LinkCommand.WRITE_MEMORY, LinkCommand.WRITE_REGISTER)
 """Commands whose frames have a payload."""
 
 PLACES = PAYLOAD_BYTES.bit_length() - 1
-"""Bits of a byte's place in a payload."""
+"""Width of a byte's offset in a payload."""
 
 
 def check_processor() -> crc.Processor:
-    """Return what checks a frame byte by byte."""
+    """Return the CRC generator of frames, one byte per step."""
     return crc.catalog.CRC32_ETHERNET(data_width=8).create()
 
 
 class FrameReceiver(wiring.Component):
-    """Takes commands from the bytes of a wire, and says of everything else that it is none.
+    """Frame receiver: extracts commands from received bytes and reports anything else as an error.
 
     Arguments:
-        patience: cycles without a byte after which the line is quiet: a frame that has begun ends there, and bytes that
-            are no frame are over.
+        patience: cycles without a byte after which the line is idle. An idle line ends an incomplete frame, and ends a
+            run of bytes outside a frame.
 
     Ports:
-        i, broken: bytes, and places where one would have been, as of :class:`hdl.board.uart.UartReceiver`.
-        write, place, byte: a byte of the payload goes to its place; one that arrives may belong to a frame that is
-            refused.
-        valid: `header` is that of a command if `refusal` is 0, and else means nothing; refusal: an `Answer`.
-        taken: in a cycle in which there is one: it has been executed. What arrives before is lost.
+        i, broken: received bytes and framing errors; see :class:`hdl.board.uart.UartReceiver`.
+        write, place, byte: a byte of the payload and its offset. The frame may still turn out to be invalid.
+        valid: the result is ready: a command if `refusal` is 0, otherwise an error.
+        header: header of the command.
+        refusal: an `Answer`, 0 for a command.
+        taken: accepts the result, only while `valid`. Bytes received before are lost.
     """
 
     def __init__(self, patience: int):
@@ -66,7 +66,7 @@ class FrameReceiver(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.check = check = check_processor()
-        count = Signal(range(PAYLOAD_BYTES), reset_less=True)  # bytes of this part of the frame
+        count = Signal(range(PAYLOAD_BYTES), reset_less=True)  # received bytes of this part of the frame
         idle = Signal(range(self.patience + 1))  # cycles without a byte
         happens, quiet, has_payload = Signal(), Signal(), Signal()
         m.d.comb += [
@@ -85,7 +85,7 @@ class FrameReceiver(wiring.Component):
             m.next = "NOISE"
 
         def within(part) -> None:
-            """Add what may end a frame anywhere, and `part`, which gets its bytes."""
+            """Add the error exits of a state, and `part`, which consumes its bytes."""
             with m.If(self.broken):
                 refuse(Answer.CORRUPTED)
             with m.Elif(self.i.valid):
@@ -122,10 +122,12 @@ class FrameReceiver(wiring.Component):
                     refuse(Answer.CORRUPTED)
             with m.State("HEADER"):
                 within(header_byte)
-            with m.State("LENGTH"):  # a cycle, in which no byte can come
+            with m.State("LENGTH"):  # one cycle; bytes are further apart
                 m.d.sync += count.eq(0)
                 m.next = "CHECK"
-                with m.If(has_payload & (self.header.length > PAYLOAD_BYTES)):  # whoever says so is not believed
+                with m.If(
+                    has_payload & (self.header.length > PAYLOAD_BYTES)
+                ):  # no sender uses this length: the frame is corrupted
                     refuse(Answer.CORRUPTED)
                 with m.Elif(has_payload & (self.header.length != 0)):
                     m.next = "PAYLOAD"
@@ -148,12 +150,14 @@ class FrameReceiver(wiring.Component):
 
 
 class FrameTransmitter(wiring.Component):
-    """Makes bytes of an answer.
+    """Frame transmitter: converts an answer to bytes.
 
     Ports:
-        valid, header, has_payload: an answer, with `header.length` bytes of payload, at least one, or none; they stay
-            until `done`, in whose cycle the last byte is taken.
-        place, byte: the byte of the payload that is at `place`; it may come two cycles later.
+        valid, header, has_payload: an answer, with `header.length` (at least 1) bytes of payload if `has_payload`; held
+            until `done`.
+        done: the last byte is accepted in this cycle.
+        place: offset of the next byte of the payload.
+        byte: that byte; may be up to two cycles late.
         o: bytes, at most one in four cycles.
     """
 
@@ -174,7 +178,7 @@ class FrameTransmitter(wiring.Component):
         m = Module()
         m.submodules.check = check = check_processor()
         count = Signal(range(PAYLOAD_BYTES), reset_less=True)
-        pause = Signal(2)  # cycles until the payload's byte, and the check of what is sent, are there
+        pause = Signal(2)  # remaining cycles until the payload's byte and the CRC of the sent bytes are valid
         header, checks = (
             Array(value[start : start + 8] for start in range(0, len(value), 8))
             for value in (self.header.as_value(), check.crc)

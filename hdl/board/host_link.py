@@ -1,5 +1,4 @@
-"""The board's end of the host link: it executes one command after the other, and answers each
-(:mod:`spec.host_link`)."""
+"""Host link: the board's end, which executes one command at a time (:mod:`spec.host_link`)."""
 
 from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -14,26 +13,25 @@ from neuroncore_rtl.spec.host_link import PAYLOAD_BYTES, SYNC, Answer, LinkComma
 __all__ = ["HostLink"]
 
 WORD_BYTES = 4
-"""Of a register."""
+"""Bytes of a register."""
 
 _MEMORY = (LinkCommand.WRITE_MEMORY, LinkCommand.READ_MEMORY)
 
 
 class HostLink(wiring.Component):
-    """Memory and registers, by frames of bytes.
+    """Host link: accesses memory and registers on commands from the UART.
 
     Arguments:
-        size: bytes of a beat of memory's port.
-        id_bits: of that port.
-        patience: cycles without a byte after which the line is quiet; gaps within a frame must be shorter.
-        memory_patience: cycles that memory may take for a burst.
+        size: bytes of a beat of the memory port.
+        id_bits: width of the IDs of that port.
+        patience: cycles without a byte after which the line is idle; gaps within a frame must be shorter.
+        memory_patience: maximum number of cycles of a burst.
 
     Ports:
-        i, broken, o: bytes, and places where one would have been, as of :mod:`hdl.board.uart`; four cycles apart at
-            least.
-        bus: to the registers.
-        axi: to memory.
-        restart: memory is being reset; what did not answer may be asked again.
+        i, broken, o: bytes and framing errors of :mod:`hdl.board.uart`; at least four cycles apart.
+        bus: bus to the registers.
+        axi: port to memory.
+        restart: memory is reset; bursts are allowed again after a timeout.
     """
 
     def __init__(self, size: int, id_bits: int, patience: int, memory_patience: int = 1 << 16):
@@ -61,7 +59,7 @@ class HostLink(wiring.Component):
         wiring.connect(m, transmitter.o, wiring.flipped(self.o))
         wiring.connect(m, buffer.axi, wiring.flipped(self.axi))
         header = receiver.header
-        word = Signal(8 * WORD_BYTES)  # of a register
+        word = Signal(8 * WORD_BYTES)  # value of a register
         word_bytes = Array(word.word_select(place, 8) for place in range(WORD_BYTES))
         from_memory = header.code == LinkCommand.READ_MEMORY
         m.d.comb += [
@@ -135,7 +133,7 @@ class HostLink(wiring.Component):
         return m
 
     def _is_burst(self, header) -> Signal:
-        """Return whether an access to memory is of whole beats, of at least one, within a block of a payload's size."""
+        """Return whether a memory access has whole beats, at least one, and stays within a block of PAYLOAD_BYTES."""
         beat, block = self.size - 1, PAYLOAD_BYTES - 1
         aligned = ((header.address | header.length) & beat) == 0
         return aligned & (header.length != 0) & ((header.address & block) + header.length <= PAYLOAD_BYTES)

@@ -1,4 +1,4 @@
-"""Memory on the board: AXI4 in front, words of an SDRAM behind."""
+"""Board memory: AXI4 bursts to SDRAM words."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -14,28 +14,30 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 __all__ = ["BeatSplitter", "BurstServer", "memory_beats"]
 
 RESPONSE_DECERR = 3
-"""There is nothing at the address."""
+"""AXI response for an address beyond the end of memory."""
 
 
 def memory_beats(size: int) -> data.StructLayout:
-    """Return what memory is told of a beat of `size` bytes: its address, a multiple of `size`, and as AXI's W."""
+    """Return the layout of a beat of `size` bytes: its address, a multiple of `size`, and the fields of AXI's W."""
     return data.StructLayout({"address": HBM_ADDRESS_BITS, "write": 1, "data": 8 * size, "strb": size})
 
 
 class BurstServer(wiring.Component):
-    """Serves the bursts of several managers, one after the other, in turn: an AXI subordinate of one memory.
+    """AXI subordinate for several managers: serves one burst at a time, round robin.
 
-    A write waits for its first beat before it takes its turn, so that nobody who is late holds up others. What lies
-    behind the end of memory is answered with DECERR.
+    A write competes only once its first beat is valid, so that a slow manager does not block the others. Addresses
+    beyond the end of memory are answered with DECERR.
 
     Arguments:
         size: bytes of a beat.
-        id_bits: of the managers; IDs come back as they are.
-        count: managers.
-        memory_bytes: from address 0 on; a power of two.
+        id_bits: width of the managers' IDs, which are returned unchanged.
+        count: number of managers.
+        memory_bytes: size of memory, from address 0; a power of two.
 
     Ports:
-        managers: theirs. beats: to be written or read, in order. answers: those that were read, in order.
+        managers: ports of the managers.
+        beats: beats to write or read, in order.
+        answers: beats that were read, in order.
     """
 
     def __init__(self, size: int, id_bits: int, count: int, memory_bytes: int):
@@ -53,14 +55,14 @@ class BurstServer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.turn = turn = RoundRobin(2 * self.count)  # reads of all managers, then writes
-        number = Signal(range(max(2, self.count)))  # of the manager that is served
-        address = Signal(HBM_ADDRESS_BITS, reset_less=True)  # of the beat that is next
-        to_ask = Signal(9, reset_less=True)  # beats that memory has not been asked for
-        to_come = Signal(8, reset_less=True)  # beats that have not passed, less one
+        m.submodules.turn = turn = RoundRobin(2 * self.count)  # requesters: reads of all managers, then writes
+        number = Signal(range(max(2, self.count)))  # of the current manager
+        address = Signal(HBM_ADDRESS_BITS, reset_less=True)  # of the next beat
+        to_ask = Signal(9, reset_less=True)  # beats not yet requested from memory
+        to_come = Signal(8, reset_less=True)  # beats not yet transferred, minus one
         identity = Signal(self.id_bits, reset_less=True)
         exists = Signal()
-        page_bits = PAGE_BYTES.bit_length() - 1  # that a burst stays in
+        page_bits = PAGE_BYTES.bit_length() - 1  # a burst stays within a page
         m.d.comb += [
             turn.requests.eq(
                 Cat(*(one.ar.valid for one in self.managers), *(one.aw.valid & one.w.valid for one in self.managers))
@@ -69,7 +71,7 @@ class BurstServer(wiring.Component):
             self.beats.payload.address.eq(address),
         ]
 
-        # The channels of the manager that is served.
+        # Channels of the current manager.
         r_valid, r_ready, r_last, w_valid, w_ready, b_valid, b_ready = (
             Signal(name=name) for name in ("r_valid", "r_ready", "r_last", "w_valid", "w_ready", "b_valid", "b_ready")
         )
@@ -84,7 +86,7 @@ class BurstServer(wiring.Component):
         response = Mux(exists, RESPONSE_OKAY, RESPONSE_DECERR)
         for one in self.managers:
             m.d.comb += [
-                # Also where nothing is there it must not change while it waits.
+                # Zero for DECERR: the data must not change during a stall.
                 *(one.r.payload.data.eq(Mux(exists, self.answers.payload, 0)), one.r.payload.last.eq(r_last)),
                 *(one.r.payload.id.eq(identity), one.b.payload.id.eq(identity)),
                 *(one.r.payload.resp.eq(response), one.b.payload.resp.eq(response)),
@@ -133,15 +135,16 @@ class BurstServer(wiring.Component):
 
 
 class BeatSplitter(wiring.Component):
-    """Makes words of beats, and beats of words, without a cycle between beats.
+    """Splits beats into words and assembles words into beats, without a cycle between beats.
 
     Arguments:
-        size: bytes of a beat; two words at least.
-        chip: the words' memory.
-        depth: beats that are read before the first of them is taken.
+        size: bytes of a beat; at least two words.
+        chip: the SDRAM chip.
+        depth: maximum number of read beats that are requested and not consumed.
 
     Ports:
-        beats, answers: as of :class:`BurstServer`. words, read: to and from :class:`hdl.board.sdram.SdramController`.
+        beats, answers: see :class:`BurstServer`.
+        words, read: see :class:`hdl.board.sdram.SdramController`.
     """
 
     def __init__(self, size: int, chip: SdramChip, depth: int = 4):
@@ -166,8 +169,8 @@ class BeatSplitter(wiring.Component):
         beat = Signal(memory_beats(self.size), reset_less=True)
         busy = Signal()
         place, arrived = Signal(range(count)), Signal(range(count))
-        ahead = Signal(range(self.depth + 1))  # beats that are asked for, on their way, or not taken yet
-        parts = Signal(8 * self.size - self.chip.width, reset_less=True)  # of the beat that arrives
+        ahead = Signal(range(self.depth + 1))  # read beats requested and not consumed
+        parts = Signal(8 * self.size - self.chip.width, reset_less=True)  # received words of the arriving beat
         given, last, room = Signal(), Signal(), Signal()
         first = beat.address[bytes_of_word.bit_length() - 1 :][: self.chip.word_bits]
         m.d.comb += [

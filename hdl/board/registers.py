@@ -1,4 +1,4 @@
-"""What the host sees of the core, as registers (:class:`spec.host_link.BoardRegister`)."""
+"""Board registers: the host's view of the core (:class:`spec.host_link.BoardRegister`)."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
@@ -15,16 +15,16 @@ __all__ = ["BoardRegisters"]
 
 
 class BoardRegisters(wiring.Component):
-    """Starts and resets the core, and keeps what it says.
+    """Board registers: start and reset the core, and record its outputs.
 
     Arguments:
-        machine: what `BoardRegister.MACHINE` says.
+        machine: value of `BoardRegister.MACHINE`.
 
     Ports:
-        bus: the host link's; an access is answered two cycles after the request.
-        reset: of the core and of memory.
-        memory_ready: memory may be used.
-        start, boot_address, done, exit_code, error, quiet, console: the core's.
+        bus: bus of the host link; an access is answered two cycles after its request.
+        reset: resets the core and its memory port.
+        memory_ready: the memory is initialised.
+        start, boot_address, done, exit_code, error, quiet, console: ports of the core.
     """
 
     def __init__(self, machine: int):
@@ -49,7 +49,7 @@ class BoardRegisters(wiring.Component):
         m.submodules.console_bytes = console_bytes = memory.Memory(shape=8, depth=CONSOLE_BYTES, init=[])
         printing, reading = console_bytes.write_port(), console_bytes.read_port()
         request = hold_request(m, self.bus, self.bus.response)
-        fetched = Signal()  # the cycle in which a byte of the console is there
+        fetched = Signal()  # the read port's data, a byte of the console, are valid
         cycles, count, running = Signal(32), Signal(32), Signal()
         error = self.error
         registers = {

@@ -1,4 +1,4 @@
-"""The SDRAM controller: single words, one a cycle within an open row."""
+"""SDRAM controller: single words, one per cycle within an open row."""
 
 from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -9,36 +9,40 @@ from neuroncore_rtl.hdl.board.sdram_chip import SdramChip, SdramCommand, SdramPi
 __all__ = ["SdramController", "sdram_words"]
 
 ALL_BANKS = 1 << 10
-"""Address of a PRECHARGE of all banks."""
+"""Address bit of a PRECHARGE that selects all banks."""
 
 REFRESHES_FIRST = 8
-"""Before the mode is set, as the data sheets have it."""
+"""Refreshes before the mode register is set, as required by the data sheets."""
 
 
 def sdram_words(chip: SdramChip) -> data.StructLayout:
-    """Return what the controller is told of a word; mask: of the bytes that are written."""
+    """Return the layout of a word access; `mask` has one bit per written byte."""
     return data.StructLayout({"number": chip.word_bits, "write": 1, "data": chip.width, "mask": chip.width // 8})
 
 
 class SdramController(wiring.Component):
-    """Reads and writes words in order. A row of each bank stays open until another of it, or a refresh, is due.
+    """SDRAM controller: reads and writes words in order and keeps one row of each bank open.
 
-    A word is written a cycle after it was taken, and is there `READ_LATENCY` cycles after a read was taken. A word of a
-    row that is open is taken in every cycle, but a write `TURN` cycles behind a read at the earliest. Another row costs
-    tRP + tRCD, and more if it follows too soon on the one before it; tRAS, tRC and tRRD are kept over all banks
-    together, which costs nothing at the clocks of an FPGA.
+    A row stays open until another row of its bank is needed or a refresh is due.
+
+    Timing:
+    - A word is written one cycle after the write was accepted. Read data are valid `READ_LATENCY` cycles after the read
+      was accepted.
+    - Within open rows one access is accepted per cycle; a write follows a read after at least `TURN` cycles.
+    - Another row costs tRP + tRCD, and more if it follows too soon after the previous one. tRAS, tRC and tRRD are kept
+      over all banks together, which costs nothing at the clocks of an FPGA.
 
     Arguments:
         chip: the chip.
-        clock_hz: frequency of the clock, also of the chip's.
-        start_ns: from reset to the first command, if not as the chip has it; for simulations.
+        clock_hz: clock frequency of the controller and the chip.
+        start_ns: time from reset to the first command, shorter in simulations; None: the chip's.
 
     Ports:
-        words: what is to be read or written: number of the word, word, mask of the bytes that are written.
-        read: words in order; nobody can hold them up.
+        words: accesses: number of the word, data, and mask of the written bytes.
+        read: the words that were read, in order, without backpressure.
         ready: the chip is initialised.
-        pins: to the chip, whose clock is as fast as this one and some part of a cycle later, so that it takes what is
-            driven here in the middle of the cycle; its word is sampled `cas_latency` edges behind the one that drove
+        pins: pins of the chip. The chip's clock has the same frequency and a later phase, so that the chip samples
+            these outputs in the middle of the cycle. Its data are sampled `cas_latency` edges after the edge that drove
             READ.
     """
 
@@ -59,7 +63,7 @@ class SdramController(wiring.Component):
         )
 
     def cycles(self, duration_ns: int) -> int:
-        """Return how many cycles of this clock so many nanoseconds take."""
+        """Return the number of clock cycles in `duration_ns`."""
         return self.chip.cycles(duration_ns, self.clock_hz)
 
     def elaborate(self, platform):
@@ -75,22 +79,22 @@ class SdramController(wiring.Component):
         rows = Array(Signal(chip.row_bits, name=f"row{number}", reset_less=True) for number in range(banks))
         wait = Countdown(
             m, "wait", max(map(self.cycles, (self.start_ns, chip.trfc_ns, chip.trp_ns)))
-        )  # until any command may follow
-        active = Countdown(m, "active", self.cycles(chip.tras_ns))  # until a row may be closed
-        cycle = Countdown(m, "cycle", self.cycles(chip.trc_ns))  # until another may be opened
-        written = Countdown(m, "written", self.cycles(chip.twr_ns))  # until a row that was written may be closed
-        turn = Countdown(m, "turn", self.TURN)  # until a write may follow a read
+        )  # until the next command
+        active = Countdown(m, "active", self.cycles(chip.tras_ns))  # until PRECHARGE
+        cycle = Countdown(m, "cycle", self.cycles(chip.trc_ns))  # until the next ACTIVATE
+        written = Countdown(m, "written", self.cycles(chip.twr_ns))  # from a write until PRECHARGE
+        turn = Countdown(m, "turn", self.TURN)  # from a read until a write
         refresh = Signal(range(chip.refresh_cycles(self.clock_hz)))
         due, refreshed = Signal(), Signal()
         with m.If(refreshed):
             m.d.sync += [refresh.eq(0), due.eq(0)]
         with m.Elif(self.ready):
             m.d.sync += refresh.eq(refresh + 1)
-            # Early enough for a row's worth of words and what must pass until they are over.
+            # Early by the longest time that the current row can delay the refresh.
             with m.If(refresh == chip.refresh_cycles(self.clock_hz) - self._longest()):
                 m.d.sync += due.eq(1)
 
-        arriving = Signal(self.READ_LATENCY)  # a bit moves up from when a read is taken to when its word is here
+        arriving = Signal(self.READ_LATENCY)  # shift register: a bit per read in flight, at the end with its word
         m.d.sync += [
             pins.enable.eq(1),
             pins.command.eq(SdramCommand.NOP),
@@ -165,21 +169,21 @@ class SdramController(wiring.Component):
         return m
 
     def _longest(self) -> int:
-        """Return the cycles that may pass from when a refresh is due to its command, and those that the timer lags."""
+        """Return the maximum number of cycles from a due refresh to its command, plus the lag of the timer."""
         chip = self.chip
         return sum(map(self.cycles, (chip.trcd_ns, chip.tras_ns, chip.twr_ns, chip.trp_ns))) + 4
 
 
 class Countdown:
-    """Cycles that have to pass before something may be done.
+    """Timer of a minimum delay.
 
     Arguments:
-        m: the module that it is added to.
-        name: of its register.
-        most: cycles that it can be loaded with.
+        m: the module.
+        name: name of its register.
+        most: largest number of cycles that it can be loaded with.
 
     Attributes:
-        over: they have passed.
+        over: the delay has passed.
     """
 
     def __init__(self, m: Module, name: str, most: int):
@@ -190,5 +194,5 @@ class Countdown:
             m.d.sync += self._left.eq(self._left - 1)
 
     def load(self, cycles: int) -> None:
-        """Count, from where this stands in the module: what waits for it may be done so many cycles after this one."""
+        """Start the delay, in the current context of the module: `over` is set `cycles` cycles after this one."""
         self._m.d.sync += self._left.eq(Const(cycles - 1))

@@ -1,4 +1,4 @@
-"""SDRAM chips: single data rate, by the names of JEDEC's data sheets (tRCD, tRP, ...)."""
+"""SDRAM chips: single data rate; parameters have the names of JEDEC's data sheets (tRCD, tRP, ...)."""
 
 import math
 from dataclasses import dataclass
@@ -11,17 +11,21 @@ __all__ = ["MT48LC16M16", "SdramChip", "SdramCommand", "SdramPins"]
 
 @dataclass(frozen=True, kw_only=True)
 class SdramChip:
-    """A chip.
+    """SDRAM chip.
 
     Arguments:
-        bank_bits, row_bits, column_bits: of an address.
+        bank_bits, row_bits, column_bits: widths of the parts of an address.
         width: bits of a word.
-        cas_latency: cycles from READ to its word; what the mode register is set to.
-        start_ns: from power to the first command.
-        trcd_ns: ACTIVATE to READ or WRITE. trp_ns: PRECHARGE to ACTIVATE. tras_ns: ACTIVATE to PRECHARGE. trc_ns:
-            ACTIVATE to ACTIVATE of a bank. trfc_ns: REFRESH to anything. twr_ns: WRITE to PRECHARGE.
-        tmrd: LOAD MODE REGISTER to anything, in cycles.
-        refresh_ns: in which every row must have been refreshed.
+        cas_latency: cycles from READ to its word; value for the mode register.
+        start_ns: power-up to the first command.
+        trcd_ns: ACTIVATE to READ or WRITE.
+        trp_ns: PRECHARGE to ACTIVATE.
+        tras_ns: ACTIVATE to PRECHARGE.
+        trc_ns: ACTIVATE to ACTIVATE of the same bank.
+        trfc_ns: REFRESH to any command.
+        twr_ns: WRITE to PRECHARGE.
+        tmrd: LOAD MODE REGISTER to any command, in cycles.
+        refresh_ns: time in which every row must be refreshed once.
     """
 
     bank_bits: int = 2
@@ -41,7 +45,7 @@ class SdramChip:
 
     @property
     def word_bits(self) -> int:
-        """Bits of the number of a word."""
+        """Width of a word's number."""
         return self.bank_bits + self.row_bits + self.column_bits
 
     @property
@@ -49,21 +53,22 @@ class SdramChip:
         return (self.width // 8) << self.word_bits
 
     def cycles(self, duration_ns: int, clock_hz: int) -> int:
-        """Return the cycles in which so many nanoseconds have passed, at least one."""
+        """Return the smallest number of cycles, at least one, that lasts `duration_ns`."""
         return max(1, math.ceil(duration_ns * clock_hz / 1e9))
 
     def refresh_cycles(self, clock_hz: int) -> int:
-        """Return the cycles in which a row must be refreshed, so that all of them are in time."""
+        """Return the number of cycles between refreshes, one row per refresh."""
         return int(self.refresh_ns * clock_hz / 1e9) >> self.row_bits
 
 
 MT48LC16M16 = SdramChip()
-"""32 MiB of 16 bits, as boards of the ULX3S carry it; times are the slowest of Micron's MT48LC16M16A2-75, ISSI's
-IS42S16160 and Winbond's W9825G6KH, at a CAS latency of 2."""
+"""SDRAM of 32 MiB with 16-bit words, as on ULX3S boards. Times are the slowest of Micron's MT48LC16M16A2-75, ISSI's
+IS42S16160 and Winbond's W9825G6KH, at a CAS latency of 2.
+"""
 
 
 class SdramCommand:
-    """Levels of (ras, cas, we), as bits 2 to 0; high is active, as they are inverted at the pads."""
+    """Commands as (ras, cas, we), in bits 2 to 0; active high, as the pads invert them."""
 
     NOP = 0b000
     ACTIVATE = 0b100
@@ -75,15 +80,18 @@ class SdramCommand:
 
 
 class SdramPins(wiring.Signature):
-    """Seen from the controller. Everything that it drives comes from a register, and `i` is sampled into one.
+    """SDRAM pins, seen from the controller; all outputs are registers, and `i` is sampled by a register.
 
     Arguments:
         chip: the chip.
 
     Members:
-        enable: the chip's clock enable. command: a level of `SdramCommand`. bank, address, mask: of the command;
-            address bit 10 means all banks to PRECHARGE; mask has a bit for each byte that is not to be written.
-        o, drive: a word, and whether it is driven. i: what is on the data lines.
+        enable: the chip's clock enable.
+        command: a value of `SdramCommand`.
+        bank, address: operands of the command; address bit 10 selects all banks of a PRECHARGE.
+        mask: one bit per byte that is not written.
+        o, drive: a word, and its output enable.
+        i: level of the data lines.
     """
 
     def __init__(self, chip: SdramChip):

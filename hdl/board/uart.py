@@ -1,4 +1,4 @@
-"""UART: bytes on one wire each way, 8 data bits from the least significant up, no parity, one stop bit (8N1)."""
+"""UART: one wire per direction, 8 data bits with the least significant first, no parity, one stop bit (8N1)."""
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib import stream, wiring
@@ -8,39 +8,39 @@ from amaranth.lib.wiring import In, Out
 __all__ = ["BITS", "UartReceiver", "UartTransmitter", "uart_divisor"]
 
 BITS = 10
-"""Of a byte on the wire, with its start and its stop bit."""
+"""Bits of a byte on the wire, including start and stop bit."""
 
 TOLERANCE = 0.02
-"""By which a baud rate may be off: half a bit in ten, shared by both ends, less what sampling loses."""
+"""Allowed relative error of the baud rate: half a bit in ten, shared by both ends, less the error of sampling."""
 
 
 def uart_divisor(clock_hz: int, baud: int) -> int:
-    """Return the clock cycles of a bit.
+    """Return the number of clock cycles of a bit.
 
     Raises:
-        ValueError: if no whole number of cycles, at least 4, comes within `TOLERANCE` of the baud rate.
+        ValueError: if no whole number of cycles, at least 4, is within `TOLERANCE` of the baud rate.
     """
     divisor = round(clock_hz / baud)
     if divisor < 4 or abs(clock_hz / divisor / baud - 1) > TOLERANCE:
-        most = f"within {TOLERANCE:.0%} of a whole fraction of the clock ({clock_hz} Hz), a quarter at most"
-        raise ValueError(f"baud must be {most}, not {baud!r}")
+        rule = f"within {TOLERANCE:.0%} of the clock ({clock_hz} Hz) divided by an integer of at least 4"
+        raise ValueError(f"baud must be {rule}, not {baud!r}")
     return divisor
 
 
 class UartReceiver(wiring.Component):
-    """Takes bytes off a wire. Each bit is sampled once, in its middle.
+    """UART receiver; samples each bit once, in its middle.
 
     Arguments:
         divisor: clock cycles of a bit; at least 4.
 
     Ports:
-        wire: of any clock; high while nothing is sent.
-        o: a byte, in the middle of its stop bit; nobody can hold it up.
-        broken: in place of a byte: its stop bit was low. What follows is not looked at until the wire is high.
+        wire: asynchronous input; high while the line is idle.
+        o: a byte, in the middle of its stop bit, without backpressure.
+        broken: framing error instead of a byte: the stop bit was low. Further input is ignored until the wire is high.
     """
 
     STAGES = 2
-    """Registers between the wire and what looks at it."""
+    """Synchroniser registers between the wire and the receiver."""
 
     def __init__(self, divisor: int):
         self.divisor = divisor
@@ -51,7 +51,7 @@ class UartReceiver(wiring.Component):
         level = Signal(init=1)
         m.submodules.synchroniser = FFSynchronizer(self.wire, level, init=1, stages=self.STAGES)
         countdown = Signal(range(self.divisor), reset_less=True)
-        left = Signal(range(BITS), reset_less=True)  # bits to be sampled behind this one
+        left = Signal(range(BITS), reset_less=True)  # bits after the current one
         byte = Signal(8, reset_less=True)
         sample = Signal()
         m.d.comb += [sample.eq(countdown == 0), self.o.payload.eq(byte)]
@@ -64,7 +64,7 @@ class UartReceiver(wiring.Component):
             with m.State("BITS"):
                 with m.If(sample):
                     m.d.sync += [countdown.eq(self.divisor - 1), left.eq(left - 1)]
-                    with m.If((left == BITS - 1) & level):  # a spike, no start bit
+                    with m.If((left == BITS - 1) & level):  # a glitch, not a start bit
                         m.next = "IDLE"
                     with m.Elif(left == 0):
                         m.d.comb += [self.o.valid.eq(level), self.broken.eq(~level)]
@@ -78,14 +78,14 @@ class UartReceiver(wiring.Component):
 
 
 class UartTransmitter(wiring.Component):
-    """Puts bytes on a wire, back to back.
+    """UART transmitter; sends bytes back to back.
 
     Arguments:
         divisor: clock cycles of a bit.
 
     Ports:
-        i: a byte; taken when the one before it is on the wire with its stop bit.
-        wire: high while nothing is sent.
+        i: a byte; accepted when the stop bit of the previous byte ends.
+        wire: high while the line is idle.
     """
 
     def __init__(self, divisor: int):
@@ -95,7 +95,7 @@ class UartTransmitter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         countdown = Signal(range(self.divisor), reset_less=True)
-        left = Signal(range(BITS + 1))  # bits of which the end has not been reached
+        left = Signal(range(BITS + 1))  # bits not yet sent completely
         rest = Signal(BITS - 1, reset_less=True)
         last_cycle = Signal()
         m.d.comb += [last_cycle.eq(countdown == 0), self.i.ready.eq((left == 0) | ((left == 1) & last_cycle))]

@@ -1,4 +1,4 @@
-"""The ULX3S: the pads around :class:`hdl.board.board.Board`, and its clocks."""
+"""ULX3S board: pads and clocks around :class:`hdl.board.board.Board`."""
 
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal
 from amaranth.lib import io
@@ -10,28 +10,30 @@ from neuroncore_rtl.hdl.board.board import LEDS
 __all__ = ["OSCILLATOR_HZ", "PHASE_DEGREES", "Ulx3sPads", "Ulx3sPlatform"]
 
 OSCILLATOR_HZ = 25_000_000
-"""Of the board's oscillator."""
+"""Frequency of the board's oscillator."""
 
 PHASE_DEGREES = 90
-"""By which the chip's clock is late. It takes what is driven a quarter of a cycle after the edge that drives it; its
-word, which is there 6 ns and both ways through the pads after an edge, is sampled three quarters behind that edge."""
+"""Phase lag of the SDRAM chip's clock. The chip samples outputs a quarter of a cycle after the edge that drives them.
+Its data are valid 6 ns plus both pad delays after its clock edge; they are sampled three quarters of a cycle after that
+edge.
+"""
 
 
 class Ulx3sPlatform(ULX3S_85F_Platform):
-    """The board with an LFE5U-85F."""
+    """ULX3S with an LFE5U-85F."""
 
     luts, registers, multipliers, rams = 83_640, 83_640, 156, 208
-    """What the FPGA has."""
+    """Resources of the FPGA."""
 
 
 class Ulx3sPads(Elaboratable):
-    """The top of the bitstream.
+    """Top module of the bitstream.
+
+    The platform needs the Verilog of the module `board`, and of a module `pll` with the ports clkin, clkout0, clkout1
+    and locked. The phase of clkout1 must lag clkout0 by `PHASE_DEGREES`.
 
     Arguments:
-        clock_hz: of the board's logic and of its SDRAM.
-
-    The platform needs the Verilog of the module `board`, and of a module `pll` (clkin, clkout0, clkout1, locked), whose
-    second clock is `PHASE_DEGREES` behind the first.
+        clock_hz: frequency of the board's logic and of its SDRAM.
     """
 
     def __init__(self, clock_hz: int):

@@ -1,4 +1,4 @@
-"""Loads and stores: any alignment, on a bus of aligned words."""
+"""Load/store unit: any alignment, on a bus of aligned words."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import enum, wiring
@@ -10,8 +10,11 @@ __all__ = ["MemoryAccess"]
 
 
 class _Part(enum.Enum, shape=2):
-    """FIRST: the word of the address is asked for. PAUSE: its response is awaited. SECOND: so is the word above.
-    REFUSED: the first response was an error."""
+    """State of an access.
+
+    FIRST: the first word is requested. PAUSE: its response is outstanding. SECOND: the next word is requested. REFUSED:
+    the first response was an error.
+    """
 
     FIRST = 0
     PAUSE = 1
@@ -20,18 +23,22 @@ class _Part(enum.Enum, shape=2):
 
 
 class MemoryAccess(wiring.Component):
-    """Asks for one word, or for two in address order if the access reaches into the next one; the second only once the
-    first was answered without an error. A store whose second word is refused has written into the first.
+    """Load/store unit: one request per access, or two in address order if the access crosses a word boundary.
+
+    The second request is issued only after the first was answered without an error. A store with a refused second word
+    has already written the first.
 
     Ports:
-        bus: at most one request is unanswered.
-        valid: there is a load or store, and everything earlier has ended; it stays, and what follows too, until done.
-        store, funct3, address, data: the instruction's; address and data in bytes and bits of any alignment.
-        misaligned: the address is not a multiple of the size; the access may be refused for it by not making it valid.
-        done: the last request is taken in this cycle, its response is to come; or refused.
+        bus: bus of aligned words; at most one request is outstanding.
+        valid: a load or store, and everything older has ended; held with its operands until `done`.
+        store, funct3: fields of the instruction.
+        address: byte address, of any alignment.
+        data: value to store.
+        misaligned: the address is not a multiple of the size. The processor refuses an access by not setting `valid`.
+        done: the last request is accepted in this cycle and its response follows; or `refused`.
         refused: the first of two words was answered with an error; the access is over.
-        fault_address: of the part that fails if the last request is refused, or has failed.
-        loaded: extended to 32 bits, in the cycle of the last response.
+        fault_address: address of the failing part if the last request is, or was, answered with an error.
+        loaded: the loaded value, extended to 32 bits, in the cycle of the last response.
     """
 
     bus: Out(Bus())
@@ -70,7 +77,7 @@ class MemoryAccess(wiring.Component):
             self.refused.eq(part == _Part.REFUSED),
             self.done.eq((self.bus.valid & self.bus.ready & (second | ~split)) | self.refused),
         ]
-        # Rotated: what leaves above the word is what the next word takes below.
+        # Rotated: bytes shifted out at the top of the word are the low bytes of the next word.
         with m.Switch(offset):
             for rotation in range(4):
                 with m.Case(rotation):
@@ -93,7 +100,7 @@ class MemoryAccess(wiring.Component):
         return m
 
     def _load(self, m: Module, offset, second):
-        """Assemble what was read; the instruction has moved on meanwhile."""
+        """Assemble the loaded value; the next instruction is already in the execute stage."""
         late_offset, late_second = Signal(2, reset_less=True), Signal(reset_less=True)
         size, zero_extend = Signal(2, reset_less=True), Signal(reset_less=True)
         first = Signal(32, reset_less=True)

@@ -1,4 +1,4 @@
-"""The integer ALU of the controller: RV32I's operations on registers, and the comparisons of its branches."""
+"""Integer ALU of the controller: RV32I's register operations and branch comparisons."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -10,13 +10,14 @@ __all__ = ["ControllerAlu"]
 
 
 class ControllerAlu(wiring.Component):
-    """result = op(a, b), within the cycle; one subtraction serves all comparisons.
+    """Integer ALU, combinational; one subtractor serves all comparisons.
 
     Ports:
-        op: the operation. a, b: operands; a shift takes its distance from b's lowest 5 bits.
-        result: 32 bits, wrapped around.
-        condition: funct3 of a branch: of its bits, 2 and 1 choose equal, less, or less unsigned, 0 the contrary.
-        holds: it does, for a and b, whatever the operation.
+        op: operation.
+        a, b: operands; the shift distance is b's lowest 5 bits.
+        result: op(a, b), modulo 2 ** 32.
+        condition: funct3 of a branch: bits 2 and 1 select equal, less, or less unsigned; bit 0 inverts.
+        holds: the condition is true for a and b, for any `op`.
     """
 
     op: In(AluOp)

@@ -1,4 +1,4 @@
-"""The controller's bus: a request, and later its response, in order."""
+"""Controller bus: requests, and later their responses, in order."""
 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -7,15 +7,15 @@ __all__ = ["Bus"]
 
 
 class Bus(wiring.Signature):
-    """Seen from the side that asks, 32 bits wide.
+    """Controller bus, 32 bits wide, seen from the manager.
 
     Members:
-        valid, address, write, mask, data: a request, which must stay until it is taken; address in bytes, a multiple of
-            4; mask has a bit for each byte of the word, of what is written or read.
-        ready: the request is taken at the end of this cycle.
-        response: a taken request is answered, exactly once, in order, at the earliest in the next cycle.
-        result: the word that was read, with the response. error: with the response: there is nothing at the address, or
-            it refuses the access; nothing was written.
+        valid, address, write, mask, data: a request, held until accepted. The address is in bytes, a multiple of 4; the
+            mask has one bit per byte that is written or read.
+        ready: the request is accepted at the end of this cycle.
+        response: answers the oldest accepted request, exactly once, in the next cycle at the earliest.
+        result: the word that was read, valid with `response`.
+        error: valid with `response`: the address does not exist or refuses the access; nothing was written.
     """
 
     def __init__(self):

@@ -1,4 +1,4 @@
-"""The controller: a processor with its memory and timer, which rules the core through a bus."""
+"""Controller: a processor with local memory and timer, which controls the core through a bus."""
 
 from amaranth import Module, ResetInserter, Signal
 from amaranth.lib import stream, wiring
@@ -14,20 +14,20 @@ __all__ = ["Controller"]
 
 
 class Controller(wiring.Component):
-    """Runs the program in its local memory, which answers in the next cycle, as does the timer.
+    """Controller: runs the program in its local memory. Local memory and timer answer in the next cycle.
 
     Arguments:
-        local_bytes: of that memory.
-        fetch_latency: of :class:`Cpu`.
+        local_bytes: size of the local memory in bytes.
+        fetch_latency: see :class:`Cpu`.
 
     Ports:
-        run: low: the processor is in reset, and the memory may be loaded. It must not fall while a request to the
-            peripheral bus is unanswered.
+        run: 0 holds the processor in reset, so that the memory can be loaded. It must not fall while a request to
+            `peripheral` is outstanding.
         load: words for the local memory.
-        peripheral: data accesses to anywhere else; at most one is unanswered. Fetches go to local memory alone, others
-            are an access fault.
-        external_interrupt: a level.
-        waiting, trace_*: of :class:`Cpu`.
+        peripheral: data accesses to all other addresses; at most one is outstanding. A fetch from there is an access
+            fault.
+        external_interrupt: interrupt, a level.
+        waiting, trace_*: see :class:`Cpu`.
     """
 
     run: In(1)
@@ -73,7 +73,7 @@ class Controller(wiring.Component):
         return m
 
     def _data(self, m: Module, data, memory, timer):
-        """Send requests where they belong. As one at most is unanswered, whatever answers has been asked."""
+        """Route requests by address. Any response belongs to the last request, because at most one is outstanding."""
         local, timed = Signal(), Signal()
         m.d.comb += [local.eq(is_local(data.address, self.local_bytes)), timed.eq(is_timer(data.address))]
         chosen = {"memory": (memory, local), "timer": (timer, timed), "peripheral": (self.peripheral, ~local & ~timed)}

@@ -1,4 +1,4 @@
-"""The controller's processor: RV32IM in machine mode, in order, in three stages behind a prefetch queue."""
+"""Processor of the controller: RV32IM, machine mode, in order, three stages behind a prefetch queue."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -19,46 +19,56 @@ __all__ = ["Cpu"]
 
 
 class Cpu(wiring.Component):
-    """RV32IM_Zicsr_Zicntr_Zifencei, machine mode only, little endian; starts at LOCAL_BASE.
+    """Processor: RV32IM_Zicsr_Zicntr_Zifencei, machine mode only, little endian; starts at LOCAL_BASE.
 
-    Decode (D) reads registers as the word arrives; execute (X) computes, decides branches, asks for loads and stores,
-    and writes CSRs; write-back (W) waits for responses, writes the register, and takes traps. Results go from X and W
-    straight to the operands of D. An instruction leaves X once everything older ends well, so traps are precise and
-    bus requests never speculative, but for instruction fetches.
+    Stages:
+    - Decode (D) reads registers in the cycle in which the word arrives.
+    - Execute (X) computes, resolves branches, requests loads and stores, and writes CSRs.
+    - Write-back (W) waits for responses, writes the register, and takes traps.
+
+    Results are forwarded from X and W to the operands of D. An instruction advances from X only when everything older
+    ends without a trap. So traps are precise, and only instruction fetches are speculative.
 
     Cycles per instruction, with memories that answer in the next cycle:
 
     ==========================================  ====================================================================
     ALU, branch not taken, store, FENCE         1
     load, multiplication                        1, and 1 more if the next instruction reads the result
-    load or store that reaches into two words   3
-    branch taken, JAL, JALR, FENCE.I, MRET      2: the word behind it is dropped
-    WFI                                         2 at least: what is behind waits
-    CSR instruction                             3: it waits for what is before it, what is behind waits for it;
-                                                2 if what is before it is another one
+    load or store that crosses a word boundary  3
+    branch taken, JAL, JALR, FENCE.I, MRET      2: the next word is dropped
+    WFI                                         at least 2: the next instruction stalls
+    CSR instruction                             3: it waits for all older instructions, the next one waits for it;
+                                                2 after another CSR instruction
     division, remainder                         1 + `Divider.LATENCY`
-    trap or interrupt                           3, until its handler's first instruction takes its own
+    trap or interrupt                           3, plus the cycles of its handler's first instruction
     ==========================================  ====================================================================
 
-    A redirection (a branch taken and what is in its row, FENCE.I and traps, too) takes `fetch_latency` cycles more.
-    A bus that stalls or answers late adds its delay; of fetches, what the prefetch queue holds makes up for some.
+    A redirection (branch taken, JAL, JALR, FENCE.I, MRET, trap) takes `fetch_latency` more cycles. Stalls and late
+    responses of a bus add their delay; the prefetch queue hides part of the delay of fetches.
 
-    Traps: mtval is the address, of the part that failed, for access faults and misaligned accesses, the target for a
-    misaligned jump, the instruction for an illegal one, the pc for a breakpoint or a fetch, otherwise 0. Loads and
-    stores at or above LOCAL_BASE may have any alignment; below it, where registers are, a misaligned one traps. A store
-    of two parts whose second is refused has written its first. Interrupts are taken between instructions, external
-    before timer. Registers x1 to x31 keep their contents in reset.
+    Traps:
+    - mtval is the address of the failing part for access faults and misaligned accesses, the target for a misaligned
+      jump, the instruction for an illegal one, the pc for a breakpoint or a failed fetch, otherwise 0.
+    - Loads and stores at or above LOCAL_BASE may have any alignment. Below it, where registers are, a misaligned one
+      traps.
+    - A store of two parts with a refused second part has written its first part.
+    - Interrupts are taken between instructions, external before timer.
+
+    Registers x1 to x31 keep their contents in reset.
 
     Arguments:
-        fetch_latency: 0, or 1 if a word that comes waits for a cycle before it is decoded, for a faster clock.
+        fetch_latency: 0, or 1 to register each fetched word for a cycle before it is decoded, for a faster clock.
 
     Ports:
-        fetch: instructions, whole words. data: loads and stores; at most one request is unanswered. Both may stall and
-            answer late.
-        timer_interrupt, external_interrupt: levels. time: of the CSR of that name.
-        trace_valid: an instruction retires, or trace_trap: it did not, for a trap or an interrupt before it.
-        trace_pc, trace_instruction: it; of a failed fetch the word means nothing. trace_cause: mcause of the trap.
-        trace_rd, trace_value: the register that is written, 0 for none, and what with.
+        fetch: reads of instructions, whole words; may stall and answer late.
+        data: loads and stores; at most one request is outstanding; may stall and answer late.
+        timer_interrupt, external_interrupt: interrupts, levels.
+        time: value of the CSR `time`.
+        trace_valid: an instruction retires, or is replaced by a trap.
+        trace_trap: it did not retire, because of a trap or an interrupt before it.
+        trace_pc, trace_instruction: its address and word; the word of a failed fetch is undefined.
+        trace_cause: mcause of the trap.
+        trace_rd, trace_value: the written register, 0 for none, and its value.
         waiting: a WFI waits.
     """
 
@@ -105,10 +115,9 @@ class Cpu(wiring.Component):
         return m
 
     def _observe(self, m: Module, x, w, fetch, csr):
-        """Add nothing; a processor that is looked into adds what looks (:class:`hdl.controller.rvfi.RvfiCpu`)."""
+        """Add observation logic; empty here, overridden by :class:`hdl.controller.rvfi.RvfiCpu`."""
 
     def _decode(self, m: Module, x, w, fetch, csr):
-        """Decode and read registers; hold an instruction whose operands are not known yet."""
         m.submodules.decoder = decoder = InstructionDecoder()
         m.submodules.registers = registers = RegisterFile()
         self._decoder, self._registers = decoder, registers
@@ -129,7 +138,7 @@ class Cpu(wiring.Component):
                 ((x.kind == Kind.LOAD) | (x.kind == Kind.MULTIPLY))
                 & ((decoder.reads_rs1 & registers.late1) | (decoder.reads_rs2 & registers.late2))
             ),
-            # Whether an interrupt comes before the next instruction is known when this one has done its work.
+            # An interrupt before the next instruction can only be decided after a CSR or WFI instruction has finished.
             unsettled.eq(x.valid & ((x.kind == Kind.CSR) | (x.kind == Kind.WFI))),
             fetch.take.eq(fetch.valid & (x.leaves | ~x.valid) & ~w.waits & ~unknown & ~unsettled),
             enter.eq(fetch.take & ~fetch.redirect),
@@ -171,7 +180,7 @@ class Cpu(wiring.Component):
                     m.d.sync += x.b.eq(4)
 
     def _execute(self, m: Module, x, w, fetch, csr, access, multiplier):
-        """Compute, and pass the instruction on when it is ready and everything older ends well."""
+        """Compute; advance the instruction when it is ready and everything older has ended without a trap."""
         clear, refuses, taken = Signal(), Signal(), Signal()
         m.d.comb += [
             x.address.eq(x.base + x.offset),
@@ -191,9 +200,9 @@ class Cpu(wiring.Component):
             with m.Case(Kind.DIVIDE):
                 m.d.comb += [end.ready.eq(divider.done), x.result.eq(divider.out)]
             with m.Case(Kind.CSR):
-                # Empty behind it, so that all that came before is counted.
+                # Wait until W is empty, so that all older instructions are counted.
                 m.d.comb += [end.ready.eq(~w.valid), x.result.eq(csr.read)]
-                # Which is when it leaves; of others that is known later in a cycle.
+                # The same condition as `x.leaves` here, but available earlier in the cycle.
                 m.d.comb += csr.commit.eq(x.valid & ~w.valid)
                 end.trap(m, Cause.ILLEGAL, x.instruction, csr.illegal)
             with m.Case(Kind.MRET):
@@ -214,7 +223,7 @@ class Cpu(wiring.Component):
         self._pass_on(m, x, w, end, csr)
 
     def _compute(self, m: Module, x, csr, access, multiplier):
-        """Give the units of the execute stage their operands; return the ALU and the divider."""
+        """Connect the operands of the execute stage's units; return the ALU and the divider."""
         m.submodules.alu = alu = ControllerAlu()
         m.submodules.divider = divider = self._divider()
         funct3 = x.instruction[12:15]
@@ -250,7 +259,7 @@ class Cpu(wiring.Component):
 
     @staticmethod
     def _end_access(m: Module, x, end: End, access, refuses: Signal):
-        """End a load or store when its last request is taken."""
+        """End a load or store when its last request is accepted."""
         m.d.comb += [
             end.ready.eq(access.done | refuses),
             end.traps.eq(access.refused | refuses),
@@ -263,8 +272,7 @@ class Cpu(wiring.Component):
 
     @staticmethod
     def _redirect(m: Module, x, w, clear: Signal, end: End, fetch, csr):
-        """Fetch from elsewhere after a trap or a jump."""
-        # What jumps is ready at once: whether a load or store ends, which is known late in a cycle, is not asked.
+        # Jumps are always ready, so this path does not depend on the end of a load or store, which is late in a cycle.
         m.d.comb += fetch.redirect.eq(w.traps | (x.valid & clear & end.jumps))
         with m.If(w.traps):
             m.d.comb += fetch.target.eq(csr.trap_target)
@@ -275,7 +283,7 @@ class Cpu(wiring.Component):
 
     @staticmethod
     def _pass_on(m: Module, x, w, end: End, csr):
-        """Pass an instruction that leaves on to the write-back stage."""
+        """Load the write-back stage with the instruction that advances."""
         with m.If(w.ends):
             m.d.sync += w.valid.eq(0)
         with m.If(x.leaves):
@@ -298,7 +306,7 @@ class Cpu(wiring.Component):
                 m.d.sync += w.source.eq(Source.PRODUCT)
 
     def _write_back(self, m: Module, w, csr, access, multiplier):
-        """Wait for a response; then the instruction has retired, or traps."""
+        """Wait for the response; then retire the instruction or take its trap."""
         m.d.comb += [
             w.waits.eq(w.valid & w.pending & ~self.data.response),
             w.ends.eq(w.valid & ~w.waits),

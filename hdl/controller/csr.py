@@ -1,4 +1,4 @@
-"""Control and status registers of machine mode, the counters, and where traps go (RISC-V privileged ISA 1.12)."""
+"""CSRs of machine mode: traps, interrupts and counters (RISC-V privileged ISA 1.12)."""
 
 from amaranth import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
@@ -10,7 +10,10 @@ __all__ = ["Cause", "CsrFile"]
 
 
 class Cause(enum.Enum, shape=unsigned(4)):
-    """Codes of mcause: exceptions, and of the interrupts, which have bit 31 set as well, their bit in mie and mip."""
+    """Codes of mcause: exceptions and interrupts.
+
+    An interrupt's code is its bit in mie and mip; its mcause also has bit 31 set.
+    """
 
     INSTRUCTION_MISALIGNED = 0
     INSTRUCTION_ACCESS = 1
@@ -27,14 +30,14 @@ class Cause(enum.Enum, shape=unsigned(4)):
 
 
 _HIGH = Csr.MCYCLEH - Csr.MCYCLE
-"""From a counter's lower half to its upper one."""
+"""Offset from the number of a counter's lower half to its upper half."""
 
 _MIE, _MPIE = 3, 7
 """Bits of mstatus; above them is MPP, which is always machine mode."""
 _WRITE, _SET, _CLEAR = 1, 2, 3
-"""Lower bits of funct3."""
+"""Low bits of funct3."""
 _EVENTS = range(29)
-"""Performance counters 3 to 31, which are there and count nothing."""
+"""Performance counters 3 to 31, which exist and count nothing."""
 _CONSTANTS = {
     Csr.MISA: 1 << 30 | 1 << 12 | 1 << 8,  # RV32, M, I
     Csr.MSTATUSH: 0,
@@ -44,30 +47,36 @@ _CONSTANTS = {
     Csr.MHARTID: 0,
     **{base + event: 0 for base in (Csr.MHPMEVENT3, Csr.MHPMCOUNTER3, Csr.MHPMCOUNTER3 + _HIGH) for event in _EVENTS},
 }
-"""What reads the same always, and ignores writes."""
+"""CSRs with a constant value, which ignore writes."""
 
 
 class CsrFile(wiring.Component):
-    """Reads a CSR within the cycle, and writes it at the end of the cycle that commits the instruction.
+    """CSRs: combinational read, and write at the end of the cycle that commits the instruction.
 
-    What is writable: MIE and MPIE of mstatus; the timer and external bits of mie; mtvec but for bit 1 (mode direct or
-    vectored); mepc but for its lower two bits; mscratch, mcause, mtval; mcycle, minstret; CY and IR of mcountinhibit.
-    Other bits keep their value. A counter that is written does not count in that cycle (mcycle) or that instruction
-    (minstret), whichever half it was; the instruction that writes mcountinhibit counts by what it was before.
+    Writable bits: MIE and MPIE of mstatus; the timer and external bits of mie; mtvec except bit 1 (direct or vectored
+    mode); mepc except its lower two bits; mscratch, mcause, mtval; mcycle, minstret; CY and IR of mcountinhibit. Other
+    bits keep their value.
+
+    A write to either half of a counter replaces its increment of that cycle (mcycle) or of that instruction (minstret).
+    The instruction that writes mcountinhibit is counted according to the old value.
 
     Ports:
-        number, operation, operand, source: of a CSR instruction, its bits 20 to 31, its funct3, the value of rs1 or the
-            constant, and the field of rs1, which is 0 where set and clear do not write.
-        commit: it takes effect at the end of this cycle.
-        read: the register's value before that. illegal: there is no such register, or it must not be written.
-        counted: the instruction will count in minstret, as the file stands now.
-        retire: an instruction with that bit set retires in this cycle.
+        number, operation, source: bits 20 to 31, funct3, and the rs1 field of a CSR instruction. Set and clear do not
+            write if `source` is 0.
+        operand: value of rs1, or the constant.
+        commit: the instruction takes effect at the end of this cycle.
+        read: value of the CSR before that.
+        illegal: the CSR does not exist or must not be written.
+        counted: the instruction will count in minstret, by the current state.
+        retire: an instruction with `counted` retires in this cycle.
         trap, trap_interrupt, trap_cause, trap_pc, trap_value: a trap is taken at the end of this cycle.
-        trap_target: where it leads.
-        leave: MRET takes effect at the end of this cycle. return_pc: where it leads.
-        timer_interrupt, external_interrupt, time: from outside.
-        interrupt, interrupt_cause: one is pending and enabled, and should be taken. External goes before timer.
-        wake: one is pending and enabled but for MIE of mstatus.
+        trap_target: address of its handler.
+        leave: MRET takes effect at the end of this cycle.
+        return_pc: address to which it returns.
+        timer_interrupt, external_interrupt, time: inputs from outside the processor.
+        interrupt: an interrupt is pending and enabled, and must be taken.
+        interrupt_cause: its cause, external before timer.
+        wake: an interrupt is pending and enabled in mie, whatever MIE of mstatus.
     """
 
     number: In(12)
@@ -128,7 +137,10 @@ class CsrFile(wiring.Component):
         return m
 
     def _trap_registers(self, m: Module, value) -> dict:
-        """Interrupts and traps; return of each register, by number, how it reads and what a write of `value` does."""
+        """Add the CSRs of traps and interrupts.
+
+        Return (value, assignments of a write of `value`) by CSR number.
+        """
         enable, previous_enable = Signal(), Signal()
         timer_enable, external_enable = Signal(), Signal()
         vector, vectored = Signal(30), Signal()
@@ -175,7 +187,7 @@ class CsrFile(wiring.Component):
         }
 
     def _counters(self, m: Module, value, writes) -> dict:
-        """Count; return of each register, by number, how it reads and what a write of `value` does."""
+        """Add the counters; return (value, assignments of a write of `value`) by CSR number."""
         cycles, instructions = Signal(64), Signal(64)
         inhibit_cycles, inhibit_instructions = Signal(), Signal()
         is_instructions = (self.number == Csr.MINSTRET) | (self.number == Csr.MINSTRETH)
@@ -196,7 +208,7 @@ class CsrFile(wiring.Component):
             Csr.INSTRET: (instructions[:32], []),
             Csr.INSTRETH: (instructions[32:], []),
         }
-        # A write replaces the whole counter, so that it does not count as well.
+        # A write assigns the whole counter, so it overrides the increment.
         for number, counter in ((Csr.MCYCLE, cycles), (Csr.MINSTRET, instructions)):
             registers[number] = counter[:32], [counter.eq(Cat(value, counter[32:]))]
             registers[number + _HIGH] = counter[32:], [counter.eq(Cat(counter[:32], value))]

@@ -1,4 +1,4 @@
-"""The address decoder of the controller's bus: which peripheral answers."""
+"""Address decoder of the controller's bus."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -9,22 +9,23 @@ from neuroncore_rtl.hdl.controller.bus import Bus
 __all__ = ["Decoder"]
 
 REGION_BITS = 4
-"""Upper bits of the address that choose the peripheral."""
+"""Upper address bits that select the peripheral."""
 
 
 class Decoder(wiring.Component):
-    """Hands each request to the peripheral of its region; where there is none it answers with an error.
+    """Address decoder: forwards each request to the peripheral of its region.
+
+    An address without a peripheral is answered with an error. A request is accepted when the previous one has been
+    answered. The decoder adds no cycles except `latency`.
 
     Arguments:
-        regions: for each peripheral, the upper `REGION_BITS` bits of the addresses that are its own.
-        latency: 0, or 1: an answer takes so many cycles back, and a request waits until the one before it is answered,
-            for which each peripheral is ready then.
+        regions: for each peripheral, the values of the upper `REGION_BITS` address bits that select it.
+        latency: cycles added to a response; 0 or 1. With 1, a request waits until the previous one is answered, so that
+            every peripheral is ready.
 
     Ports:
-        bus: the side that asks.
-        peripherals: one for each entry of `regions`.
-
-    Adds no cycle but these. A request is taken when the one before it has been answered.
+        bus: bus of the controller.
+        peripherals: one bus per entry of `regions`.
     """
 
     def __init__(self, regions: tuple[tuple[int, ...], ...], latency: int = 0):
@@ -37,8 +38,8 @@ class Decoder(wiring.Component):
         bus = self.bus
         count = len(self.regions)
         region = bus.address[32 - REGION_BITS :]
-        chosen = Signal(count + 1)  # one-hot; the last is nobody
-        owner = Signal(count + 1)  # whom the request that is not yet answered went to
+        chosen = Signal(count + 1)  # one-hot; the last bit: no peripheral
+        owner = Signal(count + 1)  # the peripheral of the outstanding request, or 0
         nobody = Signal()
         free = Signal()
         answer = late = Signal(data.StructLayout({"given": 1, "error": 1, "result": 32}))

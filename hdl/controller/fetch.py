@@ -1,4 +1,4 @@
-"""Instructions are fetched ahead: requests run on while the pipeline may still wait."""
+"""Instruction fetch unit with a prefetch queue."""
 
 from itertools import pairwise
 
@@ -13,21 +13,25 @@ __all__ = ["ControllerFetch"]
 
 
 class ControllerFetch(wiring.Component):
-    """Delivers the words from a pc on, in order, until it is redirected.
+    """Instruction fetch unit: delivers the words from a pc on, in order, until it is redirected.
 
-    The pipeline may take a word in the cycle of its response; otherwise it waits in a queue of `depth`. A redirection
-    empties the queue, and asks for its target in the same cycle; what was asked for before is answered, as the bus
-    demands, and dropped. With a memory that answers in the next cycle the target is therefore there a cycle after the
-    redirection, or `latency` cycles later, and then a word per cycle.
+    The pipeline can consume a word in the cycle of its response; otherwise the word is stored in a queue of `depth`
+    entries. A redirection empties the queue and requests its target in the same cycle. Outstanding requests are still
+    answered, as the bus requires, and their words are dropped.
+
+    With a memory that answers in the next cycle, the target is delivered one cycle after the redirection, or `latency`
+    cycles later; then one word per cycle follows.
 
     Arguments:
-        latency: 0, or 1 if every word waits in the queue for a cycle: a memory of block RAM answers late in its own.
+        latency: 1: every word stays in the queue for a cycle, because block RAM answers late in its cycle; 0: no such
+            delay.
 
     Ports:
         bus: reads of whole words.
-        valid, pc, instruction: the next word. error: there is none at that address; instruction means nothing.
-        take: it goes to the pipeline at the end of this cycle.
-        redirect, target: continue there, a multiple of 4; take counts for nothing then.
+        valid, pc, instruction: the next word.
+        error: the fetch of that word failed; `instruction` is undefined.
+        take: the pipeline consumes the word at the end of this cycle.
+        redirect, target: continue at `target`, a multiple of 4; `take` is ignored in that cycle.
     """
 
     bus: Out(Bus())
@@ -42,7 +46,7 @@ class ControllerFetch(wiring.Component):
     def __init__(self, latency: int = 0):
         self.latency = latency
         self.depth = 2 + latency
-        """Words asked for and not taken yet: enough for a word per cycle from a memory that answers in the next one."""
+        """Maximum number of words requested and not consumed; enough for one word per cycle at a latency of 1."""
         super().__init__()
 
     def elaborate(self, platform):
@@ -50,7 +54,7 @@ class ControllerFetch(wiring.Component):
         running = Signal()
         m.d.sync += running.eq(1)
 
-        # Requests: one that was not taken is repeated, even if nobody wants the word any more.
+        # Requests: one that was not accepted is repeated, even after a redirection.
         next_address, address = Signal(32, init=LOCAL_BASE), Signal(32)
         repeated, repeated_address = Signal(), Signal(32, reset_less=True)
         asks = Signal()
@@ -70,7 +74,7 @@ class ControllerFetch(wiring.Component):
             repeated_address.eq(self.bus.address),
         ]
 
-        # Responses: the oldest are stale ones.
+        # Responses: stale ones, requested before the last redirection, are the oldest.
         arrives = Signal()
         in_flight_left = Signal.like(in_flight)
         m.d.comb += [
@@ -83,7 +87,7 @@ class ControllerFetch(wiring.Component):
         with m.Elif(self.bus.response & stale.any()):
             m.d.sync += stale.eq(stale - 1)
 
-        # The queue: word 0 leaves first; if it is empty, a word goes past it.
+        # Queue: word 0 is the head; an arriving word bypasses an empty queue.
         words = [Signal(33, name=f"word_{place}", reset_less=True) for place in range(self.depth)]
         arrived, head = Signal(33), Signal(33)
         place = Signal(range(self.depth + 1))

@@ -1,4 +1,4 @@
-"""RV32IM with Zicsr and Zifencei: what an instruction is, and which operands it takes."""
+"""Instruction decoder: RV32IM with Zicsr and Zifencei."""
 
 from amaranth import Cat, Const, Module, Value, unsigned
 from amaranth.lib import enum, wiring
@@ -11,7 +11,7 @@ __all__ = ["AluOp", "InstructionDecoder", "Kind", "OperandA", "OperandB"]
 
 
 class Kind(enum.Enum, shape=unsigned(4)):
-    """What the execute stage does with an instruction. INTERRUPT and FETCH_FAULT take the place of one."""
+    """Action of the execute stage. INTERRUPT and FETCH_FAULT replace an instruction."""
 
     ALU = 0
     LOAD = 1
@@ -39,11 +39,11 @@ AluOp = typed_enum(
     },
     4,
 )
-"""funct3, and above it bit 5 of funct7."""
+"""ALU operation: funct3, and bit 5 of funct7 above it."""
 
 
 class OperandA(enum.Enum, shape=unsigned(2)):
-    """The ALU's first operand; ZIMM is the 5-bit constant of a CSR instruction."""
+    """First operand of the ALU; ZIMM is the 5-bit constant of a CSR instruction."""
 
     RS1 = 0
     PC = 1
@@ -52,7 +52,7 @@ class OperandA(enum.Enum, shape=unsigned(2)):
 
 
 class OperandB(enum.Enum, shape=unsigned(2)):
-    """Its second; FOUR makes the return address of a jump."""
+    """Second operand of the ALU; FOUR is for the return address of a jump."""
 
     RS2 = 0
     IMMEDIATE = 1
@@ -63,19 +63,20 @@ _SHIFTS = sorted({funct3 for _, funct3 in SHIFTS.values()})
 
 
 class InstructionDecoder(wiring.Component):
-    """Decode one instruction, within the cycle.
+    """Instruction decoder, combinational.
 
-    A FENCE is an ALU instruction without a destination, as accesses are in order; a FENCE.I is a jump to the next
-    instruction, which empties the prefetch queue. Fields that the ISA tells to ignore in them are ignored.
+    A FENCE is an ALU instruction without a destination, as accesses are in order. A FENCE.I is a jump to the next
+    instruction, which empties the prefetch queue. The fields of both that the ISA reserves are ignored.
 
     Ports:
         instruction: the word.
-        kind: what it is; a CSR instruction may turn out illegal later, by its CSR.
-        op: for the ALU; ADD where it only passes a sum.
-        a, b: operands of the ALU; of a branch what is compared, of a store b is what is stored.
-        base_rs1: the address or target is rs1 + immediate rather than pc + immediate.
-        immediate: sign-extended.
-        rd: 0 if it writes no register. reads_rs1, reads_rs2: it reads the register in that field.
+        kind: action of the execute stage; a CSR instruction may still turn out illegal.
+        op: ALU operation; ADD where the ALU only forwards a sum.
+        a, b: ALU operands; of a branch the compared values; b of a store is the stored value.
+        base_rs1: address or target is rs1 + immediate; 0: pc + immediate.
+        immediate: constant, sign-extended.
+        rd: destination register, 0 for none.
+        reads_rs1, reads_rs2: the instruction reads the register in that field.
     """
 
     instruction: In(32)
@@ -132,11 +133,13 @@ class InstructionDecoder(wiring.Component):
         return m
 
     def _set(self, m: Module, **outputs) -> None:
-        """Give outputs these values."""
         m.d.comb += [getattr(self, name).eq(value) for name, value in outputs.items()]
 
     def _decode_constant(self, m: Module) -> None:
-        """Decode an operation with a constant; of a shift, whose constant has five bits, funct7 belongs to it."""
+        """Decode an operation with a constant.
+
+        The constant of a shift has five bits; its funct7 is part of the opcode.
+        """
         word = self.instruction
         funct3, funct7 = word[12:15], word[25:32]
         register_op = Cat(funct3, funct7[5])
@@ -148,7 +151,6 @@ class InstructionDecoder(wiring.Component):
             self._set(m, kind=Kind.ALU, op=register_op)
 
     def _decode_registers(self, m: Module) -> None:
-        """Decode an operation of two registers."""
         word = self.instruction
         funct3, funct7 = word[12:15], word[25:32]
         register_op = Cat(funct3, funct7[5])
@@ -166,7 +168,6 @@ class InstructionDecoder(wiring.Component):
                     self._set(m, kind=Kind.MULTIPLY)
 
     def _decode_system(self, m: Module) -> None:
-        """Decode CSR instructions, and those without operands."""
         word = self.instruction
         funct3 = word[12:15]
         with m.If(funct3[:2].any()):
@@ -180,7 +181,7 @@ class InstructionDecoder(wiring.Component):
 
 
 def _immediates(word: Value) -> tuple[Value, ...]:
-    """Return the constants of an instruction of types I, S, B, U and J, sign-extended."""
+    """Return the sign-extended constants of types I, S, B, U and J."""
 
     def sign(count: int) -> Value:
         return word[31].replicate(count)

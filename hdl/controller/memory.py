@@ -1,4 +1,4 @@
-"""The controller's local memory: program and data."""
+"""Local memory of the controller, for program and data."""
 
 from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -12,28 +12,29 @@ __all__ = ["LocalMemory", "LocalWord", "is_local"]
 
 
 def is_local(address, size: int):
-    """Whether a byte address is in a local memory of `size` bytes, as a value of one bit."""
+    """Return whether a byte address is in a local memory of `size` bytes, as a one-bit value."""
     return address[size.bit_length() - 1 :] == LOCAL_BASE // size
 
 
 class LocalWord(data.Struct):
-    """A word of the local memory, and its number there."""
+    """Word of the local memory, and its word index."""
 
     number: range(LOCAL_BYTES // 4)
     data: unsigned(32)
 
 
 class LocalMemory(wiring.Component):
-    """RAM with two ports, each of which takes a request per cycle and answers in the next. A read sees all writes of
-    earlier cycles.
+    """Local memory: RAM with two ports, each accepting one request per cycle and answering in the next.
+
+    A read returns all writes of earlier cycles.
 
     Arguments:
-        size: its bytes, a power of two.
+        size: bytes, a power of two.
 
     Ports:
-        fetch: reads of words; an error outside the memory.
-        data: reads and writes; the address is known to be inside, of others the upper bits are ignored.
-        load: words that are written from outside; data must not ask in that cycle.
+        fetch: reads of words; an address outside the memory is an error.
+        data: reads and writes; the address must be inside, its upper bits are ignored.
+        load: words written at boot; `data` must not request in that cycle.
     """
 
     fetch: In(Bus())
@@ -49,7 +50,7 @@ class LocalMemory(wiring.Component):
         m.submodules.words = words = Memory(shape=32, depth=self.size // 4, init=[])
         instructions, read, write = words.read_port(), words.read_port(), words.write_port(granularity=8)
         word = Signal(range(self.size // 4))
-        # Judged with the answer, as where a jump leads is known late in a cycle.
+        # Checked one cycle later, with the response: the target of a jump is available late in a cycle.
         asked = Signal.like(self.fetch.address, reset_less=True)
         m.d.comb += [
             self.fetch.ready.eq(1),
@@ -58,7 +59,7 @@ class LocalMemory(wiring.Component):
             self.fetch.result.eq(instructions.data),
             self.fetch.error.eq(~is_local(asked, self.size)),
             self.data.ready.eq(1),
-            # Not the address of writes: a tool that merges both takes a write of some bytes for a read without a clock.
+            # Separate from the write address: a tool that merges both infers an asynchronous read for byte writes.
             read.addr.eq(self.data.address[2:]),
             word.eq(self.data.address[2:]),
             read.en.eq(self.data.valid & ~self.data.write),

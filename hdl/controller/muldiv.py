@@ -1,4 +1,4 @@
-"""The M extension: a pipelined multiplier and a divider that finds one bit of the quotient per cycle."""
+"""M extension: pipelined multiplier and one-bit-per-cycle divider."""
 
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -8,19 +8,20 @@ __all__ = ["Divider", "Multiplier"]
 
 
 class Multiplier(wiring.Component):
-    """A half of the 64-bit product, `LATENCY` cycles after its operands; one enters per cycle.
+    """Multiplier: one half of the 64-bit product, `LATENCY` cycles after its operands, one product per cycle.
 
-    Four products of half words, as FPGAs have multipliers for, are taken in the first cycle and added in the second.
+    The first cycle computes four products of half words, which fit the multipliers of FPGAs; the second adds them.
 
     Ports:
-        enable: the operands are taken at the end of this cycle.
-        a, b: operands. a_signed, b_signed: two's complement rather than unsigned.
-        high: the upper half is asked for.
-        out: it, until the next operands are taken.
+        enable: the operands are accepted at the end of this cycle.
+        a, b: operands.
+        a_signed, b_signed: the operand is in two's complement; 0: unsigned.
+        high: return the upper half.
+        out: result, held until the next operands are accepted.
     """
 
     LATENCY = 1
-    """Cycles from the operands to out."""
+    """Cycles from the operands to `out`."""
 
     enable: In(1)
     a: In(32)
@@ -59,19 +60,22 @@ class Multiplier(wiring.Component):
 
 
 class Divider(wiring.Component):
-    """Quotient or remainder, rounded towards zero, by restoring division of the magnitudes.
+    """Divider: quotient or remainder, rounded towards zero, by restoring division of the magnitudes.
 
-    By zero, the quotient is all ones and the remainder the dividend; -2**31 / -1 wraps around to -2**31, remainder 0.
+    Division by zero gives a quotient of all ones and the dividend as remainder. -2**31 / -1 wraps to -2**31, remainder
+    0.
 
     Ports:
-        valid: the operands are there, and stay until the result is taken; low in between: the division is abandoned.
-        a, b: dividend and divisor. signed: two's complement rather than unsigned. remainder: it is asked for.
-        done: out is the result; `LATENCY` cycles after valid.
-        take: it is taken at the end of this cycle.
+        valid: the operands are valid, held until the result is taken; 0 before that aborts the division.
+        a, b: dividend and divisor.
+        signed: the operands are in two's complement; 0: unsigned.
+        remainder: return the remainder; 0: the quotient.
+        done: `out` is the result; `LATENCY` cycles after `valid`.
+        take: the result is consumed at the end of this cycle.
     """
 
     LATENCY = 33
-    """Cycles from valid to done: one for the magnitudes, one for each bit."""
+    """Cycles from `valid` to `done`: one for the magnitudes and one per bit."""
 
     valid: In(1)
     a: In(32)

@@ -1,4 +1,4 @@
-"""The registers x0 to x31, and the ways around them: a result is used before it is written."""
+"""Register file x0 to x31 with bypasses from later stages."""
 
 from amaranth import Module, Signal
 from amaranth.lib import wiring
@@ -9,16 +9,17 @@ __all__ = ["RegisterFile"]
 
 
 class RegisterFile(wiring.Component):
-    """Reads two registers within the cycle. Contents are 0 at first, and stay in reset.
+    """Register file: two combinational reads. Contents are initially 0 and survive a reset.
 
-    Results reach them from two stages; the younger one counts, and register 0 is never written.
+    Results are bypassed from two stages; the younger one has priority. Register 0 is never written.
 
     Ports:
-        rs1, rs2: numbers of the registers. value1, value2: what they hold once all that is under way is written.
-        execute, execute_value: register that the instruction in the execute stage writes, 0 for none, and its result.
-        late1, late2: the value would be that result.
-        write_back, write_back_value: likewise of the write-back stage.
-        write: that one is written at the end of this cycle.
+        rs1, rs2: numbers of the registers to read.
+        value1, value2: their values after all writes in flight.
+        execute, execute_value: destination of the instruction in the execute stage, 0 for none, and its result.
+        late1, late2: `value1`, `value2` is bypassed from the execute stage.
+        write_back, write_back_value: destination and result in the write-back stage.
+        write: write the latter at the end of this cycle.
     """
 
     rs1: In(5)

@@ -1,7 +1,7 @@
-"""The RISC-V Formal Interface of the controller's processor: what each instruction read, did and wrote.
+"""RISC-V Formal Interface (RVFI) of the controller's processor, for formal proofs only.
 
-Names and meaning are those of the interface as it is published (github.com/YosysHQ/riscv-formal),
-with its signals for accesses that fail (RISCV_FORMAL_MEM_FAULT). The machine does not have it: a proof does.
+Names and semantics are those of github.com/YosysHQ/riscv-formal, with its extension for failing accesses
+(RISCV_FORMAL_MEM_FAULT).
 """
 
 from types import SimpleNamespace
@@ -25,13 +25,13 @@ RVFI_CSRS = {
     "mcycle": (Csr.MCYCLE, Csr.MCYCLEH),
     "minstret": (Csr.MINSTRET, Csr.MINSTRETH),
 }
-"""Registers of which the interface tells, and the numbers of their words."""
+"""CSRs that the interface reports, and the numbers of their words."""
 
 _MACHINE_MODE, _RV32 = 3, 1
 
 
 class RvfiPort(wiring.Signature):
-    """The interface, one channel. A signal `rvfi_pc_rdata` is its member pc_rdata."""
+    """RVFI port, one channel; the signal `rvfi_pc_rdata` is its member `pc_rdata`."""
 
     def __init__(self):
         words = "insn rs1_rdata rs2_rdata rd_wdata pc_rdata pc_wdata mem_addr mem_rdata mem_wdata".split()
@@ -55,12 +55,13 @@ class RvfiPort(wiring.Signature):
 
 
 class RvfiCpu(Cpu):
-    """The processor, and what its instructions do.
+    """Processor with the RISC-V Formal Interface.
 
-    An interrupt is no instruction: the first one of its handler has `intr`, as that of a trap has. Of memory it tells
-    what was seen on the bus `data`, from the lowest byte on, whatever the alignment. An access that fails names all of
-    its bytes, and a failed fetch is the instruction 0. Of a CSR it tells when an instruction reads or writes it, and of
-    mcause and mtval when a trap does.
+    - An interrupt is not an instruction; the first instruction of its handler has `intr` set, as after a trap.
+    - Memory accesses are reported as seen on the bus `data`, from the lowest byte on, for any alignment. A failing
+      access reports all of its bytes.
+    - A failed fetch is reported as the instruction 0.
+    - A CSR is reported when an instruction reads or writes it; mcause and mtval also when a trap does.
 
     Ports:
         rvfi: the interface.
@@ -89,7 +90,7 @@ class RvfiCpu(Cpu):
             setattr(at_end, name, register)
 
         retires, traps = Signal(), Signal()
-        handler = Signal()  # what comes next is the first of a handler
+        handler = Signal()  # the next instruction is the first of a handler
         failed_fetch, failed_access = Signal(), Signal()
         m.d.comb += [
             retires.eq(w.ends & ~(w.traps & w.interrupt)),
@@ -120,7 +121,7 @@ class RvfiCpu(Cpu):
         self._tell_csrs(m, w, at_end, traps)
 
     def _read_operands(self, m: Module, x) -> dict[str, Signal]:
-        """Keep what an instruction read as it entered the execute stage."""
+        """Record the register values that an instruction reads when it enters the execute stage."""
         decoder, registers = self._decoder, self._registers
         kept = {}
         for name, reads in (("rs1", decoder.reads_rs1), ("rs2", decoder.reads_rs2)):
@@ -134,13 +135,15 @@ class RvfiCpu(Cpu):
         return kept
 
     def _watch_bus(self, m: Module, x) -> SimpleNamespace:
-        """Collect what the requests of an instruction were, and how they were answered; both words as one of eight
-        bytes, which begins at the first one's."""
+        """Record the requests of an instruction and their responses.
+
+        Both words of an access are combined into eight bytes, starting at the first word's address.
+        """
         bus = self.data
-        second = Signal()  # the first of two words was asked for, by the instruction in the execute stage
+        second = Signal()  # the instruction in the execute stage has already requested its first word
         write, mask, asked, answered = Signal(), Signal(8), Signal(64), Signal(64)
         address = Signal(32)
-        upper = Signal()  # the request that is not yet answered is a second one
+        upper = Signal()  # the outstanding request is for a second word
         with m.If(bus.valid & bus.ready):
             m.d.sync += [upper.eq(second), second.eq(1), write.eq(bus.write)]
             with m.If(second):
@@ -156,7 +159,7 @@ class RvfiCpu(Cpu):
         return SimpleNamespace(write=write, mask=mask, asked=asked, answered=now, address=address)
 
     def _tell_memory(self, m: Module, w, memory, failed_fetch, failed_access) -> None:
-        """Tell of the access of the instruction that retires, from its lowest byte on."""
+        """Report the memory access of the retiring instruction, from its lowest byte on."""
         rvfi = self.rvfi
         offset, size, place = Signal(2), Signal(4), Signal(32)
         accessed = w.ends & w.pending & ~w.traps
@@ -182,7 +185,7 @@ class RvfiCpu(Cpu):
         ]
 
     def _tell_csrs(self, m: Module, w, at_end, traps) -> None:
-        """Tell of the registers that a CSR instruction, or a trap, read and wrote."""
+        """Report the CSRs that a CSR instruction or a trap reads and writes."""
         trapped = {"mcause": self.trace_cause, "mtval": w.value}
         for name, numbers in RVFI_CSRS.items():
             rmask, wmask, rdata, wdata = (

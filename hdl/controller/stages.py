@@ -1,4 +1,4 @@
-"""The registers of the processor's stages, and how an instruction ends in the execute stage."""
+"""Pipeline registers of the processor, and the end of an instruction in the execute stage."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ __all__ = ["EXECUTE", "WRITE_BACK", "End", "Source", "stage"]
 
 
 class Source(enum.Enum, shape=2):
-    """Where a result is in the write-back stage."""
+    """Source of a result in the write-back stage."""
 
     VALUE = 0
     LOAD = 1
@@ -28,8 +28,9 @@ EXECUTE = {
     "op": AluOp,
     "interrupt": Cause,
 }
-"""Registers of the execute stage: an instruction, the ALU's operands, what adds up to an address or target, and which
-interrupt it is if kind says so."""
+"""Registers of the execute stage: an instruction, the ALU's operands, base and offset of an address or target, and the
+cause of the interrupt if `kind` is INTERRUPT.
+"""
 
 WRITE_BACK = {
     **dict.fromkeys(("pc", "instruction", "value"), 32),
@@ -38,12 +39,18 @@ WRITE_BACK = {
     "cause": Cause,
     **dict.fromkeys(("pending", "failed", "interrupt", "counted"), 1),
 }
-"""Registers of the write-back stage: value is the result, or mtval of the trap if it comes to one, cause its mcause;
-failed means that it does, and pending that a response is awaited, which may be an error. counted: by minstret."""
+"""Registers of the write-back stage.
+
+value: the result, or mtval if the instruction traps.
+cause: mcause if the instruction traps.
+pending: a response is outstanding; it may be an error, which makes the instruction trap.
+failed: the instruction traps.
+counted: the instruction counts in minstret.
+"""
 
 
 def stage(name: str, registers: dict, **wires) -> SimpleNamespace:
-    """Return the signals of a stage: valid, registers that mean nothing without it, and wires."""
+    """Return the signals of a stage: `valid`, registers that are undefined without `valid`, and wires."""
     signals = {"valid": Signal(name=f"{name}_valid")}
     signals |= {field: Signal(shape, name=f"{name}_{field}", reset_less=True) for field, shape in registers.items()}
     signals |= {field: Signal(shape, name=f"{name}_{field}") for field, shape in wires.items()}
@@ -52,12 +59,12 @@ def stage(name: str, registers: dict, **wires) -> SimpleNamespace:
 
 @dataclass
 class End:
-    """How an instruction leaves the execute stage.
+    """Outcome of an instruction in the execute stage.
 
     Attributes:
-        ready: it can; unless said otherwise at once.
-        jumps: fetching goes on at its target; not with traps.
-        traps, cause, trap_value: in a trap, with mcause and mtval.
+        ready: the instruction can advance; 1 by default.
+        jumps: it jumps to its target; 0 if it traps.
+        traps, cause, trap_value: it traps, with this mcause and mtval.
     """
 
     ready: Signal
@@ -68,11 +75,11 @@ class End:
 
     @staticmethod
     def create() -> "End":
-        """Return its signals."""
+        """Return the signals of an outcome."""
         return End(Signal(init=1), Signal(), Signal(), Signal(Cause), Signal(32))
 
     def trap(self, m: Module, cause: ValueLike, value: ValueLike | None = None, condition: ValueLike = 1) -> None:
-        """Let it end in a trap if a condition holds; without a value mtval is 0."""
+        """Trap if the condition is true; mtval is 0 if `value` is None."""
         m.d.comb += [self.traps.eq(condition), self.cause.eq(cause)]
         if value is not None:
             m.d.comb += self.trap_value.eq(value)

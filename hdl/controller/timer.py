@@ -1,4 +1,4 @@
-"""The machine timer: what time it is, and when to interrupt."""
+"""Machine timer: mtime and mtimecmp."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -11,18 +11,18 @@ __all__ = ["Timer", "is_timer"]
 
 
 def is_timer(address):
-    """Whether a byte address is in a register of the timer, as a value of one bit."""
+    """Return whether a byte address is in a register of the timer, as a one-bit value."""
     return (address[3:] == TIMER_NOW >> 3) | (address[3:] == TIMER_COMPARE >> 3)
 
 
 class Timer(wiring.Component):
-    """mtime counts cycles since reset; both it and mtimecmp can be read and written, a 32-bit half at a time.
+    """Machine timer: mtime counts cycles since reset. mtime and mtimecmp are read and written in 32-bit halves.
 
     Ports:
-        bus: takes a request per cycle and answers in the next; the address is known to be one of the timer's. A write
-            of less than a word is an error.
+        bus: one request per cycle, answered in the next cycle; the address must be one of the timer's. A write of less
+            than a word is an error.
         time: mtime.
-        interrupt: mtime >= mtimecmp, a cycle late.
+        interrupt: mtime >= mtimecmp, one cycle late.
     """
 
     bus: In(Bus())

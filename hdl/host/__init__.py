@@ -1,1 +1,1 @@
-"""The core as a host and a board see it: control registers, AXI4-Lite, AXI4 with all of its signals."""
+"""Host interface of a core: control registers, AXI4-Lite, and complete AXI4 ports."""

@@ -1,4 +1,4 @@
-"""The core as a block of a board's design: AXI4 to memory, AXI4-Lite for control, one clock, one reset."""
+"""Core as a block of a board design: AXI4 to memory, AXI4-Lite for control, one clock, one reset."""
 
 from collections.abc import Iterator
 
@@ -18,26 +18,28 @@ __all__ = ["AxiCore", "memory_ports"]
 
 
 def memory_ports(config: Config) -> list[str]:
-    """Return the names of the ports to memory: m_axi, or m_axi_0, m_axi_1 and so on."""
+    """Return the names of the memory ports: `m_axi`, or `m_axi_0`, `m_axi_1`, ...."""
     return ["m_axi"] if config.hbm_ports == 1 else [f"m_axi_{port}" for port in range(config.hbm_ports)]
 
 
 class AxiCore(wiring.Component):
-    """A :class:`hdl.host.hosted_core.HostedCore` with ports that are named as vendors' tools find them.
+    """A :class:`hdl.host.hosted_core.HostedCore` with port names that vendor tools recognise.
 
     Arguments:
         config: the machine's parameters.
-        debug: whether it shows what the core does inside.
+        debug: whether to add ports for the core's internal state.
 
     Raises:
-        ValueError: if the core is one of an instance.
+        ValueError: if the core is part of an instance.
 
     Ports:
-        aclk: the clock of everything, rising edge. aresetn: low resets everything, in step with the clock.
-        s_axi_*: AXI4-Lite, 32 bits wide, the registers of `spec.host_map`; what they refuse is answered with SLVERR.
-        m_axi_*: AXI4 to memory, with every signal but USER; which never vary says :func:`hdl.memory.axi.constants`.
-        irq: the interrupt to the host; a level.
-        debug_*: with `debug`, other ports of :class:`hdl.core.Core` under their names.
+        aclk: clock, rising edge.
+        aresetn: synchronous reset, active low.
+        s_axi_*: AXI4-Lite, 32 bits wide, to the registers of `spec.host_map`; refused accesses return SLVERR.
+        m_axi_*: AXI4 to memory, with every signal except USER; :func:`hdl.memory.axi.constants` lists the constant
+            ones.
+        irq: interrupt to the host; a level.
+        debug_*: with `debug`, the remaining ports of :class:`hdl.core.Core` under their names.
     """
 
     def __init__(self, config: Config, *, debug: bool = False):
@@ -53,7 +55,7 @@ class AxiCore(wiring.Component):
             members |= {f"debug_{name}": Out(len(value)) for name, _, value in module_ports(shown, shown.create())}
         super().__init__(members)
         buses = ":".join(["s_axi", *memory_ports(config)])
-        # What Vivado cannot tell from the names.
+        # Vivado cannot infer these properties from the names.
         self.aclk.attrs["X_INTERFACE_PARAMETER"] = f"ASSOCIATED_BUSIF {buses}, ASSOCIATED_RESET aresetn"
         self.irq.attrs["X_INTERFACE_INFO"] = "xilinx.com:signal:interrupt:1.0 irq INTERRUPT"
         self.irq.attrs["X_INTERFACE_PARAMETER"] = "SENSITIVITY LEVEL_HIGH"
@@ -78,21 +80,21 @@ class AxiCore(wiring.Component):
         return m
 
     def _connect(self, m: Module, prefix: str, axi) -> None:
-        """Connect a port inside to the signals outside that begin so."""
+        """Connect an inner port to the outer signals with this prefix."""
         for (name,), member, inside in axi.signature.flatten(axi):
             outside = getattr(self, f"{prefix}_{name}")
             m.d.comb += outside.eq(inside) if member.flow == Out else inside.eq(outside)
 
 
 def _outer(prefix: str, port: wiring.Signature, flow) -> dict[str, Member]:
-    """Return the signals of a port, by their names outside, each as many bits."""
+    """Return the outer signals of a port by name, with their directions and widths."""
     flows = {Out: Out, In: In} if flow == Out else {Out: In, In: Out}
     signals = port.flatten(port.create())
     return {f"{prefix}_{name}": flows[member.flow](len(Value.cast(value))) for (name,), member, value in signals}
 
 
 def _constant_signals(values: dict[str, int]) -> Iterator[tuple[str, int]]:
-    """Yield the signals of AW and AR that never vary, each with what there is for it."""
+    """Yield the constant signals of AW and AR, each with its entry of `values`."""
     for channel in ("aw", "ar"):
         for name, value in values.items():
             yield f"{channel}{name}", value

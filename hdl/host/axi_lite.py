@@ -1,4 +1,4 @@
-"""AXI4-Lite, 32 bits wide, as the control port of a core; names and rules are those of ARM IHI 0022."""
+"""AXI4-Lite subordinate, 32 bits wide, as the control port of a core (ARM IHI 0022)."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -11,12 +11,12 @@ __all__ = ["AxiLiteBridge", "AxiLitePort"]
 
 
 class AxiLitePort(Axi):
-    """Seen from the manager.
+    """AXI4-Lite port, seen from the manager.
 
     Arguments:
-        address_bits: of an address.
+        address_bits: width of an address.
 
-    Members: the channels aw, w, b, ar, r, streams whose payloads have the fields of the specification.
+    Members: the channels aw, w, b, ar, r: streams with the fields of the specification as payload.
     """
 
     def __init__(self, address_bits: int):
@@ -34,16 +34,17 @@ class AxiLitePort(Axi):
 
 
 class AxiLiteBridge(wiring.Component):
-    """Makes requests of what comes by AXI4-Lite, one at a time; reads and writes take turns where both wait.
+    """Bridge from AXI4-Lite to the register bus, one access at a time; reads and writes alternate if both are pending.
 
-    What the bus refuses is answered with SLVERR, and so is, without asking it, an address that is no multiple of 4.
-    A read and a write take 4 cycles where the bus answers in the cycle after it took the request.
+    A refused access returns SLVERR. An address that is not a multiple of 4 returns SLVERR without a bus access. An
+    access takes 4 cycles if the bus answers in the cycle after it accepted the request.
 
     Arguments:
-        address_bits: of an address.
+        address_bits: width of an address.
 
     Ports:
-        axi: the manager's. bus: to who answers; a write's strobes are its mask, a read is of the whole word.
+        axi: port of the manager.
+        bus: bus to the registers; the mask of a write is its strobes, a read is of the whole word.
     """
 
     def __init__(self, address_bits: int):
@@ -53,7 +54,7 @@ class AxiLiteBridge(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         axi, bus = self.axi, self.bus
-        writes, wrote, answer = Signal(), Signal(), axi.r.payload  # what is chosen, and was chosen the last time
+        writes, wrote, answer = Signal(), Signal(), axi.r.payload  # the current, and the last access is a write
         address = Signal(self.address_bits)
         m.d.comb += [
             writes.eq(axi.aw.valid & axi.w.valid & ~(axi.ar.valid & wrote)),

@@ -1,4 +1,4 @@
-"""A core and the registers of its host: what a board has to connect to a bus, and to a memory."""
+"""Core with the registers of its host: the part to connect to a bus and a memory."""
 
 from functools import partial
 
@@ -17,40 +17,40 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["HostedCore", "shown_signature"]
 
 _TOLD = ("start", "boot_address", "host_interrupt")
-"""Ports of the core that the registers drive."""
+"""Core inputs that the registers drive."""
 
 
 def shown_signature(config: Config) -> wiring.Signature:
-    """Return the ports of a core that tell what it does.
+    """Return the ports of a core that show its state.
 
     Raises:
-        ValueError: if the core is one of an instance.
+        ValueError: if the core is part of an instance.
     """
     if config.cores > 1:
-        raise ValueError(f"cores must be 1 for a core with registers of its own, not {config.cores}")
+        raise ValueError(f"cores must be 1 for a core with host registers, not {config.cores}")
     members = core_signature(config).members
     return wiring.Signature({name: member for name, member in members.items() if name not in (*_TOLD, "axi")})
 
 
 class HostedCore(wiring.Component):
-    """A core that is alone, behind registers (`spec.host_map`), which start it, watch it and reset it at any time.
+    """A single core behind registers (`spec.host_map`) that start, observe and reset it at any time.
 
     Arguments:
         config: the machine's parameters.
 
     Ports:
-        bus: the host's; see :class:`hdl.host.registers.HostRegisters`.
-        interrupt: to the host; a level.
-        axi: the ports to HBM, a cycle behind the core's. What the core has begun is brought to an end before its reset
-            ends, so the memory needs none.
-        The others are what :class:`hdl.core.Core` shows, as it shows it; the registers have most of it.
+        bus: bus of the host; see :class:`hdl.host.registers.HostRegisters`.
+        interrupt: interrupt to the host; a level.
+        axi: ports to HBM, one cycle behind the core's. A reset by the host ends only when all outstanding transactions
+            have ended, so the memory needs no reset.
+        The other ports are outputs of :class:`hdl.core.Core`; most can also be read in the registers.
 
     Raises:
-        ValueError: if the core is one of an instance.
+        ValueError: if the core is part of an instance.
     """
 
     RESET_CYCLES = 4
-    """Cycles that a reset by the host lasts at least."""
+    """Minimum length of a reset by the host, in cycles."""
 
     def __init__(self, config: Config):
         self.config = config

@@ -1,4 +1,4 @@
-"""Lets an AXI manager be reset at any time: what it has begun on its port is brought to an end without it."""
+"""AXI isolation: lets a manager be reset at any time by completing its outstanding transactions."""
 
 from amaranth import Module, Signal, Value
 from amaranth.lib import wiring
@@ -11,23 +11,27 @@ __all__ = ["AxiIsolation"]
 
 
 class AxiIsolation(wiring.Component):
-    """Hands on everything, and ends what is under way when the manager falls silent.
+    """AXI isolation: forwards everything, and completes the outstanding transactions of a stopped manager.
 
-    An address and a beat that is written take a cycle to pass, what comes back takes none. No beat passes before its
-    address has. From the first cycle of `stop` on nothing of the manager's is taken; the beats that it still owes are
-    written with no byte enabled, and what comes back is thrown away.
+    Addresses and write data are delayed by one cycle, responses are not. A data beat is never forwarded before its
+    address.
+
+    From the first cycle of `stop`, nothing more is accepted from the manager. Write data that it still owes are sent
+    with all strobes 0, and responses are discarded.
 
     Arguments:
         size: bytes of a beat.
         id_bits: width of the IDs.
 
     Ports:
-        manager: who may be reset while `stop` is high. port: to the memory; never reset but with it.
-        stop: the manager does not count. idle: everything that was asked for has been answered.
+        manager: port of the manager, which may be reset while `stop` is set.
+        port: port to the memory; must not be reset unless the memory is reset too.
+        stop: ignore the manager.
+        idle: no transaction is outstanding.
     """
 
     WRITES = 16
-    """Bursts whose beats have not all passed; the next address waits."""
+    """Maximum number of writes with outstanding data beats; further addresses stall."""
 
     def __init__(self, size: int, id_bits: int):
         self.size = size
@@ -56,7 +60,7 @@ class AxiIsolation(wiring.Component):
         return m
 
     def _pass(self, m: Module, name: str, may: Value) -> Value:
-        """Add the register of an address channel; return whether it takes an address now."""
+        """Add the register of an address channel; return whether it accepts an address now."""
         source, sink = getattr(self.manager, name), getattr(self.port, name)
         taken, address = Signal(name=f"{name}_taken"), Signal(sink.payload.shape(), name=name, reset_less=True)
         m.d.comb += [
@@ -70,7 +74,7 @@ class AxiIsolation(wiring.Component):
         return taken
 
     def _pass_beats(self, m: Module, lengths: Fifo) -> None:
-        """Add the register of the beats that are written; lengths: of the bursts whose beats come next."""
+        """Add the register of the write data; `lengths` holds the lengths of the bursts with outstanding data."""
         source, sink = self.manager.w, self.port.w
         beat, number = Signal(sink.payload.shape(), name="w", reset_less=True), Signal(8)
         room, taken, last = Signal(), Signal(), Signal()
@@ -92,7 +96,7 @@ class AxiIsolation(wiring.Component):
 
 
 def _under_way(m: Module, name: str, begins: Value, ends: Value) -> Signal:
-    """Return how many bursts have begun and not ended."""
+    """Return the number of outstanding bursts."""
     count = Signal(16, name=name)
     m.d.sync += count.eq(count + begins - ends)
     return count

@@ -1,4 +1,4 @@
-"""The registers through which a host starts, watches and resets a core, as `spec.host_map` lists them."""
+"""Host registers: start, observe and reset a core (`spec.host_map`)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 __all__ = ["HostRegisters", "layout_places"]
 
 OUTPUT_BYTES = 64
-"""Bytes that a program may print ahead of the host."""
+"""Bytes that the program may print before the host reads them."""
 
 _WORD = (1 << 32) - 1
 
 
 def layout_places(layout: data.Layout, path: str = "", offset: int = 0) -> list[tuple[str, int, int]]:
-    """Return name, offset and width in bits of every number in a layout, and in the layouts in it."""
+    """Return name, bit offset and width of every number in a layout, including nested layouts."""
     places = []
     for key, field in layout:
         name = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".removeprefix(".")
@@ -41,8 +41,14 @@ def layout_places(layout: data.Layout, path: str = "", offset: int = 0) -> list[
 
 @dataclass(frozen=True)
 class _Place:
-    """What is at an offset: what it reads as; a write as a function that adds it to the module, or none; the bits that
-    it has; more that refuses a write; what else a read does."""
+    """Entry of the register map.
+
+    read: value that it reads as.
+    write: adds the effect of a write to the module; None: a write is an error.
+    mask: bits that can be written.
+    refuse: condition that makes a write an error.
+    taken: adds the side effect of a read to the module.
+    """
 
     read: Value
     write: Callable[[], None] | None = None
@@ -52,18 +58,18 @@ class _Place:
 
 
 class HostRegisters(wiring.Component):
-    """Answers a request in the cycle after it was taken, and takes one every cycle.
+    """Host registers: one request per cycle, answered in the next cycle.
 
     Arguments:
         config: the machine's parameters.
 
     Ports:
-        bus: the host's. Its addresses are the map's offsets.
-        interrupt: a source is pending and enabled, a cycle later; high until it is cleared.
+        bus: bus of the host; addresses are the map's offsets.
+        interrupt: a source is pending and enabled, one cycle late; set until it is cleared.
         start, boot_address, host_interrupt, done, exit_code, error, quiet, console, counters: see
-            :class:`hdl.core.Core`. The address is that of the registers all the time.
-        reset: a pulse: the host wants the core to be reset. resetting: its reset is under way, from the next cycle on;
-            meanwhile what tells of the run is cleared.
+            :class:`hdl.core.Core`. `boot_address` always has the registers' value.
+        reset: a pulse: the host requests a reset of the core.
+        resetting: that reset is active, from the next cycle on; it clears the state of the last run.
     """
 
     def __init__(self, config: Config):
@@ -92,7 +98,7 @@ class HostRegisters(wiring.Component):
         request = hold_request(m, self.bus, answered)
         m.d.comb += answered.eq(request.valid)
         self._data = request.data
-        table = self._control(m) | self._run(m, upper) | self._constants()
+        table = self._control(m) | self._outcome(m, upper) | self._constants()
         with m.If(request.valid):
             with m.If(request.address[HOST_ADDRESS_BITS:].any() | ~request.mask.all()):
                 m.d.comb += self.bus.error.eq(1)
@@ -107,7 +113,6 @@ class HostRegisters(wiring.Component):
         return m
 
     def _access(self, m: Module, write: Value, place: _Place) -> None:
-        """Read or write what is at an offset, or refuse."""
         with m.If(~write):
             m.d.comb += self.bus.result.eq(place.read)
             if place.taken is not None:
@@ -122,7 +127,7 @@ class HostRegisters(wiring.Component):
             place.write()
 
     def _control(self, m: Module) -> dict[int, _Place]:
-        """Return what the host tells the core, and what the core's state is."""
+        """Return the entries of control, status and boot address."""
         started, low, high = Signal(), Signal(32), Signal(HBM_ADDRESS_BITS - 32)
         control, wanted = host_map.HOST_CONTROL, self._data
         m.d.comb += self.boot_address.eq(Cat(low, high))
@@ -143,12 +148,12 @@ class HostRegisters(wiring.Component):
         return {
             control.offset: _Place(Const(0), act, control.mask, too_late),
             host_map.STATUS.offset: _Place(status),
-            host_map.BOOT_LOW.offset: self._kept(m, host_map.BOOT_LOW, low),
-            host_map.BOOT_HIGH.offset: self._kept(m, host_map.BOOT_HIGH, high),
+            host_map.BOOT_LOW.offset: self._storage(m, host_map.BOOT_LOW, low),
+            host_map.BOOT_HIGH.offset: self._storage(m, host_map.BOOT_HIGH, high),
         }
 
-    def _run(self, m: Module, upper: Signal) -> dict[int, _Place]:
-        """Return what tells of the run: its end, what it printed, how long it took."""
+    def _outcome(self, m: Module, upper: Signal) -> dict[int, _Place]:
+        """Return the entries of a run: its end, its output and its duration."""
         output, cycles, lost = Fifo(8, depth=OUTPUT_BYTES), Signal(64), Signal()
         m.submodules.output = output
         over = self.done | self.error.valid
@@ -191,7 +196,7 @@ class HostRegisters(wiring.Component):
         }
 
     def _interrupts(self, m: Module) -> dict[int, _Place]:
-        """Return the registers of the interrupt, and add its line."""
+        """Return the entries of the interrupt; drive `interrupt`."""
         enable, pending, cleared = (Signal(len(host_map.SOURCES)) for _ in range(3))
         ended = Cat(self.done, self.error.valid)
         before = Signal.like(ended)
@@ -208,12 +213,12 @@ class HostRegisters(wiring.Component):
 
         status = host_map.INTERRUPT_STATUS
         return {
-            host_map.HOST_INTERRUPT_ENABLE.offset: self._kept(m, host_map.HOST_INTERRUPT_ENABLE, enable),
+            host_map.HOST_INTERRUPT_ENABLE.offset: self._storage(m, host_map.HOST_INTERRUPT_ENABLE, enable),
             status.offset: _Place(pending, clear, status.mask),
         }
 
-    def _kept(self, m: Module, register: HostRegister, held: Signal) -> _Place:
-        """Return a register that keeps what is written."""
+    def _storage(self, m: Module, register: HostRegister, held: Signal) -> _Place:
+        """Return a register that holds the last written value."""
         assert register.effect == Effect.KEEP and register.mask == (1 << len(held)) - 1
 
         def write():
@@ -222,7 +227,6 @@ class HostRegisters(wiring.Component):
         return _Place(held, write, register.mask)
 
     def _constants(self) -> dict[int, _Place]:
-        """Return what this core is."""
         parameters = parameter_values(self.config)
         words = {
             host_map.IDENTITY.offset: host_map.HOST_MAGIC,
@@ -233,7 +237,7 @@ class HostRegisters(wiring.Component):
         return {offset: _Place(Const(value, 32)) for offset, value in words.items()}
 
     def _counters(self, m: Module, write: Value, upper: Signal) -> None:
-        """Add the cases of the counters, two words each; reading the lower keeps the upper."""
+        """Add the counters, two words each; a read of the lower word latches the upper word."""
         places = layout_places(core_counters(self.config))
         assert counter_offset(len(places)) <= 1 << HOST_ADDRESS_BITS, "all counters must have an offset"
         counters = Value.cast(self.counters)

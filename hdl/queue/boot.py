@@ -1,4 +1,4 @@
-"""Boot: checks the header of the image in HBM and copies the controller's program into its local memory."""
+"""Boot: checks the image's header in HBM and copies the controller's program to its local memory."""
 
 from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
@@ -17,26 +17,26 @@ __all__ = ["Boot"]
 WORD_BYTES = 4
 
 SIZE_WORD = 1
-"""Of the header: bytes of the program."""
+"""Header word with the program's size in bytes."""
 
 PROGRAM_WORD = 2
-"""Of the header: where the program is; what the core must be follows."""
+"""Header word with the program's address; the required parameters of the core follow it."""
 
 
 class Boot(wiring.Component):
-    """Reads the header, judges a word of it per cycle, and copies the program at a word per cycle, in bursts.
+    """Boot loader: checks one header word per cycle, then copies one program word per cycle, in bursts.
 
     Arguments:
-        config: the machine's parameters, which the header must name.
+        config: the machine's parameters; the header must match them.
 
     Ports:
-        start: a pulse; everything begins. Later ones are ignored until reset. address: meanwhile, where in HBM the
-            image is, a multiple of RECORD_BYTES: the lower bits count as 0.
-        axi: reads.
+        start: a pulse starts the boot; ignored after the first until reset.
+        address: HBM address of the image, valid with `start`; taken as a multiple of RECORD_BYTES (lower bits ignored).
+        axi: reads of HBM.
         load: words for the local memory.
-        done: the program is there, and the controller may run; stays until reset.
-        error: the header is wrong or HBM answered with an error; stays until reset, and `done` low. Its detail: which
-            of BOOT_WORDS is the first that is wrong; 0 after an error of HBM.
+        done: the program is loaded and the controller may run; set until reset.
+        error: the header is wrong or HBM returned an error; set until reset, and `done` stays 0. Its detail is the
+            index of the first wrong word of BOOT_WORDS, or 0 after an HBM error.
     """
 
     def __init__(self, config: Config):
@@ -57,9 +57,9 @@ class Boot(wiring.Component):
         m.submodules.reader = reader = WordReader(self.config.hbm_bytes, self.config.local_bytes // WORD_BYTES)
         wiring.connect(m, reader.axi, wiring.flipped(self.axi))
         image = Signal(HBM_ADDRESS_BITS, reset_less=True)
-        program = Signal(32, reset_less=True)  # relative to the image
-        words = Signal(range(self.config.local_bytes // WORD_BYTES + 1), reset_less=True)  # of the program
-        number = Signal(range(self.config.local_bytes // WORD_BYTES))  # of the word that comes next
+        program = Signal(32, reset_less=True)  # byte offset from the image
+        words = Signal(range(self.config.local_bytes // WORD_BYTES + 1), reset_less=True)  # words of the program
+        number = Signal(range(self.config.local_bytes // WORD_BYTES))  # index of the next word
         last, wrong, refused = Signal(), Signal(), Signal()
         m.d.comb += [
             wrong.eq(reader.valid & (reader.error | ~self._is_right(m, number, reader.word))),
@@ -118,7 +118,7 @@ class Boot(wiring.Component):
         return m
 
     def _is_right(self, m: Module, number: Value, word: Value) -> Value:
-        """Return whether a word of the header is what it must be."""
+        """Return whether a header word has the required value."""
         config = self.config
         right = Signal()
         with m.Switch(number):

@@ -1,4 +1,4 @@
-"""Errors of the core: how a queue reports one, and the latch that keeps the first."""
+"""Core errors: the report of a queue, and the register that keeps the first error."""
 
 from amaranth import Module, unsigned
 from amaranth.lib import data, wiring
@@ -12,7 +12,10 @@ __all__ = ["BootError", "CoreError", "Errors", "QueueError"]
 
 
 class QueueError(data.Struct):
-    """The first error of a queue; stays until reset. address: of the record in HBM."""
+    """First error of a queue, held until reset.
+
+    address: HBM address of the record.
+    """
 
     valid: unsigned(1)
     cause: unsigned(CAUSE_BITS)
@@ -31,22 +34,25 @@ class CoreError(data.Struct):
 
 
 class BootError(data.Struct):
-    """valid: the image's header is wrong, or cannot be read. detail: which of its words."""
+    """Error of the boot loader: the image's header is wrong or cannot be read.
+
+    detail: index of the wrong header word.
+    """
 
     valid: unsigned(1)
     detail: unsigned(DETAIL_BITS)
 
 
 class Errors(wiring.Component):
-    """Keeps the first error since reset; of several in a cycle boot's, else the lowest queue's, else the watchdog's.
+    """First-error register. Priority within a cycle: boot, then the lowest-numbered queue, then the watchdog.
 
     Arguments:
-        queues: how many there are.
+        queues: number of queues.
 
     Ports:
-        boot, queue_errors, watchdog: what is reported.
-        error: the first of it, `LATENCY` cycles later, until reset.
-        halt: there is one: no queue begins another record.
+        boot, queue_errors, watchdog: error reports.
+        error: the first report, `LATENCY` cycles later, held until reset.
+        halt: an error is present; no queue may begin another record.
     """
 
     LATENCY = 1

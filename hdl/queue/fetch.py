@@ -1,4 +1,4 @@
-"""Fetches the records of all queues from HBM."""
+"""Record fetcher: reads the records of all queues from HBM."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -16,23 +16,23 @@ __all__ = ["Fetcher"]
 
 
 class Fetcher(wiring.Component):
-    """Serves the queues in turn: a burst for each record.
+    """Record fetcher: round robin over the queues, one burst per record.
 
-    A request takes a cycle to become an address, and a beat one to its queue; a record comes every
+    A request takes one cycle to the address channel, a beat one cycle to its queue. Throughput is one record per
     RECORD_BYTES / hbm_bytes cycles if HBM keeps up.
 
     Arguments:
         config: the machine's parameters.
 
     Ports:
-        requests: of each queue, the HBM address of a record, a multiple of RECORD_BYTES. A queue asks only for what it
-            has room for; it is answered in the order in which it asked.
-        records: to each queue what it asked for, beat by beat.
-        axi: reads.
+        requests: one stream per queue: HBM address of a record, a multiple of RECORD_BYTES. A queue requests only
+            records that it has room for.
+        records: one stream per queue: beats of the requested records, in order.
+        axi: reads of HBM.
     """
 
     OUTSTANDING = timing.FETCHER_RECORDS
-    """Records on their way; one more request waits for the first of them."""
+    """Records in flight; one further request can wait at the address channel."""
 
     def __init__(self, config: Config):
         self.config = config
@@ -49,7 +49,7 @@ class Fetcher(wiring.Component):
         m = Module()
         axi = self.axi
         m.submodules.turn = turn = RoundRobin(len(self.requests))
-        m.submodules.order = order = Fifo(turn.grant.shape(), self.OUTSTANDING)  # whose record comes next
+        m.submodules.order = order = Fifo(turn.grant.shape(), self.OUTSTANDING)  # queues of the records in flight
 
         asking, room = Signal(), Signal()
         address = Signal(HBM_ADDRESS_BITS, reset_less=True)

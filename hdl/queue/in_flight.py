@@ -1,4 +1,4 @@
-"""Records that an engine has taken, in order: until it has finished them, and then until their updates are done."""
+"""In-flight records of an engine: a record stays from its issue until its updates are done."""
 
 from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, memory, stream, wiring
@@ -12,25 +12,31 @@ __all__ = ["Flight", "InFlight"]
 
 
 class Flight(data.Struct):
-    """What is remembered of a record. address: in HBM. updates: in order, when it has finished."""
+    """Entry of an in-flight record.
+
+    address: HBM address of the record.
+    updates: semaphore updates, made in order when the record has finished.
+    """
 
     address: unsigned(HBM_ADDRESS_BITS)
     updates: data.ArrayLayout(Update, 2)
 
 
 class InFlight(wiring.Component):
-    """A ring of records that finish in the order in which they started.
+    """Ring of in-flight records, which finish in the order in which they started.
 
     Arguments:
-        depth: its places, a power of two.
+        depth: number of entries, a power of two.
 
     Ports:
-        start: a record starts; the caller knows that there is a place. record: it.
-        finish: the engine has finished the oldest one that it has not finished before. finished_address: its address,
-            in the same cycle.
-        update: updates of finished records, from the cycle after `finish` on, one a cycle.
-        leaves: the oldest record leaves at the end of this cycle, with its last update, or without any.
-        busy: there are records. oldest: address of the oldest.
+        start: a record starts; an entry must be free.
+        record: that record.
+        finish: the engine has finished its oldest unfinished record.
+        finished_address: HBM address of that record, in the same cycle.
+        update: semaphore updates of finished records, one per cycle, from the cycle after `finish` on.
+        leaves: the oldest record is removed at the end of this cycle, with its last update if it has any.
+        busy: the ring is not empty.
+        oldest: HBM address of the oldest record.
     """
 
     def __init__(self, depth: int):

@@ -1,4 +1,4 @@
-"""Fetches the records of a queue's blocks ahead of their turn."""
+"""Record prefetcher of a queue: requests the records of its blocks before they are needed."""
 
 from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -15,25 +15,35 @@ __all__ = ["PrefetchBlock", "Prefetcher"]
 
 
 class PrefetchBlock(data.Struct):
-    """A run of records. address: of the first, in HBM. count: how many; none is allowed, and does nothing."""
+    """Block of records.
+
+    address: HBM address of the first record.
+    count: number of records; a block of 0 records is allowed and has no effect.
+    """
 
     address: unsigned(HBM_ADDRESS_BITS)
     count: unsigned(16)
 
 
 class Prefetcher(wiring.Component):
-    """Asks for a record a cycle, as long as there is room for what comes.
+    """Record prefetcher: requests one record per cycle while it has room.
 
     Arguments:
-        body_bits: of a record's body that are used. records: how many are fetched ahead, the next one among them.
+        body_bits: number of low bits of a record's body that the queue uses.
+        records: maximum number of records fetched ahead, including the next one.
         size: bytes of a beat of a record.
 
     Ports:
-        blocks: doorbell. places: blocks that it takes without waiting. halt: it takes and forgets all.
-        rung: records of all blocks taken, modulo 2 ** 32.
-        request: HBM address of a record; there is room for it. record: what came, in order, beat by beat.
-        head: the next record, of its body the bits that are used. address: where it is in HBM.
-        coming: there is a next record, even if it has not come. next_address: its address.
+        blocks: doorbell; each entry is a block of records.
+        places: number of blocks that `blocks` accepts without a stall.
+        halt: blocks are accepted and discarded.
+        rung: records in all accepted blocks, modulo 2 ** 32.
+        request: HBM address of a record to fetch; it has room for it.
+        record: beats of the requested records, in order.
+        head: the next record, with `body_bits` of its body.
+        address: its HBM address.
+        coming: there is a next record, even if it has not arrived yet.
+        next_address: its HBM address.
     """
 
     def __init__(self, body_bits: int, records: int, size: int):
@@ -61,7 +71,7 @@ class Prefetcher(wiring.Component):
         m.submodules.addresses = addresses = Fifo(HBM_ADDRESS_BITS, self.records)
         m.submodules.record_fifo = records = RecordFifo(self.head.payload.shape(), self.size, self.records)
         block = blocks.o.payload
-        fetched = Signal(len(block.count))  # records of the block that were asked for
+        fetched = Signal(len(block.count))  # requested records of the current block
         rings, asked = Signal(), Signal()
         m.submodules.rung = rung = Counting(
             data.StructLayout({"records": len(self.rung)}), {"records": len(block.count)}
@@ -76,7 +86,7 @@ class Prefetcher(wiring.Component):
             rung.amounts.records.eq(Mux(rings, self.blocks.payload.count, 0)),
             self.rung.eq(rung.counters.records),
             self.places.eq(QUEUE_BLOCKS - blocks.level),
-            # The address waits for its record, so its place is the record's as well.
+            # An address stays here until its record is consumed, so a free entry is also one in `record_fifo`.
             self.request.valid.eq(blocks.o.valid & addresses.i.ready),
             self.request.payload.eq(block.address + (fetched << (RECORD_BYTES.bit_length() - 1))),
             asked.eq(self.request.valid & self.request.ready),

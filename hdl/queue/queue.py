@@ -1,4 +1,4 @@
-"""The queue of an engine: takes records from HBM in order, waits, issues, and updates semaphores when they finish."""
+"""Queue of an engine: fetches records in order, waits for semaphores, issues instructions and updates semaphores."""
 
 from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
@@ -22,57 +22,72 @@ from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 __all__ = ["IN_FLIGHT", "Queue", "QueueCounters"]
 
 IN_FLIGHT = timing.QUEUE_RECORDS
-"""Records that an engine has taken and that have not yet updated their semaphores, at most."""
+"""Maximum number of records that an engine has accepted and that have not made their updates yet."""
 
 
 QueueCounters = data.StructLayout({name: COUNTER_BITS for name in QUEUE_COUNTERS})
-"""What a queue counts since reset, as `spec.isa.QUEUE_COUNTERS` says. A record that waits for nothing costs a cycle of
-wait_engine for the look at its semaphores, and one for the handshake."""
+"""Counters of a queue since reset; see `spec.isa.QUEUE_COUNTERS`.
+
+A record that waits for no semaphore still counts two wait_engine cycles: one for the semaphore check and one for the
+handshake.
+"""
 
 
 class Queue(wiring.Component):
-    """Executes blocks of records in order; as many as `IN_FLIGHT` may be in the engine at once.
+    """Queue of an engine: executes blocks of records in order, with up to `IN_FLIGHT` records in the engine.
 
-    A record is issued `WAIT_LATENCY` cycles after its last semaphore was updated, and a record every two cycles if
-    nothing waits. A semaphore is updated two cycles after the engine has finished, if its turn comes at once.
+    Timing:
+    - A record is issued `WAIT_LATENCY` cycles after the last update that it waits for.
+    - Without waits, one record is issued every two cycles.
+    - A semaphore is updated two cycles after the engine has finished, if the update is granted immediately.
 
-    A NOP is not issued but passed, by the queue itself: `WAIT_LATENCY` cycles after its last semaphore was updated, or
-    when its own updates are done, the first one in that cycle. Those of records in flight come first.
+    The queue executes a NOP itself. `WAIT_LATENCY` cycles after the last update that it waits for, a NOP offers its
+    first update. It passes in that cycle if it has no updates, otherwise with its last update. Updates of records in
+    flight have priority.
 
-    Errors come in the order of the program: an instruction's when all records before it have left, a record's that
-    cannot be fetched (FETCH) or is for another engine (ENGINE) likewise, without looking at its semaphores. A refused
-    update (SEMAPHORE) is left out, and those behind it are done.
+    Errors are reported in program order: an instruction's error waits until all earlier records have retired and made
+    their updates. So does the error of a record that cannot be fetched (FETCH) or belongs to another engine (ENGINE);
+    the semaphores of such a record are not checked. A refused update (SEMAPHORE) is skipped; later updates are made.
 
     Arguments:
-        engine: whose records these are.
+        engine: engine of the records.
         lanes: 2 for the tensor engine, where a LoadStationary (lane 1) may finish before an earlier MultiplyMoving
-            (lane 0); else 1.
-        records: how many are fetched ahead, the one that waits or is issued among them.
+            (lane 0); otherwise 1.
+        records: maximum number of records fetched ahead, including the one that waits or is being issued.
         size: bytes of a beat of a record.
-        refusal_latency: cycles from an update that is taken to `update_refused`, and how much later records that have
-            left are counted; 0 or 1.
+        refusal_latency: cycles from an accepted update to `update_refused`, and delay of `retired_count`; 0 or 1.
 
     Ports:
-        blocks: doorbell. places: blocks that it takes without waiting. After an error it takes and forgets all.
-        request: HBM address of a record to fetch; there is room for it. record: what came, in order, beat by beat.
-        wait: what the next record waits for; wait_satisfied: both hold, in the same cycle.
-        issue: the instruction, to the engine: the lowest bits of the body, as wide as the engine's layout.
-        completions: a pulse of each lane: the engine has finished the oldest record of that lane.
-        update: to the semaphores; update_refused: what is taken in this cycle, or was `refusal_latency`
-            cycles ago, is not done.
+        blocks: doorbell; after an error, blocks are accepted and discarded.
+        places: number of blocks that `blocks` accepts without a stall.
+        request: HBM address of a record to fetch; the queue has room for it.
+        record: beats of the requested records, in order.
+        wait: the two semaphore waits of the next record.
+        wait_satisfied: both waits are satisfied, in the same cycle.
+        issue: the instruction: the low bits of the record's body, as wide as the engine's layout.
+        completions: one bit per lane, a pulse when the engine has finished the oldest record of that lane.
+        update: update for the semaphores.
+        update_refused: the update accepted in this cycle, or `refusal_latency` cycles ago, is not made.
         engine_error: see :class:`hdl.primitives.engine_error.DetailedError`.
-        error: the queue's first error, until reset. halt: no further record is issued, but for one that is on offer.
-        issued, issued_address: the engine takes a record in this cycle, or a NOP is passed. passed: a NOP, which has
-            retired by that. retired, retired_address: of each lane, the engine has finished a record in this cycle.
-        busy: there is work. waiting: the next record waits for a semaphore. address: of that record, or else of the
-            oldest that has not left (the lower lane's). progress: something happens in this cycle, or a NOP is being
-            passed; but for updates, of which the semaphores know.
-        counters: :data:`QueueCounters`. retired_count: records that have left; rung: records of all blocks taken.
-        oldest: address of the oldest record that has not left, even if the next one waits; of a COLLECTIVE only.
+        error: first error, held until reset.
+        halt: issue no further record, except one that `issue` already offers.
+        issued: the engine accepts a record in this cycle, or a NOP passes.
+        passed: the issued record is a NOP, which retires in this cycle.
+        retired: one bit per lane, set when the engine finishes a record.
+        issued_address, retired_address: HBM address of that record.
+        busy: the queue has work.
+        waiting: the next record waits for a semaphore.
+        address: HBM address of the waiting record; if none waits, of the oldest in flight, lane 0 first.
+        progress: the queue makes progress in this cycle, or a NOP makes its updates. Updates of other records do not
+            count here; `Semaphores.updated` reports them.
+        counters: :data:`QueueCounters`.
+        retired_count: records that have retired and made their updates.
+        rung: records in all accepted blocks.
+        oldest: HBM address of the oldest record in flight, even while the next record waits; only for COLLECTIVE.
     """
 
     WAIT_LATENCY = 2
-    """Cycles from an update that is taken to the instruction that waited for it at `issue`."""
+    """Cycles from an accepted update to the waiting instruction at `issue`."""
 
     def __init__(
         self, engine: Engine, lanes: int = 1, records: int = 4, refusal_latency: int = 0, size: int = RECORD_BYTES
@@ -120,11 +135,11 @@ class Queue(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.prefetcher = self._prefetcher = prefetcher = Prefetcher(self.body_bits, self.records, self.size)
-        m.submodules.updates = self._updates = Updates()  # of a NOP
-        self._bad, self._cleared = Signal(), Signal()  # the next record is not one of ours; it waits for nothing
-        self._given = Signal()  # the engine takes it
+        m.submodules.updates = self._updates = Updates()  # updates of a NOP
+        self._bad, self._cleared = Signal(), Signal()  # the next record is not executable; its waits are satisfied
+        self._given = Signal()  # the engine accepts it
         self._flying = Signal(range(IN_FLIGHT + 1))
-        self._left = Signal(range(2 * IN_FLIGHT))  # of those it was given, modulo its range
+        self._left = Signal(range(2 * IN_FLIGHT))  # records that have made their updates, modulo its range
         wiring.connect(m, wiring.flipped(self.blocks), prefetcher.blocks)
         wiring.connect(m, prefetcher.request, wiring.flipped(self.request))
         wiring.connect(m, wiring.flipped(self.record), prefetcher.record)
@@ -143,7 +158,7 @@ class Queue(wiring.Component):
         return m
 
     def _issue(self, m: Module, head):
-        """Look at the semaphores once a cycle until both waits hold; then offer the instruction until it is taken."""
+        """Check the semaphores once per cycle; when both waits are satisfied, offer the instruction until accepted."""
         header = head.header
         engine, itself = engines_taken(self.engine)
         ready, nop = Signal(), Signal()
@@ -171,7 +186,7 @@ class Queue(wiring.Component):
             m.d.sync += self._cleared.eq(1)
 
     def _fly(self, m: Module, head) -> list[InFlight]:
-        """Remember, lane by lane, what the engine works on."""
+        """Add the rings of records in flight, one per lane."""
         lane = (head.body[:2] == isa.LOAD_STATIONARY) & (self.lanes > 1)
         record = Signal(Flight)
         m.d.comb += record.address.eq(self.issued_address)
@@ -201,19 +216,20 @@ class Queue(wiring.Component):
         return lanes
 
     def _update(self, m: Module, lanes: list[InFlight]) -> Value:
-        """Make the updates of the lanes in turns; return the address of the record whose update is at the port.
+        """Arbitrate the updates of the lanes, round robin; return the HBM address of the updating record.
 
-        Those of a NOP come when the lanes have none, which is soon, as nothing is issued before the NOP is passed.
+        Updates of a NOP are made when no lane has an update. This happens soon: nothing is issued until the NOP has
+        passed.
         """
         own, flown = self._updates.update, stream.Signature(Update).create()
         turn, chosen = Signal(), Signal()
-        kept, passing = Signal(), Signal()  # a NOP's update was on offer, and is
+        kept, passing = Signal(), Signal()  # a NOP's update was offered in the last cycle; is offered now
         address = Signal(HBM_ADDRESS_BITS)
         if self.lanes > 1:
             first, second = (flight.update.valid for flight in lanes)
             m.d.comb += chosen.eq(Mux(turn, second, ~first & second))
             with m.If(flown.valid & ~passing):
-                m.d.sync += turn.eq(chosen ^ self.update.ready)  # an update that is on offer stays
+                m.d.sync += turn.eq(chosen ^ self.update.ready)  # an offered update must not change
         with m.Switch(chosen):
             for number, flight in enumerate(lanes):
                 with m.Case(number):
@@ -233,8 +249,7 @@ class Queue(wiring.Component):
         return Mux(passing, self.issued_address, address)
 
     def _report(self, m: Module, head, updating: Value):
-        """Keep the first error."""
-        # Addresses by the engine's number of a record; it has no more than these at once.
+        # HBM addresses by the engine's record number; it has at most IN_FLIGHT records at the same time.
         m.submodules.issued_addresses = addresses = memory.Memory(shape=HBM_ADDRESS_BITS, depth=IN_FLIGHT, init=[])
         write, read = addresses.write_port(), addresses.read_port(domain="comb")
         number = Signal(range(IN_FLIGHT))
@@ -270,7 +285,7 @@ class Queue(wiring.Component):
                     report(isa.Cause.ENGINE, self.issued_address, head.header.engine)
 
     def _observe(self, m: Module, lanes: list[InFlight], coming, next_address):
-        """Count cycles, and say what there is to do."""
+        """Count cycles by state, and drive the status ports."""
         flying = self._flying != 0
         oldest = next_address
         for flight in reversed(lanes):

@@ -1,4 +1,4 @@
-"""A record as a hardware structure, over the layout of `spec.isa`."""
+"""Hardware layout of a record, from `spec.isa`."""
 
 from amaranth.lib import data
 
@@ -7,14 +7,16 @@ from neuroncore_rtl.spec.isa import HEADER_FIELDS, RECORD_BYTES
 __all__ = ["Header", "RecordBeat"]
 
 Header = data.StructLayout(dict(HEADER_FIELDS))
-"""Whose record it is, what it waits for, and what it updates."""
+"""Header of a record: its engine, its waits and its updates."""
 
 
 class RecordBeat(data.StructLayout):
-    """A part of a record, as it came from HBM, the lowest bytes first.
+    """Beat of a record, as received from HBM, lowest bytes first.
 
-    data, place: bytes, and which of the record's beats they are. last: with it the record is whole. error: with the
-    last one, HBM answered with an error to any of them, and the rest means nothing.
+    data: bytes of the beat.
+    place: index of the beat in its record.
+    last: last beat of the record.
+    error: valid with `last`: HBM returned an error for a beat of this record, and its data are invalid.
 
     Arguments:
         size: bytes of a beat.

@@ -1,4 +1,4 @@
-"""Where a queue keeps the records that were fetched ahead: each beat of a record has a memory of its own."""
+"""FIFO of prefetched records: one memory per beat of a record."""
 
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import memory, stream, wiring
@@ -10,16 +10,18 @@ __all__ = ["RecordFifo"]
 
 
 class RecordFifo(wiring.Component):
-    """Holds records, which come beat by beat, until they are taken, in order. Latency: 1 cycle from the last beat.
+    """FIFO of records, written beat by beat. Latency: 1 cycle from the last beat.
 
-    A wide register that all queues are fed from would be a thousand wires across a chip; a beat is a few.
+    One wide write register shared by all queues would need a thousand wires across the chip. A beat needs far fewer.
 
     Arguments:
-        shape: of what is kept of a record, its lowest bits, and whether there was an error, its highest bit.
-        size: bytes of a beat. depth: records; there is always room for what comes.
+        shape: stored part of a record: its lowest bits, and the error bit as the highest bit.
+        size: bytes of a beat.
+        depth: number of records; the writer must know that an entry is free.
 
     Ports:
-        beat: of the record that comes. o: the oldest that is whole.
+        beat: beats of the arriving record.
+        o: the oldest complete record.
     """
 
     def __init__(self, shape, size: int, depth: int):
@@ -51,14 +53,14 @@ class RecordFifo(wiring.Component):
         for number, first in enumerate(range(0, kept, bits)):
             here = self.beat.valid & (beat.place == number)
             part = beat.data[: min(bits, kept - first)]
-            parts.append(self._kept(m, f"beat{number}", part, here, write, read))
-        parts.append(self._kept(m, "error", beat.error, came, write, read))
+            parts.append(self._store(m, f"beat{number}", part, here, write, read))
+        parts.append(self._store(m, "error", beat.error, came, write, read))
         m.d.comb += Value.cast(self.o.payload).eq(Cat(parts))
         return m
 
-    def _kept(self, m: Module, name: str, part: Value, here: Value, write: Signal, read: Signal) -> Value:
-        """Remember a part of each record; return that of the oldest."""
-        if self.depth == 1:  # a memory of one place would have addresses of no bits, which Verilog has not
+    def _store(self, m: Module, name: str, part: Value, here: Value, write: Signal, read: Signal) -> Value:
+        """Add the storage of one part of each record; return that part of the oldest record."""
+        if self.depth == 1:  # a memory of one entry would need zero-width addresses, which Verilog does not have
             place = Signal(len(part), name=name, reset_less=True)
             with m.If(here):
                 m.d.sync += place.eq(part)

@@ -1,4 +1,4 @@
-"""The core's registers, as `spec.memory_map` lists them: the controller's way to queues, semaphores and the host."""
+"""Registers of the core (`spec.memory_map`): the controller's access to queues, semaphores and the host."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,26 +24,31 @@ from neuroncore_rtl.spec.link import CORE_BITS
 __all__ = ["Registers"]
 
 _OFFSET_BITS = 16
-"""All registers lie in so many bits of address behind `REGISTERS`."""
+"""Address bits of the register space above `REGISTERS`."""
 
 _ALIGNMENT_BITS = RECORD_BYTES.bit_length() - 1
-"""Lower bits of a record's address, which are 0."""
+"""Low bits of a record's address, which are 0."""
 
 _WATCHDOG_LIMIT = 100_000
 _WATCH_VALUE = (1 << VALUE_BITS) - 1
-"""Values after reset."""
+"""Reset values of the registers."""
 
 _SEMAPHORE_OPS = {
     memory_map.SEMAPHORES: UpdateOp.SET,
     memory_map.SEMAPHORE_ADD: UpdateOp.ADD,
     memory_map.SEMAPHORE_SUBTRACT: UpdateOp.SUBTRACT,
 }
-"""What a write to each of the semaphores' ranges does."""
+"""Update that a write to each semaphore address range makes."""
 
 
 @dataclass
 class _Register:
-    """What a register reads as, None if it cannot be read; what a write adds to the module; which bits it can hold."""
+    """Register of the core.
+
+    read: value that it reads as; None: a read is an error.
+    write: adds the effect of a write to the module; None: a write is an error.
+    mask: bits that the register can hold.
+    """
 
     read: ValueLike | None
     write: Callable[[], None] | None = None
@@ -55,27 +60,32 @@ def _ones(value: Value) -> int:
 
 
 class Registers(wiring.Component):
-    """Answers a request in the cycle after it was taken, and takes one every cycle; a semaphore may have to wait for
-    its turn, and a doorbell for a place in the queue.
+    """Registers on the controller's bus: one request per cycle, answered in the next cycle.
 
-    An access is refused with an error, and nothing is written, if there is no such register, if it is only read or only
-    written and this is the other, if it is not of a whole word, or if the register cannot hold the value: a queue's
-    address is a multiple of RECORD_BYTES and has HBM_ADDRESS_BITS, a count or a semaphore 16 bits, and so on; and a
-    semaphore stays between 0 and its largest value.
+    A semaphore access can stall until it is granted, a doorbell until the queue has a free entry.
+
+    An access is refused with an error, and nothing is written, if
+    - the register does not exist, cannot be read, or cannot be written,
+    - the access is not of a whole word,
+    - the register cannot hold the value: an address of records is a multiple of RECORD_BYTES with HBM_ADDRESS_BITS, a
+      count or semaphore value has 16 bits, and so on,
+    - a semaphore would drop below 0 or exceed its largest value.
 
     Arguments:
         config: the machine's parameters.
 
     Ports:
-        bus: the controller's.
-        blocks, places, retired_count, rung, counters: of each queue, see :class:`hdl.queue.queue.Queue`.
+        bus: the controller's bus.
+        blocks, places, retired_count, rung, counters: one per queue; see :class:`hdl.queue.queue.Queue`.
         semaphore, watch_semaphore, watch_value, watch_reached: see :class:`hdl.queue.semaphores.Semaphores`.
-        core_number: which core of its instance this is; constant, and 0 of one that is alone.
-        error: the first of the core. watchdog_limit: see :class:`hdl.queue.watchdog.Watchdog`.
-        exit_valid, exit_code: the program has ended, and with what; the first time counts. Both stay until reset.
+        core_number: number of this core in its instance; constant, 0 for a single core.
+        error: first error of the core.
+        watchdog_limit: see :class:`hdl.queue.watchdog.Watchdog`.
+        exit_valid: the program has ended; set until reset.
+        exit_code: its exit code; only the first write counts.
         console: bytes for the host to print.
         host_interrupt: a pulse makes INTERRUPT_HOST pending.
-        external_interrupt: a source is pending and enabled, to the controller; a cycle later.
+        external_interrupt: a source was pending and enabled one cycle ago.
     """
 
     def __init__(self, config: Config):
@@ -130,7 +140,6 @@ class Registers(wiring.Component):
         return m
 
     def _access(self, m: Module, register: _Register):
-        """Read or write a register, or refuse."""
         with m.If(~self._request.write):
             if register.read is None:
                 m.d.comb += self._refused.eq(1)
@@ -146,7 +155,7 @@ class Registers(wiring.Component):
                 register.write()
 
     def _semaphores_answer(self, m: Module):
-        """Return whether the semaphores give an answer, whether they refuse, and the value before."""
+        """Return the response of the semaphores: valid, refused, and the value before the access."""
         semaphore = self.semaphore
         answer = Signal(data.StructLayout({"given": 1, "refused": 1, "has": VALUE_BITS}), name="answer")
         taken = semaphore.valid & semaphore.ready
@@ -158,7 +167,7 @@ class Registers(wiring.Component):
         return answer
 
     def _semaphore(self, m: Module, op: UpdateOp):
-        """Give an access to the semaphores, unless it can be refused here."""
+        """Forward an access to the semaphores, unless it can be refused here."""
         request, semaphore = self._request, self.semaphore
         unreadable = ~request.write & (op != UpdateOp.SET)
         with m.If(unreadable | (request.write & request.data[VALUE_BITS:].any())):
@@ -175,7 +184,10 @@ class Registers(wiring.Component):
             ]
 
     def _queue_registers(self, m: Module) -> dict[int, _Register]:
-        """Return the queues' registers by address. Where their blocks are is in two memories, which survive a reset."""
+        """Return the registers of the queues by address.
+
+        The block addresses are in two memories, which keep their contents in reset.
+        """
         data = self._request.data
         halves = []
         for name, bits in (("low", 32 - _ALIGNMENT_BITS), ("high", HBM_ADDRESS_BITS - 32)):
@@ -211,7 +223,7 @@ class Registers(wiring.Component):
         return table
 
     def _machine_registers(self, m: Module) -> dict[int, _Register]:
-        """Return the registers that there are once, by address."""
+        """Return the registers that exist once per core, by address."""
         data = self._request.data
         from_host, enabled = Signal(), Signal(3)
         pending = Cat(self.error.valid, from_host, self.watch_reached)

@@ -1,7 +1,7 @@
-"""The core's semaphores: who waits for which value, and who changes it.
+"""Semaphores of the core.
 
-All waits are answered in the same cycle. Changes are made one a cycle, in turns among the queues and the controller, so
-that each sees what those before it left.
+All waits are checked in the same cycle. Updates are made one per cycle, round robin over the queues and the controller;
+each update sees the results of those before it.
 """
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
@@ -17,17 +17,20 @@ from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 __all__ = ["SEMAPHORE_BITS", "VALUE_BITS", "SemaphoreAccess", "Semaphores", "Shortage", "Update", "UpdateOp", "Wait"]
 
 SEMAPHORE_BITS = (SEMAPHORE_COUNT - 1).bit_length()
-"""Number of a semaphore."""
+"""Width of a semaphore's number."""
 
 VALUE_BITS = SEMAPHORE_MAX.bit_length()
-"""Value of a semaphore."""
+"""Width of a semaphore's value."""
 
 UpdateOp = typed_enum("UpdateOp", isa.UpdateOp, 2)
-"""What an update does to a semaphore; codes of `spec.isa.UpdateOp`."""
+"""Operation of an update, coded as `spec.isa.UpdateOp`."""
 
 
 class Wait(data.Struct):
-    """on: wait until the semaphore is at least the value."""
+    """Semaphore wait.
+
+    on: wait until the semaphore is at least `value`; 0: no wait.
+    """
 
     on: unsigned(1)
     semaphore: unsigned(SEMAPHORE_BITS)
@@ -35,7 +38,7 @@ class Wait(data.Struct):
 
 
 class Update(data.Struct):
-    """What to do to a semaphore; NONE changes nothing."""
+    """Semaphore update; NONE changes nothing."""
 
     op: UpdateOp
     semaphore: unsigned(SEMAPHORE_BITS)
@@ -43,8 +46,12 @@ class Update(data.Struct):
 
 
 class Shortage(data.Struct):
-    """What a queue waits for, laid out as the detail of `spec.isa.Cause.WATCHDOG`: the first semaphore that is below
-    the value that is wanted, and the lower bits of what it has."""
+    """First unsatisfied wait of a queue, laid out as the detail of `spec.isa.Cause.WATCHDOG`.
+
+    semaphore: the semaphore that is below the required value.
+    value: the required value.
+    has: low bits of the semaphore's current value.
+    """
 
     semaphore: unsigned(SEMAPHORE_BITS)
     value: unsigned(VALUE_BITS)
@@ -52,12 +59,13 @@ class Shortage(data.Struct):
 
 
 class SemaphoreAccess(wiring.Signature):
-    """The controller's way to one semaphore, seen from its side.
+    """The controller's access to one semaphore, seen from the controller.
 
     Members:
-        valid, update: a request, which must stay until it is taken; NONE only reads.
-        ready: it is taken at the end of this cycle.
-        has: the value before it. refused: as of :class:`Semaphores`. Both with ready, or `latency` cycles later.
+        valid, update: a request, held until accepted; NONE only reads.
+        ready: the request is accepted at the end of this cycle.
+        has: value before the update, valid with `ready` or `latency` cycles later.
+        refused: as in :class:`Semaphores`, valid together with `has`.
     """
 
     def __init__(self):
@@ -73,23 +81,29 @@ class SemaphoreAccess(wiring.Signature):
 
 
 class Semaphores(wiring.Component):
-    """Counters, which are all 0 as many cycles after reset as there are; before that nothing is taken or holds.
+    """Semaphores: counters with waits and arbitrated updates.
+
+    A sweep clears one semaphore per cycle after reset. Until it ends, no update is accepted and no wait is satisfied.
 
     Arguments:
-        queues: how many there are.
-        count: of the counters, a power of two; of a number the upper bits are ignored if there are fewer than
-            `spec.config.SEMAPHORE_COUNT`.
-        latency: cycles from an update that is taken to the change, and to `refused` and `access.has`; 0 or 1.
+        queues: number of queues.
+        count: number of semaphores, a power of two; below `spec.config.SEMAPHORE_COUNT`, upper bits of a semaphore's
+            number are ignored.
+        latency: cycles from an accepted update to its effect, to `refused` and to `access.has`; 0 or 1.
 
     Ports:
-        waits: two of each queue. satisfied: a bit for each queue: both hold. shortages: if not, for want of what. All
-            in the same cycle; an update counts from the cycle after it was taken, or `latency` cycles later.
-        updates: of each queue. One is taken per cycle, in turns; with n askers the longest wait is n - 1 cycles.
-        refused: a bit for each queue: the update that is taken in this cycle, or was `latency` cycles ago, would leave
-            the semaphore below 0 or above the largest value, and is not done.
-        access: the controller's, which takes its turn like a queue.
-        watch_semaphore, watch_value: a further wait. watch_reached: it holds, a cycle later.
-        updated: an update is taken in this cycle, whoever asked.
+        waits: two waits per queue.
+        satisfied: one bit per queue, set in the same cycle when both waits are satisfied. An update counts from the
+            cycle after it was accepted, or `latency` cycles later.
+        shortages: first unsatisfied wait of each queue, in the same cycle.
+        updates: one stream per queue. One update is accepted per cycle, round robin; with n requesters the longest
+            stall is n - 1 cycles.
+        refused: one bit per queue: the update accepted in this cycle, or `latency` cycles ago, is not made, because the
+            semaphore would drop below 0 or exceed its largest value.
+        access: the controller's access, arbitrated like a queue's update.
+        watch_semaphore, watch_value: a further wait, without updates.
+        watch_reached: that wait was satisfied one cycle ago.
+        updated: an update is made in this cycle, by a queue or the controller.
         ready: the sweep after reset is over.
     """
 
@@ -127,7 +141,7 @@ class Semaphores(wiring.Component):
         return m
 
     def _judge(self, m: Module, values, queue: int, waits, shortage):
-        """Compare both waits of a queue with the values."""
+        """Compare both waits of a queue with the semaphores' values."""
         short = []
         for number in (0, 1):
             port = values.read_port(domain="comb")
@@ -146,10 +160,10 @@ class Semaphores(wiring.Component):
         ]
 
     def _change(self, m: Module, values):
-        """Read, change and write one semaphore in a cycle; sweep all of them after reset."""
+        """Read, change and write one semaphore per cycle; clear all of them after reset."""
         askers = [*((update.valid, update.payload) for update in self.updates), (self.access.valid, self.access.update)]
         m.submodules.turn = turn = RoundRobin(len(askers))
-        taken, refused = Signal(len(askers)), Signal()  # whose update, and whether it is not done
+        taken, refused = Signal(len(askers)), Signal()  # one bit per requester; update not made
         update = Signal(Update)
         swept = self.swept
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""What subordinates of the controller's bus have in common: they hold a request until they have answered it."""
+"""Subordinate side of the controller's bus: holds a request until it is answered."""
 
 from amaranth import Module, Signal, unsigned
 from amaranth.lib import data
@@ -7,7 +7,10 @@ __all__ = ["BusRequest", "hold_request"]
 
 
 class BusRequest(data.Struct):
-    """A request as :class:`hdl.controller.bus.Bus` brings it. valid: until it is answered."""
+    """Request of :class:`hdl.controller.bus.Bus`.
+
+    valid: set until the request is answered.
+    """
 
     valid: unsigned(1)
     address: unsigned(32)
@@ -17,12 +20,12 @@ class BusRequest(data.Struct):
 
 
 def hold_request(m: Module, bus, answered: Signal) -> BusRequest:
-    """Return the request that the bus brought, from the next cycle on.
+    """Return a register with the bus's request, from the cycle after its acceptance until its response.
 
     Arguments:
         m: the subordinate's module.
         bus: its port.
-        answered: high in the cycle of the response; the next request is taken in that cycle.
+        answered: set in the cycle of the response; the next request is accepted in that cycle.
     """
     request = Signal(BusRequest)
     m.d.comb += [bus.ready.eq(~request.valid | answered), bus.response.eq(answered)]

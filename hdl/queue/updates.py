@@ -1,4 +1,4 @@
-"""The updates of one record, one a cycle."""
+"""Update sequencer: the semaphore updates of one record, one per cycle."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -10,12 +10,13 @@ __all__ = ["Updates"]
 
 
 class Updates(wiring.Component):
-    """Offers what a record updates in order, leaving out what is NONE.
+    """Update sequencer: offers the updates of a record in order and skips NONE.
 
     Ports:
-        valid: a record has finished; it stays until `done`. updates: its own.
-        update: the next one, in the same cycle.
-        done: at the end of this cycle all of them are made, or there was none; the next record may follow.
+        valid: a record has finished; held until `done`.
+        updates: its two updates.
+        update: the next update, in the same cycle.
+        done: no update remains after this cycle; the next record may follow.
     """
 
     valid: In(1)
@@ -26,7 +27,7 @@ class Updates(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         first, second = self.updates
-        made = Signal()  # the first one
+        made = Signal()  # the first update is made
         at_first = Signal()
         m.d.comb += [
             at_first.eq(~made & (first.op != UpdateOp.NONE)),

@@ -1,4 +1,4 @@
-"""The watchdog: says which record everything waits for when nothing moves any more."""
+"""Watchdog: reports the blocking record when nothing in the core makes progress."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -15,26 +15,29 @@ __all__ = ["Watchdog"]
 
 
 class Watchdog(wiring.Component):
-    """Reports an error in the first cycle without progress that follows `limit` such cycles, while a queue has work.
+    """Watchdog: reports an error after `limit` + 1 cycles in a row without progress while a queue has work.
 
     Arguments:
-        queues: how many there are.
-        collective: the collective engine's; None if there is none, and then neither `peer` nor `peer_address`.
+        queues: number of queues.
+        collective: number of the collective engine's queue; None if there is no collective engine, and then no `peer`
+            and `peer_address` either.
 
     Ports:
-        limit: cycles.
-        progress: something moves in this cycle: a queue, a semaphore, or an engine at its memory.
-        busy: a bit for each queue: it has work. waiting: its next record waits for a semaphore.
-        addresses: the record of each queue that is waiting, or else the oldest that has not finished.
-        shortages: what each that is waiting lacks (:class:`hdl.queue.semaphores.Semaphores`).
-        peer: the core that a collective waits for. peer_address: the collective's record.
-        error: STUCK with the collective queue if a collective waits for another core, and that core; WATCHDOG with the
-            lowest queue that is waiting; STUCK with the lowest that is busy if none is waiting. Two cycles later; stays
-            until reset.
+        limit: number of cycles.
+        progress: a queue, a semaphore or an engine's memory port makes progress in this cycle.
+        busy: one bit per queue, set when it has work.
+        waiting: one bit per queue, set when its next record waits for a semaphore.
+        addresses: HBM address of each queue's waiting record; if none waits, of its oldest unfinished record.
+        shortages: unsatisfied wait of each waiting queue (:class:`hdl.queue.semaphores.Semaphores`).
+        peer: core that a collective waits for.
+        peer_address: HBM address of that collective's record.
+        error: reported two cycles later, held until reset. By priority: STUCK with the collective queue and the other
+            core if a collective waits for a core; WATCHDOG with the lowest waiting queue; STUCK with the lowest busy
+            queue.
     """
 
     WAITS_FOR_CORE = 1 << DETAIL_CORE_BITS
-    """In the detail of STUCK: the lower bits are a core."""
+    """Flag in the detail of STUCK: the lower bits are the number of a core."""
 
     def __init__(self, queues: int, collective: int | None = None):
         self.queues = queues
@@ -55,7 +58,7 @@ class Watchdog(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # What moves is known late in a cycle. Of the next cycle all is still as it was if nothing did.
+        # `progress` arrives late in its cycle, so it is registered. Without progress the other inputs do not change.
         moved, quiet = Signal(init=1), Signal(32)
         waiting, named = Signal(), Signal(self.queues)
         m.d.sync += [

@@ -1,4 +1,4 @@
-"""The controller's windows to SBUF and PSUM: words of the on-chip memories at addresses of its own."""
+"""Window of the controller to SBUF and PSUM: on-chip words in the controller's address space."""
 
 from amaranth import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, wiring
@@ -15,15 +15,17 @@ from neuroncore_rtl.spec.memory_map import PSUM_PITCH_BITS, PSUM_WINDOW, SBUF_PI
 __all__ = ["Window"]
 
 _WINDOW_BITS = 28
-"""Bits of an address in a window; the number of the window is above them."""
+"""Address bits within a window; the bits above select the window."""
 
 _WORD_BITS = 2
-"""Bits of an address in a word."""
+"""Address bits within a word."""
 
 
 class Window(wiring.Component):
-    """One access at a time: a write is answered when it is in the memory, a read `LineRead.LATENCY` cycles later. With
-    `config.port_latency` both ask so many cycles later, and a write is answered so many later still.
+    """Window of the controller to SBUF and PSUM, one access at a time.
+
+    A write is answered when the memory holds it, a read `LineRead.LATENCY` cycles after its request. With
+    `config.port_latency`, requests are sent that many cycles later, and the answer to a write is as late again.
 
     An access is refused with an error if it is not of a whole word, or if the partition or the byte does not exist.
 
@@ -31,8 +33,9 @@ class Window(wiring.Component):
         config: the machine's parameters.
 
     Ports:
-        bus: the controller's. read, write: ports of the on-chip memories. written: at the end of this cycle what
-            `write` has given away is there.
+        bus: the controller's bus.
+        read, write: ports of the on-chip memories.
+        written: the memory holds all accepted writes at the end of this cycle.
     """
 
     def __init__(self, config: Config):
@@ -52,8 +55,8 @@ class Window(wiring.Component):
         request = hold_request(m, self.bus, answered)
         access, exists = self._place(m, request, answered)
         word_index = request.address[_WORD_BITS : self.config.hbm_bytes.bit_length() - 1]
-        given, written = Signal(), self.written  # a write has been taken; what was is in the memory
-        # A bit moves up from when a read is taken to when its data is there.
+        given, written = Signal(), self.written  # the write was accepted; all accepted writes are in the memory
+        # Shift register: a bit enters when a read is accepted and reaches the end with its data.
         arriving = Signal(self.read.signature.latency)
         m.d.comb += [
             self.write.data.eq(request.data.replicate(self.config.hbm_bytes >> _WORD_BITS)),
@@ -81,7 +84,7 @@ class Window(wiring.Component):
         return m
 
     def _place(self, m: Module, request, answered: Signal) -> tuple[Value, Value]:
-        """Set partition and address of both ports; return whether there is an access, and such a place for a word."""
+        """Set partition and address of both ports; return whether an access is pending and whether its word exists."""
         known = {"exists": 1, "storage": OnChipStorage, "partition": PARTITION_BITS, "address": ADDRESS_BITS}
         place = Signal(data.StructLayout(known))
         for storage, window, pitch in (

@@ -1,4 +1,4 @@
-"""Reads a run of 32-bit words from HBM."""
+"""Word reader: reads a run of 32-bit words from HBM."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -13,17 +13,19 @@ WORD_BYTES = 4
 
 
 class WordReader(wiring.Component):
-    """Asks for bursts as long as they may be, without waiting for their beats, and hands on a word per cycle.
+    """Word reader: issues bursts of maximal length without waiting for their beats, and delivers one word per cycle.
 
     Arguments:
         size: bytes of a beat of HBM.
-        most: words that a run may have.
+        most: maximum number of words in a run.
 
     Ports:
-        start: a pulse, when all words of the run before have come. address: meanwhile, where the run begins, a multiple
-            of `size`. count: its words; at least 1.
-        axi: reads; the beats wait until their words have gone.
-        valid, word: the words in order; nobody can hold them up. error: meanwhile, HBM answered with an error.
+        start: a pulse starts a run; all words of the previous run must have been delivered.
+        address: HBM address of the run, valid with `start`; a multiple of `size`.
+        count: number of words, valid with `start`; at least 1.
+        axi: reads of HBM; a beat stalls until the previous beat's words are delivered.
+        valid, word: the words, in order, without backpressure.
+        error: HBM returned an error for this word.
     """
 
     def __init__(self, size: int, most: int):
@@ -48,8 +50,8 @@ class WordReader(wiring.Component):
         words_per_beat = self.size // WORD_BYTES
         beat = Signal(8 * self.size, reset_less=True)
         error = Signal(reset_less=True)
-        held = Signal(range(words_per_beat + 1))  # words of the beat, the next one lowest
-        left = Signal.like(self.count)  # words of the run
+        held = Signal(range(words_per_beat + 1))  # remaining words of the beat; the next one is lowest
+        left = Signal.like(self.count)  # remaining words of the run
         m.d.comb += [
             axi.r.ready.eq(held <= 1),
             self.valid.eq((held != 0) & (left != 0)),
@@ -71,12 +73,12 @@ class WordReader(wiring.Component):
         return m
 
     def _ask(self, m: Module) -> None:
-        """Add the addresses of the bursts: up to the end of a page, of the run, or of what a burst may have."""
+        """Issue the burst addresses; a burst ends at a page boundary, the end of the run, or its maximal length."""
         axi = self.axi
         page_beats = PAGE_BYTES // self.size
         offset_bits = (self.size - 1).bit_length()
-        place = Signal(HBM_ADDRESS_BITS - offset_bits, reset_less=True)  # of the next beat, in beats
-        beats = Signal(range(-(-WORD_BYTES * self.most // self.size) + 1))  # not yet asked for
+        place = Signal(HBM_ADDRESS_BITS - offset_bits, reset_less=True)  # address of the next beat, in beats
+        beats = Signal(range(-(-WORD_BYTES * self.most // self.size) + 1))  # beats not requested yet
         page_rest = Signal(range(page_beats + 1))
         page_burst, burst = (Signal(range(MAX_BEATS + 1), name=name) for name in ("page_burst", "burst"))
         m.d.comb += [

@@ -1,8 +1,8 @@
-"""How a product C[M, N] is cut: groups, each summed up in one PSUM bank, and blocks of groups that share operands.
+"""Tiling of a product C[M, N]: groups of one PSUM bank each, and blocks of groups that share operands.
 
-A block is up to eight groups of the same columns of C. The last group but one is cut in halves, so that HBM has less to
-store at the end; the last one into ever narrower pieces, so that little is left to be done when the last sum is ready,
-or, if HBM is slower than the array, into two, as each piece costs HBM records, too.
+A block has up to eight groups of the same columns of C. To shorten the last stores, the next-to-last group is cut in
+halves and the last one into ever narrower pieces. If HBM is slower than the array, the last group has only two pieces,
+because every piece also costs records.
 """
 
 from collections.abc import Sequence
@@ -14,29 +14,29 @@ from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 __all__ = ["LAST", "OutputBlock", "OutputGroup", "blocks", "cut", "length", "neighbours"]
 
 LAST = 8
-"""Of so many parts the last group is one if HBM is slower than the array."""
+"""Fraction (1 / LAST) of a group's columns in its last piece if HBM is slower than the array."""
 
 PIECE = 16
-"""The narrowest piece of a group on a small array; on a large one a piece must outlast the load of the next weights."""
+"""Least columns of a piece on a small array; on a large one a piece must outlast the load of the next weights."""
 
 
 def cut(start: int, stop: int, step: int) -> list[slice]:
-    """Return consecutive slices of `step`, the last one of what is left."""
+    """Return consecutive slices of `step` indices; the last one may be shorter."""
     return [slice(first, min(first + step, stop)) for first in range(start, stop, step)]
 
 
 def length(part: slice) -> int:
-    """Return how many indices a slice has."""
+    """Return the number of indices of a slice."""
     return part.stop - part.start
 
 
 def neighbours(parts: Sequence[slice], most: int, quadrant: int | None = None) -> list[slice]:
-    """Return which parts go together, that have at most so many rows then.
+    """Return slices of `parts` that can be joined, each at most `most` rows.
 
     Arguments:
-        parts: one after the other.
-        most: rows.
-        quadrant: of partitions, as an access to a part must be allowed where it is among the others; None: it need not.
+        parts: adjacent slices of rows.
+        most: maximum rows of joined parts.
+        quadrant: partitions per quadrant, if each part must be a legal access within the joined tile; otherwise None.
     """
     found, first = [], 0
     for number in range(1, len(parts) + 1):
@@ -52,7 +52,7 @@ def neighbours(parts: Sequence[slice], most: int, quadrant: int | None = None) -
 
 @dataclass(frozen=True)
 class OutputGroup:
-    """A part of C that is summed up in one PSUM bank."""
+    """Part of C that is accumulated in one PSUM bank."""
 
     rows: slice
     columns: slice
@@ -60,7 +60,7 @@ class OutputGroup:
 
 @dataclass(frozen=True)
 class OutputBlock:
-    """Groups that share their operands, of a strip of C; `rows` and `columns` are those of all of them."""
+    """Groups of a strip of C that share operands; `rows` and `columns` span all groups."""
 
     strip: slice
     groups: tuple[OutputGroup, ...]
@@ -78,10 +78,11 @@ def blocks(strip: slice, m: int, n: int, config: Config, first: int = PSUM_BANKS
     """Return the blocks of a strip of a result of m x n elements.
 
     Arguments:
-        strip: its rows.
-        m, n: of the result.
-        config: the machine's parameters.
-        first: groups of the first block; with less of them HBM is slower than the array.
+        strip: rows of the strip.
+        m: rows of the result.
+        n: columns of the result.
+        config: machine parameters.
+        first: groups of the first block; fewer groups mean that HBM is slower than the array.
     """
     width = ceil(n / ceil(n / config.psum_words))
     tiles = cut(strip.start, strip.stop, config.columns)
@@ -112,7 +113,7 @@ def _divided(group: OutputGroup, parts: list[slice]) -> list[OutputGroup]:
 
 
 def _last(columns: slice, late: bool, config: Config) -> list[slice]:
-    """Cut columns of the last group: in two if operands are late, else in halves, of what is left of them each."""
+    """Cut the last group: into two pieces if HBM is the bottleneck, otherwise halve the remainder repeatedly."""
     least = _least(config)
     if late:
         last = max(least, length(columns) // LAST)

@@ -1,8 +1,7 @@
-"""A column in HBM as the stationary operand of a product: it comes as rows, and the vector engine turns it.
+"""Column of HBM as the stationary operand of a product: loaded as rows, transposed by the vector engine.
 
-DMA writes what it brings to a partition in a cycle at least, so a column, of which each tile of K has an element in
-every partition, would cost as many cycles as it has elements. Here a partition gets a line of adjacent elements, of as
-many tiles of K as the vector engine transposes at once.
+DMA needs at least one cycle per partition and row, so a column loaded directly would cost one cycle per element. Here
+each partition receives a line of adjacent elements, one for every tile of K of a transposed block.
 """
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy
@@ -15,19 +14,19 @@ from neuroncore_rtl.spec.isa.elementwise.opcode import transpose_block
 __all__ = ["Column"]
 
 SHARE = 8
-"""Of what SBUF has room for, a column takes one part of so many at most."""
+"""A column uses at most 1 / SHARE of the free SBUF."""
 
 
 class Column:
-    """The first tiles of K of an operand [K, 1], each of as many elements as the array has rows.
+    """First tiles of K of an operand [K, 1]; a tile has one element per row of the array.
 
     Arguments:
-        program: what is appended to.
-        source: the operand; one of more columns has no tiles here.
+        program: program that receives the instructions.
+        source: the operand; an operand of several columns has no tiles here.
 
     Attributes:
-        tiles: how many there are: whole blocks of those that are transposed at once.
-        size: bytes of a partition that they take.
+        tiles: number of tiles, a multiple of the block that one TRANSPOSE converts.
+        size: bytes per partition of all tiles.
     """
 
     def __init__(self, program: Program, source: HbmTensor):
@@ -44,7 +43,7 @@ class Column:
             self._turned = program.space.sbuf("column", source.format, (self.tiles, LOAD_COLUMNS), rows)
 
     def bring(self, k: int) -> int:
-        """Append what brings a tile, if it is not there; return its address."""
+        """Append the load of a tile unless it is resident; return its address."""
         first = k // self._block * self._block
         if first not in self._there:
             self._there.add(first)

@@ -1,4 +1,4 @@
-"""DMA engines that share the copies of a kernel."""
+"""Distribution of a kernel's copies to DMA engines."""
 
 from collections.abc import Sequence
 from math import ceil, prod
@@ -9,27 +9,27 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["LONG", "TilingEngines", "beats"]
 
 LONG = 256
-"""Beats of a copy that hides HBM's latency while the one behind it is on its way."""
+"""Beats of a copy that hide the HBM latency of the next copy."""
 
 
 def beats(config: Config, rows: int, size: int) -> int:
-    """Return how many beats of HBM a copy of rows of `size` bytes has."""
+    """Return the HBM beats of a copy of `rows` rows of `size` bytes."""
     return rows * ceil(size / config.hbm_bytes)
 
 
 class TilingEngines:
-    """Gives every copy to the engine that has been given the fewest beats.
+    """Assigns every copy to the engine with the fewest assigned beats.
 
-    An engine has two copies on their way, and that is enough if they are long. More engines on a port only get in each
-    other's way in SBUF, and let a copy that is needed wait for one that comes later.
+    An engine has two copies in flight, which suffices if they are long. More engines per port would only conflict in
+    SBUF and delay an urgent copy behind a later one, so they serve short copies only.
 
     Arguments:
-        program: what copies are appended to.
-        queues: of the engines, one for each port and more; the others are used only if copies are short.
+        program: program that receives the copies.
+        queues: queues of the engines; the first `hbm_ports` use one port each.
         shortest: beats of the shortest copy.
 
     Attributes:
-        are_alone: whether each has a port to itself.
+        are_alone: whether each engine in use has its port exclusively.
     """
 
     def __init__(self, program: Program, queues: Sequence[int], shortest: int):

@@ -1,4 +1,4 @@
-"""Reciprocals, by the engine that has them."""
+"""Reciprocal on the engine that supports it."""
 
 from neuroncore_rtl.kernels.program import Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import activation, reciprocal
@@ -7,7 +7,10 @@ __all__ = ["inverse"]
 
 
 def inverse(program: Program, dst: Tensor, a: Tensor) -> None:
-    """Append dst = 1 / a: rounded once by the vector engine, or, of a machine whose vector lanes have no divider,
-    within 4 units in the last place by the scalar engine."""
+    """Append dst = 1 / a.
+
+    The vector engine rounds the result once. Without a divider in the vector lanes the scalar engine computes it, with
+    an error of at most 4 ulp.
+    """
     divides = "division" in program.config.vector_units
     program.append(reciprocal(dst, a) if divides else activation(dst, a, "reciprocal"))

@@ -1,7 +1,7 @@
-"""Software pipelining: what is done to many tiles alike, each tile a step behind the one before it.
+"""Software pipelining of tiles that have the same steps.
 
-Engines start their instructions in the order of the program. So a tile that is taken from its beginning to its end
-keeps all engines waiting for one of them at a time; steps of several tiles that take turns keep them all busy.
+Engines issue in program order. Appending all steps of one tile before the next would keep only one engine busy at a
+time; interleaved steps of several tiles keep all engines busy.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,10 +11,10 @@ __all__ = ["pipelined"]
 
 
 def pipelined(tiles: Iterable[Iterator[None]]) -> None:
-    """Append what tiles are made of, a step of each in turn, the tile that came last first.
+    """Append the steps of all tiles, interleaved: each round runs one step of every started tile, the newest first.
 
     Arguments:
-        tiles: of each a generator that appends a step, then yields; its temporaries live through few steps.
+        tiles: one generator per tile, which appends a step and yields; a temporary should live for few steps.
     """
     waiting, under_way, done = iter(tiles), [], object()
     while under_way := [*islice(waiting, 1), *under_way]:

@@ -1,10 +1,9 @@
-"""Operands of a product in SBUF: tiles of K that come when they are first needed, and stay as long as there is room.
+"""Cache of a product's operand tiles in SBUF: loaded on first use, evicted by farthest next use.
 
-An operand [K, columns] is cut into *panels* of columns. A tile of K of a panel has a *place* in SBUF, and all places
-are alike. Its columns come in *pieces*, each by a copy of its own when it is first needed, so that what uses a piece
-waits for few DMA queues. When all places are taken, a tile makes room whose next use is the farthest away; of
-several that are not needed any more the one that has been idle for the longest, so that what comes in its place seldom
-has to wait.
+An operand [K, columns] is cut into *panels* of columns. A tile of K of a panel occupies a *slot* in SBUF; all slots
+have the same size. Its columns are loaded in *pieces*, one copy each, on first use, so that a consumer of a piece
+depends on few DMA queues. If all slots are occupied, the tile with the farthest next use is evicted. Among tiles
+without a next use it is the one that has been idle longest: its last reader has most likely retired.
 """
 
 from bisect import bisect_left
@@ -20,13 +19,13 @@ __all__ = ["Panel", "Resident"]
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Columns of an operand whose tiles of K have a place each.
+    """Range of columns of an operand; each tile of K of it occupies one slot.
 
     Arguments:
         source: the operand, [K, all columns].
-        columns: of it.
-        grain: columns of a stationary tile; 1 of a moving operand.
-        pitch: elements from one stationary tile to the next in SBUF, at least `grain`.
+        columns: the range.
+        grain: columns of a stationary tile; 1 for a moving operand.
+        pitch: elements between the starts of stationary tiles in SBUF, at least `grain`.
     """
 
     source: HbmTensor
@@ -36,21 +35,21 @@ class Panel:
 
     @property
     def size(self) -> int:
-        """Bytes of a place for a tile, in each partition."""
+        """Bytes per partition of a slot."""
         return -(-length(self.columns) // self.grain) * self.pitch * self.source.format.bits // 8
 
     def offset(self, column: int) -> int:
-        """Return where in a place a column starts, in bytes."""
+        """Return the offset of a column within a slot, in bytes."""
         tile, rest = divmod(column - self.columns.start, self.grain)
         return (tile * self.pitch + rest) * self.source.format.bits // 8
 
     def pieces(self, columns: slice, width: int, first: int) -> list[slice]:
-        """Return columns as copies bring them, adjacent ones together if they are so in SBUF, too.
+        """Split columns into copies; columns that are not adjacent in SBUF are not in one copy.
 
         Arguments:
-            columns: what is brought.
-            width: of a copy, at most.
-            first: of the first one; each of the next ones is as wide as those before it together.
+            columns: the columns to load.
+            width: maximum columns of a copy.
+            first: columns of the first copy; each next copy is as wide as all copies before it together.
         """
         found, start = [], columns.start
         while start < columns.stop:
@@ -62,14 +61,14 @@ class Panel:
 
 
 @dataclass
-class _Place:
-    """Where a tile is, and which columns are there, or on their way, ascending."""
+class _Slot:
+    """Slot of a tile: its address, and the columns that are loaded or in flight, ascending."""
 
     address: int
     there: list[slice] = field(default_factory=list)
 
     def absent(self, columns: slice) -> list[slice]:
-        """Return which of these columns are not."""
+        """Return the parts of `columns` that are not loaded."""
         found, start = [], columns.start
         for part in (*self.there, slice(columns.stop, columns.stop)):
             if start < min(part.start, columns.stop):
@@ -82,13 +81,13 @@ class _Place:
 
 
 class Resident:
-    """The tiles that are in SBUF.
+    """Tiles that are in SBUF.
 
     Arguments:
-        addresses: of the places.
-        depth: the tiles of K, as rows of the operands.
-        uses: of each panel the blocks that use it, ascending.
-        load: appends the copy of a piece.
+        addresses: addresses of the slots.
+        depth: tiles of K, as rows of the operands.
+        uses: for each panel the numbers of the blocks that use it, ascending.
+        load: appends the copy of a piece: target, source, whether an instruction is already waiting for it.
     """
 
     def __init__(
@@ -101,25 +100,27 @@ class Resident:
         self.depth = depth
         self._uses, self._load = uses, load
         self._free = list(reversed(addresses))
-        self._places: dict[tuple[Panel, int], _Place] = {}  # the one that was used last is the last one
+        self._places: dict[tuple[Panel, int], _Slot] = {}  # in order of last use
         self._block = self._first = 0
 
     def start(self, block: int, first: int) -> None:
-        """Note that a block goes on with tiles of K from `first` on, and is over with those before."""
+        """Set the position of the program: the block, and its first tile of K that is still needed."""
         self._block, self._first = block, first
 
     def lacking(self, panel: Panel, k: int, columns: slice) -> int:
-        """Return how many of these columns of a tile are not there."""
+        """Return the number of a tile's columns that are not loaded."""
         place = self._places.get((panel, k))
         return sum(length(part) for part in (place.absent(columns) if place else [columns]))
 
     def bring(self, panel: Panel, k: int, columns: slice, width: int, first: int | None = None) -> list[slice]:
-        """Append the copies that bring columns of a tile, if they are not there; return the copies' columns.
+        """Append the copies that load the absent columns of a tile; return the columns of each copy.
 
         Arguments:
-            panel, k, columns: what is wanted.
-            width: columns of a copy, at most.
-            first: of the first copy, if something waits for it already; None: nothing does.
+            panel: panel of the tile.
+            k: number of the tile along K.
+            columns: the columns.
+            width: maximum columns of a copy.
+            first: columns of the first copy if an instruction is already waiting for it, otherwise None.
         """
         place = self._place(panel, k)
         pieces = [piece for part in place.absent(columns) for piece in panel.pieces(part, width, first or width)]
@@ -136,13 +137,13 @@ class Resident:
         return pieces
 
     def address(self, panel: Panel, k: int, column: int) -> int:
-        """Return where a column of a tile is."""
+        """Return the address of a column of a tile."""
         return self._places[panel, k].address + panel.offset(column)
 
-    def _place(self, panel: Panel, k: int) -> _Place:
+    def _place(self, panel: Panel, k: int) -> _Slot:
         place = self._places.pop((panel, k), None)
         if place is None:
-            place = _Place(self._free.pop() if self._free else self._places.pop(self._least_needed()).address)
+            place = _Slot(self._free.pop() if self._free else self._places.pop(self._least_needed()).address)
         self._places[panel, k] = place
         return place
 

@@ -1,8 +1,7 @@
-"""Kernels of rows from HBM to HBM: tiles come to SBUF, are computed and go back, all three at the same time.
+"""Row-wise kernels from HBM to HBM: tiles are loaded, computed and stored at the same time.
 
-The kernels of this folder that work row by row, such as softmax, take and leave tensors in SBUF. A matrix in HBM goes
-through them a few tiles at a time, each with a place of its own while it is needed, so that tiles come as far ahead as
-SBUF has room.
+Row-wise kernels such as softmax read and write tensors in SBUF. This module runs them on a matrix in HBM, a few tiles
+at a time. Each set of tiles has separate buffers, so that loads are prefetched as far as SBUF has room.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +15,10 @@ from neuroncore_rtl.spec.isa import Storage
 __all__ = ["streamed"]
 
 TILES = 4
-"""Tiles that a kernel is given at once: it may work on one while another waits for an engine."""
+"""Tiles per call of the kernel, which can overlap their steps on different engines."""
 
 SETS = 3
-"""Sets of so many tiles: one comes, one is computed, one goes."""
+"""Sets of `TILES` tiles: one is loaded, one computed, one stored."""
 
 
 def streamed(
@@ -32,12 +31,12 @@ def streamed(
     """Append a kernel on matrices in HBM.
 
     Arguments:
-        program: what it is appended to.
-        kernel: appends what is done with tiles in SBUF. It is given the program, then the rows of all `results`, of the
-            `operands` that are not among these, and of `shared`.
-        results: matrices [rows, columns] that it writes.
-        operands: those that it reads, of as many rows; one that is also a result is updated in place.
-        shared: parameters [columns] that are the same for all rows.
+        program: program that receives the instructions.
+        kernel: appends the computation of tiles in SBUF. Its arguments are the program, the rows of all `results`, of
+            the `operands` that are not results, and of `shared`.
+        results: matrices [rows, columns] to write.
+        operands: matrices [rows, columns] to read; an operand that is also a result is updated in place.
+        shared: parameters [columns], the same for all rows.
 
     Raises:
         ValueError: if the matrices do not have the same rows, or SBUF has no room for a tile of each.
@@ -54,7 +53,7 @@ def streamed(
     parameters = [space.sbuf(vector.name, vector.format, vector.shape) for vector in shared]
     for place, vector in zip(parameters, shared, strict=True):
         program.append(dma_copy(place, vector), next(loading))
-    # Tiles come, are computed and go at the same time, and half of the room is for what is computed on the way.
+    # `SETS` sets are in SBUF at the same time; half of the free space remains for the kernel's temporaries.
     width = sum(matrix.shape[1] * matrix.format.bits // 8 for matrix in matrices)
     tiles = max(1, min(TILES, len(space.room(Storage.SBUF)) // (2 * SETS * width)))
     for part in cut(0, rows, tiles * lanes):

@@ -1,4 +1,4 @@
-"""Matrices on their way between HBM and SBUF, whole: what is loaded stays there for as long as it is needed."""
+"""Loads and stores of whole matrices between HBM and SBUF."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -24,39 +24,38 @@ __all__ = [
 ]  # fmt: skip
 
 Matrix = Rows | HbmTensor
-"""A matrix wherever it is; in HBM [rows, columns]."""
+"""A matrix in SBUF, or in HBM as [rows, columns]."""
 
 SHARE = 16 * LINE_BYTES
-"""Bytes of a row that one copy moves: two lines of every bank of most presets, so that ports do
-not meet in one."""
+"""Bytes of a row that one copy moves: two lines of every bank in most presets, which spreads ports over the banks."""
 
 SHORTEST = 4
-"""Beats of a row that are worth a copy of their own."""
+"""Least beats of a row for a separate copy."""
 
 HALVES = 2
-"""Copies that bring a tile at most: an instruction has room for two waits."""
+"""Maximum copies per tile: a record can wait for two semaphores."""
 
 
 def one_pass(config: Config, fmt: Format) -> bool:
-    """Return whether products of a format take a pass of the array, in FP32: one with 1 is the number itself."""
+    """Return whether a product of this format takes one pass and is exact for a factor of 1."""
     return fmt in config.matmul_formats and fmt not in (FP32, INT8)
 
 
 def on_chip(program: Program, matrix: Matrix, parts: Sequence[slice] | None = None) -> Rows:
-    """Return a matrix in SBUF: itself if it is there, else as `load` brings it."""
+    """Return a matrix in SBUF; append its load if it is in HBM."""
     return load(program, matrix, parts) if isinstance(matrix, HbmTensor) else matrix
 
 
 def load(program: Program, source: HbmTensor, parts: Sequence[slice] | None = None) -> Rows:
-    """Append what brings a matrix to SBUF.
+    """Append the load of a matrix to SBUF.
 
     Arguments:
-        program: what it is appended to.
-        source: [rows, columns].
-        parts: the rows of each tile, one after the other; None: as many as are operands of the array.
+        program: program that receives the copies.
+        source: matrix [rows, columns].
+        parts: rows of each tile; None for tiles of as many rows as an operand of the array has.
 
     Raises:
-        ValueError: if it is not a matrix.
+        ValueError: if `source` is not a matrix.
     """
     if len(source.shape) != 2:
         raise ValueError(f"{source.name}: shape must be [rows, columns], not {list(source.shape)}")
@@ -73,13 +72,14 @@ def load(program: Program, source: HbmTensor, parts: Sequence[slice] | None = No
 
 
 def load_together(program: Program, sources: Sequence[HbmTensor], step: int) -> list[Rows]:
-    """Append what brings matrices to SBUF as `load` does, some columns of each in turn: what needs few columns of all
-    of them may begin before the others are there.
+    """Append the loads of several matrices, interleaved by columns.
+
+    An instruction that needs the first columns of all matrices can start before the others are loaded.
 
     Arguments:
-        program: what it is appended to.
-        sources: [rows, columns] each.
-        step: columns that come together, or more, as copies must not be too short.
+        program: program that receives the copies.
+        sources: matrices [rows, columns].
+        step: columns per round; more if copies would otherwise be too short.
     """
     config = program.config
     count = min(config.hbm_ports, HALVES)
@@ -97,15 +97,15 @@ def load_together(program: Program, sources: Sequence[HbmTensor], step: int) -> 
 
 
 def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tensor:
-    """Append what brings parameters [columns] to every partition that a result of the array may have.
+    """Append the broadcast of parameters [columns] to every partition of a result of the array.
 
-    HBM gives them once if the tensor engine multiplies them in one pass: a column of ones brings them to all
-    partitions. Others, such as FP32, it gives to each.
+    A format that the tensor engine multiplies in one pass is read from HBM once and multiplied by a column of ones,
+    which copies it to all partitions. Other formats, such as FP32, are read from HBM for each partition.
 
     Arguments:
-        program: what it is appended to.
+        program: program that receives the instructions.
         source: the parameters.
-        each: whether HBM gives them to each partition anyway, as is better where HBM has less to do than the array.
+        each: reads HBM for each partition in any case, which is faster if the array has more work than HBM.
     """
     lanes = program.lanes
     row = program.space.sbuf(source.name, source.format, source.shape, lanes)
@@ -126,10 +126,10 @@ def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tens
 
 
 def store(program: Program, target: HbmTensor, source: Rows) -> None:
-    """Append what brings a matrix of the same shape to HBM.
+    """Append the store of a matrix to HBM.
 
     Raises:
-        ValueError: if shapes differ.
+        ValueError: if the shapes differ.
     """
     if target.shape != source.shape:
         raise ValueError(f"{target.name}: shape must be {list(source.shape)}, not {list(target.shape)}")
@@ -139,7 +139,7 @@ def store(program: Program, target: HbmTensor, source: Rows) -> None:
 
 
 def aligned(program: Program, tile: Tensor) -> Tensor:
-    """Return a tile where the array can load it from: itself, or a copy, as tiles of an odd number of columns need."""
+    """Return a tile that the array can load: the tile, or an aligned copy if its address or step is not legal."""
     if tile.address % (LOAD_COLUMNS * tile.format.bits // 8) == 0 and tile.steps == (1,):
         return tile
     copy = program.space.sbuf(tile.name, tile.format, tile.shape, tile.partitions)
@@ -148,7 +148,7 @@ def aligned(program: Program, tile: Tensor) -> Tensor:
 
 
 def _shares(config: Config, tile: Tensor, most: int) -> list[tuple[slice, slice]]:
-    """Cut the columns of a tile for copies, and its rows into so many parts at most, if all of them are long then."""
+    """Cut a tile into copies: its columns, and its rows into at most `most` parts if all copies remain long."""
     rows, size = _size(tile)
     count = ceil(size / SHARE)
     widest = ceil(tile.size / count / 4) * 4
@@ -158,12 +158,14 @@ def _shares(config: Config, tile: Tensor, most: int) -> list[tuple[slice, slice]
 
 
 def _loading(program: Program, size: int) -> int:
-    """Return the queue of the next copy to the chip, of so many beats: if it is long, one that has a port to itself, as
-    more would only get in each other's way, and what is needed first would come with what follows."""
+    """Return the queue of the next load of `size` beats.
+
+    A long load uses one queue per port: more queues would share the port, and delay the first load by the next ones.
+    """
     ports = program.config.hbm_ports if size >= LONG else len(program.load_queues)
     return next(queue for queue in program.loads if queue in program.load_queues[:ports])
 
 
 def _size(tile: Tensor) -> tuple[int, int]:
-    """Return the rows of a tile, and the bytes of each."""
+    """Return the rows of a tile, and the bytes per row."""
     return tile.partitions, tile.size * tile.format.bits // 8

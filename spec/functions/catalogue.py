@@ -1,4 +1,4 @@
-"""The activation functions: names, codes, derivatives, and what zeros and infinities give."""
+"""Activation functions: names, codes, derivatives, and results at zeros and infinities."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +14,15 @@ _ZERO, _ONE, _HALF, _INF, _NAN = Special.ZERO, Special.ONE, Special.HALF, Specia
 
 @dataclass(frozen=True)
 class Function:
-    """An activation function y = f(z).
+    """Activation function y = f(z).
 
     Arguments:
-        name: the name that users type.
-        code: the number that instructions carry.
+        name: name for users.
+        code: code in instructions.
         specials: results at +0, -0, +Inf and -Inf, each a magnitude and a sign bit.
-        derivative_of: name of the function whose derivative it is.
-        has_alpha: whether the parameter alpha matters.
-        parity: whether the parity of z's exponent, and not the exponent, chooses the row of the control table.
+        derivative_of: name of the function that this one is the derivative of, or None.
+        has_alpha: whether the function uses the parameter alpha.
+        parity: whether the parity of z's exponent, instead of the exponent, selects the row of the control table.
     """
 
     name: str
@@ -86,18 +86,19 @@ def _records() -> tuple[tuple[str, tuple[Signed, Signed, Signed, Signed], dict[s
 FUNCTIONS: dict[str, Function] = {
     name: Function(name, code, specials, **fields) for code, (name, specials, fields) in enumerate(_records())
 }
-"""Every function, by name, in the order of their codes."""
+"""All functions by name, in the order of their codes."""
 
 TRIGONOMETRIC = ("sin", "cos")
-"""Those that take z modulo quarter turns, for which activation lanes may lack the window of 2 / pi
-(:data:`spec.config.SCALAR_UNITS`)."""
+"""Functions that reduce z modulo quarter turns; they need the optional window of 2 / pi in the activation lanes
+(:data:`spec.config.SCALAR_UNITS`).
+"""
 
 
 def function_named(name: str) -> Function:
     """Return the function called `name`.
 
     Raises:
-        ValueError: if there is none; the message lists those that exist.
+        ValueError: if no function has this name; the message lists all names.
     """
     try:
         return FUNCTIONS[name]

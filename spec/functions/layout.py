@@ -1,4 +1,4 @@
-"""The activation datapath's widths, control fields and constants (docs/activation.md defines every step)."""
+"""Widths, control fields and constants of the activation datapath (docs/activation.md defines every step)."""
 
 import enum
 
@@ -10,49 +10,49 @@ __all__ = [
 ]  # fmt: skip
 
 LOW_EXPONENT, HIGH_EXPONENT = -4, 11
-"""Exponents of z that have a control row of their own; those below and above share the outermost rows."""
+"""Exponents of z with a separate control row; smaller and larger ones share the outermost rows."""
 
 ROW_BITS = 4
-"""Bits of a row of the control table, within a function and a sign."""
+"""Width of a row number of the control table, within a function and a sign."""
 
 BINADES_BITS = 4
-"""Leading bits of x that are a binade, where the last row's coordinate is OUTER."""
+"""Leading bits of x that are the binade, where the last row's coordinate is OUTER."""
 
 COORDINATE_BITS = 30
 """Fraction bits of the coordinate x in [0, 1) of a region."""
 
 LOCAL_BITS = 24
-"""Fraction bits of the coordinate t in [0, 1) of a segment: at most 6 bits of x choose the segment."""
+"""Fraction bits of the coordinate t in [0, 1) of a segment; at most 6 bits of x select the segment."""
 
 POINT = 33
 """Fraction bits of the polynomial: its value is P * 2**(exponent - 33), |P| < 2**34."""
 
 COEFFICIENT_GUARD = 2
-"""Fraction bits that c1, c2 and c3 have more than c0."""
+"""Extra fraction bits of c1, c2 and c3 relative to c0."""
 
 COEFFICIENT_FIELDS = {"c0": 35, "c1": 34, "c2": 29, "c3": 22, "exponent": 8}
-"""Fields of a segment, all signed, from the least significant bit up, with their widths."""
+"""Fields of a segment with their widths, all signed, from the least significant bit up."""
 
 FACTOR_BITS = 28
-"""Bits of the factor M, unsigned; its value is M * 2**(exponent - 23)."""
+"""Width of the factor M, unsigned; its value is M * 2**(exponent - 23)."""
 
 SUM_CUT = 3
 """Low bits of the product P * M that are dropped."""
 
 SUM_POINT = 53
-"""The sum S is worth S * 2**(exponent - 53): 33 and 23 fraction bits, less the 3 dropped ones."""
+"""Fraction bits of the sum S, which has the value S * 2**(exponent - 53): 33 and 23 bits, less the 3 dropped ones."""
 
 LN2 = 0x2C5C85FDF473DE
 """ln 2 in units of 2**-54, rounded to nearest."""
 
 EXP2_INDEX_BITS = 7
-"""Leading fraction bits of u that choose the segment of 2**u; the next `LOCAL_BITS` are its t."""
+"""Leading fraction bits of u that select the segment of 2**u; the next `LOCAL_BITS` are its t."""
 
 EXP2_FIELDS = {"c0": 34, "c1": 29, "c2": 20}
-"""Fields of a segment of 2**f, f in [0, 1): c0 in units of 2**-33, c1 and c2 of 2**-35; all positive, so unsigned."""
+"""Fields of a segment of 2**f, f in [0, 1): c0 in units of 2**-33, c1 and c2 of 2**-35; all unsigned."""
 
 WINDOW_BITS = 80
-"""Bits of the window of 2 / pi that an exponent of z chooses."""
+"""Width of the window of 2 / pi that an exponent of z selects."""
 
 QUADRANT_BITS = 2
 
@@ -60,51 +60,54 @@ REDUCED_BITS = 62
 """Fraction bits of the position within a quadrant."""
 
 REDUCED_ZEROS = 29
-"""Zeros that lead it, at most: of all FP32 numbers 10741887 * 2**11 is the closest to a multiple of pi / 2."""
+"""Maximum number of leading zeros of that position: of all FP32 numbers, 10741887 * 2**11 is the closest to a multiple
+of pi / 2.
+"""
 
 TWO_OVER_PI = 0x28BE60DB9391054A7F09D5F47D4D377036D8A5664F10E4
-"""2 / pi in units of 2**-182, cut."""
+"""2 / pi in units of 2**-182, truncated."""
 
 
 class Coordinate(enum.IntEnum):
-    """What x, the coordinate that chooses segment and t, is made of."""
+    """Source of the coordinate x, which selects segment and t."""
 
     MANTISSA = 0
-    """The fraction of z's significand: one binade of z is one region."""
+    """Fraction of z's significand: one binade of z is one region."""
     OUTER = 1
-    """In the first row |z| / 2**(LOW_EXPONENT + 1): everything from zero to there is one region. In the last one the
-    binades from HIGH_EXPONENT on, side by side in one region; what is above them all is its end."""
+    """First row: |z| / 2**(LOW_EXPONENT + 1), so everything from zero to there is one region. Last row: the binades
+    from HIGH_EXPONENT on, side by side in one region; larger values map to its end.
+    """
     SIN = 2
-    """The position of |z| within its quadrant, folded in odd ones, for the sine; the factor is REDUCED."""
+    """Position of |z| within its quadrant, mirrored in odd quadrants, for the sine; the factor is REDUCED."""
     COS = 3
-    """The same one quadrant further."""
+    """Position as for SIN, one quadrant further."""
 
 
 class Source(enum.IntEnum):
-    """What P is."""
+    """Source of P."""
 
     TABLE = 0
-    """The polynomial."""
+    """Value of the polynomial."""
     Z = 1
-    """The significand of z."""
+    """Significand of z."""
     ALPHA = 2
-    """The parameter alpha."""
+    """Parameter alpha."""
 
 
 class Factor(enum.IntEnum):
-    """What M is."""
+    """Source of the factor M."""
 
     ONE = 0
     Z = 1
     """|z|."""
     LOG = 2
-    """m - 1 for a significand m of z below 1.5, else m / 2 - 1; and the exponent times ln 2 is added to the product."""
+    """m - 1 for a significand m of z below 1.5, else m / 2 - 1; the exponent times ln 2 is added to the product."""
     REDUCED = 3
-    """The position within the quadrant."""
+    """Position within the quadrant."""
 
 
 class Scale(enum.IntEnum):
-    """What z's exponent e adds to the exponent of the result."""
+    """Contribution of z's exponent e to the exponent of the result."""
 
     NONE = 0
     RECIPROCAL = 1
@@ -118,15 +121,15 @@ class Scale(enum.IntEnum):
 CONTROL_FIELDS = {
     "base": 12, "bits": 3, "coordinate": 2, "source": 2, "factor": 2, "scale": 2, "negate": 1, "exp2": 1, "invalid": 1,
 }  # fmt: skip
-"""Fields of a row of the control table, all unsigned, from the least significant bit up, with their widths.
+"""Fields of a row of the control table with their widths, all unsigned, from the least significant bit up.
 
-base: first segment. bits: how many leading bits of x choose the segment. negate: the result's sign is turned. exp2: the
-sum is the binary logarithm of the result. invalid: the result is NaN.
+base: first segment. bits: number of leading bits of x that select the segment. negate: invert the result's sign. exp2:
+the sum is the binary logarithm of the result. invalid: the result is NaN.
 """
 
 
 class Special(enum.IntEnum):
-    """The results at zeros and infinities, as codes; bit 4 of an entry is the sign."""
+    """Codes of the results at zeros and infinities; bit 4 of an entry is the sign."""
 
     ZERO = 0
     HALF = 1
@@ -138,16 +141,16 @@ class Special(enum.IntEnum):
     TWO_OVER_ROOT_PI = 6
     """fp32(2 / sqrt(pi)), derf(0)."""
     ALPHA = 7
-    """alpha, its NaN canonical."""
+    """alpha, with a NaN made canonical."""
     ALPHA_TIMES_Z = 8
-    """alpha * z as IEEE 754 multiplies."""
+    """alpha * z, an IEEE 754 product."""
     QUARTER = 9
     HALF_PI = 10
     """fp32(pi / 2), arctan(inf)."""
 
     @property
     def word(self) -> int | None:
-        """FP32 storage word of the magnitude, None for the two that depend on alpha."""
+        """FP32 storage word of the magnitude; None for the two results that depend on alpha."""
         return _WORDS.get(self)
 
 
@@ -159,12 +162,12 @@ _WORDS = {
 
 
 def control_address(function: int, negative: int, row: int) -> int:
-    """Return the place of a row in the control table."""
+    """Return the address of a row in the control table."""
     return (function << 1 | negative) << ROW_BITS | row
 
 
 def special_address(function: int, infinite: int, negative: int) -> int:
-    """Return the place of a result in the table of specials."""
+    """Return the address of a result in the table of specials."""
     return (function << 1 | infinite) << 1 | negative
 
 

@@ -1,4 +1,4 @@
-"""The tables of the activation datapath, read from `tables.json`, which `spec.functions.generate` writes."""
+"""Tables of the activation datapath, read from `tables.json`, which `spec.functions.generate` writes."""
 
 import json
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ PATH = Path(__file__).with_name("tables.json")
 
 @dataclass(frozen=True)
 class Tables:
-    """The contents of the three tables.
+    """Contents of the three tables.
 
     Arguments:
-        segments: for every segment its fields, in the order of `COEFFICIENT_FIELDS`.
-        exp2: for every segment of 2**f its fields, in the order of `EXP2_FIELDS`.
-        control: for every address (`control_address`) its fields, in the order of `CONTROL_FIELDS`; rows that no z
-            chooses are all zeros.
+        segments: fields of every segment, in the order of `COEFFICIENT_FIELDS`.
+        exp2: fields of every segment of 2**f, in the order of `EXP2_FIELDS`.
+        control: fields of the row at every address (`control_address`), in the order of `CONTROL_FIELDS`; rows that no
+            z selects are all zeros.
     """
 
     segments: tuple[tuple[int, ...], ...]

@@ -1,12 +1,12 @@
-"""The instruction set, defined once for the assembler, the golden interpreter and the hardware.
+"""Instruction set, defined once for the assembler, the golden interpreter and the hardware.
 
-A folder for each engine has its instruction's layout, its rules, and what it is, reads and writes; `registry` lists
-them, `record` puts them behind the header that every engine's instructions share. What each of them says about itself
-is the protocol in `instruction`; whoever encodes, judges, orders, shows or executes instructions asks by that. What
-queues execute themselves is in `nop`.
+Each engine has a folder with its instruction's layout, its rules, and the instruction's class. `registry` lists the
+classes, `record` adds the header that all engines share, and `nop` has the instruction that queues execute themselves.
+`instruction` defines the protocol of all instruction classes; encoders, checkers, schedulers, reports and interpreters
+use only this protocol.
 
-An opcode is added to the vector engine by its lines in `elementwise/opcode.py`, and rules of its own in
-`elementwise/rules.py`; an engine by its folder, and its lines in `engine` and `registry`.
+To add an opcode to the vector engine, add its lines to `elementwise/opcode.py` and its rules to `elementwise/rules.py`.
+To add an engine, add its folder and its lines in `engine` and `registry`.
 """
 
 from neuroncore_rtl.spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer, Storage

@@ -1,4 +1,4 @@
-"""How an instruction names a tensor in SBUF or PSUM: start partition, address, format, a signed step a dimension."""
+"""Tensor accesses to SBUF and PSUM: start partition, address, format, and one signed step per dimension."""
 
 import enum
 from dataclasses import dataclass, replace
@@ -26,33 +26,33 @@ DIMENSIONS = 4
 
 
 class Storage(enum.IntEnum):
-    """The memories; the value is the code that instructions carry. Only the DMA engines reach HBM."""
+    """Memories; the value is the code in instructions. Only the DMA engines access HBM."""
 
     SBUF = 0
     """On chip: operands and results of all engines."""
     PSUM = 1
-    """On chip: what the tensor engine accumulates to."""
+    """On chip: accumulators of the tensor engine."""
     HBM = 2
-    """Off chip, behind AXI4."""
+    """Off chip, over AXI4."""
 
 
 def storage_bytes(storage: int, config: Config) -> int:
-    """Return the bytes of a partition of an on-chip storage."""
+    """Return the bytes per partition of an on-chip storage."""
     return config.psum_bytes if storage == Storage.PSUM else config.sbuf_bytes
 
 
 def storage_partitions(storage: int, config: Config) -> int:
-    """Return the partitions of an on-chip storage."""
+    """Return the number of partitions of an on-chip storage."""
     return config.columns if storage == Storage.PSUM else config.partitions
 
 
 def allowed_start(start: int, count: int, quadrant: int) -> str | None:
-    """Return where an access to partitions must start, in words, if not at the quadrant where it does; else None.
+    """Return None if an access may start at a partition; otherwise the allowed starts, as text.
 
     Arguments:
-        start: its first partition, that of a quadrant.
-        count: of partitions.
-        quadrant: partitions of one.
+        start: first partition of the access, which is the start of a quadrant.
+        count: number of partitions.
+        quadrant: partitions per quadrant.
     """
     if count > 2 * quadrant and start:
         return f"0 for more than {2 * quadrant}"
@@ -62,27 +62,28 @@ def allowed_start(start: int, count: int, quadrant: int) -> str | None:
 
 
 def drop_step(steps: tuple[int, ...], d: int) -> tuple[int, ...] | None:
-    """Return steps without that of a dimension; None if that is not 0. Steps that are not there stay so."""
+    """Return the steps without dimension `d`, or None if its step is not 0; an empty tuple stays empty."""
     return steps if not steps else None if steps[d] else steps[:d] + steps[d + 1 :]
 
 
 POINTER_FIELDS: tuple[tuple[str, int], ...] = (("address", 18), ("quadrant", 2), ("dtype", 4))
-"""Name and width of the fields of a :class:`Pointer`, from the least significant bit up."""
+"""Fields of a :class:`Pointer` with their widths, from the least significant bit up."""
 
 ACCESS_FIELDS: tuple[tuple[str, int], ...] = (
     *POINTER_FIELDS,
     ("storage", 1),
     *((f"step{dimension}", 16) for dimension in range(DIMENSIONS)),
 )
-"""Name and width of the fields of an :class:`Access`, from the least significant bit up. Dimension 0 is the innermost;
-steps are two's complement, in elements."""
+"""Fields of an :class:`Access` with their widths, from the least significant bit up. Dimension 0 is the innermost;
+steps are in two's complement, in elements.
+"""
 
 
 class Addressed:
-    """What has an address: a frozen dataclass without slots."""
+    """Base of operands with an address; a frozen dataclass without slots."""
 
     def at(self, address: int) -> Self:
-        """Return the same at another address."""
+        """Return a copy with another address."""
         moved = object.__new__(type(self))
         moved.__dict__.update(self.__dict__, address=address)
         return moved
@@ -90,12 +91,12 @@ class Addressed:
 
 @dataclass(frozen=True, kw_only=True)
 class Pointer(Addressed):
-    """One element in SBUF in each partition: a per-partition scalar.
+    """Per-partition scalar: one element in SBUF in each partition.
 
     Arguments:
-        format: of the element.
-        address: its byte address in every partition.
-        partition: the partition of lane 0, the start of a quadrant.
+        format: format of the element.
+        address: byte address in every partition.
+        partition: partition of lane 0, the start of a quadrant.
     """
 
     format: Format
@@ -105,15 +106,15 @@ class Pointer(Addressed):
 
 @dataclass(frozen=True, kw_only=True)
 class Access(Addressed):
-    """The elements that an instruction reads or writes; lane i works on partition `partition` + i.
+    """Elements that an instruction reads or writes; lane i accesses partition `partition` + i.
 
     Arguments:
-        format: of an element.
+        format: format of an element.
         address: byte address, in every partition, of the element of index (0, ..., 0).
-        partition: the partition of lane 0, the start of a quadrant.
+        partition: partition of lane 0, the start of a quadrant.
         storage: SBUF or PSUM.
-        steps: from one index of a dimension to the next, in elements, for each dimension of the instruction's shape,
-            outermost first. 0 repeats the element.
+        steps: distance in elements from one index to the next, for each dimension of the instruction's shape, outermost
+            first; 0 repeats the element.
     """
 
     format: Format
@@ -123,6 +124,6 @@ class Access(Addressed):
     steps: tuple[int, ...] = (1,)
 
     def without(self, d: int) -> "Access | None":
-        """Return it without a dimension; None if that has a meaning."""
+        """Return a copy without dimension `d`; None if that dimension has a step."""
         left = drop_step(self.steps, d)
         return None if left is None else replace(self, steps=left)

@@ -1,4 +1,4 @@
-"""The operations of the vector engine's ALUs, with the names of the published instruction set."""
+"""Operations of the vector engine's ALUs, with the names of the published instruction set."""
 
 import enum
 
@@ -6,22 +6,22 @@ __all__ = ["BITWISE", "COMPARISONS", "FLOAT_ONLY", "REDUCTIONS", "SLOW", "AluOp"
 
 
 class Arithmetic(enum.IntEnum):
-    """What the 32 bits of a word are while an instruction computes with it."""
+    """Arithmetic of an instruction: interpretation of 32-bit words."""
 
     FP32 = 0
-    """A float."""
+    """Floating point."""
     INT32 = 1
     """Two's complement."""
     UINT32 = 2
-    """Without a sign."""
+    """Unsigned."""
 
 
 class AluOp(enum.IntEnum):
-    """op(a, b); the value is the code that instructions carry.
+    """Operation op(a, b) of an ALU; the value is the code in instructions.
 
-    Arithmetic is FP32, or that of integers of 32 bits, which wraps around, if every operand and the result of the
-    instruction has an integer format: UINT32 if an operand has it (of MEMSET and IOTA: dst), else INT32. A
-    comparison or a logical operation gives 1 or 0 of that arithmetic.
+    The arithmetic is FP32 unless every operand and the result of the instruction has an integer format. Then it is
+    32-bit integer arithmetic, which wraps: UINT32 if an operand (for MEMSET and IOTA: dst) has that format, else INT32.
+    A comparison or a logical operation returns 1 or 0 in that arithmetic.
     """
 
     BYPASS = 0
@@ -31,21 +31,21 @@ class AluOp(enum.IntEnum):
     SUBTRACT = 2
     """a - b."""
     MULTIPLY = 3
-    """Of integers the lower 32 bits of the product."""
+    """a * b; of integers the lower 32 bits of the product."""
     MAX = 4
     """IEEE 754-2019 maximum: NaN if either is NaN, +0 above -0."""
     MIN = 5
     """IEEE 754-2019 minimum."""
     ABSOLUTE_MAX = 6
-    """Maximum of |a| and |b|; in INT32 the magnitude of -2**31 wraps to -2**31, and compares as such."""
+    """Maximum of |a| and |b|; in INT32 the magnitude of -2**31 wraps to -2**31 and is compared as -2**31."""
     DIVIDE = 7
     """a / b, one rounding."""
     POWER = 8
-    """a ** b as IEEE 754-2019 pow, of documented error."""
+    """a ** b as IEEE 754-2019 pow, with a documented error."""
     IS_EQUAL = 9
     """a = b."""
     NOT_EQUAL = 10
-    """a and b differ; so does NaN from everything."""
+    """a and b differ; NaN differs from everything."""
     IS_GT = 11
     """a > b."""
     IS_GE = 12
@@ -55,49 +55,50 @@ class AluOp(enum.IntEnum):
     IS_LE = 14
     """a <= b."""
     LOGICAL_AND = 15
-    """Of truth values: everything but zero is true, NaN too."""
+    """Logical and; every value except zero is true, including NaN."""
     LOGICAL_OR = 16
-    """Of truth values."""
+    """Logical or of truth values."""
     LOGICAL_XOR = 17
-    """Of truth values."""
+    """Logical exclusive or of truth values."""
     BITWISE_AND = 18
-    """Bit for bit."""
+    """Bitwise and."""
     BITWISE_OR = 19
-    """Bit for bit."""
+    """Bitwise or."""
     BITWISE_XOR = 20
-    """Bit for bit."""
+    """Bitwise exclusive or."""
     LOGICAL_SHIFT_LEFT = 21
-    """a shifted by b places, b read as unsigned; by 32 or more places gives 0."""
+    """a shifted left by b bits, b unsigned; 0 for 32 or more bits."""
     LOGICAL_SHIFT_RIGHT = 22
-    """The same, to lower places; zeros come in."""
+    """a shifted right by b bits, b unsigned, filled with zeros; 0 for 32 or more bits."""
 
     FLOOR = 23
-    """The largest integer that is at most a; b is not looked at. Zeros keep their sign, infinities stay."""
+    """Largest integer that is at most a; b is ignored. Zeros keep their sign, infinities are unchanged."""
     CEIL = 24
-    """The smallest integer that is at least a, -0 between -1 and 0."""
+    """Smallest integer that is at least a, -0 between -1 and 0; b is ignored."""
     TRUNC = 25
-    """a without what it has after the point, with the sign of a."""
+    """a without its fraction, with the sign of a; b is ignored."""
     LARGER_MAGNITUDE = 26
-    """a if |a| > |b|, else b, each with its sign; so b if either is NaN. Magnitudes of integers as of ABSOLUTE_MAX."""
+    """a if |a| > |b|, else b, so b if either is NaN; the sign is kept. Integer magnitudes as for ABSOLUTE_MAX."""
     SMALLER_MAGNITUDE = 27
-    """a if |a| < |b|, else b."""
+    """a if |a| < |b|, else b, so b if either is NaN; the sign is kept."""
     MOD = 28
-    """a - b * floor(a / b), as numpy's mod: exact but for one rounding where b is added to an a of the other sign; has
-    the sign of b."""
+    """a - b * floor(a / b), as numpy's mod, with the sign of b; exact except for one rounding where b is added to an a
+    of the opposite sign.
+    """
     FMOD = 29
-    """a - b * trunc(a / b), exact, as C's fmod; has the sign of a."""
+    """a - b * trunc(a / b), as C's fmod, with the sign of a; exact."""
 
 
 SLOW = frozenset({AluOp.DIVIDE, AluOp.POWER, AluOp.MOD, AluOp.FMOD})
-"""Operations of the iterative units, which take several cycles an element."""
+"""Operations of the iterative units, which take several cycles per element."""
 
 FLOAT_ONLY = SLOW | {AluOp.FLOOR, AluOp.CEIL, AluOp.TRUNC}
-"""Operations that the arithmetic of integers does not have."""
+"""Operations that integer arithmetic does not have."""
 
 BITWISE = frozenset(
     {AluOp.BITWISE_AND, AluOp.BITWISE_OR, AluOp.BITWISE_XOR, AluOp.LOGICAL_SHIFT_LEFT, AluOp.LOGICAL_SHIFT_RIGHT}
 )
-"""Operations that only the arithmetic of integers has."""
+"""Operations that only integer arithmetic has."""
 
 COMPARISONS = (AluOp.IS_EQUAL, AluOp.NOT_EQUAL, AluOp.IS_GT, AluOp.IS_GE, AluOp.IS_LT, AluOp.IS_LE)
 
@@ -108,4 +109,4 @@ REDUCTIONS = frozenset(
         AluOp.SMALLER_MAGNITUDE,
     }
 )  # fmt: skip
-"""Operations that a reduction may use."""
+"""Operations that are allowed in a reduction."""

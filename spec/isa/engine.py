@@ -1,4 +1,4 @@
-"""The engines and their queues: how many there are, what they are called, what they count."""
+"""Engines and their queues: number, names and counters."""
 
 import enum
 
@@ -11,44 +11,50 @@ __all__ = [
 
 
 class Engine(enum.IntEnum):
-    """The engines; the value is the code that records carry. 0 is none: a record of zeros is an error."""
+    """Engines; the value is the code in records. 0 is no engine: a record of zeros is an error."""
 
     TENSOR = 1
-    """Products of matrices, from SBUF into PSUM."""
+    """Matrix products, from SBUF to PSUM."""
     VECTOR = 2
-    """Element by element, along the free dimensions, on chip."""
+    """Elementwise operations and operations along free dimensions, on chip."""
     SCALAR = 3
     """Functions of one argument, element by element, on chip."""
     DMA = 4
     """Copies between HBM, SBUF and PSUM."""
     COLLECTIVE = 5
-    """A group of cores' operations on what is in their HBM."""
+    """Operations of a group of cores on data in their HBM."""
     QUEUE = 6
-    """None of them: every queue executes the instruction itself."""
+    """No engine: every queue executes the instruction itself."""
 
 
 ENGINE_QUEUES = (Engine.TENSOR, Engine.VECTOR, Engine.SCALAR)
-"""Engines of queues 0, 1, 2; the DMA engines' follow, and that of the collective engine, where there is one."""
+"""Engines of queues 0, 1 and 2. The DMA engines' queues follow, then the collective engine's, if there is one."""
 
 LANES = {engine: 1 for engine in Engine} | {Engine.TENSOR: 2, Engine.QUEUE: 0}
-"""Lanes of a queue, in each of which instructions complete in order: `Instruction.lane` says in which. A LoadStationary
-may complete before the MultiplyMoving before it, so the tensor engine has two. What the queue executes itself is in
-none."""
+"""Lanes of a queue; instructions complete in order within a lane (`Instruction.lane`). The tensor engine has two lanes,
+because a LoadStationary may complete before an earlier MultiplyMoving. Instructions that the queue executes itself have
+no lane.
+"""
 
 RECORDS_AHEAD = {Engine.TENSOR: 8, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2, Engine.COLLECTIVE: 2}
-"""Records that a queue fetches ahead, the one that waits or is issued among them; those of the tensor engine are short,
-those of DMA take longer, and there are many of them. A machine may have fewer: see :func:`records_ahead`."""
+"""Maximum number of records that a queue fetches ahead, including the record that waits or is being issued. The tensor
+engine has more because its instructions are short. The DMA engines have fewer because copies take longer and there are
+many queues. A machine can have fewer: see :func:`records_ahead`.
+"""
 
 QUEUE_BLOCKS = 4
-"""Blocks of records that a queue holds until it has fetched their last one; the doorbell waits for a place."""
+"""Blocks of records that a queue holds until it has fetched their last record; the doorbell stalls if all entries are
+in use.
+"""
 
 QUEUE_COUNTERS = ("records", "idle", "wait_fetch", "wait_semaphore", "wait_engine", "executing")
-"""Counters of a queue, in this order: records retired, and cycles, of which every one counts once: the queue has
-nothing to do (idle); its next record is still on its way (fetch), waits for a semaphore, or for the engine to take it;
-else records are in the engine and none is left in the block (executing)."""
+"""Counters of a queue, in this order: retired records, then cycles by state. Each cycle counts in exactly one state:
+the queue has no work (idle); its next record is being fetched (wait_fetch), waits for a semaphore (wait_semaphore), or
+waits for the engine (wait_engine); or the block has no further record and records are in the engine (executing).
+"""
 
 COUNTER_BITS = 48
-"""Bits of a counter."""
+"""Width of a counter."""
 
 
 def queue_count(config: Config) -> int:
@@ -57,7 +63,7 @@ def queue_count(config: Config) -> int:
 
 
 def queues_of(engine: Engine, config: Config) -> range:
-    """Return the queues of an engine: none of the collective engine in a core that is alone, all of QUEUE."""
+    """Return the queues of an engine: no queue for the collective engine of a single core, all queues for QUEUE."""
     if engine == Engine.QUEUE:
         return range(queue_count(config))
     if engine in ENGINE_QUEUES:
@@ -67,12 +73,12 @@ def queues_of(engine: Engine, config: Config) -> range:
 
 
 def records_ahead(engine: Engine, config: Config) -> int:
-    """Return the records that a queue of an engine fetches ahead, the one that waits or is issued among them."""
+    """Return the maximum number of records that an engine's queue fetches ahead, including the one being issued."""
     return min(RECORDS_AHEAD[engine], config.records_ahead)
 
 
 def collective_queue(config: Config) -> int | None:
-    """Return the queue of the collective engine, the last one; None in a core that is alone."""
+    """Return the queue of the collective engine, the last one; None for a single core."""
     return next(iter(queues_of(Engine.COLLECTIVE, config)), None)
 
 
@@ -84,11 +90,11 @@ def engine_of_queue(queue: int, config: Config) -> Engine:
 
 
 def engines_taken(engine: Engine) -> tuple[Engine, Engine]:
-    """Return the engines whose records the queue of an engine takes: that one, and QUEUE."""
+    """Return the engines of the records that the queue of an engine accepts: that engine and QUEUE."""
     return engine, Engine.QUEUE
 
 
 def queue_name(queue: int, config: Config) -> str:
-    """Return how reports name a queue: tensor, vector, scalar, dma0, dma1, ..., collective."""
+    """Return the name of a queue in reports: tensor, vector, scalar, dma0, dma1, ..., collective."""
     engine = engine_of_queue(queue, config)
     return f"dma{queue - len(ENGINE_QUEUES)}" if engine == Engine.DMA else engine.name.lower()

@@ -1,4 +1,4 @@
-"""Words of bits by layouts: a tuple of (name, width), the first field lowest."""
+"""Bit fields: a layout is a tuple of (name, width), with the first field lowest."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ Layout = tuple[tuple[str, int], ...]
 
 
 def width_of(layout: Layout) -> int:
-    """Return the bits of a layout."""
+    """Return the width of a layout in bits."""
     return sum(width for _, width in layout)
 
 
@@ -17,12 +17,12 @@ def pack(layout: Layout, values: dict[str, int], place: str = "", signed: Iterab
 
     Arguments:
         layout: names and widths.
-        values: of every field.
-        place: what a message names before the field.
+        values: value of every field.
+        place: prefix of the field's name in messages.
         signed: fields in two's complement.
 
     Raises:
-        ValueError: if a value does not fit; the message names the field, after `place`.
+        ValueError: if a value does not fit; the message names the field.
     """
     word = shift = 0
     for name, width in layout:
@@ -39,7 +39,7 @@ def pack(layout: Layout, values: dict[str, int], place: str = "", signed: Iterab
 
 
 def unpack(layout: Layout, word: int, signed: Iterable[str] = ()) -> dict[str, int]:
-    """Return the fields of a word of a layout; those in two's complement may be negative."""
+    """Return the fields of a word; fields in `signed` are in two's complement."""
     values = {}
     for name, width in layout:
         value = word & ((1 << width) - 1)

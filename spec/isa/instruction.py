@@ -1,4 +1,4 @@
-"""The protocol of instructions: what each says about itself, once, for all who encode, judge, order and show them."""
+"""Protocol of instructions: each class describes itself to encoders, checkers, schedulers and reports."""
 
 import enum
 from abc import ABC, abstractmethod
@@ -16,17 +16,18 @@ from neuroncore_rtl.spec.isa.rule import Broken
 __all__ = ["Context", "Instruction", "Move"]
 
 Move = Callable[[Storage, int], int]
-"""From a storage on chip and a byte address to another address."""
+"""Function from an on-chip storage and a byte address to another byte address."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What an instruction is judged against, beside its own fields.
+    """Context in which an instruction is checked.
 
     Arguments:
         config: the machine's parameters.
-        core: the one of its instance that executes it.
-        loaded: the columns that the LoadStationary before it filled, and whether they are INT8; None if there was none.
+        core: number in its instance of the executing core.
+        loaded: columns that the previous LoadStationary filled, and whether they are INT8; None without such an
+            instruction.
     """
 
     config: Config
@@ -35,112 +36,115 @@ class Context:
 
 
 class Instruction(ABC):
-    """What a record can hold; a frozen dataclass of an engine's folder, listed in `spec.isa.registry`.
+    """Instruction of a record; a frozen dataclass in an engine's folder, listed in `spec.isa.registry`.
 
-    Only the vector and the scalar engine's instruction needs `config` to be encoded and decoded: its tensors start at
-    quadrants of the machine's partitions.
+    Only the vector and scalar engine's instruction needs `config` for encoding and decoding, because its tensors start
+    at quadrants of the machine's partitions.
     """
 
     layout: ClassVar[Layout]
-    """Name and width of each field, from the least significant bit up."""
+    """Fields with their widths, from the least significant bit up."""
 
     signed: ClassVar[frozenset[str]] = frozenset()
     """Fields in two's complement."""
 
     named_by: ClassVar[tuple[str, type[enum.IntEnum]] | None] = None
-    """The field whose code is the instruction's name, and the codes; None if the type is."""
+    """Field with the code that names the instruction, and the enumeration of codes; None if the class has one name."""
 
     lane: ClassVar[int | None] = 0
-    """In which lane of its queue (`spec.isa.engine.LANES`) it completes. None: in none, as no engine takes it; it
-    completes in its queue, before the queue looks at the next record."""
+    """Lane of its queue (`spec.isa.engine.LANES`) in which it completes. None: no engine executes it; it completes in
+    its queue before the queue reads the next record.
+    """
 
     overlap: bool | None = None
-    """Whether it may start reading while earlier ones of its engine are still writing; None: that is not its to say."""
+    """True if it may start reading while earlier instructions of its engine still write; None if the class has no
+    choice.
+    """
 
     @property
     @abstractmethod
     def engine(self) -> Engine:
-        """The engine that executes it."""
+        """Engine that executes it."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """Its name in reports; in small letters that of assembly."""
+        """Name in reports; in lower case the mnemonic of the assembly."""
 
     @property
     def summary(self) -> str:
-        """What it does in a few words, for timelines."""
+        """Short description for timelines."""
         return self.name.lower()
 
     @property
     def details(self) -> dict[str, object]:
-        """What timelines tell of it beside the summary."""
+        """Details for timelines, in addition to the summary."""
         return {}
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Of what it works on, such as partitions and elements; empty if it has none."""
+        """Sizes of its operands, such as partitions and elements; empty if it has no operands."""
         return ()
 
     @property
     def columns(self) -> int:
-        """Columns that it moves through the array, one a cycle."""
+        """Number of columns that it moves through the array, one per cycle."""
         return 0
 
     @property
     def transfers(self) -> tuple[tuple[str, Storage, int], ...]:
-        """What it copies: "read" or "write", the storage, and how many bytes."""
+        """Copied data: "read" or "write", storage, and number of bytes."""
         return ()
 
     @property
     @abstractmethod
     def reads(self) -> tuple[Region, ...]:
-        """The regions of its sources: tensors, scalars and row numbers in memory."""
+        """Regions of its sources: tensors, scalars and row numbers in memory."""
 
     @property
     @abstractmethod
     def writes(self) -> tuple[Region, ...]:
-        """The regions of its destination and of a reduction's result. What it accumulates to is here alone."""
+        """Regions of its destination and of a reduction's result. An accumulator is listed only here."""
 
     @property
     @abstractmethod
     def in_turn(self) -> bool:
-        """Whether it begins only when all before it in its lane have completed."""
+        """True if it begins only when all earlier instructions of its lane have completed."""
 
     @property
     def continues(self) -> bool:
-        """Whether it uses what the instruction before it in its queue left in the engine, not in memory."""
+        """True if it uses state of the engine from the previous instruction of its queue."""
         return False
 
     def may_overwrite(self, written: Region, other: Region) -> bool:
-        """Return whether `written` may lie where another region of its own does: dst may, element for element.
+        """Return whether `written` may overlap another of its regions; dst may, element for element.
 
-        Of everything else the order of reading and writing is the engine's affair.
+        Any other overlap depends on the engine's order of reads and writes, so it is not allowed.
         """
         return written.name == "dst" and written.coincides(other)
 
     def after(self, context: Context) -> Context:
-        """Return what the next instruction is judged against, once this one has been executed."""
+        """Return the context of the next instruction, after this one has been executed."""
         return context
 
     def shortened(self) -> Self:
-        """Return an instruction of the same bits that has no more dimensions than it needs."""
+        """Return an instruction with the same encoding and no redundant dimensions."""
         return self
 
     def moved(self, place: Move) -> Self:
-        """Return the same on other addresses on chip.
+        """Return a copy of the instruction with other addresses on chip.
 
         Arguments:
-            place: from a storage, SBUF or PSUM, and a byte address there to another one.
+            place: maps a storage (SBUF or PSUM) and a byte address to the new address.
         """
         return self
 
     def overlapping(self, overlap: bool) -> Self:
-        """Return the same that may, or may not, start reading while earlier ones of its engine are still writing."""
+        """Return a copy with this value of `overlap`."""
         return self._with(overlap=overlap)
 
     def _moved(self, place: Move, **parts: object) -> Self:
-        """Return the same with other parts, which are those on chip at other addresses."""
+        """Return a copy with the given parts replaced, which are the on-chip operands at their new addresses."""
         known = vars(self)
         for name in ("reads", "writes"):
             if name in known:
@@ -148,8 +152,7 @@ class Instruction(ABC):
         return self._with(**parts)
 
     def _with(self, **parts: object) -> Self:
-        # Programs move every instruction: `dataclasses.replace`, and regions worked out anew, take several times as
-        # long.
+        # Programs move every instruction; `dataclasses.replace` and recomputed regions take several times as long.
         other: Any = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **parts)
         return other
@@ -159,14 +162,14 @@ class Instruction(ABC):
         """Return the value of every field.
 
         Raises:
-            ValueError: if there is no field for what it says.
+            ValueError: if the instruction cannot be expressed in its fields.
         """
 
     def encode(self, config: Config | None = None) -> int:
         """Return the instruction word.
 
         Raises:
-            ValueError: as :meth:`fields`; or if a value does not fit its field.
+            ValueError: as :meth:`fields`, or if a value does not fit its field.
         """
         return self._packed(self.fields(config))
 
@@ -175,38 +178,38 @@ class Instruction(ABC):
 
     @classmethod
     def pack(cls, values: dict[str, int]) -> int:
-        """Return the word of the fields' values; ValueError names a field that its value does not fit."""
+        """Return the word of the fields' values; raise ValueError if a value does not fit its field."""
         return pack(cls.layout, values, signed=cls.signed)
 
     @classmethod
     def unpack(cls, word: int) -> dict[str, int]:
-        """Return the value of every field of a word; what lies above it is ignored."""
+        """Return the value of every field of a word; higher bits are ignored."""
         return unpack(cls.layout, word, cls.signed)
 
     @classmethod
     @abstractmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction of its fields, in its full form: all dimensions. What it does not use has its default.
+        """Return the instruction of its fields, with all dimensions. Unused operands have their default.
 
         Raises:
-            ValueError: if a field that it uses holds the code of nothing.
+            ValueError: if a used field holds an unknown code.
         """
 
     @classmethod
     @abstractmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest rule that fields break on an engine, and a message; None if they are legal there."""
+        """Return the lowest rule that the fields break on an engine, and a message; None if they are legal there."""
 
     @classmethod
     @abstractmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return the fields that mean nothing in a legal instruction."""
+        """Return the fields that a legal instruction does not use."""
 
     def check(self, context: Context) -> None:
-        """Refuse what is not legal, and what no word can say.
+        """Check that the instruction is legal and can be encoded.
 
         Raises:
-            ValueError: with a message that names the rule, the value and the place.
+            ValueError: with a message that names the rule, the value and the operand.
         """
         values = self.fields(context.config)
         self._packed(values)

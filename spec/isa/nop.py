@@ -1,4 +1,4 @@
-"""The instruction that every queue executes itself: nothing."""
+"""NOP, which every queue executes itself."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -14,11 +14,11 @@ __all__ = ["Nop"]
 
 @dataclass(frozen=True, kw_only=True)
 class Nop(Instruction):
-    """Touch nothing; any queue takes it, and no engine.
+    """No operation: accesses no memory and no engine; any queue accepts it.
 
-    It retires as soon as its waits hold and its updates are done, whether or not the records before it have finished;
-    only then does the queue look at the next record. So it joins: a record that must wait for more than two semaphores
-    has one before it, and one in any queue turns what many add up to into one semaphore.
+    It retires as soon as its waits are satisfied and its updates are done, even if earlier records have not finished.
+    Only then does the queue read the next record. Two uses: a NOP before a record makes it wait for two more
+    semaphores, and a NOP in any queue waits for a sum to which many records add and then updates another semaphore.
     """
 
     layout = ()
@@ -31,7 +31,7 @@ class Nop(Instruction):
     writes: ClassVar[tuple[Region, ...]] = ()
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
-        """Return the value of every field: there is none."""
+        """Return an empty dictionary: NOP has no fields."""
         return {}
 
     @classmethod
@@ -41,10 +41,10 @@ class Nop(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return None: it breaks no rule."""
+        """Return None: NOP breaks no rule."""
         return None
 
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return the fields that mean nothing: there are none."""
+        """Return an empty set: NOP has no fields."""
         return frozenset()

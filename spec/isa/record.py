@@ -1,7 +1,7 @@
-"""The record: what a program in HBM is made of. One size for every engine: header, then the engine's instruction.
+"""Record: the unit of programs in HBM. It has the same size for every engine: a header, then the engine's instruction.
 
-A queue takes its records in order: it waits for up to two semaphores, gives the instruction to its engine, and when
-that has finished it does up to two updates. A NOP it executes itself.
+A queue executes its records in order: it waits for up to two semaphores, issues the instruction to its engine, and
+makes up to two updates when the instruction has finished. The queue executes a NOP itself.
 """
 
 import enum
@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 RECORD_BYTES = 128
-"""Bytes of a record; its address is a multiple of them."""
+"""Bytes of a record; its address is a multiple of this."""
 
 RECORD_BITS = 8 * RECORD_BYTES
 
@@ -28,16 +28,16 @@ SEMAPHORE_MAX = (1 << 16) - 1
 
 
 class UpdateOp(enum.IntEnum):
-    """What an update does to a semaphore."""
+    """Operation of an update on a semaphore."""
 
     NONE = 0
-    """There is no such update."""
+    """No update."""
     SET = 1
-    """It is the value."""
+    """Set the semaphore to the value."""
     ADD = 2
-    """It is more by the value."""
+    """Add the value."""
     SUBTRACT = 3
-    """It is less by the value."""
+    """Subtract the value."""
 
 
 HEADER_FIELDS: Layout = (
@@ -46,13 +46,14 @@ HEADER_FIELDS: Layout = (
     *(field for n in (0, 1) for field in ((f"update{n}", 2), (f"update{n}_semaphore", 8), (f"update{n}_value", 16))),
     ("reserved", 23),
 )
-"""Name and width of the header's fields, from the least significant bit up. wait: whether to wait until the semaphore
-is at least the value. update: an `UpdateOp`."""
+"""Fields of the header with their widths, from the least significant bit up. wait: 1 to wait until the semaphore is at
+least the value. update: an `UpdateOp`.
+"""
 
 HEADER_BITS = width_of(HEADER_FIELDS)
 
 BODY_BITS = RECORD_BITS - HEADER_BITS
-"""Bits for the instruction, which starts at the lowest; those above it are ignored."""
+"""Width of the body. The instruction starts at its lowest bit; the bits above the instruction are ignored."""
 
 assert HEADER_BITS == 128 and max(width_of(kind.layout) for kind in INSTRUCTIONS.values()) <= BODY_BITS
 
@@ -76,12 +77,12 @@ class Update:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """An instruction with what ties it to others.
+    """Instruction with its waits and updates.
 
     Arguments:
-        instruction: what the engine does.
-        waits: up to two, all of which must hold before it starts.
-        updates: up to two, in order, when all it writes is written and all it reads is read.
+        instruction: instruction of the engine.
+        waits: up to two; all must be satisfied before it starts.
+        updates: up to two, made in order when all its reads and writes are done.
     """
 
     instruction: Instruction
@@ -90,11 +91,11 @@ class Record:
 
     @property
     def engine(self) -> Engine:
-        """The engine that executes it."""
+        """Engine that executes it."""
         return self.instruction.engine
 
     def shortened(self) -> "Record":
-        """Return a record of the same bits whose instruction has no more dimensions than it needs."""
+        """Return a record with the same encoding and no redundant dimensions."""
         return replace(self, instruction=self.instruction.shortened())
 
     def encode(self, config: Config) -> bytes:
@@ -123,10 +124,10 @@ class Record:
 
     @staticmethod
     def decode(data: bytes, config: Config) -> "Record":
-        """Return the record of `RECORD_BYTES` bytes; its instruction is in its full form (all dimensions).
+        """Return the record of `RECORD_BYTES` bytes; its instruction has all dimensions.
 
         Raises:
-            ValueError: if a field holds the code of nothing.
+            ValueError: if a field holds an unknown code.
         """
         word = int.from_bytes(data, "little")
         header = unpack(HEADER_FIELDS, word)

@@ -1,4 +1,4 @@
-"""Where an instruction reads or writes: the same bytes in each of some partitions of a storage."""
+"""Regions: the bytes that an instruction accesses, the same bytes in each of several partitions."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -12,20 +12,20 @@ __all__ = ["Region"]
 _Dimensions = tuple[tuple[int, int], ...]
 
 _SHAPES = 4096
-"""Of how many shapes of regions it is kept what they cover: a program has millions of regions of a few shapes."""
+"""Size of the caches for shapes of regions; a program has millions of regions with few shapes."""
 
 
 class Region(NamedTuple):
-    """The elements of one access.
+    """Elements of one access.
 
     Arguments:
-        name: what the instruction calls it, such as dst or a.
-        storage: where it is; HBM is one partition.
-        partition, partitions: the first one, and how many.
-        address: of the element of index 0.
+        name: name of the operand, such as dst or a.
+        storage: memory; HBM is one partition.
+        partition, partitions: first partition, and number of partitions.
+        address: byte address of the element of index 0.
         size: bytes of an element.
-        dimensions: count and step in bytes of each dimension that has more than one element, outermost first.
-        partition_step: from one partition to the next, at least 1.
+        dimensions: count and step in bytes of each dimension with more than one element, outermost first.
+        partition_step: distance from one partition to the next, at least 1.
     """
 
     name: str
@@ -44,43 +44,45 @@ class Region(NamedTuple):
 
     @property
     def span(self) -> tuple[int, int]:
-        """The first byte, and the one after the last."""
+        """First byte, and the byte after the last."""
         low, high = _span(self.size, self.dimensions)
         return self.address + low, self.address + high
 
     @property
     def comb(self) -> tuple[int, int]:
-        """The length of runs of bytes of which it certainly consists, and a number of which the ways from one run to
-        all others are multiples; 0: there is one run."""
+        """Length of the contiguous runs that make up the region, and a common divisor of the distances between them.
+
+        The divisor is 0 if there is only one run. Runs may touch or overlap.
+        """
         return _comb(self.size, self.dimensions)
 
     @property
     def is_dense(self) -> bool:
-        """Whether it certainly touches every byte of its span."""
+        """True if the region certainly covers every byte of its span."""
         return _comb(self.size, self.dimensions)[1] == 0
 
     @property
     def is_distinct(self) -> bool:
-        """Whether certainly no two of its elements are the same: each step goes beyond all that smaller ones reach."""
+        """True if certainly all elements are distinct: each step exceeds the reach of all smaller steps."""
         return _is_distinct(self.dimensions)
 
     def moved(self, place: Callable[[Storage, int], int]) -> "Region":
-        """Return the same at another address on chip; for `place` see :meth:`spec.isa.Instruction.moved`."""
+        """Return a copy with another address on chip; for `place` see :meth:`spec.isa.Instruction.moved`."""
         return self if self.storage == Storage.HBM else self._replace(address=place(self.storage, self.address))
 
     def coincides(self, other: "Region") -> bool:
-        """Return whether the two are the same element for element, and no element is there twice."""
+        """Return whether both regions are the same element for element, without a repeated element."""
         return self.place == other.place and self.is_distinct
 
     @property
     def place(self) -> tuple:
-        """All but the name."""
+        """All attributes except the name."""
         return self[1:]
 
 
 @lru_cache(_SHAPES)
 def _span(size: int, dimensions: _Dimensions) -> tuple[int, int]:
-    """Return the first byte from the address on, and the one after the last."""
+    """Return the first byte relative to the address, and the byte after the last."""
     spans = [(count - 1) * step for count, step in dimensions]
     low, high = (sum(pick(span, 0) for span in spans) for pick in (min, max))
     return low, high + size

@@ -1,4 +1,4 @@
-"""Of every engine its instruction: what records are encoded, decoded, judged, assembled and documented by."""
+"""Registry of instruction classes by engine and by mnemonic."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ INSTRUCTIONS: dict[Engine, type[Instruction]] = {
     Engine.COLLECTIVE: Collective,
     Engine.QUEUE: Nop,
 }
-"""What each engine executes."""
+"""Instruction class of each engine."""
 
 
 def _mnemonics() -> dict[str, type[Instruction]]:
@@ -31,14 +31,14 @@ def _mnemonics() -> dict[str, type[Instruction]]:
 
 
 MNEMONICS = _mnemonics()
-"""The type of every instruction, by its name in assembly."""
+"""Class of every instruction, by its mnemonic in assembly."""
 
 
 def instruction_type(engine: int) -> type[Instruction]:
-    """Return what an engine executes.
+    """Return the instruction class of an engine.
 
     Raises:
-        ValueError: if there is no such engine.
+        ValueError: if the engine does not exist.
     """
     if engine not in INSTRUCTIONS:
         raise ValueError(f"engine must be one of {', '.join(f'{e.name} ({e.value})' for e in Engine)}, not {engine}")
@@ -46,10 +46,10 @@ def instruction_type(engine: int) -> type[Instruction]:
 
 
 def decode_instruction(engine: int, body: int, config: Config) -> Instruction:
-    """Return the instruction of a record's body; what lies above it is ignored.
+    """Return the instruction of a record's body; bits above the instruction are ignored.
 
     Raises:
-        ValueError: if there is no such engine, or a field holds the code of nothing.
+        ValueError: if the engine does not exist, or a field holds an unknown code.
     """
     kind = instruction_type(engine)
     return kind.decode(kind.unpack(body), config)

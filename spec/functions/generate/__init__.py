@@ -1,10 +1,10 @@
-"""Makes the tables of the activation datapath: `python -m spec.functions.generate [--check]`.
+"""Generator of the activation datapath's tables: `python -m spec.functions.generate [--check]`.
 
-A function is cut at the binades of |z| into regions (`recipes`), a region into 1 to 64 segments, the fewest for which a
-polynomial of degree 3 meets the region's tolerance (`fit`). Everything is integers and mpmath, whose results do not
-depend on the machine, so the same bytes come out everywhere. `--check` compares with the file instead of writing it.
+A function is divided at the binades of |z| into regions (`recipes`). A region is divided into 1 to 64 segments: the
+fewest with which a polynomial of degree 3 meets the region's tolerance (`fit`). All arithmetic is in integers and
+mpmath, so the output is the same on every machine. `--check` compares with the file instead of writing it.
 
-A tool: nothing but its test imports it.
+Only its test imports this package.
 """
 
 import json
@@ -26,7 +26,7 @@ __all__ = ["Builder", "build", "main", "report", "text"]
 
 
 def _place(row: int, piece: Piece):
-    """From x to the target's argument in a control row."""
+    """Return the function from x to the target's argument in a control row."""
     if not piece.by_exponent:
         return lambda x: mpf(x)
     if row == 0:
@@ -37,13 +37,13 @@ def _place(row: int, piece: Piece):
 
 
 def _side_by_side(place: mpf) -> mpf:
-    """|z| whose binade, counted from HIGH_EXPONENT, and fraction are the two parts of a number."""
+    """Return |z|, given its binade (counted from HIGH_EXPONENT) plus its fraction as one number."""
     binade = min(int(mp.floor(place)), (1 << BINADES_BITS) - 1)
     return (1 + place - binade) * mpf(2) ** (binade + HIGH_EXPONENT)
 
 
 class Builder:
-    """Collects segments, each run of them once, and control rows."""
+    """Collector of segments, without duplicate runs, and of control rows."""
 
     def __init__(self):
         self.segments: list[tuple[int, ...]] = []
@@ -53,7 +53,7 @@ class Builder:
         self._fits: dict[tuple, tuple] = {}
 
     def base(self, run: tuple[tuple[int, ...], ...]) -> int:
-        """Return where a run of segments is, appended if it is new."""
+        """Return the index of a run of segments; append the run if it is new."""
         if run not in self._runs:
             self._runs[run] = len(self.segments)
             self.segments += run
@@ -67,7 +67,7 @@ class Builder:
         return self._fits[key]
 
     def row(self, name: str, negative: int, row: int, pieces: tuple[Piece, ...]) -> None:
-        """Add a control row, by the piece with the fewest segments."""
+        """Add a control row, using the piece with the fewest segments."""
         piece = min(pieces, key=lambda piece: len(self._fit(row, piece)[0]))
         run, error = self._fit(row, piece)
         fields = dict(piece.fields)
@@ -79,7 +79,7 @@ class Builder:
 
 
 def build() -> Builder:
-    """Return all tables but that of 2**f."""
+    """Return all tables except the table of 2**f."""
     builder = Builder()
     for name, signs in RECIPES.items():
         for negative, pieces in enumerate(signs):
@@ -91,7 +91,7 @@ def build() -> Builder:
 
 
 def text(builder: Builder) -> str:
-    """Return the file: JSON with one row a line."""
+    """Return the file's text: JSON with one row per line."""
 
     def lines(rows):
         return ",\n".join(json.dumps(row) for row in rows)
@@ -102,7 +102,7 @@ def text(builder: Builder) -> str:
 
 
 def report(builder: Builder) -> str:
-    """Return the polynomials' errors: for every function segments and the worst row."""
+    """Return the polynomials' errors: for every function its segments and its worst row."""
     lines = [f"{len(builder.segments)} segments, {1 << EXP2_INDEX_BITS} of 2**f, {len(builder.control)} control rows"]
     for name in FUNCTIONS:
         rows = [row for row in builder.errors if row[0] == name]
@@ -116,11 +116,11 @@ def report(builder: Builder) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the tables, or with `--check` compare them with the file; return the exit status."""
+    """Write the tables, or compare them with the file on `--check`; return the exit status."""
     builder = build()
     if arguments == ["--check"]:
         same = PATH.read_text() == text(builder)
-        print(f"{PATH.name} is {'what the script makes' if same else 'not what the script makes'}")
+        print(f"{PATH.name} {'is up to date' if same else 'differs from the generated tables'}")
         return 0 if same else 1
     PATH.write_text(text(builder))
     print(report(builder))

@@ -1,4 +1,4 @@
-"""`python -m spec.functions.generate`."""
+"""Entry point of `python -m spec.functions.generate`."""
 
 import sys
 

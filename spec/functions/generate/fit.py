@@ -1,9 +1,9 @@
-"""Fitting polynomials of integer coefficients to a function, as the hardware evaluates them.
+"""Polynomial fit with integer coefficients, as evaluated by the hardware.
 
-A segment is fitted by projection on Chebyshev polynomials, from 8 nodes, which is within a few percent of the best
-(minimax) polynomial. Coefficients are rounded from the highest degree down, each time fitting what the rounded ones
-leave to the lower ones. The error is then measured on the integers that the hardware computes, against the function to
-160 bits.
+1. A segment is fitted by projection on Chebyshev polynomials from 8 nodes, which is within a few percent of the best
+   (minimax) polynomial.
+2. Coefficients are rounded from the highest degree down; each step fits the remainder with the lower degrees.
+3. The error is measured with the hardware's integer arithmetic, against the function to 160 bits.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ NODES = 8
 DEGREE = 3
 
 MAX_BITS = 6
-"""Leading bits of x that may choose a segment."""
+"""Maximum number of leading bits of x that select a segment."""
 
 LAST = (1 << LOCAL_BITS) - 1
 
@@ -55,17 +55,17 @@ _CHECKS = [int(mp.nint((1 - mp.cos(mp.pi * j / 8)) / 2 * LAST)) for j in range(9
 
 
 def _leading(values: list, degree: int):
-    """The leading coefficient, in powers of t, of the projection of degree `degree`."""
+    """Return the leading coefficient, in powers of t, of the projection of degree `degree`."""
     weight = 2 if degree else 1
     return weight * _LEADING[degree] * mp.fsum(map(mp.fmul, values, _BASIS[degree])) / NODES
 
 
 def _quantise(values: list, exponent: int, degree: int) -> list[int]:
-    """Coefficients c0, c1, ... of a polynomial through `values` at the nodes, in units of the hardware's fields."""
+    """Return coefficients c0, c1, ... of a polynomial through `values` at the nodes, in units of the hardware."""
     coefficients = [0] * (degree + 1)
     for k in range(degree, -1, -1):
         unit = mpf(2) ** (exponent - POINT - (COEFFICIENT_GUARD if k else 0))
-        # The products are cut, half a unit on average: c0 makes up for it.
+        # The hardware truncates products, by half a unit on average; c0 compensates.
         cut = 0.5 if k == 0 and any(coefficients) else 0
         coefficients[k] = int(mp.nint(_leading(values, k) / unit + cut))
         values = [v - coefficients[k] * unit * t**k for v, t in zip(values, _T, strict=True)]
@@ -73,7 +73,7 @@ def _quantise(values: list, exponent: int, degree: int) -> list[int]:
 
 
 def _horner(segment: Segment, t: int) -> int:
-    """P, as the hardware computes it."""
+    """Return P as the hardware computes it."""
     c0, c1, c2, c3, _ = segment
     q2 = c2 + (t * c3 >> LOCAL_BITS)
     q1 = c1 + (t * q2 >> LOCAL_BITS)
@@ -99,17 +99,17 @@ def _segment(values: list, exponent: int | None) -> Segment:
 
 
 def fit(target: Callable, place: Callable, weight: Callable, tolerance, exponent: int | None) -> tuple:
-    """Return the fewest segments, a power of two, that meet a tolerance, and their largest error.
+    """Return the smallest power-of-two number of segments that meets a tolerance, and their largest error.
 
     Arguments:
-        target: what to fit, a function of the argument.
-        place: from x in [0, 1) to the argument.
-        weight: what an error is multiplied by before it is compared, a function of the argument and the exact value.
+        target: function to fit, of the argument.
+        place: function from x in [0, 1) to the argument.
+        weight: factor of an error before it is compared: a function of the argument and the exact value.
         tolerance: largest weighted error.
-        exponent: of all segments; None: what fits each.
+        exponent: exponent of all segments; None: the best one for each.
 
     Raises:
-        ValueError: if 64 segments do not meet it.
+        ValueError: if 64 segments do not meet the tolerance.
     """
     worst = mpf(0)
     for bits in range(MAX_BITS + 1):
@@ -126,7 +126,9 @@ def fit(target: Callable, place: Callable, weight: Callable, tolerance, exponent
                 break
         else:
             return tuple(segments), worst
-    raise ValueError(f"64 segments must meet 2**{float(mp.log(tolerance, 2)):.1f}, not {mp.nstr(worst, 3)}")
+    raise ValueError(
+        f"64 segments must have an error of at most 2**{float(mp.log(tolerance, 2)):.1f}, not {mp.nstr(worst, 3)}"
+    )
 
 
 def exp2_segments() -> list[Segment]:

@@ -1,4 +1,4 @@
-"""How every function is computed in every range of exponents of z."""
+"""Recipes: the polynomial of every function in every range of exponents of z."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -36,50 +36,49 @@ from neuroncore_rtl.spec.functions.layout import HIGH_EXPONENT, Coordinate, Fact
 __all__ = ["FINE", "RECIPES", "Piece"]
 
 DIRECT = mpf(2) ** -26
-"""Tolerance of a polynomial that is the result, or the result divided by z; relative, but not to less than `FLOOR`."""
+"""Tolerance of a polynomial for the result, or for the result divided by z; relative to at least `FLOOR`."""
 
 FINE = mpf(2) ** -30
-"""The same for functions that promise less than one last place."""
+"""The same tolerance for functions with an error of less than one ulp."""
 
 POWER = mpf(2) ** -24.5
-"""Tolerance of the binary logarithm u of a result; absolute, but relative to u / 32 above that, where the result is
-below 2**-32."""
+"""Tolerance of the binary logarithm u of a result: absolute, or relative to u / 32 where the result is below 2**-32."""
 
 NEAR_ONE = mpf(2) ** -27
-"""The same for results that approach 1."""
+"""The same tolerance for results that approach 1."""
 
 FLOOR = mpf(2) ** -5
 
 LAST = HIGH_EXPONENT
-"""The exponent of the last row, which serves all above too."""
+"""Exponent of the last row, which also serves all larger exponents."""
 
 
 def relative(argument: mpf, exact: mpf) -> mpf:
-    """Weight of a relative error."""
+    """Return the weight of a relative error."""
     return 1 / max(abs(exact), FLOOR)
 
 
 def logarithmic(argument: mpf, exact: mpf) -> mpf:
-    """Weight of an error of log2|y|: absolute, but relative to a 32nd of it where the result is below 2**-32."""
+    """Return the weight of an error of log2|y|: absolute, or relative to |log2|y|| / 32 where |y| is below 2**-32."""
     return 1 / max(1, abs(exact) / 32)
 
 
 def logarithmic_slope(argument: mpf, exact: mpf) -> mpf:
-    """The same for log2|y| / |z|."""
+    """Return the weight of an error of log2|y| / |z|, as :func:`logarithmic`."""
     return argument * logarithmic(argument, argument * exact)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """How a function is computed in a range of exponents.
+    """Method to compute a function in a range of exponents.
 
     Arguments:
-        target: what the polynomial stands for, as a function of |z|, of x, or of the position in a quadrant.
+        target: function that the polynomial approximates: of |z|, of x, or of the position in a quadrant.
         tolerance: largest error.
-        weight: what an error is multiplied by before it is compared, a function of the argument and the exact value.
-        by_exponent: whether the target is a function of |z|, and not of x alone.
-        exponent: of all segments; None: what fits each.
-        fields: fields of the control rows, as far as they are not zero.
+        weight: factor of an error before it is compared: a function of the argument and the exact value.
+        by_exponent: whether the target is a function of |z| instead of x only.
+        exponent: exponent of all segments; None: the best one for each.
+        fields: nonzero fields of the control rows.
     """
 
     target: Callable
@@ -91,17 +90,20 @@ class Piece:
 
 
 def direct(target, **fields) -> Piece:
-    """The result itself."""
+    """Return a piece with a polynomial for the result."""
     return Piece(target, fields=_fields(fields))
 
 
 def times_z(target, **fields) -> Piece:
-    """The result divided by |z|."""
+    """Return a piece with a polynomial for the result divided by |z|."""
     return Piece(target, fields=_fields({"factor": Factor.Z, **fields}))
 
 
 def power(target, **fields) -> tuple[Piece, Piece]:
-    """The binary logarithm of the result's magnitude, as it is or divided by |z|: what needs fewer segments."""
+    """Return two pieces for log2 of the result's magnitude, direct and divided by |z|.
+
+    The one with fewer segments is used.
+    """
     return (
         Piece(_log2_of(target), POWER, logarithmic, fields=_fields({"exp2": 1, **fields})),
         Piece(_log2_slope(target), POWER, logarithmic_slope, fields=_fields({"exp2": 1, "factor": Factor.Z, **fields})),
@@ -109,26 +111,26 @@ def power(target, **fields) -> tuple[Piece, Piece]:
 
 
 def near_one(target) -> Piece:
-    """A result that approaches 1, by its binary logarithm.
+    """Return a piece for the binary logarithm u of a result that approaches 1.
 
-    Beside 1 the polynomial's own last place is too coarse for steps in the right direction; that of a small logarithm
-    is not, and the power of two keeps the order.
+    Near 1 the polynomial's ulp is too coarse for a monotonic result. A small u has a finer ulp, and 2**u keeps the
+    order of its arguments.
     """
     return Piece(_log2_of(target), NEAR_ONE, logarithmic, fields=_fields({"exp2": 1}))
 
 
 def of_significand(target, **fields) -> Piece:
-    """A function of x = m - 1 alone, the same for every exponent or for those of a parity."""
+    """Return a piece for a function of x = m - 1 only, the same for all exponents, or for all of one parity."""
     return Piece(target, FINE, by_exponent=False, fields=_fields(fields))
 
 
 def outer(target) -> Piece:
-    """The result itself in the last row, many binades in one region."""
+    """Return a piece for the result in the last row: many binades in one region."""
     return Piece(target, fields=_fields({"coordinate": Coordinate.OUTER}))
 
 
 def reduced(coordinate: Coordinate) -> Piece:
-    """The sine of a position within a quadrant, divided by the position."""
+    """Return a piece for the sine of a position within a quadrant, divided by the position."""
     fields = _fields({"coordinate": coordinate, "factor": Factor.REDUCED})
     return Piece(sine_over_quadrant, by_exponent=False, fields=fields)
 
@@ -153,7 +155,7 @@ NAN = Piece(zero, fields=_fields({"invalid": 1}))
 
 
 def negative(piece):
-    """The same with the other sign."""
+    """Return the piece, or pieces, with the opposite sign."""
     if isinstance(piece, tuple):
         return tuple(map(negative, piece))
     fields = dict(piece.fields)
@@ -161,17 +163,20 @@ def negative(piece):
 
 
 def odd(*pieces):
-    """Rows of an odd function: those of positive z, and the same with the other sign."""
+    """Return the rows of an odd function: the given rows for positive z, and their negatives for negative z."""
     return pieces, tuple((last, negative(piece)) for last, piece in pieces)
 
 
 def even(*pieces):
-    """Rows of an even function."""
+    """Return the rows of an even function."""
     return pieces, pieces
 
 
 def gate(cdf, above=2, near=0, tail_to=3):
-    """z times a cumulative distribution, by default one with a Gaussian's tail; the last exponents of its pieces."""
+    """Return the rows of z times a cumulative distribution, by default one with a Gaussian tail.
+
+    `above`, `near` and `tail_to` are the last exponents of its pieces.
+    """
     below = mirrored(cdf)
     tail = negative(power(times(below)))
     return (
@@ -181,7 +186,10 @@ def gate(cdf, above=2, near=0, tail_to=3):
 
 
 def gate_slope(slope, above=1, settled=2, near=0, tail_to=3):
-    """The derivative of a gate: from 0 with a tail, past its minimum, to 1; the last exponents of its pieces."""
+    """Return the rows of a gate's derivative: from 0 with a tail, past its minimum, to 1.
+
+    `above`, `settled`, `near` and `tail_to` are the last exponents of its pieces.
+    """
     below = mirrored(slope)
     return (
         ((above, direct(slope)), (settled, near_one(slope)), (LAST, ONE)),
@@ -190,7 +198,7 @@ def gate_slope(slope, above=1, settled=2, near=0, tail_to=3):
 
 
 def root(scale, even_target, odd_target):
-    """Rows of a root, one for each parity of the exponent."""
+    """Return the rows of a root, one for each parity of the exponent."""
     return ((0, of_significand(even_target, scale=scale)), (1, of_significand(odd_target, scale=scale)))
 
 
@@ -249,4 +257,4 @@ RECIPES = {
     "mish": gate(mish_over_z, above=3, near=1, tail_to=6),
     "arctan": odd((-1, times_z(arctan_over_z)), (LAST - 1, direct(mp.atan)), (LAST, outer(mp.atan))),
 }  # fmt: skip
-"""For both signs of z the pieces of every function, each with the last exponent (or parity) that it serves."""
+"""Pieces of every function for positive and negative z, each with the last exponent (or parity) that it serves."""

@@ -1,4 +1,4 @@
-"""What the polynomials stand for, to the precision of the fit."""
+"""Target functions of the polynomials, computed to the precision of the fit."""
 
 from functools import cache
 
@@ -12,138 +12,138 @@ __all__ = [
 ]  # fmt: skip
 
 SIGMOID_FORM = mpf("1.702")
-"""What GELU's sigmoid form multiplies the sigmoid's argument by."""
+"""Factor of z in GELU's sigmoid form z * sigmoid(1.702 z)."""
 
 
 def one(z):
-    """1."""
+    """Return 1."""
     return mpf(1)
 
 
 def zero(z):
-    """0."""
+    """Return 0."""
     return mpf(0)
 
 
 def logistic(z):
-    """1 / (1 + e**-z), the sigmoid."""
+    """Return 1 / (1 + e**-z), the sigmoid."""
     return 1 / (1 + mp.exp(-z))
 
 
 def silu_slope(z):
-    """The derivative of z * logistic(z)."""
+    """Return the derivative of z * logistic(z)."""
     return logistic(z) * (1 + z * logistic(-z))
 
 
 def tanh_over_z(z):
-    """tanh(z) / z."""
+    """Return tanh(z) / z."""
     return mp.tanh(z) / z if z else mpf(1)
 
 
 def arctan_over_z(z):
-    """arctan(z) / z."""
+    """Return arctan(z) / z."""
     return mp.atan(z) / z if z else mpf(1)
 
 
 def erf_over_z(z):
-    """erf(z) / z."""
+    """Return erf(z) / z."""
     return mp.erf(z) / z if z else 2 / mp.sqrt(mp.pi)
 
 
 def sine_over_z(z):
-    """sin(z) / z."""
+    """Return sin(z) / z."""
     return mp.sin(z) / z if z else mpf(1)
 
 
 def sine_over_quadrant(r):
-    """sin(pi / 2 * r) / r, r a part of a quadrant."""
+    """Return sin(pi / 2 * r) / r, where r is a part of a quadrant."""
     return mp.sin(mp.pi / 2 * r) / r if r else mp.pi / 2
 
 
 def softplus(z):
-    """ln(1 + e**z)."""
+    """Return ln(1 + e**z)."""
     return mp.log1p(mp.exp(z))
 
 
 def normal_cdf(z):
-    """The standard normal distribution function."""
+    """Return the standard normal distribution function."""
     return mp.erfc(-z / mp.sqrt(2)) / 2
 
 
 def normal_density(z):
-    """Its derivative."""
+    """Return the standard normal density, the derivative of `normal_cdf`."""
     return mp.exp(-z * z / 2) / mp.sqrt(2 * mp.pi)
 
 
 def gelu_slope(z):
-    """The derivative of z * normal_cdf(z)."""
+    """Return the derivative of z * normal_cdf(z)."""
     return normal_cdf(z) + z * normal_density(z)
 
 
 def tanh_form_argument(z):
-    """Twice the argument of tanh in GELU's tanh form."""
+    """Return twice the argument of tanh in GELU's tanh form."""
     return mp.sqrt(8 / mp.pi) * (z + mpf("0.044715") * z**3)
 
 
 def tanh_form_cdf(z):
-    """What GELU's tanh form multiplies z by."""
+    """Return the factor of z in GELU's tanh form."""
     return logistic(tanh_form_argument(z))
 
 
 def tanh_form_slope(z):
-    """The derivative of z * tanh_form_cdf(z)."""
+    """Return the derivative of z * tanh_form_cdf(z)."""
     cdf, rest = logistic(tanh_form_argument(z)), logistic(-tanh_form_argument(z))
     return cdf + z * cdf * rest * mp.sqrt(8 / mp.pi) * (1 + 3 * mpf("0.044715") * z * z)
 
 
 def sigmoid_form_cdf(z):
-    """What GELU's sigmoid form multiplies z by."""
+    """Return the factor of z in GELU's sigmoid form."""
     return logistic(SIGMOID_FORM * z)
 
 
 def sigmoid_form_slope(z):
-    """The derivative of z * sigmoid_form_cdf(z)."""
+    """Return the derivative of z * sigmoid_form_cdf(z)."""
     return silu_slope(SIGMOID_FORM * z)
 
 
 def mish_over_z(z):
-    """tanh(softplus(z)), of which nothing cancels where it is small."""
+    """Return tanh(softplus(z)), computed without cancellation for small values."""
     n = mp.exp(z) * (mp.exp(z) + 2)
     return n / (n + 2)
 
 
 def tanh_slope(z):
-    """The derivative of tanh."""
+    """Return the derivative of tanh."""
     return mp.sech(z) ** 2
 
 
 def sigmoid_slope(z):
-    """The derivative of the sigmoid."""
+    """Return the derivative of the sigmoid."""
     return logistic(z) * logistic(-z)
 
 
 def erf_slope(z):
-    """The derivative of erf."""
+    """Return the derivative of erf."""
     return 2 / mp.sqrt(mp.pi) * mp.exp(-z * z)
 
 
 def log1p_over_fraction(x):
-    """ln(1 + f) / f, for the f that the factor LOG takes from the significand 1 + x."""
+    """Return ln(1 + f) / f, where f is the value that the factor LOG derives from the significand 1 + x."""
     f = x if x < 0.5 else (x - 1) / 2
     return mp.log1p(f) / f if f else mpf(1)
 
 
 def softplus_over_z(z):
-    """softplus(z) / z."""
+    """Return softplus(z) / z."""
     return softplus(z) / z
 
 
 def times(target):
-    """target(z) * z."""
+    """Return the function target(z) * z."""
     return lambda z: target(z) * z
 
 
 @cache
 def mirrored(target):
-    """target(-z), for the rows of negative z, whose argument is |z|."""
+    """Return the function target(-z), for rows of negative z, which have |z| as argument."""
     return lambda z: target(-z)

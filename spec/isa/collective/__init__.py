@@ -1,19 +1,23 @@
-"""The instruction of the collective engine: one rank's part of an operation of a group of cores.
+"""Instruction of the collective engine: one rank's part of an operation of a group of cores.
 
-Ranks of a group are the cores base, base + stride, base + 2 * stride, ...; every one of them executes an instruction
-that says the same of kind, op, dtype, narrow, stochastic, chunk, count, base, stride, ranks and BROADCAST's root, as
-far as they mean something (`SIGNATURE_USES`), and its own addresses in its own HBM.
+Ranks of a group are the cores base, base + stride, base + 2 * stride, .... Each of them executes an instruction with
+the same kind, op, dtype, narrow, stochastic, chunk, count, base, stride, ranks and, for BROADCAST, root, as far as the
+kind uses them (`SIGNATURE_USES`). The addresses are each rank's own, in its own HBM.
 
-How a vector is reduced is a function of these fields alone. Its elements come in granules of `GRANULE`; channel 0 takes
-the first half of the granules, rounded up, channel 1 the others. A channel goes through its part in rounds of `ranks`
-segments of `chunk` granules; segment s of a round is the s-th, and the last round may end early, in or before any of
-them. Channel 0 sums segment s in the order of ranks s + 1, s + 2, ..., s (modulo ranks), channel 1 in the order s - 1,
-s - 2, ..., s; each sum is one addition to what has come so far. REDUCE_SCATTER has segment s of block s, with as many
-rounds as a block has chunks. The rank that adds last, s, rounds by its own seed and stream, and what it stores is what
-all store.
+These fields determine how a vector is reduced:
 
-A rank's src and dst are apart, or the same block: src = dst of ALL_REDUCE and BROADCAST, dst = block `rank` of src of
-REDUCE_SCATTER, src = block `rank` of dst of ALL_GATHER. What else overlaps is undefined.
+1. The vector is divided into granules of `GRANULE` elements. Channel 0 processes the first half of the granules,
+   rounded up, channel 1 the others.
+2. A channel processes its part in rounds of `ranks` segments of `chunk` granules, in order. The last round may end
+   early, in or before any segment.
+3. Channel 0 sums segment s over the ranks s + 1, s + 2, ..., s (modulo ranks) in this order, channel 1 over the ranks
+   s - 1, s - 2, ..., s. Each sum adds one rank's elements to the partial result.
+4. In REDUCE_SCATTER, segment s is from block s, and a block has as many rounds as it has chunks.
+5. Rank s adds last, so it rounds, by its own seed and stream. Every rank stores this result.
+
+A rank's src and dst must be disjoint or the same block. The same block means src = dst for ALL_REDUCE and BROADCAST,
+dst = block `rank` of src for REDUCE_SCATTER, src = block `rank` of dst for ALL_GATHER. Results of other overlaps are
+undefined.
 """
 
 from neuroncore_rtl.spec.isa.collective.agreement import (

@@ -1,4 +1,4 @@
-"""By what ranks find that they execute the same collective: what of it each tells the others."""
+"""Signature of a collective, by which ranks check that they execute the same operation."""
 
 from neuroncore_rtl.spec.isa.collective.kind import OTHER_SIDE, RANK_BITS, CollectiveKind
 from neuroncore_rtl.spec.isa.collective.layout import COLLECTIVE_SIGNED
@@ -22,11 +22,12 @@ SIGNATURE_FIELDS: Layout = (
     ("count", 30),
     ("root", RANK_BITS),
 )
-"""What a READY or REFUSE flit carries: by it two ranks find that they disagree, and name the field by its place in this
-list. stride is two's complement. Bits of fields that mean nothing for the kind are 0."""
+"""Fields of a signature, which READY and REFUSE flits carry. Two ranks that disagree report the index in this list of
+the first field that differs. stride is in two's complement. Fields that the kind does not use are 0.
+"""
 
 SIGNATURE_BITS = 64
-"""What the smallest flit holds."""
+"""Width of a signature: the data of the smallest flit."""
 
 
 def _signature_offsets() -> dict[str, int]:
@@ -36,8 +37,9 @@ def _signature_offsets() -> dict[str, int]:
 
 
 SIGNATURE_OFFSETS = _signature_offsets()
-"""Lowest bit of each field of a signature. They lie one after the other; but root of a BROADCAST, to which stochastic
-and chunk mean nothing, lies where other kinds have those."""
+"""Lowest bit of each field of a signature. The fields are contiguous, except that BROADCAST's root has the bits of
+stochastic and chunk, which BROADCAST does not use.
+"""
 
 _GROUP = frozenset({"kind", "ranks", "base", "stride"})
 _DATA = _GROUP | {"dtype", "count"}
@@ -52,12 +54,13 @@ SIGNATURE_USES: dict[CollectiveKind, frozenset[str]] = {
     CollectiveKind.RECEIVE: _DATA,
     CollectiveKind.BARRIER: _GROUP,
 }
-"""The fields that mean something for a kind, of those in its signature. chunk of a BROADCAST is not among them: however
-a rank cuts it, the same elements follow each other. SEND and RECEIVE name each other by where they send."""
+"""Signature fields that each kind uses. BROADCAST does not use chunk: the order of its elements does not depend on the
+division. SEND and RECEIVE identify each other by the ranks that they send to.
+"""
 
 
 def signature(values: dict[str, int]) -> int:
-    """Return what a rank announces itself with.
+    """Return the signature that a rank sends.
 
     Raises:
         ValueError: if a value does not fit its field.
@@ -70,7 +73,7 @@ def signature(values: dict[str, int]) -> int:
 
 
 def signature_fields(word: int) -> dict[str, int]:
-    """Return the value of every field that means something in a signature."""
+    """Return the value of every field that a signature's kind uses."""
     values = {
         name: unpack(((name, width),), word >> SIGNATURE_OFFSETS[name], COLLECTIVE_SIGNED)[name]
         for name, width in SIGNATURE_FIELDS
@@ -79,9 +82,9 @@ def signature_fields(word: int) -> dict[str, int]:
 
 
 def disagreement(own: int, other: int) -> str | None:
-    """Return the lowest field in which two signatures do not go together; None if they do.
+    """Return the lowest field in which two signatures do not match; None if they match.
 
-    They go together if they are the same; but SEND with RECEIVE, and not with itself.
+    Equal signatures match, except two SENDs or two RECEIVEs; SEND matches RECEIVE.
     """
     own_fields, other_fields = signature_fields(own), signature_fields(other)
     kind = CollectiveKind(own_fields["kind"])

@@ -1,4 +1,4 @@
-"""The instruction of the collective engine: one rank's part of an operation of a group of cores."""
+"""Instruction of the collective engine."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,12 +32,12 @@ __all__ = ["Collective", "Group"]
 
 @dataclass(frozen=True)
 class Group:
-    """Cores that take part.
+    """Group of cores.
 
     Arguments:
-        base: the core of rank 0.
-        stride: cores from a rank to the next; may be negative, not 0.
-        ranks: 2 to `MAX_RANKS`.
+        base: core of rank 0.
+        stride: distance in cores from one rank to the next; may be negative, not 0.
+        ranks: number of ranks, 2 to `MAX_RANKS`.
     """
 
     base: int
@@ -56,21 +56,21 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Collective(Instruction):
-    """One rank's part of an operation of a group.
+    """One rank's part of an operation of a group of cores.
 
     Arguments:
-        kind: what the group does.
-        group: who takes part.
-        rank: of the core that executes this.
+        kind: operation of the group.
+        group: cores of the group.
+        rank: rank of the executing core.
         count: elements of a block.
-        dtype: their format.
+        dtype: format of the elements.
         src, dst: byte addresses in the core's HBM.
-        pitch: bytes from a block to the next, where there are several.
-        op: of a reduction.
-        root: rank that broadcasts; of SEND and RECEIVE the other side.
+        pitch: bytes from one block to the next, if there are several.
+        op: operation of a reduction.
+        root: rank that broadcasts; for SEND and RECEIVE the other rank.
         chunk: granules of a segment, 1 to `CHUNK_GRANULES`.
-        narrow: partial results of BF16 travel as BF16.
-        stochastic: the last rounding of BF16 is by (seed, stream).
+        narrow: partial results of BF16 are sent as BF16.
+        stochastic: the last rounding to BF16 is stochastic, by (seed, stream).
     """
 
     kind: CollectiveKind
@@ -99,12 +99,12 @@ class Collective(Instruction):
 
     @property
     def name(self) -> str:
-        """Its kind's name."""
+        """Name of its kind."""
         return self.kind.name
 
     @property
     def core(self) -> int:
-        """The core that executes this."""
+        """Core that executes it."""
         return self.group.base + self.rank * self.group.stride
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
@@ -132,10 +132,10 @@ class Collective(Instruction):
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
-        """Return the instruction of its fields; op and dtype that mean nothing have their default if they must.
+        """Return the instruction of its fields; unused op and dtype fields with an unknown code have their default.
 
         Raises:
-            ValueError: if a field that means something holds the code of nothing.
+            ValueError: if a used field holds an unknown code.
         """
         if values["opcode"] != COLLECTIVE:
             raise ValueError(f"opcode must be {COLLECTIVE}, not {values['opcode']}")
@@ -162,12 +162,12 @@ class Collective(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest rule that fields break on a core of the context, and a message; None if they are legal."""
+        """Return the lowest rule that the fields break on the context's core, and a message; None if they are legal."""
         return collective_violation(values, context.core, context.config.cores)
 
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return the fields that mean nothing in a legal instruction."""
+        """Return the fields that a legal instruction does not use."""
         kind = CollectiveKind(values["kind"])
         rounds = kind in REDUCTION_KINDS and values["stochastic"]
         meaningful = SIGNATURE_USES[kind] | {"opcode", "rank"}
@@ -181,17 +181,17 @@ class Collective(Instruction):
 
     @cached_property
     def reads(self) -> tuple[Region, ...]:
-        """The region of src in the core's own HBM, where this rank reads it."""
+        """Region of src in the core's own HBM, if this rank reads it."""
         return (self._region("src", self.src, BLOCKS_OF_SRC),) * uses_src(self._rooted)
 
     @cached_property
     def writes(self) -> tuple[Region, ...]:
-        """The region of dst in the core's own HBM, where this rank writes it."""
+        """Region of dst in the core's own HBM, if this rank writes it."""
         return (self._region("dst", self.dst, BLOCKS_OF_DST),) * uses_dst(self._rooted)
 
     @property
     def _rooted(self) -> dict[str, int]:
-        """The fields that say whether src and dst are used."""
+        """Fields that determine whether src and dst are used."""
         return {"kind": int(self.kind), "rank": self.rank, "root": self.root}
 
     def _region(self, name: str, address: int, several: frozenset[CollectiveKind]) -> Region:
@@ -200,7 +200,7 @@ class Collective(Instruction):
         return Region(name, Storage.HBM, 0, 1, address, size, tuple((n, step) for n, step in counts if n > 1))
 
     def may_overwrite(self, written: Region, other: Region) -> bool:
-        """Return whether dst may lie where src does: as the same block, of the kinds that work in place."""
+        """Return whether dst may be the same block as src, for the kinds that work in place."""
         own = self.rank * self.pitch
         same = {
             CollectiveKind.ALL_REDUCE: self.dst == self.src,
@@ -217,13 +217,13 @@ class Collective(Instruction):
 
     @property
     def summary(self) -> str:
-        """What it does in a few words: kind, type and size."""
+        """Short description: kind, type and size."""
         name = super().summary
         return name if self.kind == CollectiveKind.BARRIER else f"{name} {self.dtype.name.lower()} {_words(self._size)}"
 
     @property
     def details(self) -> dict[str, object]:
-        """What timelines tell of it beside the summary."""
+        """Details for timelines, in addition to the summary."""
         told: dict[str, object] = {"kind": super().summary, "group": str(self.group), "rank": self.rank}
         if self.kind == CollectiveKind.BARRIER:
             return told
@@ -247,7 +247,7 @@ class Collective(Instruction):
 
 
 def _words(size: int) -> str:
-    """Return a number of bytes in words."""
+    """Return a number of bytes as text with a unit."""
     for unit, one in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if size >= one and size % (one // 4) == 0:
             return f"{size / one:g} {unit}"

@@ -1,4 +1,4 @@
-"""What a group of cores can do: kinds, reductions and types, and how a vector is cut."""
+"""Kinds, reductions and types of collectives, and the division of a vector."""
 
 import enum
 
@@ -9,20 +9,20 @@ __all__ = [
 ]  # fmt: skip
 
 GRANULE = 32
-"""Elements that a vector is divided by: a line of BF16, two of FP32."""
+"""Elements of the smallest part of a vector: a line of BF16, two lines of FP32."""
 
 CHUNK_GRANULES = 32
-"""Granules of a segment at most; a receiver has room for two such segments in FP32."""
+"""Maximum granules of a segment; a receiver's buffer holds two such segments in FP32."""
 
 MAX_RANKS = 64
-"""Ranks of a group, at most; at least 2."""
+"""Maximum number of ranks in a group; the minimum is 2."""
 
 RANK_BITS = (MAX_RANKS - 1).bit_length()
-"""Bits of a rank, and of the number of ranks less one."""
+"""Width of a rank, and of the number of ranks minus one."""
 
 
 class CollectiveKind(enum.IntEnum):
-    """What the group does. A block is `count` elements; blocks of several lie `pitch` bytes apart."""
+    """Operation of a group. A block is `count` elements; several blocks lie `pitch` bytes apart."""
 
     ALL_REDUCE = 0
     """dst = the reduction of every rank's src, one block."""
@@ -31,43 +31,43 @@ class CollectiveKind(enum.IntEnum):
     ALL_GATHER = 2
     """Block i of dst = src of rank i."""
     BROADCAST = 3
-    """dst = src of rank `root`; the root's own dst is written, too."""
+    """dst = src of rank `root`; the root's own dst is written too."""
     ALL_TO_ALL = 4
     """Block i of dst = block `rank` of rank i's src."""
     SEND = 5
-    """src goes to rank `root`, which executes RECEIVE; no other rank takes part."""
+    """Send src to rank `root`, which executes RECEIVE; other ranks do not take part."""
     RECEIVE = 6
     """dst = src of rank `root`, which executes SEND."""
     BARRIER = 7
-    """Ends on no rank before it has begun on every one; addresses, count, op and dtype mean nothing."""
+    """Finishes on each rank only after every rank has begun it; addresses, count, op and dtype are unused."""
 
 
 REDUCTION_KINDS = frozenset({CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER})
-"""Kinds that reduce; to the others op, narrow and stochastic mean nothing."""
+"""Kinds that reduce; only these use op, narrow and stochastic."""
 
 ROOTED = frozenset({CollectiveKind.BROADCAST, CollectiveKind.SEND, CollectiveKind.RECEIVE})
-"""Kinds to which `root` means something."""
+"""Kinds that use `root`."""
 
 BLOCKS_OF_SRC = frozenset({CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_TO_ALL})
-"""Kinds whose src is a block for each rank; then, or of dst, `pitch` means something."""
+"""Kinds with one block of src per rank; these, and those of `BLOCKS_OF_DST`, use `pitch`."""
 
 BLOCKS_OF_DST = frozenset({CollectiveKind.ALL_GATHER, CollectiveKind.ALL_TO_ALL})
-"""Kinds whose dst is a block for each rank."""
+"""Kinds with one block of dst per rank."""
 
 
 class ReduceOp(enum.IntEnum):
-    """How two elements become one. MAX and MIN as the vector engine's, NaN included; sums of INT32 wrap."""
+    """Reduction of two elements. MAX and MIN are those of the vector engine, including NaN; INT32 sums wrap."""
 
     SUM = 0
     """a + b."""
     MAX = 1
-    """The larger one."""
+    """Maximum of a and b."""
     MIN = 2
-    """The smaller one."""
+    """Minimum of a and b."""
 
 
 class CollectiveType(enum.IntEnum):
-    """Format of the elements in memory. Between ranks partial results of BF16 are FP32."""
+    """Format of the elements in memory. Between ranks, partial results of BF16 are FP32."""
 
     FP32 = 0
     """4 bytes."""
@@ -83,7 +83,7 @@ def element_bytes(dtype: int) -> int:
 
 
 OTHER_SIDE = {CollectiveKind.SEND: CollectiveKind.RECEIVE, CollectiveKind.RECEIVE: CollectiveKind.SEND}
-"""Kinds that go together with another one; every other kind goes together with itself."""
+"""Kinds that match another kind; all other kinds match themselves."""
 
 
 def uses_src(values: dict[str, int]) -> bool:
@@ -100,18 +100,19 @@ def uses_dst(values: dict[str, int]) -> bool:
 
 
 def best_chunk(count: int, ranks: int, kind: CollectiveKind = CollectiveKind.ALL_REDUCE) -> int:
-    """Return the granules of a segment with which there are as few rounds as can be, and all of them are alike.
+    """Return the granules per segment that need the fewest rounds, all of similar size.
 
-    A round costs its steps' latency whatever is in it, so fewer are better; and a last one that is almost empty
-    costs as many steps as a full one, so what there is is spread over all.
+    A round costs the latency of its steps whatever its size, so fewer rounds are faster. A nearly empty last round
+    costs as much as a full one, so the granules are distributed over all rounds.
 
     Arguments:
         count: elements of a block.
-        ranks: of the group.
-        kind: a round of ALL_REDUCE has `ranks` segments of the vector; of the others, one of each block.
+        ranks: ranks of the group.
+        kind: kind of the collective; a round of ALL_REDUCE has `ranks` segments of the vector, of other kinds one of
+            each block.
     """
     granules = -(-max(count, 1) // GRANULE)
-    part = (granules + 1) // 2  # of channel 0, the larger one
+    part = (granules + 1) // 2  # granules of channel 0, the larger part
     segments = ranks if kind == CollectiveKind.ALL_REDUCE else 1
     rounds = -(-part // (segments * CHUNK_GRANULES))
     return -(-part // (segments * rounds))

@@ -1,4 +1,4 @@
-"""The bits of a collective."""
+"""Bit layout of a collective."""
 
 from neuroncore_rtl.spec.isa.collective.kind import RANK_BITS
 from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS
@@ -7,7 +7,7 @@ from neuroncore_rtl.spec.isa.fields import Layout, width_of
 __all__ = ["COLLECTIVE", "COLLECTIVE_BITS", "COLLECTIVE_FIELDS", "COLLECTIVE_SIGNED", "COLLECTIVE_WIDTHS"]
 
 COLLECTIVE = 56
-"""Opcode, apart from those of the other engines."""
+"""Opcode, distinct from those of the other engines."""
 
 COLLECTIVE_FIELDS: Layout = (
     ("opcode", 6),
@@ -29,11 +29,12 @@ COLLECTIVE_FIELDS: Layout = (
     ("seed", 32),
     ("stream", 32),
 )
-"""Name and width of each field, from the least significant bit up. chunk: granules less one. ranks: less one. stride:
-two's complement, not 0. narrow: partial results of BF16 travel rounded to BF16, to nearest even, at every rank.
-stochastic: the last rounding of BF16, by (seed, stream) and the element's number in the vector (in the block, of
-REDUCE_SCATTER); else to nearest even. Addresses and pitch are multiples of 64 bytes. rank: the executing core's own.
-root: of BROADCAST; the other side, of SEND and RECEIVE."""
+"""Fields with their widths, from the least significant bit up. chunk: granules minus one. ranks: ranks minus one.
+stride: in two's complement, not 0. narrow: partial results of BF16 are sent as BF16, rounded to nearest even at every
+rank. stochastic: the last rounding to BF16 is by (seed, stream) and the element's number in the vector (for
+REDUCE_SCATTER: in the block); 0: to nearest even. Addresses and pitch are multiples of 64 bytes. rank: rank of the
+executing core. root: root of BROADCAST; other rank of SEND and RECEIVE.
+"""
 
 COLLECTIVE_BITS = width_of(COLLECTIVE_FIELDS)
 

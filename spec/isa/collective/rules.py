@@ -1,9 +1,14 @@
-"""The rules that an instruction of the collective engine must obey.
+"""Rules of the collective engine's instruction.
 
-Only fields that mean something for the kind are judged. op, narrow and stochastic do for reductions, chunk is never
-wrong; src_address does but for RECEIVE, for BROADCAST at the root alone; dst_address does but for SEND; pitch where src
-or dst has a block for each rank; root for BROADCAST, SEND and RECEIVE. For BARRIER all that counts is the group and the
-rank.
+Only the fields that the kind uses are checked:
+
+- op, narrow and stochastic: reductions.
+- chunk: every value is legal.
+- src_address: all kinds except RECEIVE; BROADCAST only at the root.
+- dst_address: all kinds except SEND.
+- pitch: kinds with one block of src or dst per rank.
+- root: BROADCAST, SEND and RECEIVE.
+- BARRIER: only the group and the rank.
 """
 
 from collections.abc import Iterator
@@ -27,10 +32,10 @@ from neuroncore_rtl.spec.isa.rule import Broken, Rule
 __all__ = ["COLLECTIVE_ALIGNMENT", "COLLECTIVE_RULES", "collective_violation"]
 
 COLLECTIVE_ALIGNMENT = 64
-"""Addresses and pitch are multiples of so many bytes."""
+"""Bytes of which addresses and pitch must be multiples."""
 
 COLLECTIVE_RULES = frozenset({Rule.OPCODE, Rule.FORMAT, Rule.SHAPE, Rule.ALIGNMENT, Rule.RANGE, Rule.STATE})
-"""The rules that a collective can break."""
+"""Rules that a collective can break."""
 
 _K = CollectiveKind
 
@@ -39,9 +44,9 @@ def collective_violation(values: dict[str, int], core: int, cores: int) -> Broke
     """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
 
     Arguments:
-        values: of every field.
-        core: the one that it is given to.
-        cores: of the instance.
+        values: value of every field.
+        core: core that executes it.
+        cores: number of cores in the instance.
     """
     if values["opcode"] != COLLECTIVE:
         return Rule.OPCODE, f"opcode must be {COLLECTIVE}, not {values['opcode']}"
@@ -74,7 +79,7 @@ def _shape(values: dict[str, int], core: int, cores: int) -> Iterator[str]:
 
 
 def _places(values: dict[str, int]) -> Iterator[tuple[str, int]]:
-    """Yield each address that is used, and the blocks there."""
+    """Yield each used address, with the number of blocks there."""
     for name, used, kinds in (("src", uses_src, BLOCKS_OF_SRC), ("dst", uses_dst, BLOCKS_OF_DST)):
         if used(values):
             yield f"{name}_address", values["ranks"] + 1 if values["kind"] in kinds else 1
@@ -109,11 +114,11 @@ def _state(values: dict[str, int], core: int, cores: int) -> Iterator[str]:
     if rank >= ranks:
         yield f"rank must be below {ranks}, not {rank}"
     if base + rank * stride != core:
-        yield f"rank {rank} must be that of core {core}, not of core {base + rank * stride}"
+        yield f"rank {rank} must be the rank of core {core}, not of core {base + rank * stride}"
     if values["kind"] in ROOTED and values["root"] >= ranks:
         yield f"root must be below {ranks}, not {values['root']}"
     if values["kind"] in (_K.SEND, _K.RECEIVE) and values["root"] == rank:
-        yield f"root must be another rank than {rank}, the own one"
+        yield f"root must be a rank other than the executing one, not {rank}"
 
 
 def _names(kind) -> str:

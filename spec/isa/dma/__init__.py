@@ -1,10 +1,9 @@
-"""The instruction of the DMA engines: copy a tensor of up to five dimensions between HBM, SBUF and PSUM.
+"""Instruction of the DMA engines: copies a tensor of up to five dimensions between HBM, SBUF and PSUM.
 
-The two tensors share a shape; each steps through it in its own way. In HBM all steps are of elements along one line of
-addresses. On chip one dimension, the `axis`, may step from partition to partition instead, whichever dimension that is;
-so a transposition is a copy whose tensors have different axes. Elements are taken in row-major order. Where the formats
-differ an element is cast as TENSOR_COPY of the vector engine casts it, to nearest even; where they are the same its
-bits are copied.
+The two tensors have the same shape, and each has its own steps. In HBM all steps are in elements along one range of
+addresses. On chip, any one dimension, the `axis`, may step from partition to partition instead; so a transposition is a
+copy between tensors with different axes. Elements are copied in row-major order. If the formats differ, an element is
+cast as by TENSOR_COPY of the vector engine, to nearest even; if they are the same, its bits are copied.
 """
 
 from neuroncore_rtl.spec.isa.dma.instruction import DmaCopy, DmaIndex, DmaTensor

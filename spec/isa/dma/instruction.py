@@ -1,4 +1,4 @@
-"""The instruction of the DMA engines: copy a tensor between HBM, SBUF and PSUM."""
+"""Instruction of the DMA engines."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,20 +18,21 @@ from neuroncore_rtl.spec.isa.rule import Broken
 __all__ = ["DmaCopy", "DmaIndex", "DmaTensor"]
 
 _INDEX = ("address", "partition", "limit", "skip")
-"""What there is to say of row numbers."""
+"""Attributes of row numbers that are fields of the instruction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DmaTensor(Addressed):
-    """Where a copy reads or writes.
+    """Source or destination of a copy.
 
     Arguments:
-        format: of an element.
-        address: of the element of index (0, ..., 0): in HBM, or in every partition; in bytes.
+        format: format of an element.
+        address: byte address of the element of index (0, ..., 0), in HBM or in every partition.
         storage: HBM, SBUF or PSUM.
-        steps: for each dimension of the shape, outermost first: elements, or partitions for the axis.
+        steps: step of each dimension of the shape, outermost first, in elements; in partitions for the axis.
         partition: on chip, the partition of index 0.
-        axis: which dimension of the shape, outermost first, goes from partition to partition; None for none of them.
+        axis: dimension of the shape, counted from the outermost, that steps from partition to partition; None if no
+            dimension does.
     """
 
     format: Format
@@ -42,7 +43,7 @@ class DmaTensor(Addressed):
     axis: int | None = None
 
     def without(self, d: int) -> "DmaTensor | None":
-        """Return it without a dimension; None if that has a meaning."""
+        """Return a copy without dimension `d`; None if that dimension has a step or is the axis."""
         left = drop_step(self.steps, d)
         if left is None or self.axis == d:
             return None
@@ -51,16 +52,16 @@ class DmaTensor(Addressed):
 
 @dataclass(frozen=True, kw_only=True)
 class DmaIndex(Addressed):
-    """Row numbers of a gather or scatter: INT32 words in SBUF, one in each of as many partitions as there are rows.
+    """Row numbers of a gather or scatter: INT32 words in SBUF, one per row, in consecutive partitions.
 
-    The outermost dimension of the tensor in HBM then steps by row numbers instead of 0, 1, 2, ...
+    The outermost dimension of the tensor in HBM then steps by these row numbers instead of 0, 1, 2, ....
 
     Arguments:
-        address: of the word, in every partition.
-        partition: the one of row 0.
-        limit: row numbers are unsigned and below this, so negative ones are beyond it.
-        skip: a row whose number is not below the limit is left out, and what its destination holds stays. Else such a
-            number is an error (`Cause.INDEX`), and neither its row nor those after it are written.
+        address: byte address of the word in every partition.
+        partition: partition of row 0.
+        limit: upper bound: row numbers are unsigned and must be below it, so negative numbers are out of range.
+        skip: skip a row with a number out of range; its destination keeps its contents. Without it such a number is an
+            error (`Cause.INDEX`), and neither its row nor later rows are written.
     """
 
     address: int
@@ -75,9 +76,9 @@ class DmaCopy(Instruction):
 
     Arguments:
         shape: counts, outermost first; 1 to 5 dimensions.
-        src, dst: tensors with as many steps.
-        gather: row numbers of src, which is in HBM then.
-        scatter: row numbers of dst, which is in HBM then; not together with `gather`.
+        src, dst: tensors with one step per dimension.
+        gather: row numbers of src, which must then be in HBM.
+        scatter: row numbers of dst, which must then be in HBM; not together with `gather`.
     """
 
     shape: tuple[int, ...]
@@ -101,17 +102,17 @@ class DmaCopy(Instruction):
 
     @property
     def transfers(self) -> tuple[tuple[str, Storage, int], ...]:
-        """What it copies: "read" or "write", the storage, and how many bytes; rows that it skips included."""
+        """Direction ("read" or "write"), storage and bytes of both sides, including rows that are skipped."""
         sides = ("read", self.src), ("write", self.dst)
         return tuple((way, one.storage, prod(self.shape) * one.format.bits // 8) for way, one in sides)
 
     @property
     def summary(self) -> str:
-        """What it does in a few words: from where to where."""
+        """Short description: source and destination."""
         return f"dma {self.src.storage.name} to {self.dst.storage.name}".lower()
 
     def moved(self, place: Move) -> Self:
-        """Return the same on other addresses on chip."""
+        """Return a copy of the instruction with other addresses on chip."""
 
         def tensor(of: DmaTensor) -> DmaTensor:
             return of if of.storage == Storage.HBM else of.at(place(of.storage, of.address))
@@ -125,10 +126,11 @@ class DmaCopy(Instruction):
     def fields(self, config: Config | None = None) -> dict[str, int]:
         """Return the value of every field, as :meth:`unpack` returns it.
 
-        The last dimensions of the shape are the innermost; of a gather or scatter the first is the outermost field.
+        The shape fills the fields of the innermost dimensions, but the first dimension of a gather or scatter has the
+        field of the outermost.
 
         Raises:
-            ValueError: if there are more than five dimensions, or steps are not one for each of them.
+            ValueError: if the shape has more than five dimensions, or a tensor does not have one step per dimension.
         """
         rank = len(self.shape)
         if not 1 <= rank <= DMA_DIMENSIONS:
@@ -149,9 +151,11 @@ class DmaCopy(Instruction):
         values |= {f"count{d}": count for d, count in zip(places, self.shape, strict=True)}
         for name, tensor in (("src", self.src), ("dst", self.dst)):
             if len(tensor.steps) != rank:
-                raise ValueError(f"{name}.steps must be one for each of {rank} dimensions, not {tensor.steps!r}")
+                raise ValueError(
+                    f"{name}.steps must have one entry for each of {rank} dimensions, not {tensor.steps!r}"
+                )
             if tensor.axis is not None and not 0 <= tensor.axis < rank:
-                raise ValueError(f"{name}.axis must be one of {rank} dimensions, not {tensor.axis!r}")
+                raise ValueError(f"{name}.axis must be from 0 to {rank - 1}, not {tensor.axis!r}")
             values |= {
                 f"{name}_storage": int(tensor.storage),
                 f"{name}_dtype": tensor.format.code,
@@ -169,7 +173,7 @@ class DmaCopy(Instruction):
         """Return the instruction of its fields, in its full form of five dimensions.
 
         Raises:
-            ValueError: if a field holds the code of nothing.
+            ValueError: if a field holds an unknown code.
         """
         if values["opcode"] != DMA_COPY:
             raise ValueError(f"opcode must be {DMA_COPY}, not {values['opcode']}")
@@ -200,25 +204,25 @@ class DmaCopy(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest rule that fields break, and a message; None if they are legal."""
+        """Return the lowest rule that the fields break, and a message; None if they are legal."""
         return dma_violation(values, context.config)
 
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return the fields that mean nothing in a legal instruction."""
+        """Return the fields that a legal instruction does not use."""
         unused = set() if values["gather"] or values["scatter"] else {f"index_{name}" for name in _INDEX}
         for name, indexed in (("src", values["gather"]), ("dst", values["scatter"])):
             if values[f"{name}_storage"] == Storage.HBM:
                 unused.add(f"{name}_partition")
-            # A row's number is multiplied with the outermost step even if there is one row only.
+            # A row's number is multiplied by the outermost step even if there is only one row.
             dimensions = range(OUTERMOST if indexed else DMA_DIMENSIONS)
             unused |= {f"{name}_step{d}" for d in dimensions if values[f"count{d}"] == 1}
         return frozenset(unused)
 
     def shortened(self) -> Self:
-        """Return an instruction of the same bits without dimensions of one element that nothing steps in.
+        """Return the same instruction without dimensions that have one element and no step.
 
-        They are the outermost ones, of a gather or scatter those behind the rows.
+        Only leading dimensions are removed; in a gather or scatter those after the rows.
         """
         short, d = self, int(bool(self.gather or self.scatter))
         while len(short.shape) > 1 and short.shape[d] == 1:
@@ -230,7 +234,7 @@ class DmaCopy(Instruction):
 
     @cached_property
     def reads(self) -> tuple[Region, ...]:
-        """The regions of src, and of row numbers."""
+        """Regions of src and of the row numbers."""
         src = self._region("src", self.src, self.gather)
         index = self.gather or self.scatter
         if index is None:
@@ -239,11 +243,11 @@ class DmaCopy(Instruction):
 
     @cached_property
     def writes(self) -> tuple[Region, ...]:
-        """The region of dst."""
+        """Region of dst."""
         return (self._region("dst", self.dst, self.scatter),)
 
     def _region(self, name: str, tensor: DmaTensor, index: DmaIndex | None) -> Region:
-        """Return a tensor's region; row numbers are not known yet, so they may be all those below the limit."""
+        """Return a tensor's region; a row number can be any number below the limit."""
         size = tensor.format.bits // 8
         counts = (max(index.limit, 1), *self.shape[1:]) if index else self.shape
         dimensions = tuple(

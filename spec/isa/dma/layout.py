@@ -1,4 +1,4 @@
-"""The bits of a copy."""
+"""Bit layout of a copy."""
 
 from neuroncore_rtl.spec.isa.fields import Layout, width_of
 
@@ -8,16 +8,16 @@ __all__ = [
 ]  # fmt: skip
 
 DMA_COPY = 48
-"""Opcode, apart from those of the other engines."""
+"""Opcode, distinct from those of the other engines."""
 
 DMA_DIMENSIONS = 5
 """Dimensions of a copy: the partition and four free ones, as published."""
 
 HBM_ADDRESS_BITS = 40
-"""Bits of a byte address in HBM."""
+"""Width of a byte address in HBM."""
 
 NO_AXIS = 7
-"""Code of an axis that is none of the dimensions: everything is in one partition, or in HBM."""
+"""Code for a tensor without axis: it is in one partition, or in HBM."""
 
 DMA_TENSOR_FIELDS: Layout = (
     ("storage", 2),
@@ -27,7 +27,7 @@ DMA_TENSOR_FIELDS: Layout = (
     ("axis", 3),
     *((f"step{dimension}", 32) for dimension in range(DMA_DIMENSIONS)),
 )
-"""Name and width of the fields of a tensor."""
+"""Fields of a tensor with their widths."""
 
 DMA_FIELDS: Layout = (
     ("opcode", 6),
@@ -41,8 +41,9 @@ DMA_FIELDS: Layout = (
     ("index_limit", 32),
     ("index_skip", 1),
 )
-"""Name and width of each field, from the least significant bit up. Dimension 0 is the innermost; steps are two's
-complement, in elements, or in partitions in the dimension that is the axis."""
+"""Fields with their widths, from the least significant bit up. Dimension 0 is the innermost; steps are in two's
+complement, in elements, or in partitions for the axis.
+"""
 
 DMA_WIDTHS = dict(DMA_FIELDS)
 """Width of each field."""
@@ -54,4 +55,4 @@ DMA_SIGNED = frozenset(f"{tensor}_step{d}" for tensor in ("src", "dst") for d in
 """Fields in two's complement."""
 
 OUTERMOST = DMA_DIMENSIONS - 1
-"""The dimension whose steps are row numbers in a gather or scatter."""
+"""Dimension that steps by row numbers in a gather or scatter."""

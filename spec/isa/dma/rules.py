@@ -1,4 +1,4 @@
-"""The rules of a copy."""
+"""Rules of a copy."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ def dma_violation(values: dict[str, int], config: Config) -> Broken | None:
     """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
 
     Arguments:
-        values: of every field.
+        values: value of every field.
         config: the machine's parameters.
     """
     return lowest(_violations(values, config))
@@ -68,7 +68,7 @@ def _tensor_violations(
     if indexed and storage != Storage.HBM:
         yield Rule.STORAGE, f"{name} must be in HBM to be gathered or scattered, not in {storage.name}"
     if storage == Storage.HBM and axis != NO_AXIS:
-        yield Rule.PARTITIONS, f"{name}'s axis must be none in HBM, not {axis}"
+        yield Rule.PARTITIONS, f"{name} must have no axis in HBM, not {axis}"
     elif axis != NO_AXIS and axis >= DMA_DIMENSIONS:
         yield Rule.PARTITIONS, f"{name}'s axis must be below {DMA_DIMENSIONS}, or {NO_AXIS} for none, not {axis}"
     elif storage != Storage.HBM:

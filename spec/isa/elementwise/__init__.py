@@ -1,8 +1,8 @@
-"""The instructions of the vector and the scalar engine: one layout, one shape, up to three tensors.
+"""Instructions of the vector and the scalar engine: one layout, one shape, up to three tensors.
 
-An instruction works on `partitions` lanes and a shape of up to four free dimensions. Every tensor it names steps
-through that shape in its own way (`Access`), so a broadcast is a step of 0, and a reduction's destination has no say in
-the trailing dimensions. Elements are taken in row-major order.
+An instruction has `partitions` lanes and a shape of up to four free dimensions. Each tensor has its own step per
+dimension (`Access`). So a broadcast is a step of 0, and the steps of a reduction's destination in the reduced
+dimensions are ignored. Elements are processed in row-major order.
 """
 
 from neuroncore_rtl.spec.isa.elementwise.index import Index

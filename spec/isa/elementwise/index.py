@@ -1,4 +1,4 @@
-"""The number of an element in its tensor, which decides its random words."""
+"""Element numbers, which determine random words."""
 
 from dataclasses import dataclass, replace
 
@@ -9,16 +9,16 @@ __all__ = ["Index"]
 
 @dataclass(frozen=True, kw_only=True)
 class Index:
-    """The number of an element in its tensor, an affine function of its place in the instruction.
+    """Number of an element in its tensor, an affine function of its index in the instruction.
 
-    base + lane * partition + the sum of index[d] * steps[d], modulo 2**64 (read as INT32 by IOTA and AFFINE_SELECT,
-    modulo 2**32). With (seed, stream) it decides the element's random words, so it must not depend on how the tensor
-    was cut into instructions.
+    The number is base + lane * partition + the sum of index[d] * steps[d], modulo 2**64. IOTA and AFFINE_SELECT use it
+    modulo 2**32, as INT32. With (seed, stream) it determines the element's random words, so it must not depend on the
+    division of the tensor into instructions.
 
     Arguments:
-        base: 64 bits, may be negative.
-        partition: from one lane to the next, 32 bits signed.
-        steps: for each dimension of the shape, outermost first, 32 bits signed.
+        base: number of the first element, 64 bits; may be negative.
+        partition: distance from one lane to the next, 32 bits signed.
+        steps: distance from one index to the next in each dimension of the shape, outermost first, 32 bits signed.
     """
 
     base: int = 0
@@ -26,6 +26,6 @@ class Index:
     steps: tuple[int, ...] = ()
 
     def without(self, d: int) -> "Index | None":
-        """Return it without a dimension; None if that has a meaning."""
+        """Return a copy without dimension `d`; None if that dimension has a step."""
         left = drop_step(self.steps, d)
         return None if left is None else replace(self, steps=left)

@@ -1,4 +1,4 @@
-"""The instruction of the vector and the scalar engine: one layout, one shape, up to three tensors."""
+"""Instruction of the vector and the scalar engine."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,26 +28,27 @@ _INNERMOST_LAST = tuple(reversed(range(DIMENSIONS)))
 
 @dataclass(frozen=True, kw_only=True)
 class Elementwise(Instruction):
-    """One instruction of the vector or the scalar engine. What an opcode does not use keeps its default.
+    """Instruction of the vector or the scalar engine. Operands that the opcode does not use keep their default.
 
     Arguments:
-        opcode: what it does.
-        partitions: lanes that take part; lane i works on partition start + i of each tensor.
-        shape: counts of the free dimensions, outermost first; of a, and of dst where it is written element by element.
+        opcode: operation.
+        partitions: number of lanes; lane i accesses partition start + i of each tensor.
+        shape: counts of the free dimensions, outermost first, of a, and of dst where it is written element by element.
         dst: destination.
-        a, b: sources; of TENSOR_SCALAR_REDUCE and ACTIVATE b is where the reduction's result goes, its steps unused.
+        a, b: sources; for TENSOR_SCALAR_REDUCE and ACTIVATE b is the destination of the reduction, without steps.
         op0, op1, reverse0, reverse1: operations, see :class:`Opcode`.
         s0, s1: scalars: an int is a 32-bit word of the instruction's arithmetic, FP32 bits or an integer.
-        axes: innermost dimensions that TENSOR_REDUCE reduces.
+        axes: number of innermost dimensions that TENSOR_REDUCE reduces.
         negate: change the sign of TENSOR_REDUCE's result.
-        keep: SELECT leaves dst alone where the predicate is zero.
-        function: code of ACTIVATE's function (`spec.functions`); alpha: its parameter, FP32 bits.
-        sum_continue: ACTIVATE adds to the lanes' running sums instead of starting them from +0.
+        keep: SELECT does not write dst where the predicate is zero.
+        function: code of ACTIVATE's function (`spec.functions`).
+        alpha: parameter of that function, FP32 bits.
+        sum_continue: ACTIVATE adds to the lanes' running sums instead of starting them at +0.
         sum_store: ACTIVATE stores the running sums at b when it has finished.
         stochastic: round dst's cast stochastically, by seed, stream and index.
         seed, stream: 32 bits each.
-        index: the elements' numbers in their tensor.
-        overlap: may start reading while earlier instructions are still writing: nothing they write is read here.
+        index: element numbers.
+        overlap: reads may start while earlier instructions still write; the instruction must not read their results.
     """
 
     opcode: Opcode
@@ -81,31 +82,31 @@ class Elementwise(Instruction):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Partitions, and elements of each."""
+        """Partitions, and the shape."""
         return self.partitions, *self.shape
 
     @property
     def engine(self) -> Engine:
-        """The engine that executes it."""
+        """Engine that executes it."""
         return Engine.SCALAR if self.opcode in SCALAR_OPCODES else Engine.VECTOR
 
     @property
     def name(self) -> str:
-        """Its opcode's name."""
+        """Name of its opcode."""
         return self.opcode.name
 
     @property
     def in_turn(self) -> bool:
-        """Whether it begins only when all before it have completed."""
+        """True if it begins only when all earlier instructions have completed."""
         return not self.overlap
 
     @property
     def continues(self) -> bool:
-        """Whether it adds to the lanes' running sums."""
+        """True if it adds to the lanes' running sums."""
         return self.opcode == Opcode.ACTIVATE and self.sum_continue
 
     def moved(self, place: Move) -> Self:
-        """Return the same on other addresses on chip."""
+        """Return a copy of the instruction with other addresses on chip."""
         parts = {name: getattr(self, name) for name in (*ACCESSES, "s0", "s1")}
         return self._moved(place, **{
             name: part.at(place(getattr(part, "storage", Storage.SBUF), part.address))
@@ -118,7 +119,7 @@ class Elementwise(Instruction):
 
         Raises:
             ValueError: if a value cannot be encoded: it does not fit its field, a partition is not the start of a
-                quadrant, or the steps of a tensor are not one for each dimension.
+                quadrant, or a tensor does not have one step per dimension.
         """
         if not 1 <= len(self.shape) <= DIMENSIONS:
             raise ValueError(f"shape must have 1 to {DIMENSIONS} dimensions, not {self.shape!r}")
@@ -140,23 +141,25 @@ class Elementwise(Instruction):
         values |= {"index": self.index.base, "index_partition": self.index.partition}
         if len(self.index.steps) not in (0, len(self.shape)):
             raise ValueError(
-                f"index.steps must be one for each of {len(self.shape)} dimensions, not {self.index.steps!r}"
+                f"index.steps must have one entry for each of {len(self.shape)} dimensions, not {self.index.steps!r}"
             )
         values |= {f"index_step{d}": step for d, step in enumerate(reversed(self.index.steps))}
         return values
 
     def _access(self, name: str, access: Access, config: Config) -> dict[str, int]:
         if len(access.steps) != len(self.shape):
-            raise ValueError(f"{name}.steps must be one for each of {len(self.shape)} dimensions, not {access.steps!r}")
+            raise ValueError(
+                f"{name}.steps must have one entry for each of {len(self.shape)} dimensions, not {access.steps!r}"
+            )
         steps = {f"step{d}": step for d, step in enumerate(reversed(access.steps))}
         return _pointer(name, access, config) | {"storage": int(access.storage)} | steps
 
     @classmethod
     def decode(cls, values: dict[str, int], config: Config) -> Self:
-        """Return the instruction of its fields, with four dimensions. What it does not use has its default.
+        """Return the instruction of its fields, with four dimensions. Unused operands have their default.
 
         Raises:
-            ValueError: if a field that it uses holds the code of nothing.
+            ValueError: if a used field holds an unknown code.
         """
         opcode = Opcode(values["opcode"])
         used = uses(values)
@@ -179,16 +182,16 @@ class Elementwise(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest rule that fields break on an engine, and a message; None if they are legal there."""
+        """Return the lowest rule that the fields break on an engine, and a message; None if they are legal there."""
         return elementwise_violation(values, context.config, OPCODES[engine])
 
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return the fields that mean nothing in a legal instruction."""
+        """Return the fields that a legal instruction does not use."""
         return unused(values)
 
     def shortened(self) -> Self:
-        """Return an instruction of the same bits without outer dimensions of one element that nothing steps in."""
+        """Return the same instruction without outer dimensions that have one element and no step."""
         short = self
         while len(short.shape) > 1 and short.shape[0] == 1:
             parts = {name: getattr(short, name) for name in (*ACCESSES, "index")}
@@ -202,8 +205,8 @@ class Elementwise(Instruction):
 
     @cached_property
     def reads(self) -> tuple[Region, ...]:
-        """The regions of a, b, s0 and s1, as far as they are tensors or lie in memory."""
-        used = uses(self._counted)
+        """Regions of a and b if they are sources, and of s0 and s1 if they are in memory."""
+        used = uses(self._count_fields)
         tensors = [self._region(name) for name in ("a", "b") if name in used]
         scalars = {name: getattr(self, name) for name in ("s0", "s1") if name in used}
         return *tensors, *(
@@ -214,13 +217,13 @@ class Elementwise(Instruction):
 
     @cached_property
     def writes(self) -> tuple[Region, ...]:
-        """The regions of dst, and of a reduction's result at b."""
-        result = ("b",) * ("result" in uses(self._counted))
+        """Regions of dst, and of a reduction's result at b."""
+        result = ("b",) * ("result" in uses(self._count_fields))
         return tuple(self._region(name) for name in ("dst", *result))
 
     @property
-    def _counted(self) -> dict[str, int]:
-        """The fields that say how many elements there are of what."""
+    def _count_fields(self) -> dict[str, int]:
+        """Fields that determine the number of elements of each operand."""
         counts = dict.fromkeys((f"count{d}" for d in range(DIMENSIONS)), 1)
         counts |= {f"count{d}": count for d, count in enumerate(reversed(self.shape))}
         return counts | {"opcode": int(self.opcode), "axes": self.axes, "sum_store": int(self.sum_store)}
@@ -228,12 +231,12 @@ class Elementwise(Instruction):
     def _region(self, name: str) -> Region:
         access: Access = getattr(self, name)
         size = access.format.bits // 8
-        counts = reversed(counts_of(self._counted, name)[: len(access.steps)])
+        counts = reversed(counts_of(self._count_fields, name)[: len(access.steps)])
         dimensions = tuple((n, step * size) for n, step in zip(counts, access.steps, strict=True) if n > 1)
         return Region(name, access.storage, access.partition, self.partitions, access.address, size, dimensions)
 
     def may_overwrite(self, written: Region, other: Region) -> bool:
-        """Return whether a region may lie where another one does: scalars are read before anything is written."""
+        """Return whether a region may overlap another one; always for scalars, which are read before all writes."""
         return other.name in ("s0", "s1") or super().may_overwrite(written, other)
 
 

@@ -1,4 +1,4 @@
-"""The bits of an instruction of the vector or the scalar engine."""
+"""Bit layout of an instruction of the vector or the scalar engine."""
 
 from neuroncore_rtl.spec.isa.access import ACCESS_FIELDS, DIMENSIONS
 from neuroncore_rtl.spec.isa.fields import Layout, width_of
@@ -36,9 +36,10 @@ ELEMENTWISE_FIELDS: Layout = (
     ("index_partition", 32),
     *((f"index_step{dimension}", 32) for dimension in range(DIMENSIONS)),
 )
-"""Name and width of each field, from the least significant bit up. Dimension 0 is the innermost; steps are two's
-complement. pointer0 says that scalar0 holds a `Pointer` (`POINTER_FIELDS`), else it is a word of the
-instruction's arithmetic, FP32 or an integer; so pointer1."""
+"""Fields with their widths, from the least significant bit up. Dimension 0 is the innermost; steps are in two's
+complement. pointer0: scalar0 holds a `Pointer` (`POINTER_FIELDS`); 0: scalar0 is a word of the instruction's
+arithmetic, FP32 or integer. pointer1 is the same for scalar1.
+"""
 
 ELEMENTWISE_BITS = width_of(ELEMENTWISE_FIELDS)
 """Width of an instruction in bits."""

@@ -1,4 +1,4 @@
-"""The opcodes of the vector and the scalar engine, and what each of them uses, writes and can do."""
+"""Opcodes of the vector and the scalar engine: operands, results, and required units."""
 
 import enum
 
@@ -13,10 +13,10 @@ __all__ = [
 
 
 class Opcode(enum.IntEnum):
-    """What an instruction does, with the names of the published instruction set; the value is the code it carries.
+    """Opcodes, with the names of the published instruction set; the value is the code in instructions.
 
-    a and b are the source tensors, s0 and s1 the scalars (immediate, or one a partition), op0 and op1 the operations.
-    "reversed" swaps an operation's operands: op(s, x) instead of op(x, s).
+    a and b are the source tensors, s0 and s1 the scalars (immediate, or one per partition), op0 and op1 the operations.
+    A reversed operation has its operands swapped: op(s, x) instead of op(x, s).
     """
 
     TENSOR_COPY = 1
@@ -26,56 +26,63 @@ class Opcode(enum.IntEnum):
     TENSOR_TENSOR = 3
     """dst = op0(a, b)."""
     TENSOR_SCALAR = 4
-    """dst = op1(op0(a, s0), s1), each may be reversed."""
+    """dst = op1(op0(a, s0), s1); each operation can be reversed."""
     SCALAR_TENSOR_TENSOR = 5
-    """dst = op1(op0(a, s0), b), each may be reversed."""
+    """dst = op1(op0(a, s0), b); each operation can be reversed."""
     TENSOR_SCALAR_REDUCE = 6
-    """dst = op0(a, s0), may be reversed; result = op1 over all its elements before dst's cast, in order, at `b`."""
+    """dst = op0(a, s0), which can be reversed; b = the reduction by op1 of all its elements before dst's cast, in
+    order.
+    """
     TENSOR_REDUCE = 7
-    """dst = op0 over the `axes` innermost dimensions of a, in order; `negate` changes the sign of the result."""
+    """dst = the reduction of a by op0 over the `axes` innermost dimensions, in order; `negate` changes the result's
+    sign.
+    """
     TENSOR_TENSOR_SCAN = 8
-    """r[i] = op1(op0(a[i], r[i-1]), b[i]), r[-1] = s0, dst[i] = r[i]; each may be reversed."""
+    """dst[i] = r[i] = op1(op0(a[i], r[i-1]), b[i]), with r[-1] = s0; each operation can be reversed."""
     BN_STATS = 9
-    """dst[0:6] = count, mean, variance * count of the even elements of a, then of the odd ones, by Welford's method."""
+    """dst[0:6] = count, mean, variance * count of the even elements of a, then of the odd elements, by Welford's
+    method.
+    """
     BN_AGGR = 10
-    """dst[0:2] = mean, variance of the union of a's triples (count, mean, variance * count)."""
+    """dst[0:2] = mean, variance of the union of the triples (count, mean, variance * count) in a."""
     RECIPROCAL = 11
     """dst = 1 / a."""
     SELECT = 12
-    """dst = b where a is not zero, else s0, or with `keep` what dst held."""
+    """dst = b where a is not zero, else s0; with `keep`, dst is unchanged there."""
     AFFINE_SELECT = 13
-    """dst = a where op0(the index as INT32, 0), op0 a comparison, else s0."""
+    """dst = a where op0(index as INT32, 0) is true, else s0; op0 is a comparison."""
     IOTA = 14
-    """dst = the index as INT32, or UINT32 if that is dst's format."""
+    """dst = the index as INT32, or as UINT32 if dst has that format."""
     TRANSPOSE = 15
-    """Blocks of B x B elements, B = min(32, partitions of the machine), are transposed, bits untouched: of a block,
-    lane p's element j goes to lane j's element p. Dimension 0 has B elements; lanes go in groups of B."""
+    """dst = a, transposed in blocks of B x B elements, B = min(32, partitions of the machine), with unchanged bits:
+    within a group of B lanes, element j of lane p becomes element p of lane j. Dimension 0 has B elements.
+    """
     MAX8 = 16
-    """dst[0:8] = the largest 8 elements of a, descending; NaN is above all."""
+    """dst[0:8] = the 8 largest elements of a, descending; NaN is larger than all numbers."""
     FIND_INDEX8 = 17
-    """dst[k] = row-major position in a of the value b[k]; if there is none, -1, or the largest number of a format
-    without a sign. Each element of a matches at most one
-    value, the first of those not yet found that equals it, so that repeated values find successive positions. NaN
-    equals NaN here, and -0 equals +0."""
+    """dst[k] = row-major index in a of the value b[k]; -1 if it is not found, or the largest number of an unsigned
+    format. Each element of a matches at most one value, the first equal one that is not yet found, so that repeated
+    values find successive elements. NaN equals NaN here, and -0 equals +0.
+    """
     MATCH_REPLACE8 = 18
     """dst = a, with the elements that FIND_INDEX8 would find replaced by s0."""
     DROPOUT = 19
-    """dst = 0 where word 1 of the element's random words / 2**32 is below s0 (a probability, FP32), else a."""
+    """dst = 0 where (word 1 of the element's random words) / 2**32 is below s0 (a probability, FP32), else a."""
     ACTIVATE = 32
-    """The scalar engine: y = function(a * s0 + s1), fused; dst = y; the running sum adds y before dst's cast."""
+    """Scalar engine: y = function(a * s0 + s1), fused; dst = y; the running sum adds y before dst's cast."""
 
 
 BLOCK = 32
-"""Elements and lanes of a transposed block, on a machine that has so many partitions."""
+"""Elements and lanes of a transposed block, on machines with that many partitions."""
 
 VALUES8 = 8
-"""Values that MAX8 finds and the index and replace instructions look for."""
+"""Values that MAX8 finds, and that FIND_INDEX8 and MATCH_REPLACE8 search."""
 
 STATS_ELEMENTS = 512
-"""Most elements of a BN_STATS, as published."""
+"""Maximum elements of a BN_STATS, as published."""
 
 SEARCH_ELEMENTS = (8, 16384)
-"""Fewest and most elements that MAX8, FIND_INDEX8 and MATCH_REPLACE8 search, as published."""
+"""Minimum and maximum elements for MAX8, FIND_INDEX8 and MATCH_REPLACE8, as published."""
 
 _O = Opcode
 USES: dict[Opcode, str] = {
@@ -100,16 +107,16 @@ USES: dict[Opcode, str] = {
     _O.DROPOUT: "a s0",
     _O.ACTIVATE: "a s0 s1",
 }
-"""What an opcode uses besides dst; "result" is b as a second destination."""
+"""Operands that an opcode uses in addition to dst; "result" is b as a second destination."""
 
 SCALAR_OPCODES = frozenset({_O.ACTIVATE})
-"""The scalar engine's."""
+"""Opcodes of the scalar engine."""
 
 VECTOR_OPCODES = frozenset(USES) - SCALAR_OPCODES
-"""The vector engine's."""
+"""Opcodes of the vector engine."""
 
 OPCODES = {Engine.VECTOR: VECTOR_OPCODES, Engine.SCALAR: SCALAR_OPCODES}
-"""Those of either engine."""
+"""Opcodes of each engine."""
 
 UNIT_OPCODES = {
     "division": frozenset({_O.RECIPROCAL, _O.BN_AGGR}),
@@ -117,16 +124,16 @@ UNIT_OPCODES = {
     "statistics": frozenset({_O.BN_STATS, _O.BN_AGGR}),
     "random": frozenset({_O.DROPOUT}),
 }
-"""Opcodes that need a unit which vector lanes may do without (:data:`spec.config.VECTOR_UNITS`)."""
+"""Opcodes that need an optional unit of the vector lanes (:data:`spec.config.VECTOR_UNITS`)."""
 
 UNIT_OPERATIONS = {
     "division": frozenset({AluOp.DIVIDE, AluOp.MOD, AluOp.FMOD}),
     "power": frozenset({AluOp.POWER}),
 }
-"""Operations of which the same holds."""
+"""Operations that need such a unit."""
 
 NEVER_INTEGER = frozenset({_O.BN_STATS, _O.BN_AGGR, _O.RECIPROCAL, _O.ACTIVATE, _O.TRANSPOSE})
-"""Opcodes that never compute with integers."""
+"""Opcodes without integer arithmetic."""
 
 STOCHASTIC = frozenset(
     {
@@ -135,10 +142,10 @@ STOCHASTIC = frozenset(
         _O.ACTIVATE,
     }
 )  # fmt: skip
-"""Opcodes whose results may be rounded stochastically."""
+"""Opcodes with results that can be rounded stochastically."""
 
 OUTPUTS: dict[int, int] = {_O.BN_STATS: 6, _O.BN_AGGR: 2, _O.MAX8: VALUES8, _O.FIND_INDEX8: VALUES8}
-"""Elements of dst, along dimension 0, of opcodes that do not write element by element."""
+"""Elements of dst, along dimension 0, for opcodes that do not write element by element."""
 
 _FAST = frozenset(AluOp) - SLOW
 OPERATIONS: dict[tuple[Opcode, str], frozenset[AluOp]] = {
@@ -148,9 +155,9 @@ OPERATIONS: dict[tuple[Opcode, str], frozenset[AluOp]] = {
     (_O.TENSOR_TENSOR_SCAN, "op1"): _FAST,
     (_O.AFFINE_SELECT, "op0"): frozenset(COMPARISONS),
 }
-"""The operations that an opcode can use, where not all."""
+"""Allowed operations of an opcode, if not all are allowed."""
 
 
 def transpose_block(config: Config) -> int:
-    """Return the elements and lanes of a block that TRANSPOSE transposes."""
+    """Return the elements and lanes of a block of TRANSPOSE."""
     return min(BLOCK, config.partitions)

@@ -1,4 +1,4 @@
-"""What an instruction of the vector or the scalar engine works on, as its fields say it."""
+"""Operands of a vector or scalar instruction, derived from its fields."""
 
 from collections.abc import Iterator
 
@@ -12,19 +12,19 @@ from neuroncore_rtl.spec.isa.fields import unpack
 __all__ = ["BY_CODE", "accesses", "arithmetic_of", "counts_of", "extent", "is_integer", "places", "unused", "uses"]
 
 BY_CODE: dict[int, Format] = {f.code: f for f in FORMATS.values()}
-"""Formats by their codes."""
+"""Formats by code."""
 
 _USES: dict[int, frozenset[str]] = {opcode: frozenset(used.split()) for opcode, used in USES.items()}
 
 
 def uses(values: dict[str, int]) -> frozenset[str]:
-    """Return what an instruction of known opcode uses: of a, b, result, s0, s1, op0, op1. dst is always used."""
+    """Return the operands that an instruction uses: a, b, result, s0, s1, op0, op1. dst is always used."""
     used = _USES[values["opcode"]]
     return used | {"result"} if values["opcode"] == Opcode.ACTIVATE and values["sum_store"] else used
 
 
 def accesses(values: dict[str, int]) -> list[str]:
-    """Return which of dst, a and b an instruction reads or writes."""
+    """Return the tensors (dst, a, b) that an instruction reads or writes."""
     used = uses(values)
     return ["dst"] + ["a"] * ("a" in used) + ["b"] * bool(used & {"b", "result"})
 
@@ -39,10 +39,10 @@ def places(values: dict[str, int]) -> Iterator[tuple[str, dict[str, int]]]:
 
 
 def is_integer(values: dict[str, int]) -> bool:
-    """Return whether an instruction of known opcode and formats computes with integers rather than in FP32.
+    """Return whether an instruction of known opcode and formats uses integer arithmetic instead of FP32.
 
-    It does if everything that takes part in the arithmetic has an integer format; SELECT's predicate and FIND_INDEX8's
-    positions do not take part. Statistics, reciprocals and activations are always FP32.
+    It does if every operand of the arithmetic has an integer format. SELECT's predicate and FIND_INDEX8's positions are
+    not operands of the arithmetic. Statistics, reciprocals and activations always use FP32.
     """
     opcode = values["opcode"]
     if opcode in NEVER_INTEGER:
@@ -54,8 +54,8 @@ def is_integer(values: dict[str, int]) -> bool:
 def arithmetic_of(values: dict[str, int]) -> Arithmetic:
     """Return the arithmetic of an instruction of known opcode and formats.
 
-    Integers are UINT32 if an operand that takes part has this format, of MEMSET and IOTA also if dst has it; else they
-    are INT32, which holds the smaller formats without a sign, too.
+    Integer arithmetic is UINT32 if an operand of the arithmetic has this format, or if dst of MEMSET or IOTA has it.
+    Otherwise it is INT32, which also holds the smaller unsigned formats.
     """
     if not is_integer(values):
         return Arithmetic.FP32
@@ -68,14 +68,14 @@ def arithmetic_of(values: dict[str, int]) -> Arithmetic:
 
 
 _BYSTANDERS: dict[int, str] = {Opcode.SELECT: "a", Opcode.FIND_INDEX8: "dst"}
-"""What takes no part in an opcode's arithmetic."""
+"""Operands that are not part of an opcode's arithmetic."""
 
 _NO_OPERANDS: dict[int, set[str]] = {Opcode.SELECT: {"a"}, Opcode.DROPOUT: {"s0"}}
-"""What an opcode reads as a predicate or a probability."""
+"""Operands that an opcode reads as a predicate or a probability."""
 
 
 def counts_of(values: dict[str, int], name: str) -> list[int]:
-    """Return the counts that an access steps through, dimension 0 (the innermost) first."""
+    """Return the counts of an access, dimension 0 (the innermost) first."""
     opcode = values["opcode"]
     counts = [values[f"count{d}"] for d in range(DIMENSIONS)]
     if name == "dst":
@@ -100,7 +100,7 @@ def extent(values: dict[str, int], name: str) -> tuple[int, int]:
 
 
 def unused(values: dict[str, int]) -> frozenset[str]:
-    """Return the fields that mean nothing in an instruction of known opcode."""
+    """Return the fields that an instruction of known opcode does not use."""
     opcode, used = Opcode(values["opcode"]), uses(values)
     draws = values["stochastic"] or opcode == Opcode.DROPOUT
     meaningless = {

@@ -1,4 +1,4 @@
-"""The rules of the vector and the scalar engine's instructions."""
+"""Rules of the vector and the scalar engine's instructions."""
 
 import math
 from collections.abc import Iterator
@@ -26,19 +26,19 @@ from neuroncore_rtl.spec.isa.rule import Broken, Rule
 __all__ = ["ELEMENTWISE_RULES", "FUNCTION_COUNT", "JUDGES", "elementwise_violation"]
 
 ELEMENTWISE_RULES = frozenset(rule for rule in Rule if rule <= Rule.RANGE)
-"""The rules that an instruction of the vector or scalar engine can break."""
+"""Rules that an instruction of the vector or scalar engine can break."""
 
 FUNCTION_COUNT = len(FUNCTIONS)
-"""Codes of ACTIVATE's functions."""
+"""Number of ACTIVATE's functions."""
 
 
 def elementwise_violation(values: dict[str, int], config: Config, opcodes: frozenset[Opcode]) -> Broken | None:
     """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
 
     Arguments:
-        values: of every field.
+        values: value of every field.
         config: the machine's parameters.
-        opcodes: those of the engine that it is given to.
+        opcodes: opcodes of the executing engine.
     """
     if values["opcode"] not in opcodes:
         names = ", ".join(opcode.name for opcode in sorted(opcodes))
@@ -46,8 +46,8 @@ def elementwise_violation(values: dict[str, int], config: Config, opcodes: froze
     for unit, opcodes in UNIT_OPCODES.items():
         if values["opcode"] in opcodes and unit not in config.vector_units:
             name = Opcode(values["opcode"]).name
-            return Rule.OPCODE, f"opcode must be one that the vector lanes have a unit for, not {name}: {_absent(unit)}"
-    # A rule's judge relies on the rules below it.
+            return Rule.OPCODE, f"opcode must be one that the vector lanes support, not {name}: {_absent(unit)}"
+    # The check of a rule relies on the rules before it.
     for rule, judge in JUDGES:
         message = next(judge(values, config), None)
         if message is not None:
@@ -66,18 +66,18 @@ def _operation(values: dict[str, int], config: Config) -> Iterator[str]:
     for name in sorted(uses(values) & {"op0", "op1"}):
         allowed = OPERATIONS.get((opcode, name), frozenset(AluOp))
         if values[name] not in allowed:
-            yield f"{name} must be one of {', '.join(o.name for o in sorted(allowed))}, not {_named(values[name])}"
+            yield f"{name} must be one of {', '.join(o.name for o in sorted(allowed))}, not {_op_name(values[name])}"
         for unit, operations in UNIT_OPERATIONS.items():
             if values[name] in operations and unit not in config.vector_units:
-                operation = _named(values[name])
-                yield f"{name} must be one that the vector lanes have a unit for, not {operation}: {_absent(unit)}"
+                operation = _op_name(values[name])
+                yield f"{name} must be one that the vector lanes support, not {operation}: {_absent(unit)}"
     if opcode == Opcode.ACTIVATE and values["function"] >= FUNCTION_COUNT:
         yield f"function must be below {FUNCTION_COUNT}, not {values['function']}"
     if opcode == Opcode.ACTIVATE and "trigonometry" not in config.scalar_units:
         for name in TRIGONOMETRIC:
             if values["function"] == FUNCTIONS[name].code:
                 absent = _absent("trigonometry", "scalar")
-                yield f"function must be one that the activation lanes have a unit for, not {name}: {absent}"
+                yield f"function must be one that the activation lanes support, not {name}: {absent}"
 
 
 def _arithmetic(values: dict[str, int], config: Config) -> Iterator[str]:
@@ -85,22 +85,24 @@ def _arithmetic(values: dict[str, int], config: Config) -> Iterator[str]:
     wrong = FLOAT_ONLY if integer else BITWISE
     for name in sorted(uses(values) & {"op0", "op1"}):
         if values[name] in wrong and integer:
-            yield f"{name} must be one of integers if every format is an integer's, not {_named(values[name])}"
+            yield f"{name} must be an integer operation if every format is an integer, not {_op_name(values[name])}"
         elif values[name] in wrong:
-            yield f"{name} must be {_named(values[name])} only if every format is an integer's"
+            yield f"{name} must be a float operation unless every format is an integer, not {_op_name(values[name])}"
 
 
 def _destination(values: dict[str, int], config: Config) -> Iterator[str]:
     dst = BY_CODE[values["dst_dtype"]]
     if values["opcode"] == Opcode.FIND_INDEX8 and dst.is_float:
-        yield f"dst's format must be an integer's, not {dst.name!r}"
+        yield f"dst's format must be an integer, not {dst.name!r}"
     if values["opcode"] == Opcode.TRANSPOSE and values["dst_dtype"] != values["a_dtype"]:
-        yield f"dst's format must be that of a, {BY_CODE[values['a_dtype']].name}, not {dst.name!r}"
+        yield f"dst's format must be the same as a's, {BY_CODE[values['a_dtype']].name}, not {dst.name!r}"
 
 
 def _rounding(values: dict[str, int], config: Config) -> Iterator[str]:
-    if values["stochastic"] and (values["opcode"] not in STOCHASTIC or is_integer(values)):
-        yield "rounding must be to nearest even for integers and where dst is not a result a place, not stochastic"
+    if values["stochastic"] and values["opcode"] not in STOCHASTIC:
+        yield f"rounding must be to nearest even for {Opcode(values['opcode']).name}, not stochastic"
+    if values["stochastic"] and is_integer(values):
+        yield "rounding must be to nearest even for integer arithmetic, not stochastic"
     if values["stochastic"] and values["opcode"] in VECTOR_OPCODES and "random" not in config.vector_units:
         yield f"rounding must be to nearest even, not stochastic: {_absent('random')}"
     if values["stochastic"] and values["opcode"] in SCALAR_OPCODES and "random" not in config.scalar_units:
@@ -167,10 +169,10 @@ def _range(values: dict[str, int], config: Config) -> Iterator[str]:
 
 
 def _absent(unit: str, engine: str = "vector") -> str:
-    return f"{engine}_{unit} is 0"
+    return f"this machine has no {unit} unit ({engine}_{unit}=0)"
 
 
-def _named(code: int) -> str:
+def _op_name(code: int) -> str:
     return AluOp(code).name if code in set(AluOp) else str(code)
 
 
@@ -186,4 +188,4 @@ JUDGES = (
     (Rule.ALIGNMENT, _alignment),
     (Rule.RANGE, _range),
 )
-"""Of each rule what yields messages of it, ascending."""
+"""Check of each rule, which yields messages; in ascending order of rules."""

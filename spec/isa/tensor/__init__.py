@@ -1,4 +1,4 @@
-"""The instructions of the tensor engine."""
+"""Instructions of the tensor engine."""
 
 from neuroncore_rtl.spec.isa.tensor.instruction import LoadStationary, MultiplyMoving, TensorInstruction
 from neuroncore_rtl.spec.isa.tensor.layout import LOAD_STATIONARY, MULTIPLY_MOVING, TENSOR_BITS, TENSOR_FIELDS

@@ -1,4 +1,4 @@
-"""The instructions of the tensor engine: load weights, and stream a matrix through them."""
+"""Instructions of the tensor engine: load weights, and stream a matrix through them."""
 
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -22,15 +22,15 @@ WORD = 4
 
 @dataclass(frozen=True, kw_only=True)
 class TensorInstruction(Instruction):
-    """What both tensor instructions have.
+    """Common part of both tensor instructions.
 
     Arguments:
         format: format of the operand in memory.
-        half: of FP32, which half of the significand: 0 the upper, 1 the lower 12 bits. 0 for other formats.
-        k: rows that take part; the others are absent.
+        half: half of an FP32 significand: 0 the upper, 1 the lower 12 bits; 0 for other formats.
+        k: number of rows that take part; other rows contribute nothing.
         address: byte address of the first element in every partition.
-        row: first row of the array that takes part, and so first partition of SBUF; the start of a quadrant.
-        column: first column of the array, and so first partition of PSUM; the start of a quadrant, and a multiple of
+        row: first row of the array, and first partition of SBUF; the start of a quadrant.
+        column: first column of the array, and first partition of PSUM; the start of a quadrant, and a multiple of
             `LOAD_COLUMNS`.
     """
 
@@ -48,7 +48,7 @@ class TensorInstruction(Instruction):
     opcode: ClassVar[int]
 
     def moved(self, place: Move) -> Self:
-        """Return the same on other addresses on chip."""
+        """Return a copy of the instruction with other addresses on chip."""
         return self._moved(place, address=place(Storage.SBUF, self.address))
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
@@ -61,7 +61,7 @@ class TensorInstruction(Instruction):
         """Return the instruction of its fields.
 
         Raises:
-            ValueError: if the opcode or the format is none.
+            ValueError: if the opcode or the format is unknown.
         """
         kinds = {kind.opcode: kind for kind in (LoadStationary, MultiplyMoving)}
         if values["opcode"] not in kinds:
@@ -72,23 +72,23 @@ class TensorInstruction(Instruction):
 
     @classmethod
     def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
-        """Return the lowest rule that fields break, and a message; None if they are legal."""
+        """Return the lowest rule that the fields break, and a message; None if they are legal."""
         return tensor_violation(values, context.config, context.loaded)
 
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
-        """Return the fields that mean nothing in a legal instruction."""
+        """Return the fields that a legal instruction does not use."""
         own = {"accumulate", "transpose", "n", "stride", "psum"}
         return frozenset(own) if values["opcode"] == LOAD_STATIONARY else frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadStationary(TensorInstruction):
-    """Load `k` rows x `m` columns of weights into the shadow registers; the next MultiplyMoving makes them active.
+    """Load `k` rows x `m` columns of weights into the shadow registers; the next MultiplyMoving activates them.
 
-    They are the whole stationary operand: what another load brought to other rows or columns is no longer there. The
-    columns of a partition are contiguous in memory, and the first one lies on a boundary of `LOAD_COLUMNS`
-    elements. Columns from `m` to the next multiple of `LOAD_COLUMNS` are read too. Takes ceil(m / LOAD_COLUMNS) cycles.
+    The weights replace the whole stationary operand: rows and columns of an earlier load that are not loaded again are
+    lost. The columns of a partition are contiguous in memory, and the first one is aligned to `LOAD_COLUMNS` elements.
+    Columns from `m` to the next multiple of `LOAD_COLUMNS` are read too. Takes ceil(m / LOAD_COLUMNS) cycles.
     """
 
     m: int
@@ -105,13 +105,13 @@ class LoadStationary(TensorInstruction):
 
     @cached_property
     def reads(self) -> tuple[Region, ...]:
-        """The weights."""
+        """Region of the weights."""
         size = self.format.bits // 8
         columns = -(-self.m // LOAD_COLUMNS) * LOAD_COLUMNS
         return (Region("stationary", Storage.SBUF, self.row, self.k, self.address, size, ((columns, size),)),)
 
     def after(self, context: Context) -> Context:
-        """Return what the next instruction is judged against."""
+        """Return the context of the next instruction."""
         columns = range(self.column, self.column + self.m)
         return Context(context.config, context.core, loaded=(columns, self.format is INT8))
 
@@ -120,16 +120,16 @@ class LoadStationary(TensorInstruction):
 class MultiplyMoving(TensorInstruction):
     """Stream `n` columns of `k` elements through the array into PSUM: result[m, n] from stationary[k, m], moving[k, n].
 
-    The rows that take part are those of this instruction that the load has, too; the columns are some of the load's.
+    Only rows in both this instruction and the load take part. The columns must be within those of the load.
 
     Arguments:
-        m: columns of the array, hence PSUM partitions, that are written.
+        m: columns of the array, and PSUM partitions, that are written.
         n: moving columns.
         stride: bytes from one element of a partition to the next.
-        psum: first PSUM word, bank * psum_words + word; the n words stay in one bank.
+        psum: first PSUM word, bank * psum_words + word; the n words are in one bank.
         accumulate: add to PSUM instead of overwriting it.
         transpose: the moving operand is an identity matrix: its zeros contribute nothing, so that the stationary
-            elements pass bit for bit, infinities and the sign of zeros included.
+            elements pass bit for bit, including infinities and the sign of zeros.
     """
 
     m: int
@@ -144,34 +144,34 @@ class MultiplyMoving(TensorInstruction):
     continues: ClassVar[bool] = True
 
     def moved(self, place: Move) -> Self:
-        """Return the same on other addresses on chip."""
+        """Return a copy of the instruction with other addresses on chip."""
         psum = place(Storage.PSUM, WORD * self.psum) // WORD
         return self._moved(place, address=place(Storage.SBUF, self.address), psum=psum)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Rows of the result, length of its sums, and its columns."""
+        """Rows of the result, length of its sums, and columns of the result."""
         return self.m, self.k, self.n
 
     @property
     def columns(self) -> int:
-        """Columns that it moves through the array, one a cycle."""
+        """Number of columns that it moves through the array, one per cycle."""
         return self.n
 
     @property
     def integer(self) -> bool:
-        """Whether PSUM accumulates INT32."""
+        """True if PSUM accumulates INT32."""
         return self.format is INT8
 
     @cached_property
     def reads(self) -> tuple[Region, ...]:
-        """The moving operand."""
+        """Region of the moving operand."""
         dimensions = ((self.n, self.stride),) if self.n > 1 else ()
         return (Region("moving", Storage.SBUF, self.row, self.k, self.address, self.format.bits // 8, dimensions),)
 
     @cached_property
     def writes(self) -> tuple[Region, ...]:
-        """The words of PSUM."""
+        """Region of the result in PSUM."""
         dimensions = ((self.n, WORD),) if self.n > 1 else ()
         return (Region("psum", Storage.PSUM, self.column, self.m, WORD * self.psum, WORD, dimensions),)
 

@@ -1,4 +1,4 @@
-"""The bits of a tensor instruction."""
+"""Bit layout of a tensor instruction."""
 
 from neuroncore_rtl.spec.isa.fields import Layout, width_of
 
@@ -22,7 +22,7 @@ TENSOR_FIELDS: Layout = (
     ("row", 10),
     ("column", 10),
 )
-"""Name and width of each field of a tensor instruction, from the least significant bit up."""
+"""Fields with their widths, from the least significant bit up."""
 
 TENSOR_BITS = width_of(TENSOR_FIELDS)
 """Width of a tensor instruction in bits."""

@@ -1,4 +1,4 @@
-"""The rules of the tensor engine's instructions."""
+"""Rules of the tensor engine's instructions."""
 
 from collections.abc import Iterator
 
@@ -12,12 +12,12 @@ __all__ = ["column_starts", "row_starts", "tensor_violation"]
 
 
 def row_starts(config: Config) -> list[int]:
-    """Return the rows of the array where an operand may start: the quadrants of SBUF."""
+    """Return the rows of the array at which an operand may start: the quadrants of SBUF."""
     return list(range(0, config.rows, config.quadrant))
 
 
 def column_starts(config: Config) -> list[int]:
-    """Return the columns where a result may start: the quadrants of PSUM that a step of a load can start with."""
+    """Return the columns at which a result may start: the quadrants of PSUM that are aligned to a load step."""
     return [column for column in range(0, config.columns, config.quadrant) if column % LOAD_COLUMNS == 0]
 
 
@@ -25,9 +25,10 @@ def tensor_violation(values: dict[str, int], config: Config, loaded: tuple[range
     """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
 
     Arguments:
-        values: of every field.
+        values: value of every field.
         config: the machine's parameters.
-        loaded: the columns that the LoadStationary before it filled, and whether they are INT8; None if there was none.
+        loaded: columns that the previous LoadStationary filled, and whether they are INT8; None without such an
+            instruction.
     """
     return lowest(_violations(values, config, loaded))
 
@@ -75,13 +76,13 @@ def _violations(values: dict[str, int], config: Config, loaded: tuple[range, boo
         elif last > words:
             yield Rule.RANGE, f"psum + n must stay within a bank of {words} words, not {last}"
         if loaded is None:
-            yield Rule.STATE, "a MultiplyMoving must come after a LoadStationary"
+            yield Rule.STATE, "a MultiplyMoving must follow a LoadStationary"
         elif values["column"] < loaded[0].start or values["column"] + values["m"] > loaded[0].stop:
             found = f"{values['column']} to {values['column'] + values['m'] - 1}"
-            rule = f"columns must be of those that were loaded, {loaded[0].start} to {loaded[0].stop - 1}"
+            rule = f"columns must be among the loaded ones, {loaded[0].start} to {loaded[0].stop - 1}"
             yield Rule.STATE, f"{rule}, not {found}"
         elif fmt is INT8 and not loaded[1]:
-            yield Rule.STATE, "the stationary format must be int8 for int8"
+            yield Rule.STATE, "the loaded format must be int8 if the moving format is int8"
     else:
         columns = -(-values["m"] // LOAD_COLUMNS) * LOAD_COLUMNS
         step = LOAD_COLUMNS * size

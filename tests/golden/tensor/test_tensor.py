@@ -398,13 +398,13 @@ def test_partitions_and_words_that_are_not_addressed_stay():
 @pytest.mark.parametrize(
     ("loaded", "instruction", "message"),
     [
-        (0, simple(MultiplyMoving), "a MultiplyMoving must come after a LoadStationary"),
+        (0, simple(MultiplyMoving), "a MultiplyMoving must follow a LoadStationary"),
         (0, simple(LoadStationary, k=5), "k must be between 1 and 4, not 5"),
         (0, simple(LoadStationary, k=1, row=4), "row must be one of 0, 1, 2, 3, not 4"),
         (0, simple(LoadStationary, k=2, row=3), "row must be 0 or 2 for more than 1 rows, not 3"),
         (0, simple(LoadStationary, address=16), "memory must have 4 rows of 24 bytes or more"),
-        (3, simple(MultiplyMoving), "columns must be of those that were loaded, 0 to 2, not 0 to 3"),
-        (3, simple(MultiplyMoving, format=INT8, m=3), "stationary format must be int8 for int8"),
+        (3, simple(MultiplyMoving), "columns must be among the loaded ones, 0 to 2, not 0 to 3"),
+        (3, simple(MultiplyMoving, format=INT8, m=3), "loaded format must be int8 if the moving format is int8"),
         (0, simple(LoadStationary, format=FP16, half=1), "must be 0, or for fp32 1"),
     ],
 )

@@ -179,7 +179,7 @@ def test_what_lanes_have_no_unit_for_is_refused(opcodes, units, rng):
     words = words_of(rng, CONFIGS["4x4"], opcodes, 300, 0, 0)
     violations = violations_of(config, opcodes, words)
     missing = {message.split(": ")[-1] for _, message in filter(None, violations)}
-    assert missing == {f"{unit} is 0" for unit in units}
+    assert missing == {f"this machine has no {unit.partition('_')[2]} unit ({unit}=0)" for unit in units}
     assert_verdicts(checker(config, opcodes), words, violations)
     with pytest.raises(AssertionError, match="verdicts are wrong"):
         assert_verdicts(checker(CONFIGS["4x4"], opcodes), words, violations)

@@ -128,7 +128,7 @@ def test_a_product_has_no_columns_that_were_not_loaded(columns, found):
     context = replace(LOAD, k=1, m=6, column=8).after(Context(WIDE))
     for column, m in ((8, 6), (8, 1), (12, 2)):
         replace(MOVE, column=column, m=m).check(context)
-    with pytest.raises(ValueError, match=f"columns must be of those that were loaded, 8 to 13, not {found}"):
+    with pytest.raises(ValueError, match=f"columns must be among the loaded ones, 8 to 13, not {found}"):
         replace(MOVE, **{"m": 4, **columns}).check(context)
 
 

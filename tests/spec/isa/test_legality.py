@@ -47,20 +47,22 @@ _REFUSED = {
         "function must be below 33, not 33": instruction(O.ACTIVATE, function=33),
     },
     Rule.ARITHMETIC: {
-        "op0 must be one of integers if every format is an integer's, not DIVIDE": instruction(
+        "op0 must be an integer operation if every format is an integer, not DIVIDE": instruction(
             O.TENSOR_TENSOR, INT32, INT32, INT8, op0=AluOp.DIVIDE
         ),
-        "op0 must be BITWISE_AND only if every format is an integer's": instruction(
+        "op0 must be a float operation unless every format is an integer, not BITWISE_AND": instruction(
             O.TENSOR_TENSOR, INT32, INT32, BF16, op0=AluOp.BITWISE_AND
         ),
     },
     Rule.DESTINATION: {
-        "dst's format must be an integer's, not 'bf16'": instruction(O.FIND_INDEX8, BF16),
-        "dst's format must be that of a, fp16, not 'bf16'": instruction(O.TRANSPOSE, BF16, FP16, shape=(32,)),
+        "dst's format must be an integer, not 'bf16'": instruction(O.FIND_INDEX8, BF16),
+        "dst's format must be the same as a's, fp16, not 'bf16'": instruction(O.TRANSPOSE, BF16, FP16, shape=(32,)),
     },
     Rule.ROUNDING: {
-        "rounding must be to nearest even .* not stochastic": instruction(O.IOTA, stochastic=True),
-        "rounding must be to nearest even": instruction(O.TENSOR_COPY, INT8, INT16, stochastic=True),
+        "rounding must be to nearest even for IOTA, not stochastic": instruction(O.IOTA, stochastic=True),
+        "rounding must be to nearest even for integer arithmetic, not stochastic": instruction(
+            O.TENSOR_COPY, INT8, INT16, stochastic=True
+        ),
     },
     Rule.SHAPE: {
         r"counts must be at least 1, not \(1, 4, 0, 2\)": instruction(O.TENSOR_COPY, shape=(4, 0, 2)),
@@ -147,7 +149,9 @@ def test_opcode_of_another_engine_or_of_none():
 )
 def test_an_instruction_for_a_missing_unit_is_refused_with_the_parameter(unit, rule, refused, message):
     refused.check(isa.Context(CONFIG))
-    with pytest.raises(ValueError, match=f"{message}.*: {unit} is 0 \\(rule {rule.name}\\)$"):
+    with pytest.raises(
+        ValueError, match=rf"{message}.*: this machine has no \w+ unit \({unit}=0\) \(rule {rule.name}\)$"
+    ):
         refused.check(isa.Context(CONFIG.with_overrides(**{unit: 0})))
 
 
@@ -238,10 +242,10 @@ def test_record_is_what_its_word_says():
         ({"dst": access(address=1 << 18)}, "dst_address must be from 0 to 262143, not 262144"),
         ({"shape": (1 << 16,)}, "count0 must be from 0 to 65535, not 65536"),
         ({"shape": (1,) * 5}, r"shape must have 1 to 4 dimensions, not \(1, 1, 1, 1, 1\)"),
-        ({"a": access(steps=(1, 1))}, r"a.steps must be one for each of 1 dimensions, not \(1, 1\)"),
+        ({"a": access(steps=(1, 1))}, r"a.steps must have one entry for each of 1 dimensions, not \(1, 1\)"),
         ({"a": access(partition=16)}, "a.partition must be one of 0, 32, 64, 96, not 16"),
         ({"s0": Pointer(format=FP32, address=-4)}, "s0.address must be from 0 to 262143, not -4"),
-        ({"index": isa.Index(steps=(1, 2))}, r"index.steps must be one for each of 1 dimensions, not \(1, 2\)"),
+        ({"index": isa.Index(steps=(1, 2))}, r"index.steps must have one entry for each of 1 dimensions, not \(1, 2\)"),
         ({"seed": 1 << 32}, "seed must be from 0 to 4294967295, not 4294967296"),
     ],
 )

@@ -100,7 +100,7 @@ def test_several_ports_and_debug_ports():
     assert memory_ports(PRESETS["full"]) == [f"m_axi_{port}" for port in range(4)]
     assert {"m_axi_3_awaddr", "debug_counters", "debug_retired_addresses", "debug_console__valid"} <= names
     assert "debug_start" not in names and not any(name.startswith("m_axi_aw") for name in names)
-    with pytest.raises(ValueError, match="cores must be 1 for a core with registers of its own, not 4"):
+    with pytest.raises(ValueError, match="cores must be 1 for a core with host registers, not 4"):
         AxiCore(CONFIG.with_overrides(cores=4))
 
 
