@@ -2,7 +2,7 @@
 
 A copy is closed when its last burst is complete; the next copy does not wait for the responses. Responses arrive in
 order, so a copy retires when at least as many have arrived as bursts were complete when it closed. More may have
-arrived if the copy skipped all of its rows: without a burst, it still retires after the copy before it.
+arrived: a copy that skipped all of its rows has no burst, but retires after the copy before it.
 """
 
 from amaranth import Module, Signal

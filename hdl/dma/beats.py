@@ -12,7 +12,7 @@ def next_beat(m: Module, size: int, address: Value, count: Value, steps: Value) 
         m: module that gets the logic.
         size: bytes per beat, a power of two.
         address: of the chunk's first byte; stable until its last beat is done.
-        count: bytes of the chunk; as stable.
+        count: bytes of the chunk; stable as `address`.
         steps: the beat is done at the end of this cycle.
     """
     begun, left, remaining = Signal(), Signal(len(count), reset_less=True), Signal(len(count))

@@ -27,7 +27,7 @@ _INTEGERS = tuple(f.code for f in FORMATS.values() if not f.is_float)
 
 
 class Caster(wiring.Component):
-    """Casts up to `lanes` elements of a piece per cycle, at most a beat of them; without a cast, forwards one piece.
+    """Casts up to `lanes` elements per cycle, and no more than fill a beat; without a cast, forwards a piece per cycle.
 
     Arguments:
         size: bytes per beat.

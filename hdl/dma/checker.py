@@ -30,7 +30,7 @@ class DmaChecker(checker.Checker):
     Three of the four are registers: of the multiplied dimension, of the bounds, of the broken rules. The fourth
     separates instructions: none is accepted in the cycle in which its predecessor's job is emitted.
 
-    Ports: see :class:`hdl.primitives.checker.Checker`.
+    Ports: see `Checker`.
     """
 
     INTERVAL = Extent.TURNS + 1

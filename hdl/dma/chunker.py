@@ -11,10 +11,7 @@ __all__ = ["Chunker"]
 
 
 class Chunker(wiring.Component):
-    """Issues one chunk per cycle, without a gap between runs.
-
-    Arguments:
-        size: bytes per beat.
+    """Issues one chunk per cycle, without a gap between runs; a beat has `size` bytes.
 
     Ports:
         o: chunks, a cycle later. None crosses a multiple of `size` bytes in SBUF, of a word in PSUM, of `BURST_BEATS`

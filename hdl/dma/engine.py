@@ -41,8 +41,8 @@ class DmaEngine(wiring.Component):
     Throughput per cycle: one beat between adjacent bytes, at any alignment; one run where elements are not adjacent or
     runs are shorter than a beat; one word of PSUM; `config.cast_lanes` elements of a cast.
 
-    A copy reads while the one before it writes, if it reads another memory than that one writes and has no row numbers.
-    Its writes do not wait for earlier write responses.
+    Copy n + 1 reads while copy n writes, if it reads another memory and has no row numbers. Writes never wait for the
+    responses to earlier writes.
 
     After an error no copy begins; outstanding reads are still received. Bytes written in spite of an error:
 
@@ -54,8 +54,8 @@ class DmaEngine(wiring.Component):
         written: writes accepted at `write` are in memory at the end of this cycle.
         axi: HBM; IDs are 0.
         retired: pulse per copy, in order, once all of it is in the on-chip memory or answered by HBM.
-        error: :class:`DetailedError`; stays until reset. Detail: row number for INDEX, else 0. Rules are checked before
-            any read.
+        error: `DetailedError`; stays until reset. Detail: row number for INDEX, else 0. Rules are checked before any
+            read.
         busy: a copy is pending or in flight.
         active: a relevant register may change at the end of this cycle; else the clock may stop.
     """

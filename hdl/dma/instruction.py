@@ -14,7 +14,6 @@ _TYPES = {"storage": Storage, "dtype": FormatCode}
 
 
 def _type(name: str, width: int):
-    """Return the shape of a field, by the last part of its name."""
     role = name.rsplit("_", 1)[-1]
     if role.startswith("step"):
         return signed(width)

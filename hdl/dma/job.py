@@ -59,7 +59,7 @@ class Start(data.Struct):
 
     Fields:
         valid: a walk over the runs of `side` begins.
-        indexed: each row waits for its :class:`JobRow`.
+        indexed: each row waits for its `JobRow`.
     """
 
     valid: unsigned(1)
@@ -80,7 +80,7 @@ class JobRows(data.Struct):
     Fields:
         on: the copy has row numbers.
         scatter: they select rows of the destination, else of the source.
-        address: byte address of all numbers in SBUF.
+        address: byte address in SBUF, the same for all numbers.
         partition: of the first number; each further one is a partition higher.
         last: number of rows minus one.
         limit: legal numbers are below it.

@@ -114,7 +114,7 @@ class Reader(wiring.Component):
             self.axi.ar.valid.eq(self.i.valid & from_hbm & room & ~self._flight.any() & ~waits),
             self.axi.ar.payload.addr.eq(beat_address(chunk.address, self.size)),
             self.axi.ar.payload.len.eq(wanted - 1),
-            # An on-chip chunk is one beat, so two registers suffice: this request is on a critical path.
+            # An on-chip chunk is one beat, so registers suffice for this critical path: `full` and `owes`.
             asking.valid.eq(self.i.valid & ~from_hbm & ~full & ~owes),
             asking.payload.storage.eq(Value.cast(chunk.storage)[:1]),
             asking.payload.partition.eq(chunk.partition),

@@ -16,9 +16,6 @@ __all__ = ["ByteRing", "RingRead"]
 class RingRead(wiring.Signature):
     """Read side of the ring, seen from the reader.
 
-    Arguments:
-        size: bytes per beat.
-
     Members:
         level: bytes available.
         take: removes `count` bytes.
@@ -41,11 +38,7 @@ class RingRead(wiring.Signature):
 
 
 class ByteRing(wiring.Component):
-    """Accepts one beat and delivers another in every cycle.
-
-    Arguments:
-        size: bytes per beat.
-    """
+    """Accepts one beat of `size` bytes and delivers another in every cycle."""
 
     def __init__(self, size: int):
         self.size = size

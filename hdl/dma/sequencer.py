@@ -16,8 +16,8 @@ __all__ = ["DmaSequencer"]
 class DmaSequencer(wiring.Component):
     """Holds one copy per side: the destination side may still write a copy while the source side reads the next.
 
-    A copy starts on the source side when the copy before it is over. It starts earlier, when that copy starts on the
-    destination side, if it reads another memory than that one writes and has no row numbers. A copy that reads HBM also
+    Copy n + 1 starts on the source side when copy n is over. It starts as soon as copy n is on the destination side, if
+    copy n writes another memory than copy n + 1 reads, and copy n + 1 has no row numbers. A copy that reads HBM also
     waits for all write responses.
 
     Ports:
@@ -29,7 +29,8 @@ class DmaSequencer(wiring.Component):
             HBM responses may be outstanding.
         writer_free: no beat waits to be issued or to reach the on-chip memory.
         undelivered: the next bytes to write had an HBM read error.
-        retired: as of :class:`hdl.dma.engine.DmaEngine`, but like `error` a cycle after the event.
+        retired: as of `DmaEngine`, a cycle after the event.
+        error: as of `DmaEngine`, a cycle after the event.
         busy: a copy is on either side.
     """
 

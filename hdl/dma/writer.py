@@ -23,10 +23,7 @@ __all__ = ["HbmWriter"]
 
 
 class HbmWriter(wiring.Component):
-    """Writes one beat per cycle, without a gap between chunks.
-
-    Arguments:
-        size: bytes per beat.
+    """Writes one beat of `size` bytes per cycle, without a gap between chunks.
 
     Ports:
         axi: HBM; its read and response channels are idle.
@@ -77,7 +74,6 @@ class HbmWriter(wiring.Component):
         return data.StructLayout({"data": 8 * self.size, "strobes": self.size, "last": 1})
 
     def _take(self, m: Module, chunk, beat) -> None:
-        """Take the bytes of the next beat from the ring when all are available."""
         offset, count, last = next_beat(m, self.size, self.i.payload.address, self.i.payload.bytes, self.ring.take)
         m.d.comb += [
             self.ring.offset.eq(offset),
