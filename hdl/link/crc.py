@@ -1,15 +1,15 @@
 """Frame check: CRC-32 over all bits of a frame in one cycle.
 
-A CRC is the remainder of one polynomial, the frame, divided by another. Bit 0 of a word is its highest power; so
-multiplying by x shifts towards the top bit and adds lower powers there.
+A CRC is the remainder of one polynomial, the frame, divided by another. Bit 0 of a word is its highest power;
+multiplying by x shifts towards bit 0, and lower powers enter at the top.
 
 Let c[n] be the remainder of the power at which word n of the frame ends. The frame has the same remainder as the sum of
 word[n] * c[n], a polynomial of less than two words:
 
     sum over the bits u of: (sum of word[n] over all n with bit u set in c[n]) << u
 
-Compared with a parity tree of half the frame per result bit, this form takes about as many gates, some more levels, and
-a third of the time in a simulator, which computes in words.
+Compared with a parity tree of half the frame per result bit, this takes about as many gates, some more levels, and a
+third of the time in a simulator, which computes in words.
 """
 
 from functools import reduce
@@ -90,5 +90,4 @@ def _step(state: int) -> int:
 
 
 def _padded(width: int) -> int:
-    """Return `width` rounded up to whole bytes."""
     return (width + 7) // 8 * 8

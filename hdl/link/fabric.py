@@ -24,7 +24,7 @@ __all__ = ["Fabric", "add_node", "add_wires", "connect_disturbance", "disturbanc
 
 
 def add_node(m: Module, name: str, instance: Instance, platform):
-    """Add a :class:`LinkNode` to a module, and return the object that carries its ports."""
+    """Add a `LinkNode` to a module, and return the object that carries its ports."""
     shape = "x".join(map(str, ring_sizes(instance)))
     module = f"link_node_{shape}_{instance.link_bytes}_{instance.link_latency}"
     return shared(m, name, module, partial(LinkNode, instance), platform)
@@ -36,8 +36,8 @@ def add_wires(m: Module, instance: Instance, chips: Sequence, disturbance: Seque
     Arguments:
         m: the module.
         instance: the machine's chips.
-        chips: per chip, an object with the ports `tx`, `rx` and `rx_present` of its :class:`LinkNode`.
-        disturbance: per wire, in the order of :class:`Fabric`; see :data:`hdl.link.wire.DISTURBANCE`.
+        chips: per chip, an object with the ports `tx`, `rx` and `rx_present` of its `LinkNode`.
+        disturbance: per wire, in the order of `Fabric`; see `DISTURBANCE`.
         platform: as of `elaborate`.
     """
     size = instance.link_bytes, instance.link_latency
@@ -55,7 +55,7 @@ def add_wires(m: Module, instance: Instance, chips: Sequence, disturbance: Seque
 
 
 def disturbance_ports(wires: int) -> dict[str, wiring.Member]:
-    """Return ports that disturb all wires: the fields of :data:`hdl.link.wire.DISTURBANCE`, one element per wire.
+    """Return ports that disturb all wires: the fields of `DISTURBANCE`, one element per wire.
 
     `repeat` is a keyword of Verilog, hence `repeated`.
     """
@@ -69,7 +69,7 @@ def disturbance_ports(wires: int) -> dict[str, wiring.Member]:
 
 
 def connect_disturbance(m: Module, ports, disturbance: Sequence) -> None:
-    """Connect an object's :func:`disturbance_ports` to the `disturbance` of each wire."""
+    """Connect an object's `disturbance_ports` to the `disturbance` of each wire."""
     for wire, befalls in enumerate(disturbance):
         m.d.comb += [
             befalls.flip.eq(ports.flip[wire]),
@@ -86,14 +86,14 @@ class Fabric(wiring.Component):
     Without other traffic a flit takes `Router.LATENCY` cycles per router, plus the latencies of two ends and a wire per
     link.
 
-    Wire w starts at chip w // directions in direction w % directions (see :class:`~hdl.link.router.Router`). A link end
-    has the number of the wire that it drives.
+    Wire w starts at chip w // directions in direction w % directions (see `Router`). A link end has the number of the
+    wire that it drives.
 
     Ports:
         i: flits from the cores: CHANNELS * core + channel. The destination is a core of the instance.
         o: flits to the cores, with the same index. Each must be accepted eventually, whatever else is pending.
-        disturbance: per wire; see :data:`hdl.link.wire.DISTURBANCE`.
-        dead: one bit per link end; see :class:`hdl.link.end.LinkEnd`.
+        disturbance: per wire; see `DISTURBANCE`.
+        dead: one bit per link end; see `LinkEnd`.
     """
 
     def __init__(self, instance: Instance):

@@ -33,7 +33,7 @@ def body_layout(link_bytes: int) -> data.StructLayout:
         flit: undefined unless `valid`.
         vc: virtual channel of the flit.
         valid: the frame carries a flit.
-        sequence: number of the flit, or without one of the next flit.
+        sequence: number of the flit; in a frame without a flit, of the next one.
         answer: replays made by this end so far.
         expected: number of the next flit that this end needs; it has all flits before it.
         retry: replays requested by this end so far.

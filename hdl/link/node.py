@@ -23,9 +23,9 @@ class LinkNode(wiring.Component):
 
     Ports:
         chip: number of this chip; constant.
-        i: `local_in` of :class:`~hdl.link.router.Router`.
-        o: `local_out` of :class:`~hdl.link.router.Router`.
-        tx: per direction, with the following ones; see :class:`~hdl.link.end.LinkEnd`.
+        i: `local_in` of `Router`.
+        o: `local_out` of `Router`.
+        tx: per direction, as all further ports; see `LinkEnd`.
     """
 
     def __init__(self, instance: Instance):

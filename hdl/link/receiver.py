@@ -26,8 +26,7 @@ class Receiver(wiring.Component):
 
     Ports:
         heard: the frame received, if `good`.
-        o: flits per virtual channel.
-        expected: sent to the other end, like `retry` and `credits_returned`; see :func:`~hdl.link.flit.body_layout`.
+        expected: sent to the other end, like `retry` and `credits_returned`; see `body_layout`.
         discarded: a flit is received and not accepted.
 
     Attributes:

@@ -27,17 +27,17 @@ _CORE_BITS = (CORES_PER_CHIP - 1).bit_length()
 
 
 def link_output(direction: int, vc: int) -> int:
-    """Return the number of a router's output to a link's virtual channel."""
+    """Return the index of a router's output to a link's virtual channel."""
     return direction * VIRTUAL_CHANNELS + vc
 
 
 def local_output(instance: Instance, port: int) -> int:
-    """Return the number of a router's output to a local port."""
+    """Return the index of a router's output to a local port."""
     return instance.directions * VIRTUAL_CHANNELS + port
 
 
 def output_count(instance: Instance) -> int:
-    """Return the number of a router's outputs; it has as many inputs, with the same numbers."""
+    """Return how many outputs a router has; its inputs have the same indices."""
     return local_output(instance, LOCAL_PORTS)
 
 
@@ -128,7 +128,6 @@ class Route(wiring.Component):
         return m
 
     def _coordinates(self, m, name: str, chip) -> list[Signal]:
-        """Return a chip's coordinate in each dimension."""
         sizes = ring_sizes(self.instance)
         places = [Signal(range(size), name=f"{name}_{dimension}") for dimension, size in enumerate(sizes)]
         if len(sizes) == 1:

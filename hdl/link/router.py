@@ -28,11 +28,11 @@ __all__ = ["Router", "RouterInput", "RouterOutput"]
 
 
 class RouterInput(wiring.Component):
-    """Router input: a :class:`SkidBuffer` of flits with their outputs.
+    """Router input: a `SkidBuffer` of flits with their outputs.
 
     Latency: 1 cycle. Throughput: 1 flit per cycle. `i.ready` does not depend on `taken`.
 
-    Arguments: as of :class:`hdl.link.route.Route`.
+    Arguments: as of `Route`.
 
     Ports:
         chip: number of this chip.
@@ -144,7 +144,7 @@ class RouterOutput(wiring.Component):
 class Router(wiring.Component):
     """Forwards flits by `Route`, without loss, in order from each input to each output.
 
-    Every output sends one flit per cycle while inputs request it; for priorities see :class:`RouterOutput`. Inputs have
+    Every output sends one flit per cycle while inputs request it; for priorities see `RouterOutput`. Inputs have
     head-of-line blocking. Every output is a register or depends on registers only.
 
     Directions: on a ring, 0 up to chip + 1, 1 down to chip - 1; on a torus, 0 and 1 to the next and previous column, 2
@@ -152,8 +152,6 @@ class Router(wiring.Component):
 
     Ports:
         chip: number of this chip; constant.
-        links_in: flits per direction and virtual channel.
-        links_out: flits per direction and virtual channel.
         local_in: flits from the cores: CHANNELS * core of the chip + channel.
         local_out: flits to the cores, with the same index. Each must be accepted eventually, whatever else is pending:
             freedom from deadlock rests on it.

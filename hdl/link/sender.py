@@ -23,7 +23,7 @@ class LinkSender(wiring.Component):
 
     Ports:
         i: flits per virtual channel, round robin.
-        heard: frame received from the other end, if `good`.
+        heard: the frame received, if `good`.
         o: a frame in every cycle, without `expected`, `retry` and `credits_returned`.
         replayed: a replay starts.
         stalled: a flit is pending and none is `accepted`.
@@ -35,7 +35,7 @@ class LinkSender(wiring.Component):
         end: number after the last stored flit.
         memory: stored flits, each at its number modulo the depth.
         credits_consumed: by accepted flits, per virtual channel, modulo 2 ** SEQUENCE_BITS.
-        credits_returned: by the other end as far as known; the same form.
+        credits_returned: by the other end as far as known, per virtual channel, modulo 2 ** SEQUENCE_BITS.
     """
 
     def __init__(self, link_bytes: int, window: int):
