@@ -33,20 +33,17 @@ CONSTANT_BITS = {"size": 3, "burst": 2, "lock": 1, "cache": 4, "prot": 3, "qos":
 
 
 def constants(size: int) -> dict[str, int]:
-    """Return the values of the constant signals.
+    """Return the values of the constant signals, for beats of `size` bytes.
 
     Whole beats (size), incrementing (burst INCR), no exclusive access (lock), unprivileged secure data (prot), no
     quality of service, one region. Normal memory, not cacheable or bufferable (cache 0b0010): a write response means
     that the write is visible everywhere, on which the machine relies.
-
-    Arguments:
-        size: bytes per beat.
     """
     return dict.fromkeys(CONSTANT_BITS, 0) | {"size": (size - 1).bit_length(), "burst": 0b01, "cache": 0b0010}
 
 
 def write_responses(id_bits: int, *, always_ready: bool = False) -> stream.Signature:
-    """Return the signature of channel B; see :class:`AxiPort`."""
+    """Return the signature of channel B; see `AxiPort`."""
     return stream.Signature(data.StructLayout({"id": id_bits, "resp": 2}), always_ready=always_ready)
 
 

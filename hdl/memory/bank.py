@@ -16,7 +16,7 @@ class Bank(wiring.Component):
         size: bytes per line.
 
     Ports:
-        data: the line before this cycle's write; valid from the next cycle until the next read.
+        data: the line read, before this cycle's write; valid from the next cycle until the next read.
         write: one bit per byte to write.
     """
 

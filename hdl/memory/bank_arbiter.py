@@ -96,5 +96,5 @@ class BankArbiter(wiring.Component):
 
 
 def one_of(chosen: Value, values: Iterable[Value]) -> Value:
-    """Return the value of the bit that is set, at most one; else 0."""
+    """Return the value that the one-hot `chosen` selects; 0 if no bit is set."""
     return reduce(or_, (Mux(bit, value, 0) for bit, value in zip(chosen, values, strict=True)))

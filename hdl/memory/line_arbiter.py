@@ -71,7 +71,7 @@ class LineReadArbiter(_LineArbiter):
 
 
 class LineWriteArbiter(_LineArbiter):
-    """Grants one of several writers per cycle, round robin. Arguments and ports: as :class:`LineReadArbiter`."""
+    """Grants one of several writers per cycle, round robin; otherwise as `LineReadArbiter`."""
 
     def __init__(self, size: int, count: int):
         super().__init__(LineWrite, size, count)

@@ -114,7 +114,7 @@ class LineBuffer(wiring.Component):
         return chosen
 
     def _store(self, m: Module, count: Signal, chosen: Signal, gone: Signal, stays: Value) -> None:
-        """Store the payload of buffered lines in a memory, so that it need not shift; output the chosen line's."""
+        """Store the payloads of buffered lines in a memory, where they need not shift; output the chosen one."""
         members = self.o.signature.members
         names = [name for name, member in members.items() if member.flow == Out and name != "valid"]
         held = data.StructLayout({name: members[name].shape for name in names})

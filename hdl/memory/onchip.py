@@ -27,8 +27,8 @@ __all__ = ["Conflicts", "OnChipMemory"]
 class Conflicts(data.Struct):
     """Bank conflicts since reset: cycles in which a request stalled because another one had its bank.
 
-    Line ports are summed, without the lines that stall in a :class:`hdl.memory.line_buffer.LineBuffer` while it
-    requests another one. The first eight counters are of SBUF, by port and direction; those of PSUM cover all ports.
+    Line ports are summed; lines in a `LineBuffer` that it does not request do not count. The first eight counters are
+    of SBUF, by port and direction; those of PSUM cover all ports.
     """
 
     stationary: unsigned(COUNTER_BITS)
@@ -47,12 +47,13 @@ class OnChipMemory(wiring.Component):
     """Connects all ports to SBUF and PSUM.
 
     A request without a conflict is accepted in the same cycle; a write is visible to reads from the next cycle on. For
-    priorities see :class:`hdl.memory.sbuf.Sbuf` and :class:`hdl.memory.psum_port.PsumPort`.
+    priorities see `Sbuf` and `PsumPort`.
 
     Ports:
-        line_reads: one port per HBM port, like `line_writes`.
+        line_reads: one port per HBM port.
+        line_writes: one port per HBM port.
         busy: SBUF banks that an engine writes in this cycle.
-        psum: like all ports `psum_*` one of :class:`hdl.memory.psum_port.PsumPort`.
+        psum: see `PsumPort`, also for `psum_*`.
     """
 
     def __init__(self, config: Config):
@@ -136,7 +137,8 @@ class OnChipMemory(wiring.Component):
 def _widen(m: Module, config: Config, wide: ReadPort, sbuf: ReadPort) -> None:
     """Widen SBUF's stationary data to `LOAD_COLUMNS` words per partition, by repetition.
 
-    SBUF reads as many words as the array loads; the array's edge expects them at any position.
+    SBUF reads only the words that the array loads; repetition puts them at every position where the array's edge
+    expects them.
     """
     bits, times = 8 * config.load_bytes, 4 * LOAD_COLUMNS // config.load_bytes
     data = (sbuf.data.word_select(row, bits).replicate(times) for row in range(config.rows))
@@ -149,7 +151,6 @@ def _widen(m: Module, config: Config, wide: ReadPort, sbuf: ReadPort) -> None:
 
 
 def _route(m: Module, port, sbuf, psum) -> None:
-    """Route a port's requests to the memory that they name."""
     at_psum = port.storage == OnChipStorage.PSUM
     for name, member in port.signature.members.items():
         if member.flow == In and name not in ("valid", "ready"):

@@ -45,7 +45,7 @@ class ReadPort(wiring.Signature):
 
     Members:
         valid: a request; stable until accepted.
-        address: in bytes; as stable.
+        address: in bytes; stable as `valid`.
         ready: the request is accepted at the end of this cycle.
         data: `width` bits per partition, partition 0 lowest, `latency` cycles after acceptance.
     """
@@ -99,7 +99,7 @@ class WritePort(wiring.Signature):
 
 
 class PsumWritePort(wiring.Signature):
-    """PSUM write port: a :class:`WritePort` without `storage`.
+    """PSUM write port: a `WritePort` without `storage`.
 
     Arguments:
         columns: number of PSUM partitions.
@@ -149,14 +149,13 @@ class LineRead(wiring.Signature):
 
 
 class LineWrite(wiring.Signature):
-    """Line write port, seen from the writer.
+    """Line write port, seen from the writer; undescribed members are as of `LineRead`.
 
     Arguments:
-        size: bytes per access, as of :class:`LineRead`.
+        size: bytes per access, as of `LineRead`.
 
-    Members, besides those as of :class:`LineRead`:
-        valid: a write; stable until accepted, but behind a :class:`hdl.memory.line_buffer.LineBuffer` a stalled one may
-            change.
+    Members:
+        valid: a write; stable until accepted, but behind a `LineBuffer` a stalled one may change.
         data: bytes.
         mask: bytes to write; at PSUM all in one aligned word of 4.
         ready: the write is accepted at the end of this cycle; reads accepted later see it, with a line buffer only once

@@ -4,8 +4,8 @@ Each partition reads a word, adds the column sum and writes the result, one word
 products. Overwriting adds the neutral element, without a read; in FP32 that is -0, as x + -0 is x for every x, both
 zeros included.
 
-Each bank reads one word and writes one word per cycle. Addresses form eight banks, in eight or fewer memories. Sums
-never stall; other accesses stall while sums use their bank. Others read two words of different banks, and write one,
+Addresses form eight banks, in eight or fewer memories. Each memory reads one word and writes one word per cycle. Sums
+never stall; other units stall while sums use their memory. These read two words of different memories, and write one,
 per cycle.
 """
 
@@ -52,9 +52,9 @@ class Psum(wiring.Component):
         valid: column sums arrive in the next cycle.
         write: operation on them.
         sums: column sums, FP32, a cycle after `valid`.
-        reads: for other units; a stalled request may change, as at the next two ports.
-        shared_reads: never at the same bank as `reads`.
-        writes: for other units.
+        reads: for other units; a stalled request may change.
+        shared_reads: as `reads`, never at the same bank.
+        writes: for other units; a stalled request may change.
         reading: banks that sums read, and that stall other readers.
     """
 

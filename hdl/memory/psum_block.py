@@ -92,16 +92,12 @@ def common_ports(geometry: PsumGeometry) -> dict:
 class PsumPartition(wiring.Component):
     """Banks and adder of one partition.
 
-    Arguments:
-        geometry: division of the words.
-        add_latency: pipeline stages of the adder.
-
     Ports (besides `common_ports`):
         sum: column sum, FP32.
         updates: `update` applies to this partition.
         stores: `store` applies to this partition.
         store_data: word from outside.
-        read_data: words that `read_banks`, here of the previous cycle, have read.
+        read_data: words from `read_banks`, which PsumBlock delays to the cycle of the data.
     """
 
     def __init__(self, geometry: PsumGeometry, add_latency: int):
@@ -164,15 +160,9 @@ def _block_ports(partitions: int, geometry: PsumGeometry) -> dict:
 
 
 class PsumBlock(wiring.Component):
-    """Several partitions.
+    """Several partitions: ports as `PsumPartition`, each with one element per partition except `common_ports`.
 
-    Arguments:
-        partitions: number of partitions.
-        geometry: division of the words.
-        add_latency: pipeline stages of the adders.
-
-    Ports: as :class:`PsumPartition`, per partition except in `common_ports`; `read_banks` is a cycle earlier, with the
-    read.
+    `read_banks` is a cycle earlier, with the read.
     """
 
     def __init__(self, partitions: int, geometry: PsumGeometry, add_latency: int):
@@ -202,7 +192,7 @@ class PsumBlock(wiring.Component):
 
 
 class PsumPartitions(wiring.Component):
-    """All partitions, in blocks. Arguments and ports: see :class:`PsumBlock`."""
+    """All partitions, in blocks; ports as `PsumBlock`."""
 
     def __init__(self, partitions: int, geometry: PsumGeometry, add_latency: int):
         self.partitions = partitions

@@ -19,11 +19,11 @@ __all__ = ["PsumPort"]
 class PsumPort(wiring.Component):
     """Grants one write per cycle, and two reads of different banks: the vector engine's and one other.
 
-    Priority: vector, scalar, then line ports with aging (:class:`hdl.memory.bank_arbiter.BankArbiter`). It decides
-    between two reads only if they request the same bank.
+    Priority: vector, scalar, then line ports with aging (`BankArbiter`). It decides between two reads only if they
+    request the same bank.
 
     Ports (`storage` is ignored):
-        turn: see :class:`hdl.memory.bank_arbiter.BankArbiter`.
+        turn: see `BankArbiter`.
         psum: vector reads, to PSUM in the tensor engine; a stalled request yields to one with priority.
         psum_shared: all other reads; as `psum`.
         psum_write: all writes; as `psum`.

@@ -26,11 +26,12 @@ class Sbuf(wiring.Component):
     """Serves all ports without a conflict at their bank and direction.
 
     Priority in a conflict: moving, vector, scalar, then round robin between stationary (weights are seldom urgent) and
-    the line ports. One of these precedes all engines after `hdl.memory.bank_arbiter.LINE_PATIENCE` stalled cycles. A
-    line access occupies its bank in all partitions.
+    the line ports. A request of the latter two precedes all engines after `LINE_PATIENCE` stalled cycles. A line access
+    occupies its bank in all partitions.
 
     Ports (`storage` is ignored):
-        read_turn: `turn` of :class:`hdl.memory.bank_arbiter.BankArbiter`; so is `write_turn`.
+        read_turn: `turn` of `BankArbiter`.
+        write_turn: `turn` of `BankArbiter`.
         read_stalls: stalled requests of moving, vector, scalar, stationary and each line port.
         write_stalls: stalled requests of vector, scalar and each line port.
         active: a request is pending or in flight; else the clock may stop.

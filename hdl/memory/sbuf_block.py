@@ -101,7 +101,9 @@ def port_bits(ports: int) -> int:
 class SbufPartition(wiring.Component):
     """Banks of one partition, with multiplexers for reads and writes.
 
-    Ports, as of :class:`SbufBlock` and common to all partitions, except its own enables and words, and:
+    The ports are those of `SbufBlock`, common to all partitions, except its own enables and words, and:
+
+    Ports:
         *_select: data of each lockstep reader in the lines read in the previous cycle.
         line_select: bank above position in the line, per line port.
         write_data: data of the line port that writes, per bank.
@@ -162,7 +164,6 @@ class SbufPartition(wiring.Component):
 
 
 def _read_ports(partitions: int, geometry: Geometry) -> dict:
-    """Return the ports of the lockstep readers."""
     banks = geometry.banks
     members = {"read": In(banks), "read_line": In(data.ArrayLayout(geometry.line_bits, banks))}
     for name, words in geometry.readers.items():
@@ -198,14 +199,10 @@ def _partition_bits(geometry: Geometry) -> dict[str, int]:
 
 
 class SbufBlock(wiring.Component):
-    """Banks of several partitions and their multiplexers; arbitration has taken place.
+    """Banks of several partitions and their multiplexers, after arbitration.
 
     Ports are few and wide, as each costs time at the boundary of a separately compiled block. No output depends on an
-    input of the same cycle, lest a simulator evaluate the block twice.
-
-    Arguments:
-        partitions: number of partitions.
-        geometry: division of a partition.
+    input of the same cycle; otherwise a simulator would evaluate the block twice.
 
     Ports:
         read: banks to read, at `read_line`.
@@ -269,7 +266,6 @@ class SbufBlock(wiring.Component):
         return m
 
     def _line(self, m: Module, bank: int) -> Signal:
-        """Return the line port data to write to a bank."""
         line = Signal(8 * self.geometry.size, name=f"write_line{bank}")
         m.d.comb += line.eq(self.write_lines[0])
         for number in range(1, self.geometry.ports):
@@ -279,14 +275,9 @@ class SbufBlock(wiring.Component):
 
 
 class SbufPartitions(wiring.Component):
-    """All partitions, in blocks.
+    """All partitions, in blocks. Ports: as `SbufBlock`; those of `OF_A_BLOCK` have one element per block.
 
-    Arguments:
-        partitions: number of partitions.
-        geometry: division of a partition.
-        latency: cycles until a request is at the banks; 1 gives arbitration a separate cycle.
-
-    Ports: as :class:`SbufBlock`; those of `OF_A_BLOCK` have one element per block.
+    A request takes `latency` cycles to the banks; 1 gives arbitration a separate cycle.
     """
 
     OF_A_BLOCK = ("read", "line_taken", "lines", "write_here")
