@@ -76,11 +76,7 @@ def buffer_beats(link_bytes: int) -> int:
 class Channel(wiring.Component):
     """Executes one direction of a job; one flit per cycle each way without stalls.
 
-    Arguments:
-        link_bytes: data bytes per flit.
-        hbm_bytes: bytes per HBM beat.
-        cores: number of cores of the instance.
-        channel: 0 sends to the next rank, 1 to the previous one.
+    Channel 0 sends to the next rank, channel 1 to the previous one.
 
     Ports:
         job: legal jobs; each is offered when the one before is done.
@@ -90,7 +86,7 @@ class Channel(wiring.Component):
         axi_error: HBM returned an error; stays until reset.
         disagreement: with a core that should receive from here or send to here; stays until reset.
         peer: core that the Sender waits for (READY, GRANT), or else the ReceivePath (data).
-        events: increments of :class:`ChannelCounters`.
+        events: increments of `ChannelCounters`.
     """
 
     def __init__(self, link_bytes: int, hbm_bytes: int, cores: int, channel: int):

@@ -33,10 +33,7 @@ _K = CollectiveKind
 class CollectiveChecker(checker.Checker):
     """Checks one collective at a time.
 
-    Arguments:
-        cores: number of cores of the instance.
-
-    Ports, besides those of :class:`hdl.primitives.checker.Checker`:
+    Ports, besides those of `Checker`:
         core: number of this core; constant.
     """
 
@@ -145,7 +142,6 @@ class CollectiveChecker(checker.Checker):
 
 
 def _signature(m: Module, instruction) -> Value:
-    """Return the signature that announces the instruction."""
     signature = Signal(SignatureLayout)
     for name, _ in SIGNATURE_FIELDS:
         with m.If(among(instruction.kind, {kind for kind in _K if name in SIGNATURE_USES[kind]})):

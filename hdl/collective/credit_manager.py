@@ -13,8 +13,7 @@ __all__ = ["CreditManager"]
 class CreditManager(wiring.Component):
     """Forwards receive operations; the first one of a new peer waits until READY is requested for that peer.
 
-    READY gives a sender credits for the whole buffer, GRANT for half of it; see
-    :class:`hdl.collective.sender.CollectiveSender`.
+    READY gives a sender credits for the whole buffer, GRANT for half of it; see `CollectiveSender`.
 
     Arguments:
         link_bytes: bytes per beat.
@@ -49,7 +48,7 @@ class CreditManager(wiring.Component):
         op = self.i.payload
         announces, announced = Signal(), Signal()
         owed, consumed = Signal(ELEMENTS_BITS + 1), Signal(range(self.window // 2))
-        grants = Signal(range(3))  # the buffer has two halves to free
+        grants = Signal(range(3))  # one per free half of the buffer
         beats = beats_of(m, "beats", op.elements, op.dtype, op.wide_in, self.link_bytes)
         full = self.popped & (consumed == self.window // 2 - 1)
         m.d.comb += [

@@ -22,7 +22,7 @@ class Dispatcher(wiring.Component):
 
     Ports:
         job: the instruction; stable while steps are pending.
-        end: first element of a block after the channel's part; as stable.
+        end: first element of a block after the channel's part; stable as `job`.
         begins: a job begins, without operations so far.
         busy: operations are queued.
     """

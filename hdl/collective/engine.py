@@ -36,8 +36,8 @@ class CollectiveEngine(wiring.Component):
     collective, is in another group, or counts ranks in the other direction; `peer` names it to a watchdog.
 
     Arguments:
-        link_bytes: data bytes per flit.
-        hbm_bytes: bytes per HBM beat.
+        link_bytes: data bytes per flit, 8 to 64.
+        hbm_bytes: bytes per HBM beat, 8 to 64.
         cores: number of cores of the instance.
 
     Ports:
@@ -45,11 +45,11 @@ class CollectiveEngine(wiring.Component):
         axi: HBM, per channel; IDs are 0.
         dead: one bit per direction, set when that link of the chip has failed for good; 0 for absent links.
         retired: pulse per instruction, in order, when HBM has answered its writes here.
-        error: :class:`DetailedError`; stays until reset, and nothing begins after it. Rules are checked before anything
-            is sent. A collective in flight fails when any link of the chip is dead; the detail is the lowest dead
-            direction.
+        error: `DetailedError`; stays until reset, and nothing begins after it. Rules are checked before anything is
+            sent. A collective in flight fails when any link of the chip is dead, needed or not; the detail is the
+            lowest dead direction.
         peer: core that the collective in flight waits for, a cycle late: the first of channel 0's sender and receiver,
-            then channel 1's. Not valid after an error.
+            then channel 1's. Not valid if none waits, or after an error.
         busy: an instruction is pending or in flight.
         active: a relevant register may change at the end of this cycle; else the clock may stop.
     """

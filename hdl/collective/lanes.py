@@ -74,13 +74,7 @@ class ReduceLane(wiring.Component):
 
 
 class Reducer(wiring.Component):
-    """One :class:`ReduceLane` per word of a beat; one beat per operand and cycle.
-
-    Arguments:
-        link_bytes: bytes per beat.
-
-    Ports: as of the lane, with beats for words.
-    """
+    """One `ReduceLane` per word of a beat, with shared controls; one beat per operand and cycle."""
 
     LATENCY = ReduceLane.LATENCY
 

@@ -27,10 +27,6 @@ OPERATION = data.StructLayout({"to_send": 1, "zero": 1, "wide": 1, "dtype": 2, "
 class CollectiveLoader(wiring.Component):
     """Issues one burst and one beat per cycle if HBM keeps up; a wide beat needs half the bytes of a raw one.
 
-    Arguments:
-        link_bytes: bytes per beat, 8 to 64.
-        hbm_bytes: bytes per word, 8 to 64.
-
     Ports:
         ops: segments to load, in order; accepted with the last burst.
         axi: HBM, ID 0; its write channels are idle.
@@ -70,7 +66,6 @@ class CollectiveLoader(wiring.Component):
         return m
 
     def _request_words(self, m: Module, words, operations, sizes) -> None:
-        """Request the words burst by burst, and accept them."""
         op, place_bits = self.ops.payload, (self.hbm_bytes - 1).bit_length()
         bf16 = op.dtype == CollectiveType.BF16
         size = Signal(BYTES_BITS)

@@ -13,16 +13,13 @@ __all__ = ["Mailbox"]
 class Mailbox(wiring.Component):
     """Holds one announcement per core. One suffices: a core waits for the announced transfer before its next one.
 
-    Arguments:
-        cores: number of cores of the instance.
-
     Ports:
         put: an announcement arrives.
         source: core that it is from.
         announced: its signature.
         core: core to look up.
         there: that core's announcement has arrived; `LATENCY` cycles after `core`.
-        found: the signature; as late.
+        found: its signature; `LATENCY` cycles after `core`.
         take: removes the announcement of `core`; only if `there`.
     """
 

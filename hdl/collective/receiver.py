@@ -31,9 +31,6 @@ class ReceivePath(wiring.Component):
     raw (narrow) net beat lasts two steps, and a raw (narrow or final) result takes two. After an odd number of steps,
     the upper half of the last beat is 0.
 
-    Arguments:
-        link_bytes: bytes per beat.
-
     Ports:
         ops: in order; each is accepted with the last step of the previous one.
         load: beats from the Loader, except those to send.
@@ -93,7 +90,7 @@ class ReceivePath(wiring.Component):
         return m
 
     def _take_operations(self, m: Module) -> Signal:
-        """Accept the next operation with the last step of the previous one; return the step's first element number."""
+        """Accept an operation with the last step of the previous one; return a step's first element number."""
         coming, active, takes, ends = self.ops.payload, self._active, Signal(), Signal()
         left, first = Signal(ELEMENTS_BITS, reset_less=True), Signal(len(coming.first_element), reset_less=True)
         beats = beats_of(m, "beats", coming.elements, coming.dtype, coming.net & coming.load, self.link_bytes)
@@ -184,7 +181,6 @@ class ReceivePath(wiring.Component):
         return value, valid, control
 
     def _finish(self, m: Module, value: Signal, valid: Signal, control: Signal) -> None:
-        """Round if required, and join two halves."""
         rounding, results, bits = m.submodules.rounding, m.submodules.results, 8 * self.link_bytes
         lower = Signal(bits // 2, reset_less=True)
         rounded = Mux(control.odd, Cat(lower, rounding.out), Cat(rounding.out, Const(0, bits // 2)))
@@ -217,5 +213,4 @@ class ReceivePath(wiring.Component):
 
 
 def _widen(half: Mux) -> Cat:
-    """Return half a beat of BF16 as a beat of FP32."""
     return Cat(*(Cat(Const(0, 16), half[n : n + 16]) for n in range(0, len(half), 16)))

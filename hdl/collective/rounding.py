@@ -28,8 +28,8 @@ class RoundingLane(wiring.Component):
 
     Ports:
         index: number of the element, `RANDOM_LATENCY` cycles before `value`.
-        seed: as early.
-        stream: as early.
+        seed: at the same time as `index`.
+        stream: at the same time as `index`.
         value: FP32 word.
         stochastic: else to nearest even.
         out: BF16 word; NaN is canonical.
@@ -63,12 +63,9 @@ class RoundingLane(wiring.Component):
 
 
 class Rounding(wiring.Component):
-    """One :class:`RoundingLane` per word of a beat; one beat per cycle.
+    """One `RoundingLane` per word of a beat, with shared controls; one beat per cycle.
 
-    Arguments:
-        link_bytes: bytes per beat.
-
-    Ports, besides those as of the lane:
+    Ports:
         first: number of the element in lane 0; the others follow.
         value: FP32 beat.
         out: half a beat of BF16.

@@ -15,21 +15,19 @@ __all__ = ["RouterPort"]
 class RouterPort(wiring.Component):
     """One flit per cycle each way: received flits pass in the same cycle, sent flits are at `o` in the next.
 
-    Priority: REFUSE, then READY and GRANT, then data.
+    Control flits are always accepted. Priority to send: REFUSE, then READY and GRANT, then data.
 
     Ports:
-        core: number of this core; constant.
         own: signature of the instruction in flight.
         put: READY is received.
         granted: GRANT is received.
         source: core that READY or GRANT is from.
         announced: signature in READY.
-        refused: :class:`Disagreement` with the first core that refused; stays until reset.
+        refused: `Disagreement` with the first core that refused; stays until reset.
         refuses: request to refuse READY of `receiver`; stays set, and is sent once.
         receiver: destination of the data.
         ready: request to send READY to `sender`.
         grant: request to send GRANT to `sender`.
-        sender: destination of READY and GRANT.
         told: READY, or without `ready` GRANT, is sent at the end of this cycle.
     """
 

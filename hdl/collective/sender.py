@@ -33,7 +33,7 @@ class CollectiveSender(wiring.Component):
         announced: signature of the announcement.
         stop: nothing more is sent.
         refuses: the announcement of `peer` is refused; stays until reset.
-        disagreement: :class:`Disagreement`; stays until reset.
+        disagreement: `Disagreement`; stays until reset.
         wait_ready: stalled without an announcement.
         wait_credit: stalled without credits.
         wait_load: stalled without a beat from the Loader.

@@ -11,7 +11,7 @@ __all__ = ["CollectiveStep", "Phase"]
 
 
 class Phase(enum.Enum, shape=unsigned(2)):
-    """Kind of a step; see :mod:`hdl.collective.schedule`."""
+    """Kind of a step; see the module `schedule`."""
 
     SEND = 0
     OWN = 1

@@ -82,7 +82,6 @@ class Stepper(wiring.Component):
         self._transfers = kind[_K.SEND] | kind[_K.RECEIVE]
 
     def _neighbour(self, m: Module, name: str, walk, up: bool) -> Signal:
-        """Return the neighbour of `walk` in the ring of ranks."""
         job, stepped = self.job, Signal(_Walk, name=name)
         if up:
             wraps = walk.rank == job.last_rank
@@ -113,7 +112,6 @@ class Stepper(wiring.Component):
         return start
 
     def _control(self, m: Module) -> None:
-        """Accept a job, and step until its last round is over."""
         idle, over, root = (Signal(name=name) for name in ("idle", "over", "root"))
         start = self._part(m)
         receives_first = self._kind[_K.RECEIVE] | (self._kind[_K.BROADCAST] & ~root)

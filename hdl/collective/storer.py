@@ -26,10 +26,6 @@ __all__ = ["Storer"]
 class Storer(wiring.Component):
     """Stores one beat per cycle, or one word if a beat has several; no gap between operations.
 
-    Arguments:
-        link_bytes: bytes per beat, 8 to 64.
-        hbm_bytes: bytes per word, 8 to 64.
-
     Ports:
         ops: segments to store, in order.
         beats: raw beats of the accepted operations.
@@ -118,14 +114,14 @@ class Storer(wiring.Component):
         return operations.level == 0
 
     def _strobes(self, m: Module, count: Value, last: Signal) -> Value:
-        """Return the byte strobes of a word: all, or in an operation's last word those of its remaining bytes."""
+        """Return the byte strobes of a word: all, or in an operation's last word only its remaining bytes."""
         size = self.hbm_bytes
         tail = Signal((size - 1).bit_length())
         m.d.comb += tail.eq(count)
         return ~(Const(-1, size) << tail)[:size] | (~last | (tail == 0)).replicate(size)
 
     def _write(self, m: Module, words, addresses, comes: Signal) -> None:
-        """Issue the complete bursts; `comes` completes another one."""
+        """Issue the complete bursts; `comes`: another burst is complete."""
         complete, sent = Signal(range(self.WORDS + 1)), Signal()
         m.d.comb += [
             self.axi.aw.valid.eq(addresses.valid),
