@@ -73,7 +73,7 @@ class Dispatcher(wiring.Component):
         return m
 
     def _clip(self, m: Module, bf16: Value) -> tuple[Signal, Signal, Signal]:
-        """Clip the step's segment; return whether it is empty, its elements, and its byte offset in the block."""
+        """Clip the segment; return whether it is empty, its number of elements, and its byte offset in the block."""
         step, job = self.i.payload, self.job
         empty, left, elements = Signal(), Signal(ELEMENTS_BITS), Signal(ELEMENTS_BITS)
         offset = Signal(ELEMENTS_BITS + 2)

@@ -36,7 +36,7 @@ class Stepper(wiring.Component):
         job: the last one accepted, from the next cycle on.
         end: first element of a block after the channel's part.
         begins: the first step of `job` is next.
-        o: steps; from `end` on they are empty.
+        o: steps; one that begins at `end` or later is empty.
         busy: steps of `job` are pending.
     """
 

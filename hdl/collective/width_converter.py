@@ -77,5 +77,5 @@ class WidthConverter(wiring.Component):
 
 
 def byte_beats(count, size: int):
-    """Return the number of beats of `size` bytes, a power of two, for `count` bytes."""
+    """Return how many beats of `size` bytes, a power of two, hold `count` bytes."""
     return (count + (size - 1)) >> (size.bit_length() - 1)

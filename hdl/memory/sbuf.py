@@ -168,5 +168,5 @@ class Sbuf(wiring.Component):
 
 
 def _locate(partition: Value) -> tuple[Value, Value]:
-    """Return the block of a partition and its number in the block."""
+    """Return a partition's block, and its number in that block."""
     return partition[BLOCK_BITS:], partition[:BLOCK_BITS]
