@@ -20,8 +20,7 @@ class CreditManager(wiring.Component):
         window: beats of the buffer.
 
     Ports:
-        i: receive operations.
-        o: the same operations, without latency.
+        o: the operations of `i`, without latency.
         popped: a beat is read from the buffer.
         ready: request to send READY to `peer`; stays until `told`.
         grant: request to send GRANT to `peer`; stays until `told`.

@@ -31,9 +31,9 @@ __all__ = ["CollectiveEngine"]
 class CollectiveEngine(wiring.Component):
     """Executes collectives one at a time; the next one begins when HBM has answered all stores of this one.
 
-    Before any data, cores that exchange some compare their instructions: neighbours in the ring, both sides of a
-    transfer. If these differ, both report DISAGREE. A core waits for ever for a peer that never executes the
-    collective, is in another group, or counts ranks in the other direction; `peer` names it to a watchdog.
+    Cores that exchange data first compare their instructions: neighbours in the ring, both sides of a transfer. If
+    these differ, both report DISAGREE. A core waits for ever for a peer that never executes the collective, is in
+    another group, or counts ranks in the other direction; `peer` names it to a watchdog.
 
     Arguments:
         link_bytes: data bytes per flit, 8 to 64.

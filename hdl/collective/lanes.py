@@ -29,9 +29,6 @@ class ReduceLane(wiring.Component):
         op: a `ReduceOp`.
         integer: INT32, else FP32.
         copy: out is a, bit by bit, whatever `op` and `integer` are.
-        a: word.
-        b: word.
-        out: word.
     """
 
     LATENCY = 1

@@ -11,7 +11,7 @@ __all__ = ["Mailbox"]
 
 
 class Mailbox(wiring.Component):
-    """Holds one announcement per core. One suffices: a core waits for the announced transfer before its next one.
+    """Holds one announcement per core. One suffices: a core announces itself again only after the announced transfer.
 
     Ports:
         put: an announcement arrives.

@@ -75,7 +75,6 @@ class WritePort(wiring.Signature):
 
     Members:
         valid: a write; stable until accepted, with all other members.
-        storage: SBUF or PSUM.
         address: in bytes, a multiple of 4.
         enable: one bit per partition.
         mask: one bit per byte of the word, for all partitions.
@@ -121,8 +120,6 @@ class LineRead(wiring.Signature):
 
     Members:
         valid: a request; stable until accepted, with all other members.
-        storage: SBUF or PSUM.
-        partition: number of the partition.
         address: in bytes, a multiple of `size`.
         word: for PSUM, 4-byte word of the access.
         ready: the request is accepted at the end of this cycle.

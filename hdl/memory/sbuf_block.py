@@ -105,7 +105,7 @@ class SbufPartition(wiring.Component):
 
     Ports:
         *_select: data of each lockstep reader in the lines read in the previous cycle.
-        line_select: bank above position in the line, per line port.
+        line_select: bank (upper bits) and position in the line, per line port.
         write_data: data of the line port that writes, per bank.
         write_here: banks that a line port writes in this partition.
     """
@@ -206,10 +206,10 @@ class SbufBlock(wiring.Component):
 
     Ports:
         read: banks to read, at `read_line`.
-        *_select: bank above position in the line, per lockstep reader. Its words of all partitions are valid a cycle
-            after the read.
+        *_select: bank (upper bits) and position in the line, per lockstep reader. Its words of all partitions are valid
+            a cycle after the read.
         line_taken: line ports that read here.
-        line_select: partition above bank above position in the line, per line port.
+        line_select: partition, bank and position in the line, from the upper bits down, per line port.
         lines: bytes per line port, two cycles later and until its next read here.
         write_bytes: bytes to write at `write_line`, per bank.
         write_single: banks that a line port writes, in one partition.
