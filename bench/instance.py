@@ -84,10 +84,7 @@ def _beside(instance: Instance, ranks: int) -> list[Image]:
 
 
 def measure_beside() -> list[dict[str, object]]:
-    """Return a row per number of ranks: cycles of a product on one core of two chips.
-
-    The product runs alone, and beside an all-reduce with which it shares only HBM.
-    """
+    """Return a row per number of ranks: cycles of a product alone, or beside an all-reduce that shares only HBM."""
     instance = _instance(2, "small")
     queue = collective_queue(instance.core)
     rows, alone = [], None
@@ -98,17 +95,10 @@ def measure_beside() -> list[dict[str, object]]:
         cycles = max(event.retired for event in events if event.queue != queue)
         alone = cycles if alone is None else alone
         collective = [(event.issued, event.retired) for event in events if event.queue == queue]
-        rows.append(
-            {
-                "ranks": ranks,
-                "cycles": cycles,
-                "ideal_cycles": ideal_cycles(SIZE, SIZE, SIZE, BF16, instance.core),
-                "all_reduce_cycles": max((end - begin for begin, end in collective), default=None),
-                "cost": cycles / alone - 1,
-                "bit_exact": exact,
-                "within_bar": cycles / alone - 1 < BAR,
-            }
-        )
+        took, cost = max((end - begin for begin, end in collective), default=None), cycles / alone - 1
+        ideal = ideal_cycles(SIZE, SIZE, SIZE, BF16, instance.core)
+        row = {"ranks": ranks, "cycles": cycles, "ideal_cycles": ideal, "all_reduce_cycles": took}
+        rows.append(row | {"cost": cost, "bit_exact": exact, "within_bar": cost < BAR})
     return rows
 
 

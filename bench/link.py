@@ -1,7 +1,4 @@
-"""Benchmark of NeuronLink: all-reduces against the bound of their links, and the accuracy of golden's timing model.
-
-The model is also plotted for more chips than can be simulated.
-"""
+"""Benchmark of NeuronLink: all-reduces against their links' bound, and golden's timing model, also for many chips."""
 
 from dataclasses import asdict
 from pathlib import Path

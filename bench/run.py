@@ -19,13 +19,10 @@ from neuroncore_rtl.run.sim.vectors import chosen
 __all__ = ["run_benchmarks"]
 
 SIZES = (8, 16, 32, 64, 128)
-"""Rows and columns of the arrays; the other engines have the smallest and the largest as numbers of lanes."""
+"""Rows and columns of the arrays; the first and the last are numbers of lanes, too."""
 PARTS: dict[str, tuple[Callable, Callable]] = {
     "tensor": (tensor.measure_tensor, tensor.tensor_tables),
-    "elementwise": (
-        lambda sizes: elementwise.measure_elementwise(sorted({sizes[0], sizes[-1]})),
-        elementwise.elementwise_tables,
-    ),
+    "elementwise": (elementwise.measure_elementwise, elementwise.elementwise_tables),
     "core": (lambda sizes: core.measure_core(), core.core_tables),
     "link": (lambda sizes: link.measure_link(), link.link_tables),
     "program": (lambda sizes: program.measure_program(), program.program_tables),

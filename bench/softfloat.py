@@ -44,10 +44,9 @@ def measure_softfloat(cases: int, seed: int) -> None:
                 positions = mismatches(ours, theirs)
                 if len(positions) and not differing:
                     first = positions[0]
-                    shown = " ".join(f"{int(array[first]):x}" for array in operands)
-                    progress.console.print(
-                        f"{name}: {shown}: ours {int(ours[first]):x}, SoftFloat {int(theirs[first]):x}"
-                    )
+                    values = [f"{int(array[first]):x}" for array in (*operands, ours, theirs)]
+                    shown = f"{name}: {' '.join(values[:-2])}: ours {values[-2]}, SoftFloat {values[-1]}"
+                    progress.console.print(shown)
                 differing += len(positions)
                 progress.advance(bar, n)
             table.add_row(name, f"{share:,}", f"{differing:,}")

@@ -1,7 +1,4 @@
-"""Cost and benefit of the multiply-accumulate's pipeline stages, for both widths of significands.
-
-LUTs, registers and clock on an ECP5 over `mac_latency`, and the utilisation of an array by a product.
-"""
+"""Cost of the multiply-accumulate's stages on an ECP5, and the utilisation of an array, over `mac_latency`."""
 
 from pathlib import Path
 
@@ -95,6 +92,5 @@ def depth_tables(record: dict[str, object]) -> list[Table]:
     bits: {significand_bits} | stages: {mac_latency} | LUT4: {luts} | FF: {registers} | CCU2C: {carries}
     MULT18X18D: {multipliers} | MHz: {fmax_mhz:.1f} | utilisation: {utilisation:.1%}
     """
-    return [
-        table("Stages of the multiply-accumulate on an ECP5; 512 x 512 x 512 on 128 x 128", record["depth"], columns)
-    ]
+    title = "Stages of the multiply-accumulate on an ECP5; 512 x 512 x 512 on 128 x 128"
+    return [table(title, record["depth"], columns)]

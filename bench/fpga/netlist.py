@@ -50,10 +50,7 @@ endmodule
 
 @dataclass(frozen=True, kw_only=True)
 class NetlistDevice(TensorDevice):
-    """The tensor engine with its array, edge and skew as a netlist, which replaces some of its modules.
-
-    The netlist is Verilog, under its name in the engine, and includes its cells.
-    """
+    """The tensor engine with its array, edge and skew replaced by Verilog of a netlist and its cells."""
 
     netlist: str
     replaced: tuple[str, ...]

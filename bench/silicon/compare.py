@@ -58,17 +58,8 @@ def _us(cycles: float) -> float:
 def _row(time: PublishedTime, cycles: Sequence[float], more: str = "") -> dict[str, object]:
     """Return a row of a core's cycles at the harness's latency of HBM, and at the fitted one."""
     ratios = [_us(count) / time.us for count in cycles]
-    return {
-        "name": time.name,
-        "published": time.us,
-        "ceiling": time.ceiling,
-        "cycles": round(cycles[0]),
-        "ours": _us(cycles[0]),
-        "ratio": ratios[0],
-        "slow": ratios[1],
-        "more": more,
-        "source": time.source,
-    }
+    row = {"name": time.name, "published": time.us, "ceiling": time.ceiling, "source": time.source, "more": more}
+    return row | {"cycles": round(cycles[0]), "ours": _us(cycles[0]), "ratio": ratios[0], "slow": ratios[1]}
 
 
 def _fit_latency() -> int:
@@ -150,11 +141,7 @@ def _formula_table(rows: Sequence[Mapping[str, object]]) -> Table:
 
 
 def formula_reasons(rows: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
-    """Return the names of formulas that are off by more than `BAR`, with the reason.
-
-    Raises:
-        KeyError: a row has no reason, and is above the published cost or off at the longest length.
-    """
+    """Return names and reason of formulas that are off by more than `BAR`; KeyError if a row lacks its reason."""
     found: dict[str, list[str]] = {}
     for row in rows:
         ratios = [ours / theirs for ours, theirs in row["cycles"]]

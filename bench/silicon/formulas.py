@@ -86,15 +86,13 @@ _ROWS: dict[str, Callable[[int], Instruction]] = {
 
 
 def formula_rows() -> list[dict[str, object]]:
-    """Return a row for each instruction: name, published formula, and for each length our and the published cycles.
-
-    An FP32 product is four BF16 products, here and there, and so has no formula in the table.
-    """
+    """Return a row for each instruction: name, published formula, and for each length our and the published cycles."""
     rows = []
     for name, make in _ROWS.items():
         costs_ = [published_cost(make(n)) for n in LENGTHS]
         pairs = [[costs.period(make(n), CONFIG), cost.cycles] for n, cost in zip(LENGTHS, costs_, strict=True)]
         rows.append({"name": name, "formula": costs_[0].formula, "cycles": pairs})
+    # An FP32 product is four BF16 products, here and there, without a published formula.
     halves = len(passes(FP32))
     pairs = [[halves * ours, 4 * theirs] for ours, theirs in rows[0]["cycles"]]
     rows.insert(1, {"name": "MULTIPLY_MOVING fp32", "formula": f"4 {rows[0]['formula']}", "cycles": pairs})

@@ -10,7 +10,7 @@ import numpy as np
 from neuroncore_rtl.bench.silicon.published import LOADED, KernelFigure
 from neuroncore_rtl.frontends.nki.runtime.run import argument_of, found_in, recorded
 from neuroncore_rtl.golden.link.timing import LinkCase, cycles_of
-from neuroncore_rtl.golden.timing import MemoryTiming, Prediction, predict
+from neuroncore_rtl.golden.timing import MemoryTiming, predict
 from neuroncore_rtl.kernels.library.conv2d import conv2d
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.image import Image
@@ -38,11 +38,7 @@ BAND = 18
 
 
 def _cycles(image: Image, latencies: Sequence[int]) -> list[int]:
-    return [_predict(image, latency).cycles for latency in latencies]
-
-
-def _predict(image: Image, latency: int) -> Prediction:
-    return predict(image, MemoryTiming(latency=latency))
+    return [predict(image, MemoryTiming(latency=latency)).cycles for latency in latencies]
 
 
 def kernel(figure: KernelFigure, checkout: Path, latencies: Sequence[int]) -> list[int]:
@@ -87,7 +83,7 @@ def dma_start(latency: int) -> int:
     program = Program(CONFIG)
     x, tile = program.space.hbm("x", FP32, (1, 16)), program.space.sbuf("tile", FP32, (16,), 1)
     program.append(dma_copy(tile, x), next(program.loads))
-    records = _predict(build_image(program), latency).records
+    records = predict(build_image(program), MemoryTiming(latency=latency)).records
     [copy] = [one for one in records if queue_name(one.queue, CONFIG).startswith("dma")]
     return copy.retired - copy.issued
 

@@ -44,10 +44,7 @@ def size_of(rows: Sequence[Row], swept: Sequence[str]) -> tuple[str, ...]:
 
 
 def draw_sizes(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
-    """Draw cycles and utilisation over a size, one line per combination of the other variables; None if there is none.
-
-    All rows are of one TEST; the sweep has lists of the variables `swept`.
-    """
+    """Draw cycles and utilisation over a size, a line per combination of other `swept` variables; or return None."""
     rows = [row for row in rows if row["status"] != Status.BROKEN and row["cycles"]]
     size = size_of(rows, [name for name in swept if name != CHIPS])
     if not size:

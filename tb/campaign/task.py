@@ -48,10 +48,7 @@ class Status:
 
 
 class WorkerDied(RuntimeError):
-    """A number of worker processes, one after the other, ended without a result.
-
-    They were `alone` if they had no other task that could have killed them.
-    """
+    """Workers, one after the other, died of a task; `alone` if no other task can have killed them."""
 
     def __init__(self, message: str, workers: int = 1, *, alone: bool = True):
         super().__init__(message)

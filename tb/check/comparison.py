@@ -48,14 +48,12 @@ class Cases:
 def options(formats: Iterable[Format], layout: str, *others: Option) -> tuple[Option, ...]:
     """Return the options of a bench that plays random cases or a vector file with lines of a layout."""
     counts = ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items())
+    vectors = (
+        f"file of cases, one per line: {layout}, in hex; # starts a comment, NaN must be in canonical form; "
+        "a case without EXPECTED is printed with its result"
+    )
     return (
-        Option(
-            name="VECTORS",
-            type=Path,
-            default=None,
-            help=f"file of cases, one per line: {layout}, in hex; # starts a comment, NaN must be in canonical form; "
-            "a case without EXPECTED is printed with its result",
-        ),
+        Option(name="VECTORS", type=Path, default=None, help=vectors),
         choice("DTYPE", None, "format of the random cases; default all", (fmt.name for fmt in formats)),
         *others,
         SEED,
@@ -175,10 +173,7 @@ def cases_of(
 
 
 def record_label(settings: Settings, own: str, drawn: Sequence[str] = ()) -> tuple[str, dict[str, object]]:
-    """Return the label of a record and the settings that it shows.
-
-    The option `own` configures the unit; besides DTYPE, the options `drawn` affect the random cases.
-    """
+    """Return the label of a record and its settings; `own` configures the unit, `drawn` affect the random cases."""
     values = settings.values
     if settings.vectors is not None:
         used, label = {"VECTORS": str(settings.vectors)}, f"vectors-{settings.vectors.stem}"

@@ -48,14 +48,10 @@ def directory_name(config: Config) -> str:
             return name
     engines = f"{config.rows}x{config.columns}-mac{config.mac_latency}-add{config.add_latency}"
     instance = f"-of{config.cores}" if config.cores > 1 else ""
-    usual = Config(rows=config.rows, columns=config.columns)
+    own, usual = asdict(config), asdict(Config(rows=config.rows, columns=config.columns))
     sizes = {"sbuf": "sbuf_bytes", "banks": "sbuf_banks", "line": "line_bytes", "psum": "psum_words"}
     sizes |= {"local": "local_bytes", "beats": "dma_beats", "counters": "counters"}
-    memories = "".join(
-        f"-{word}{getattr(config, name)}"
-        for word, name in sizes.items()
-        if getattr(config, name) != getattr(usual, name)
-    )
+    memories = "".join(f"-{word}{own[name]}" for word, name in sizes.items() if own[name] != usual[name])
     return f"{engines}-dma{config.dma_engines}-hbm{config.hbm_ports}x{config.hbm_bytes}{memories}{instance}"
 
 

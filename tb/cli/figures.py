@@ -37,11 +37,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Figure:
-    """One value of a record in a document.
-
-    The record is a file in `sim_build/results/`. The key is a path to the value: names and positions, separated by
-    dots.
-    """
+    """One value of a record in a document; the key is a path of names and positions, separated by dots."""
 
     record: str
     key: str

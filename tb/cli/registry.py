@@ -30,16 +30,21 @@ __all__ = [
 ]  # fmt: skip
 
 GROUPS = {
-    "products, networks": ("kernels.matmul", "kernels.digits", "learning.train", "learning.charlm")
-    + ("links.tensor_parallel",),
-    "kernels of rows": ("kernels.kernels",),
-    "other interfaces": ("kernels.nki",),
+    "matmul, models": (
+        "kernels.matmul",
+        "kernels.digits",
+        "learning.train",
+        "learning.charlm",
+        "links.tensor_parallel",
+    ),
+    "row-wise kernels": ("kernels.kernels",),
+    "other front ends": ("kernels.nki",),
     "layers": ("kernels.layers", "kernels.transformer"),
-    "their gradients": ("kernels.backward",),
+    "gradients": ("kernels.backward",),
     "engines": ("engines.vector", "engines.activation", "engines.timing", "kernels.sr"),
     "arithmetic": ("engines.mac", "engines.round"),
     "core, controller": ("core.program", "core.riscv"),
-    "links of chips": ("links.router", "links.collective", "links.collectives", "links.gradients"),
+    "chip links": ("links.router", "links.collective", "links.collectives", "links.gradients"),
 }
 """Modules of `tb/tests/`, grouped as help lists their TESTs."""
 
@@ -199,7 +204,7 @@ COMMANDS = (
         name="soak",
         summary="Run random programs on random machines and compare them with golden; shrink and store failures.",
         options=(
-            integer("HOURS", None, "time after which no run is started", 1, 10_000),
+            integer("HOURS", None, "hours after which no run is started", 1, 10_000),
             integer("MINUTES", None, "the same in minutes; default 10", 1, 600_000),
             integer("RUNS", None, "number of runs, instead of a time", 1, 10_000_000),
             replace(SEED, help="seed of the random programs and machines"),

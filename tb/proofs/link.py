@@ -109,10 +109,7 @@ class EndToEnd(LinkModel):
 
 
 class Progress(LinkModel):
-    """All accepted flits have arrived, and no retry is open, `after` cycles after the last error on the wire.
-
-    The wire may err, and flits are accepted, in the first `trouble` cycles.
-    """
+    """All accepted flits have arrived, and no retry is open, `after` cycles after `trouble` cycles with wire errors."""
 
     def __init__(self, window, trouble, after):
         self.trouble = trouble

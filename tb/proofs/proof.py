@@ -23,10 +23,7 @@ class Proof:
 
 
 class Model(wiring.Component):
-    """A unit with free inputs; subclasses add assumptions and assertions.
-
-    The `constants` are widths of further inputs with arbitrary constant values, by name.
-    """
+    """A unit with free inputs; `constants` are widths of further inputs with arbitrary constant values."""
 
     def __init__(self, unit: wiring.Component, **constants: int):
         self.unit = unit

@@ -57,14 +57,6 @@ def _typed(stream) -> Value:
     return if_valid(stream, stream.payload.dtype.matches(*CollectiveType))
 
 
-def _loads(m: Module, loader: CollectiveLoader) -> dict[str, Value]:
-    return payloads(loader, "beats") | payloads(loader.axi, "ar", of="axi.")
-
-
-def _beats(m: Module, both) -> dict[str, Value]:
-    return payloads(both.widens, "o", of="widens.") | payloads(both.narrows, "o", of="narrows.")
-
-
 def _of_bytes(m: Module, both) -> Value:
     """Return whether every operation has at least one byte."""
     return Cat(unit.bytes != 0 for unit in (both.widens, both.narrows)).all()
@@ -118,11 +110,13 @@ COLLECTIVE_UNITS = {
     ),
     "width_converter": Unit(
         "collectives: widths", lambda: tests_module("collective.test_width_converter").Both(8, 16),
-        files("collective/width_converter"), 8, means=_beats, legal=_of_bytes,
+        files("collective/width_converter"), 8, legal=_of_bytes,
+        means=lambda m, both: payloads(both.widens, "o", of="widens.") | payloads(both.narrows, "o", of="narrows."),
     ),
     "collective_loader": Unit(
         "collectives: loader", lambda: CollectiveLoader(*tests_module(_MEMORY_TESTS).TRIED), files(*_MEMORY), 0,
-        without=("converter",), means=_loads, legal=_operations_of_loads,
+        without=("converter",), legal=_operations_of_loads,
+        means=lambda m, loader: payloads(loader, "beats") | payloads(loader.axi, "ar", of="axi."),
         promises={"operations": (lambda: BufferedFifo(OPERATION, CollectiveLoader.OPERATIONS),
                                  lambda m, operations: _typed(operations.o))},
     ),

@@ -72,10 +72,6 @@ def _legal_chunks(unit: Reader | HbmWriter) -> Value:
     return if_valid(unit.i, legal)
 
 
-def _reader_outputs(m: Module, reader: Reader) -> Mapping[str, Value]:
-    return payloads(reader, "o") | payloads(reader.axi, "ar", of="axi.") | _line(reader.line, "line", "word")
-
-
 def _row_outputs(m: Module, rows: RowReader) -> Mapping[str, Value]:
     failed = qualify(rows.failed, {"number": rows.number})
     return payloads(rows, "src", "dst") | _line(rows.line, "line", "word") | failed
@@ -130,7 +126,8 @@ FABRIC = {
         means=lambda m, chunker: payloads(chunker, "o"),
     ),
     "dma_reader": Unit(
-        "DMA's reader", lambda: Reader(8, 32), files("dma/reader"), 8, means=_reader_outputs,
+        "DMA's reader", lambda: Reader(8, 32), files("dma/reader"), 8,
+        means=lambda m, dut: payloads(dut, "o") | payloads(dut.axi, "ar", of="axi.") | _line(dut.line, "line", "word"),
         legal=lambda m, reader: answers_requests(m, reader.axi) & _legal_chunks(reader),
     ),
     "dma_rows": Unit(

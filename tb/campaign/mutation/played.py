@@ -25,10 +25,7 @@ def inner_unit(unit: Playable):
 
 
 def play(unit: Playable, library: Library, mutant: int, fields: Mapping[str, np.ndarray], bubbles: bool) -> Outcome:
-    """Play cases (see `PlayerWork`) through the netlist of a unit, like `run.harness.player.PlayerDevice`.
-
-    The library is that of the unit's `inner_unit` component; mutant 0 is none.
-    """
+    """Play cases (see `PlayerWork`) through the netlist of a unit, like `run.harness.player.PlayerDevice`."""
     count = len(next(iter(fields.values())))
     idle = np.random.default_rng(1).random(2 * count) < _BUBBLES * bubbles
     starts = np.flatnonzero(~idle)[:count] * unit.interval

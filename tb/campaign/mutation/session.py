@@ -77,8 +77,6 @@ class _Session:
 
     # Hooks of pytest
 
-    # What pytest calls
-
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         simulation = sys.modules.get("tests.hdl.simulation")
         if simulation is not None:

@@ -69,9 +69,6 @@ def qualify(valid: Value, outputs: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def payloads(component, *streams: str, of: str = "") -> dict[str, Value]:
-    """Return entries of `Unit.means` for payloads of a component's streams, each qualified by its valid.
-
-    `of` is the name of the component, with a dot, if it is a part of the unit.
-    """
+    """Return entries of `Unit.means` for payloads of streams; `of` is the component's name, with a dot, in the unit."""
     ports = {f"{of}{name}.payload": getattr(component, name) for name in streams}
     return {name: Mux(port.valid, Value.cast(port.payload), 0) for name, port in ports.items()}

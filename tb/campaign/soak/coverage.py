@@ -20,7 +20,6 @@ def expected_values() -> dict[str, set[str]]:
     opcodes = {opcode.name.lower() for opcode in isa.Opcode} | {"load_stationary", "multiply_moving", "dma_copy"}
     kinds = {kind.name.lower() for kind in CollectiveKind}
     units = {name: {"0", "1"} for name, span in Config.RANGES.items() if span == (0, 1)}
-    stalls = {"HBM gap", "HBM rate", "HBM stall", "HBM reorder", "HBM interleave", "streams some", "buses some"}
     return {
         "engine": {"tensor", "vector", "scalar", "dma", "collective", "controller"},
         "opcode": opcodes | kinds,
@@ -28,7 +27,7 @@ def expected_values() -> dict[str, set[str]]:
         "function": set(FUNCTIONS),
         "alu": {operation.name.lower() for operation in isa.AluOp},
         "format": set(FORMATS),
-        "stall": stalls,
+        "stall": {"HBM gap", "HBM rate", "HBM stall", "HBM reorder", "HBM interleave", "streams some", "buses some"},
         "topology": {"ring", "torus"},
         **units,
     }

@@ -6,6 +6,7 @@ deterministic, and the number of tries is bounded.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from neuroncore_rtl.tb.tests.soak.case import Case
@@ -51,24 +52,23 @@ class Shrinking:
 
 def shrink(case: Case, shrinking: Shrinking) -> Case:
     """Return the smallest case found within the tries that fails like the given one."""
-    case = _calmed(case, shrinking)
+    case = _remove_disturbances(case, shrinking)
     size = None
     while size != case.size and not shrinking.over:
         size = case.size
-        case = _fewer(case, shrinking)
-        case = _smaller(case, shrinking)
-    return _on_plainer(_calmed(case, shrinking), shrinking)
+        case = _remove_instructions(case, shrinking)
+        case = _shrink_instructions(case, shrinking)
+    return _simplify_machine(_remove_disturbances(case, shrinking), shrinking)
 
 
-def _calmed(case: Case, shrinking: Shrinking) -> Case:
-    """Remove disturbances from a case."""
+def _remove_disturbances(case: Case, shrinking: Shrinking) -> Case:
     while (calmer := shrinking.first(case.calmer())) is not None:
         case = calmer
         shrinking.say(f"{shrinking.tried} tries: fewer disturbances")
     return case
 
 
-def _fewer(case: Case, shrinking: Shrinking) -> Case:
+def _remove_instructions(case: Case, shrinking: Shrinking) -> Case:
     """Remove ranges of instructions from a case, in ever shorter ranges."""
     length = max(1, case.size // 2)
     while case.size > 1 and not shrinking.over:
@@ -76,7 +76,10 @@ def _fewer(case: Case, shrinking: Shrinking) -> Case:
         # The last instructions are needed least.
         while end > 0:
             start = max(0, end - length)
-            less = None if end - start == case.size else _without(case, range(start, end))
+            less = None
+            if end - start < case.size:
+                with suppress(ValueError):
+                    less = case.without(set(range(start, end)))
             if less is not None and shrinking.holds(less):
                 case = less
                 shrinking.say(f"{shrinking.tried} tries: {case.size:,} instructions")
@@ -87,15 +90,7 @@ def _fewer(case: Case, shrinking: Shrinking) -> Case:
     return case
 
 
-def _without(case: Case, numbers: range) -> Case | None:
-    try:
-        return case.without(set(numbers))
-    except ValueError:
-        return None
-
-
-def _smaller(case: Case, shrinking: Shrinking) -> Case:
-    """Make the instructions of a case smaller."""
+def _shrink_instructions(case: Case, shrinking: Shrinking) -> Case:
     for number in range(case.size):
         while number < case.size and (smaller := shrinking.first(case.smaller(number))) is not None:
             case = smaller
@@ -103,7 +98,7 @@ def _smaller(case: Case, shrinking: Shrinking) -> Case:
     return case
 
 
-def _on_plainer(case: Case, shrinking: Shrinking) -> Case:
+def _simplify_machine(case: Case, shrinking: Shrinking) -> Case:
     """Move a case to a machine with more default parameters."""
     found = True
     while found and shrinking.built < shrinking.builds and not shrinking.over:
