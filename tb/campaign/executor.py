@@ -191,7 +191,7 @@ class _Queue:
         self._built: set[str] = set()
 
     def first(self) -> Task | None:
-        """Return the next task to submit; None if there is none now."""
+        """Return the next task to submit, or None."""
         while not self._ready:
             task = next(self._tasks, None)
             if task is None:

@@ -56,8 +56,8 @@ def draw_sizes(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | 
 def draw_campaign_roofline(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
     """Draw the utilisation of each run against the roofline; arguments as for `draw_sizes`.
 
-    The x axis is the least time of the busiest engine over that of HBM: above 1 the engine limits, below 1 HBM. So one
-    plot holds machines of any size and HBM of any bandwidth.
+    The x axis is the least time of the busiest engine over the least time of HBM: above 1 the engine limits, below 1
+    HBM. So one plot holds machines of any size and HBM of any bandwidth.
     """
     rows = [row for row in rows if row["status"] != Status.BROKEN and row.get("hbm_cycles") and row["utilisation"]]
     if len(rows) < 2:

@@ -160,7 +160,7 @@ def cases_of(
 ) -> Cases:
     """Return random cases, or those of VECTORS.
 
-    `settings` are of a TEST with `options`, whose DTYPE chooses from `formats`. `read` returns the cases of a vector
+    `settings` are of a TEST with `options`; `formats` are the choices of DTYPE. `read` returns the cases of a vector
     file, and `draw` a number (`count`) of random cases of some formats.
     """
     if settings.vectors is not None:

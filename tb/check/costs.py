@@ -32,8 +32,8 @@ class CostCase:
     Arguments:
         name: name in tables.
         build: makes the instruction for a number of elements per lane.
-        published: published cost as text, for N elements per lane; "" if there is none.
-        cost: the same as a function of N; None if there is none.
+        published: published cost as text, for N elements per lane; "" if not published.
+        cost: the same as a function of N; None if not published.
         because: reason for a different cost here.
         multiple: the number of elements must be a multiple of this; None: of the block of TRANSPOSE.
         least: smallest number of elements.

@@ -123,7 +123,7 @@ class _Lockstep:
         self.possible = 0
 
     def follow(self, entry: TraceEntry) -> str | None:
-        """Step the hart like `entry`; return the difference, None if there is none."""
+        """Step the hart like `entry`; return the difference or None."""
         csr, timer = self.hart.csr, self.peripheral.timer
         timer.now = csr.time = entry.time
         self.peripheral.external = entry.external
@@ -147,7 +147,7 @@ class _Lockstep:
         return None if expected == traced and same_word else f"golden {_describe(found, found.cause is not None)}"
 
     def _check_interrupt(self, taken: int | None, pending: dict[Cause, bool]) -> str | None:
-        """Return the error in taking, or not taking, an interrupt; None if there is none."""
+        """Return the error in taking, or not taking, an interrupt, or None."""
         csr = self.hart.csr
         enabled = [cause for cause, waits in pending.items() if waits and csr.read(MIE) >> (cause & 31) & 1]
         if taken is not None:

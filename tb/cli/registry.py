@@ -78,12 +78,12 @@ def command_named(name: str) -> Command:
 
 
 def profiled_tests() -> list[str]:
-    """Return the names of the TESTs with a profile, which are those that can run an image on a single core."""
+    """Return the names of the TESTs with a profile: all that can run an image on a single core."""
     return [name for name, bench in tests().items() if PROFILE in bench.options]
 
 
 def profile_named(name: str) -> Command:
-    """Return a TEST that by default runs on the core and writes its profile; UsageError if it has none."""
+    """Return a TEST that by default runs on the core and writes its profile; UsageError if it has no profile."""
     return _on_core(name, "profiles", PROFILE=1)
 
 

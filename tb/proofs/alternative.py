@@ -1,6 +1,6 @@
 """riscv-formal's replacements of multiplication and division, which solvers cannot handle (RISCV_FORMAL_ALTOPS).
 
-They are sums and differences, each XORed with a mask of its own. So the proofs cover operands and results in the
+They are sums and differences, each XORed with another mask. So the proofs cover operands and results in the
 pipeline, not the arithmetic. Source: "Alternative arithmetic operations" in riscv-formal's page of the interface.
 """
 

@@ -137,7 +137,7 @@ class Numbers(LinkModel):
 
     def properties(self, m):
         sender, receiver = self.sender, self.receiver
-        # A retry is requested only after the previous one was answered and all earlier frames are gone.
+        # A retry is requested only after the previous one was answered and no earlier frame is in flight.
         retries = [frame.answer for frame in self.frames] + [answer.retry for answer in self.answers]
         m.d.comb += Assert(spread(retries) <= 1)
         for answer in self.answers:
@@ -166,7 +166,7 @@ class Contents(Numbers):
             first = receiver.expected[: len(number)]
             return (number - first)[: len(number)] < (sender.end - receiver.expected)[:SEQUENCE_BITS]
 
-        # 1. The sender's buffer holds what was accepted.
+        # 1. The sender's buffer holds the accepted flits.
         slot = self.watched[:places]
         written = Signal(sender.memory.shape)
         with m.If(sender.accepted & (sender.end[:places] == slot)):

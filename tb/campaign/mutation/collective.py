@@ -39,7 +39,7 @@ def _announcements(m: Module, mailbox: Mailbox) -> Value:
 
 
 def _operations_of_loads(m: Module, loader: CollectiveLoader) -> Value:
-    """Return whether a load has elements of an existing type, and HBM returns only what was requested."""
+    """Return whether a load has elements of an existing type, and HBM answers only requests."""
     op = loader.ops.payload
     some = (op.elements != 0) & op.dtype.matches(*CollectiveType)
     return if_valid(loader.ops, some) & answers_requests(m, loader.axi)

@@ -43,7 +43,7 @@ def _routable(m: Module, router: Router) -> Value:
 
 
 def _line(line, name: str, *others: str) -> dict[str, Value]:
-    """Qualify a line request by its valid; `others` are members besides those that all requests have."""
+    """Qualify a line request by its valid; `others` are further members."""
     members = ("storage", "partition", "address", *others)
     return qualify(line.valid, {f"{name}.{member}": getattr(line, member) for member in members})
 

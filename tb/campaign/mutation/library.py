@@ -1,6 +1,6 @@
 """Verilog module as a shared library: Verilator's C++ code, called through ctypes.
 
-cocotb would need a process and a test of its own for each unit. Here the module is an object with ports that replaces
+cocotb would need a process and another test for each unit. Here the module is an object with ports that replaces
 Amaranth's simulation of the unit in the unit's existing tests.
 """
 

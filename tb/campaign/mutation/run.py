@@ -61,7 +61,7 @@ class Outcome:
 
     @property
     def score(self) -> float:
-        """Share of detected mutants among those that are not equivalent; 1 if all are."""
+        """Share of detected mutants among the non-equivalent ones; 1 if all mutants are equivalent."""
         counted = len(self.caught) + len(self.holes)
         return len(self.caught) / counted if counted else 1.0
 

@@ -16,7 +16,7 @@ __all__ = ["Shrinking", "shrink"]
 
 @dataclass
 class Shrinking:
-    """Limits and progress of shrinking a case: at most `tries` runs, of which `builds` on other machines.
+    """Limits and progress of shrinking a case: at most `tries` runs, including `builds` runs on other machines.
 
     `fails` runs a case and returns whether it fails like the first one; it raises ValueError for an invalid program.
     `say` receives a line per successful step.

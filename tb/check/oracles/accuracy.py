@@ -22,7 +22,7 @@ _BINADES = (-149, -140, -127, -126, -2, -1, 0, 1, 2, 126, 127)
 
 
 def last_place(y) -> np.ndarray:
-    """Return one FP32 last place in the binade of y, float64; the smallest is that of subnormals."""
+    """Return one FP32 last place in the binade of y, float64; at least the last place of subnormals."""
     with np.errstate(all="ignore"):
         _, exponent = np.frexp(np.abs(y))
     return np.ldexp(1.0, np.maximum(exponent, -125) - 24)

@@ -6,7 +6,7 @@ __all__ = ["assert_same_bits", "mismatches"]
 
 
 def mismatches(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Return the positions where two arrays of bit patterns differ; fail if there are none to compare."""
+    """Return the positions where two arrays of bit patterns differ; fail if the arrays are empty."""
     ours, theirs = _bits(ours), _bits(theirs)
     assert ours.shape == theirs.shape, f"shapes differ: {ours.shape} and {theirs.shape}"
     assert ours.size > 0, "nothing was compared"
