@@ -1,1 +1,1 @@
-"""The collective engine: reductions, copies and barriers of a group of cores."""
+"""Collective engine: reductions, copies and barriers of a group of cores."""

@@ -1,4 +1,4 @@
-"""A channel: half of a collective engine, with its own port of HBM and of the router.
+"""Channel: half of a collective engine, with its own HBM port and router port.
 
     job -> Schedule -+-> loads ----> Loader -+-> to send ----------------------+
                      |                       +-> to reduce -------+            |
@@ -9,31 +9,40 @@
            flits -> buffer (DATA) ----------|-------+
                  -> Sender (READY, GRANT)   +-> flits (READY, GRANT)
 
-Why a group never waits in a circle. What a channel does for an instruction is one list, in the order of the Schedule:
-for each step its load, its receive operation, and the send operation of what comes of that. The three queues are parts
-of this list, and all operations of a step enter them together, so that the first operation that is not done can wait
-for one of these only:
+Freedom from deadlock. Claim: the channels of a group never wait for each other in a cycle.
 
-- For the router to take a flit. It does in the end, because every channel takes what comes to it at once: control flits
-  go to the Mailbox or to a count, and no data is sent for which the buffer has no room.
-- For HBM, which answers in the end. The Loader serves the Sender and the ReceivePath in the order of the list, so that
-  a beat that is not taken yet is in nobody's way but of what comes later in the list.
-- For READY, which a receiver sends when it has done everything for the sender before. In a ring these are the first
-  operations, or those of one instruction after those of another. In ALL_TO_ALL those who are at the lowest step of all
-  wait for others at the same step only, in which sending does not wait for receiving.
-- For the net, that is, for the operation of the same number in the list of the core before; or for room in the buffer
-  of the core behind.
+Resources. A channel executes one list of operations, in the order of the Schedule: per step a load, a receive, and a
+send of the result. The three queues are parts of this list, and all operations of a step enter them together. So the
+first operation that is not done waits for one of five resources:
 
-So consider a ring in which all wait, with the receive operation j of a rank forwarded by its send operation j + 1
-(operations without elements counted). A sender at operation i is out of credit: since a receiver has two largest
-segments of room, and keeps back grants of less than one, more than a largest segment is on its way; so the receiver
-there is at j < i, and has beats. It waits for its own sender, which is at i' <= j + 1 <= i, and waits in its turn.
-Round the ring all are equal: all senders are at i, all receivers at i - 1, and every receiver has taken at least as
-many beats of i - 1 as its sender has sent of i; but every sender has sent more of i than the receiver behind it has
-taken of i - 1. That cannot be. A sender that waits for its own receiver, which waits for the net, leads back along the
-ring to a rank whose sender has something to load, or is out of credit. A broadcast is a chain, and a transfer a link
-of one; the token that goes before the data, and closes either to a ring, waits for READY only, with which the rank that
-it is for begins.
+1. The router, to accept a flit. It does eventually, as every channel accepts what arrives: control flits into the
+   Mailbox or a counter, data into buffer space reserved by credits.
+2. HBM, which responds eventually. The Loader serves Sender and ReceivePath in list order, so a beat that is not
+   accepted blocks only later operations.
+3. READY, which a receiver sends when it is done with the sender before. In a ring only the first operations of an
+   instruction need it; they wait for those of an earlier instruction. In ALL_TO_ALL the cores at the lowest step wait
+   only for cores at the same step, where sending does not wait for receiving.
+4. Data, from the operation with the same index in the upstream core's list.
+5. Credit, for buffer space of the downstream core.
+
+Order. In a ring, send operation j + 1 forwards the data of receive operation j; operations without elements count.
+
+Contradiction. Suppose that all ranks of a ring wait.
+
+1. A sender that waits for its own receiver, which waits for data, leads upstream to a sender with something to load, or
+   one without credit. HBM serves the former, so some sender has no credit.
+2. Let a sender at operation i have no credit. The downstream buffer holds two largest segments, and the receiver holds
+   back grants for less than one. So more than one largest segment is sent and not consumed. Operation i is one segment
+   at most, so the downstream receiver is at an operation j < i, and has beats.
+3. That receiver waits for its own sender, at an operation i' <= j + 1 <= i. This sender has beats, so it has no credit
+   either, and step 2 applies to it.
+4. Around the ring i never rises, so it is the same everywhere: all senders are at i, all receivers at i - 1.
+5. Each receiver has consumed at least as many beats of i - 1 as its own sender has sent of i.
+6. Each sender has sent more beats of i than the downstream receiver has consumed of i - 1, by step 2.
+7. By steps 5 and 6 the number of consumed beats falls from each rank to the next, all around the ring: impossible.
+
+A broadcast is a chain, and a transfer a single link. The token before the data closes either to a ring, but waits only
+for READY, which its receiver sends first.
 """
 
 from amaranth import Module, Mux
@@ -60,26 +69,24 @@ __all__ = ["Channel", "buffer_beats"]
 
 
 def buffer_beats(link_bytes: int) -> int:
-    """Return the flits that a receiver has room for: two largest segments of four-byte elements."""
+    """Return a receiver's buffer size in flits: two largest segments of four-byte elements."""
     return 2 * SEGMENT_ELEMENTS * 4 // link_bytes
 
 
 class Channel(wiring.Component):
-    """Executes a job's part of one direction; a flit a cycle each way, as long as everybody keeps up.
+    """Executes one direction of a job; one flit per cycle each way without stalls.
 
-    Arguments:
-        link_bytes: of a flit's data. hbm_bytes: of a beat of HBM. cores: of the instance.
-        channel: 0 sends to the next rank, 1 to the previous one.
+    Channel 0 sends to the next rank, channel 1 to the previous one.
 
     Ports:
-        job: legal jobs; the next one is given when this one is done. core: number of this core; constant.
-        i, o: flits from and to the router. axi: HBM.
-        idle: nothing of a job is left here, all that was stored is answered.
+        job: legal jobs; each is offered when the one before is done.
+        core: number of this core; constant.
+        idle: no part of a job is pending, and HBM has answered all stores.
         stop: no more data is sent.
-        axi_error: HBM answered with an error. disagreement: with a core that was to receive from here, or to send to
-            here. Both stay until reset.
-        peer: whom the Sender waits for, because of READY or GRANT; or else the ReceivePath, because of data.
-        events: what :class:`ChannelCounters` count.
+        axi_error: HBM returned an error; stays until reset.
+        disagreement: with a core that should receive from here or send to here; stays until reset.
+        peer: core that the Sender waits for (READY, GRANT), or else the ReceivePath (data).
+        events: increments of `ChannelCounters`.
     """
 
     def __init__(self, link_bytes: int, hbm_bytes: int, cores: int, channel: int):
@@ -123,7 +130,7 @@ class Channel(wiring.Component):
         wiring.connect(m, path.store_ops, storer.ops)
         wiring.connect(m, path.store, storer.beats)
         wiring.connect(m, path.forward, sender.forward)
-        # There is always room for data, if everybody keeps to what was granted.
+        # Credits ensure that the buffer has room for data.
         wiring.connect(m, port.received, buffer.i)
         wiring.connect(m, sender.o, port.beats)
         wiring.connect(m, wiring.flipped(self.i), port.i)
@@ -144,8 +151,8 @@ class Channel(wiring.Component):
             sender.own.eq(schedule.job.signature),
             self.axi_error.eq(loader.error | storer.error),
             sender.stop.eq(self.stop),
-            # What the Sender has to send yet is in the Loader or in the ReceivePath, which has whatever the
-            # CreditManager waits for.
+            # The Sender's pending data is in the Loader or the ReceivePath. The CreditManager stalls an operation only
+            # while the ReceivePath has one.
             self.idle.eq(~(schedule.busy | self.o.valid) & loader.idle & storer.quiet & path.idle),
         ]
         m.d.comb += [

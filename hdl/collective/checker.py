@@ -1,4 +1,4 @@
-"""The collective engine's checker: judges by the rules of `spec.isa.collective.rules`, and forms products."""
+"""Collective checker: applies the rules of `spec.isa.collective.rules`, and computes the schedule's products."""
 
 from amaranth import Const, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In
@@ -31,19 +31,16 @@ _K = CollectiveKind
 
 
 class CollectiveChecker(checker.Checker):
-    """Judges one collective at a time.
+    """Checks one collective at a time.
 
-    Arguments:
-        cores: of the instance.
-
-    Ports, besides those of :class:`hdl.primitives.checker.Checker`:
-        core: the one that executes; constant.
+    Ports, besides those of `Checker`:
+        core: number of this core; constant.
     """
 
     NUMBERS = False
 
     LATENCY = 3
-    """Cycles from the instruction at i, which is taken at once, to the job at o, or to the error."""
+    """Cycles from an instruction accepted at `i` to its job at `o` or to the error."""
 
     def __init__(self, cores: int):
         self.cores = cores
@@ -145,7 +142,6 @@ class CollectiveChecker(checker.Checker):
 
 
 def _signature(m: Module, instruction) -> Value:
-    """Return what the instruction is announced as."""
     signature = Signal(SignatureLayout)
     for name, _ in SIGNATURE_FIELDS:
         with m.If(among(instruction.kind, {kind for kind in _K if name in SIGNATURE_USES[kind]})):

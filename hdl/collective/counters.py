@@ -1,4 +1,4 @@
-"""What a collective engine counts."""
+"""Counters of a collective engine."""
 
 from amaranth import unsigned
 from amaranth.lib import data
@@ -9,12 +9,15 @@ __all__ = ["CHANNEL_EVENTS", "ChannelCounters", "CollectiveCounters"]
 
 
 class ChannelCounters(data.Struct):
-    """Counters of a channel since reset, in cycles unless said otherwise.
+    """Counters of a channel since reset, in cycles except for `sent` and `received`, which are flits of data.
 
-    sent, received: flits of data. wait_ready: the next core has not begun. wait_credit: its buffer is full, as far as
-    this end knows. wait_link: a flit was offered to the router and not taken. wait_net: the previous core owes beats,
-    and none is there. wait_load: HBM owes beats, and none is there. wait_store: results were offered to be written, and
-    not taken.
+    Fields:
+        wait_ready: the next core has not announced itself.
+        wait_credit: the next core's buffer is full, as far as known here.
+        wait_link: the router does not accept a flit.
+        wait_net: beats of the previous core are outstanding and none is buffered.
+        wait_load: HBM beats are outstanding and none is buffered.
+        wait_store: results to store are not accepted.
     """
 
     sent: unsigned(COUNTER_BITS)
@@ -28,11 +31,11 @@ class ChannelCounters(data.Struct):
 
 
 CHANNEL_EVENTS = data.StructLayout({name: 1 for name, _ in ChannelCounters.as_shape()})
-"""What each of them counts, in a cycle."""
+"""Increments of the counters in a cycle."""
 
 
 class CollectiveCounters(data.Struct):
-    """busy: cycles with an instruction waiting or under way. channel0, channel1: :class:`ChannelCounters`."""
+    """Counters of both channels, and `busy`: cycles with an instruction pending or in flight."""
 
     busy: unsigned(COUNTER_BITS)
     channel0: ChannelCounters

@@ -1,4 +1,4 @@
-"""The credit manager of a receiver: tells other cores when they may send, and that they may go on."""
+"""Credit manager of a receiver: sends READY to a new sender, and GRANT when buffer space is freed."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -11,19 +11,20 @@ __all__ = ["CreditManager"]
 
 
 class CreditManager(wiring.Component):
-    """Lets receive operations pass; before the first one of a new peer that peer is told that the buffer is free.
+    """Forwards receive operations; the first one of a new peer waits until READY is requested for that peer.
 
-    READY gives a sender credits for the whole buffer, GRANT for half of it; see
-    :class:`hdl.collective.sender.CollectiveSender`.
+    READY gives a sender credits for the whole buffer, GRANT for half of it; see `CollectiveSender`.
 
     Arguments:
-        link_bytes: of a beat. window: beats of the buffer.
+        link_bytes: bytes per beat.
+        window: beats of the buffer.
 
     Ports:
-        i, o: receive operations; they pass without latency.
-        popped: a beat leaves the buffer.
-        ready, grant: `peer` is to be told so; stay until `told`.
-        told: `ready`, or else `grant`, is told at the end of this cycle.
+        o: the operations of `i`, without latency.
+        popped: a beat is read from the buffer.
+        ready: request to send READY to `peer`; stays until `told`.
+        grant: request to send GRANT to `peer`; stays until `told`.
+        told: READY, or without `ready` GRANT, is sent at the end of this cycle.
     """
 
     def __init__(self, link_bytes: int, window: int):
@@ -46,7 +47,7 @@ class CreditManager(wiring.Component):
         op = self.i.payload
         announces, announced = Signal(), Signal()
         owed, consumed = Signal(ELEMENTS_BITS + 1), Signal(range(self.window // 2))
-        grants = Signal(range(3))  # the buffer has no more than two halves to become free
+        grants = Signal(range(3))  # one per free half of the buffer
         beats = beats_of(m, "beats", op.elements, op.dtype, op.wide_in, self.link_bytes)
         full = self.popped & (consumed == self.window // 2 - 1)
         m.d.comb += [
@@ -66,6 +67,6 @@ class CreditManager(wiring.Component):
         m.d.sync += grants.eq(grants + full - (self.told & ~self.ready))
         with m.If(self.told):
             m.d.sync += self.ready.eq(0)
-        with m.If(announces):  # which drops grants that the peer before does not need any more
+        with m.If(announces):  # drops grants that the previous peer no longer needs
             m.d.sync += [announced.eq(1), self.ready.eq(1), grants.eq(0), self.peer.eq(op.peer), consumed.eq(0)]
         return m

@@ -1,4 +1,4 @@
-"""The dispatcher: makes the operations of a step, and queues them for the units of a channel."""
+"""Dispatcher: turns steps into operations, and queues them for the units of a channel."""
 
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
@@ -18,17 +18,17 @@ _OUTPUTS = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
 
 
 class Dispatcher(wiring.Component):
-    """Takes a step a cycle while there is room for all of its operations; one without elements makes none.
+    """Accepts a step per cycle if there is room for all of its operations; an empty step has no operations.
 
     Ports:
-        job: the instruction. end: the channel's part of a block ends before this element. Both stay while there are
-            steps.
-        begins: a job begins: no operation was made of it so far.
-        i: steps. loads, receives, sends: their operations. busy: some are not yet taken.
+        job: the instruction; stable while steps are pending.
+        end: first element of a block after the channel's part; stable as `job`.
+        begins: a job begins, without operations so far.
+        busy: operations are queued.
     """
 
     DEPTH = 8
-    """Operations of each kind that are made ahead."""
+    """Entries of each queue of operations."""
 
     job: In(CollectiveJobLayout)
     end: In(ELEMENTS_BITS + 1)
@@ -69,11 +69,11 @@ class Dispatcher(wiring.Component):
             ops["loads"].address.eq(job.src + step.load_block + offset),
             ops["receives"].store_address.eq(job.dst + step.store_block + offset),
         ]
-        self._meet(m, ops["receives"], ops["sends"], queues)
+        self._mark_new_peers(m, ops["receives"], ops["sends"], queues)
         return m
 
     def _clip(self, m: Module, bf16: Value) -> tuple[Signal, Signal, Signal]:
-        """Clip the step's segment; return whether it is empty, its elements, and the bytes before it in the block."""
+        """Clip the segment; return whether it is empty, its number of elements, and its byte offset in the block."""
         step, job = self.i.payload, self.job
         empty, left, elements = Signal(), Signal(ELEMENTS_BITS), Signal(ELEMENTS_BITS)
         offset = Signal(ELEMENTS_BITS + 2)
@@ -87,7 +87,7 @@ class Dispatcher(wiring.Component):
         return empty, elements, offset
 
     def _queue(self, m: Module, wanted: dict[str, Value], empty: Signal) -> tuple[dict, dict]:
-        """Take a step when there is room for the operations wanted; return queues and operations by their names."""
+        """Accept a step if its wanted operations have room; return queues and operations by name."""
         queues, ops = {}, {}
         taken = self.i.valid & self.i.ready
         for name, shape in _OUTPUTS.items():
@@ -134,9 +134,9 @@ class Dispatcher(wiring.Component):
             send.peer.eq(self.i.payload.send_peer),
         ]
 
-    def _meet(self, m: Module, receive, send, queues: dict) -> None:
+    def _mark_new_peers(self, m: Module, receive, send, queues: dict) -> None:
         """Mark operations with a new peer: the first ones of a job, or all of ALL_TO_ALL."""
-        new_receiver, new_sender = Signal(), Signal()  # nothing was sent, or received, of this job so far
+        new_receiver, new_sender = Signal(), Signal()  # no send, or receive, of this job so far
         to_all = self.job.kind == _K.ALL_TO_ALL
         m.d.comb += [receive.new_peer.eq(receive.net & (new_sender | to_all)), send.new_peer.eq(new_receiver | to_all)]
         with m.If(self.begins):

@@ -1,10 +1,10 @@
-"""The collective engine: one rank's part of the operations of groups of cores.
+"""Collective engine: executes one rank's part of the operations of a group of cores.
 
     instructions -> Checker -> job -+-> Channel 0 --+-- AXI, flits to and from the router
                                     +-> Channel 1 --+
 
-The two channels are alike and know nothing of each other: the first half of the vector goes round the group one way,
-the second half the other way, each through its own port of HBM and of the router.
+The two channels are identical and independent. The first half of the vector travels around the group in one direction,
+the second half in the other, each through its own HBM port and router port.
 """
 
 from amaranth import C, Cat, Module, Mux, Signal, Value
@@ -29,31 +29,29 @@ __all__ = ["CollectiveEngine"]
 
 
 class CollectiveEngine(wiring.Component):
-    """Executes collectives one after the other; the next one begins when all that this one stores is answered by HBM.
+    """Executes collectives one at a time; the next one begins when HBM has answered all stores of this one.
 
-    Two cores that are to exchange something in a collective, each by its own instruction, compare what they are in
-    before any data goes between them: neighbours in the ring, both sides of a transfer. If that differs both report
-    DISAGREE. A core that waits for one which does not expect it, because that one is in another group, takes the ranks
-    in the other direction or never comes, waits for ever; `peer` says for whom, so that a watchdog can.
+    Cores that exchange data first compare their instructions: neighbours in the ring, both sides of a transfer. If
+    these differ, both report DISAGREE. A core waits for ever for a peer that never executes the collective, is in
+    another group, or counts ranks in the other direction; `peer` names it to a watchdog.
 
     Arguments:
-        link_bytes: of a flit's data. hbm_bytes: of a beat of HBM.
-        cores: of the instance; groups lie within them.
+        link_bytes: data bytes per flit, 8 to 64.
+        hbm_bytes: bytes per HBM beat, 8 to 64.
+        cores: number of cores of the instance.
 
     Ports:
-        instructions: a stream of :data:`CollectiveInstruction`. core: number of this core; constant.
-        axi: of each channel; IDs are 0. i, o: flits of each channel, from and to the router.
-        dead: the chip's link of each direction is, for good; 0 for directions that it has not.
-        retired: a pulse for each instruction, in order, when all that it writes here is answered.
-        error: :class:`DetailedError`; stays until reset, and nothing more begins. A rule is judged before anything is
-            sent. A collective that is under way while a link of the chip is dead fails, whether it needs that link or
-            not; the detail is the lowest direction that is dead.
-        peer: whom the collective under way waits for, a cycle late: the first that is waited for of channel 0's
-            sender, channel 0's receiver, channel 1's sender, channel 1's receiver. Not valid if it waits for nobody, if
-            nothing is under way, and after an error.
-        busy: an instruction waits or is under way.
-        active: a register that matters may change at the end of this cycle; else the clock may stand still.
-        counters: :class:`CollectiveCounters`.
+        core: number of this core; constant.
+        axi: HBM, per channel; IDs are 0.
+        dead: one bit per direction, set when that link of the chip has failed for good; 0 for absent links.
+        retired: pulse per instruction, in order, when HBM has answered its writes here.
+        error: `DetailedError`; stays until reset, and nothing begins after it. Rules are checked before anything is
+            sent. A collective in flight fails when any link of the chip is dead, needed or not; the detail is the
+            lowest dead direction.
+        peer: core that the collective in flight waits for, a cycle late: the first of channel 0's sender and receiver,
+            then channel 1's. Not valid if none waits, or after an error.
+        busy: an instruction is pending or in flight.
+        active: a relevant register may change at the end of this cycle; else the clock may stop.
     """
 
     def __init__(self, link_bytes: int, hbm_bytes: int, cores: int):
@@ -100,11 +98,10 @@ class CollectiveEngine(wiring.Component):
             self.instructions.ready.eq(checker.i.ready & ~self.error.valid),
         ]
 
-        counted = Signal(data.StructLayout({"over": 32}))  # instructions
+        counted = Signal(data.StructLayout({"over": 32}))  # retired instructions
         active, begins, ends, holds = (Signal(name=n) for n in ("active", "begins", "ends", "holds"))
         m.d.comb += [
-            # Not after an error: a job that has failed is never over, and the checker has none behind one that it
-            # refused.
+            # Never after an error: a failed job stays active, and the checker emits no job after a refusal.
             begins.eq(checker.o.valid & ~active),
             checker.o.ready.eq(begins),
             *(channel.job.valid.eq(begins) for channel in channels),
@@ -118,14 +115,14 @@ class CollectiveEngine(wiring.Component):
         fails = self._judge(m, checker.error, channels, active, counted.over)
         self._retire(m, channels, active, fails, ends)
         count(m, counted, "numbering", over=ends)
-        self._name_peer(m, channels, active)
-        # After an error the channels go on: what they say of it has to reach others.
+        self._report_peer(m, channels, active)
+        # After an error the channels continue: their refusals must reach other cores.
         m.d.comb += self.active.eq(holds | Cat(i.valid for i in self.i).any() | self.peer.valid | self.retired)
         count(m, self.counters, busy=self.busy)
         return m
 
     def _retire(self, m: Module, channels: list[Channel], active: Signal, fails: Value, ends: Signal) -> None:
-        """End a job: where all units were idle in two cycles, nothing is between them."""
+        """End a job when all units are idle in two successive cycles: then nothing is in transit between them."""
         idle, was_idle = Signal(), Signal()
         m.d.comb += [
             idle.eq(Cat(channel.idle for channel in channels).all()),
@@ -133,16 +130,16 @@ class CollectiveEngine(wiring.Component):
         ]
         m.d.sync += [was_idle.eq(active & idle), self.retired.eq(ends)]
 
-    def _name_peer(self, m: Module, channels: list[Channel], active: Signal) -> None:
-        """Say whom the job under way waits for."""
+    def _report_peer(self, m: Module, channels: list[Channel], active: Signal) -> None:
+        """Report the core that the job in flight waits for."""
         first, second = (channel.peer for channel in channels)
         m.d.sync += self.peer.eq(Mux(active & ~self.error.valid, Mux(first.valid, first, second), 0))
 
     def _judge(self, m: Module, illegal, channels: list[Channel], active: Signal, number: Signal) -> Value:
-        """Report the first error; return whether the job under way has failed."""
+        """Report the first error; return whether the job in flight has failed."""
         refused, failed, cut, disagreement = Signal(), Signal(), Signal(), Signal(Disagreement)
         m.d.comb += [
-            # What was taken before an illegal instruction may fail yet.
+            # Instructions accepted before an illegal one may still fail.
             refused.eq(illegal.valid & ~active),
             failed.eq(Cat(channel.axi_error for channel in channels).any()),
             cut.eq(active & self.dead.any()),

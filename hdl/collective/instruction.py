@@ -1,4 +1,4 @@
-"""A collective as a hardware structure: a layout over `spec.isa.collective.COLLECTIVE_FIELDS`, its stride signed."""
+"""Collective instruction layout: `spec.isa.collective.COLLECTIVE_FIELDS` with a signed stride."""
 
 from amaranth import signed, unsigned
 from amaranth.lib import data
@@ -10,9 +10,9 @@ __all__ = ["CollectiveInstruction", "SignatureLayout"]
 CollectiveInstruction = data.StructLayout(
     {name: signed(width) if name == "stride" else unsigned(width) for name, width in COLLECTIVE_FIELDS}
 )
-"""One instruction; the widths and their order are those of `spec.isa.collective.COLLECTIVE_FIELDS`."""
+"""One instruction; order and widths as in `spec.isa.collective.COLLECTIVE_FIELDS`."""
 
 SignatureLayout = data.FlexibleLayout(
     SIGNATURE_BITS, {name: data.Field(unsigned(width), SIGNATURE_OFFSETS[name]) for name, width in SIGNATURE_FIELDS}
 )
-"""What a READY or REFUSE flit carries; fields that not all kinds have share bits."""
+"""Payload of a READY or REFUSE flit; fields that not all kinds use share bits."""

@@ -1,4 +1,4 @@
-"""A collective that was judged, with the few products that its schedules need."""
+"""Collective job: a legal instruction with the products that its schedule needs."""
 
 from amaranth import unsigned
 from amaranth.lib import data
@@ -11,17 +11,21 @@ from neuroncore_rtl.spec.link import CORE_BITS
 __all__ = ["SEGMENT_ELEMENTS", "CollectiveJobLayout"]
 
 SEGMENT_ELEMENTS = CHUNK_GRANULES * GRANULE
-"""Elements of a segment at most, where the vector is cut into segments."""
+"""Elements of the largest segment of a vector."""
 
 
 class CollectiveJobLayout(data.Struct):
-    """One legal instruction.
+    """A legal instruction.
 
-    kind: a `CollectiveKind`. op, dtype: a `ReduceOp`, a `CollectiveType`. last_rank: ranks less one. count: elements of
-    a block; 1 of a barrier. chunk: elements of a segment. src, dst: addresses. core, first_core, last_core, root_core:
-    of this rank, of rank 0, of the last rank, of the rank `root`. unit: what lies from the place of a rank's segment to
-    that of the next rank's: elements of ALL_REDUCE and BARRIER, else bytes. own, top: `unit` times the rank and times
-    the last rank. signature: what is announced.
+    Fields:
+        kind, op, dtype: a `CollectiveKind`, `ReduceOp` and `CollectiveType`.
+        last_rank: number of ranks minus one.
+        count: elements per block; 1 for a barrier.
+        chunk: elements per segment.
+        core, first_core, last_core, root_core: cores of this rank, rank 0, the last rank, the rank `root`.
+        unit: distance between the segments of successive ranks: in elements for ALL_REDUCE and BARRIER, else in bytes.
+        own, top: `unit` times this rank, and times the last rank.
+        signature: payload of announcements.
     """
 
     kind: unsigned(COLLECTIVE_WIDTHS["kind"])

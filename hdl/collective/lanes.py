@@ -1,8 +1,8 @@
-"""The lanes that reduce: a beat from the network and one from memory become one.
+"""Reduction lanes: combine a beat from the network and one from memory.
 
-Sums of FP32 come from the adder; what is none of them (sums of INT32, maxima, minima, copies) is one word of logic
-beside it. Order is that of the vector engine's ALU: a float is read as an integer whose bits below the sign are
-inverted if it is negative, which puts -0 below +0, and with a NaN the result is the canonical one.
+FP32 sums use the adder; all else (INT32 sums, maxima, minima, copies) uses one word of logic beside it. Values compare
+as in the vector engine's ALU: floats as integers, with the bits below the sign inverted if negative, which orders -0
+below +0. With a NaN the result is the canonical NaN.
 """
 
 from amaranth import Cat, Module, Mux, Signal
@@ -21,15 +21,14 @@ _CONTROL = ("op", "integer", "copy")
 
 
 class ReduceLane(wiring.Component):
-    """out = op(a, b), `LATENCY` cycles later; one operation enters per cycle.
+    """Computes out = op(a, b) in `LATENCY` cycles; one operation per cycle.
 
-    FP32 rounds once, to nearest even; subnormals are kept, NaN results canonical. INT32 wraps around.
+    FP32 rounds once, to nearest even; subnormals are kept, NaN results canonical. INT32 wraps.
 
     Ports:
-        op: a `ReduceOp`. integer: 1 for INT32, 0 for FP32.
-        copy: out is every bit of a, whatever the others say.
-        a, b: words.
-        out: the result.
+        op: a `ReduceOp`.
+        integer: INT32, else FP32.
+        copy: out is a, bit by bit, whatever `op` and `integer` are.
     """
 
     LATENCY = 1
@@ -72,15 +71,7 @@ class ReduceLane(wiring.Component):
 
 
 class Reducer(wiring.Component):
-    """As many :class:`ReduceLane` as a beat has words; one beat of each operand enters per cycle.
-
-    Arguments:
-        link_bytes: of a beat.
-
-    Ports:
-        op, integer, copy: see the lane; the same for all.
-        a, b: beats, `out` their reduction, `LATENCY` cycles later.
-    """
+    """One `ReduceLane` per word of a beat, with shared controls; one beat per operand and cycle."""
 
     LATENCY = ReduceLane.LATENCY
 

@@ -1,10 +1,10 @@
-"""Reads the segments that a channel sends or reduces from HBM, ahead of their use, as beats of the link.
+"""Collective loader: prefetches segments from HBM for sending or reduction, as link beats.
 
     ops -+-> AXI bursts -> words -> [convert] -> lines -> [widen] -> beats
-         +---> what is in them ----------+-----------------+
+         +---> sizes, formats -----------+-----------------+
 
-A word is what HBM delivers in a cycle; a line, as many bytes of memory as a beat has. Nothing is asked for without room
-for it, so what comes is taken at once.
+A word is an HBM beat; a line is as many bytes of memory as a link beat has. A request needs reserved room, so every
+word that arrives is accepted.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -25,24 +25,21 @@ OPERATION = data.StructLayout({"to_send": 1, "zero": 1, "wide": 1, "dtype": 2, "
 
 
 class CollectiveLoader(wiring.Component):
-    """A burst and a beat a cycle, as far as HBM delivers the bytes: a wide beat takes half of those of a raw one.
-
-    Arguments:
-        link_bytes: of a beat, 8 to 64. hbm_bytes: of a word, 8 to 64.
+    """Issues one burst and one beat per cycle if HBM keeps up; a wide beat needs half the bytes of a raw one.
 
     Ports:
-        ops: what to load, in order; taken as the last burst of it is asked for.
-        axi: of HBM, with ID 0; its write channels are idle.
+        ops: segments to load, in order; accepted with the last burst.
+        axi: HBM, ID 0; its write channels are idle.
         beats: in the order of the operations; lanes beyond the elements are 0.
-        idle: no operation is in here, and no beat; but one may be offered.
-        error: an answer of HBM was an error; stays until reset. The beats are anything, but as many as otherwise.
+        idle: no operation and no beat is in the loader; one may be offered at `ops`.
+        error: HBM returned an error; stays until reset. Afterwards beats are undefined, but their number is unchanged.
     """
 
     OPERATIONS = 32
-    """Operations whose beats have not all gone on."""
+    """Operations with beats pending, at most."""
 
     LATENCY_BEATS = 112
-    """Beats of a link that are asked for while words are on their way: more than HBM's latency in cycles."""
+    """Link beats that may be outstanding at HBM: more than its latency in cycles."""
 
     def __init__(self, link_bytes: int, hbm_bytes: int):
         self.link_bytes = link_bytes
@@ -63,13 +60,12 @@ class CollectiveLoader(wiring.Component):
         m.submodules.words = words = BufferedFifo(8 * self.hbm_bytes, self.words)
         m.submodules.operations = operations = BufferedFifo(OPERATION, self.OPERATIONS)
         m.submodules.sizes = sizes = BufferedFifo(BYTES_BITS, self.OPERATIONS)
-        self._ask(m, words, operations, sizes)
+        self._request_words(m, words, operations, sizes)
         self._deliver(m, words, operations, sizes)
         m.d.comb += self.idle.eq((operations.level == 0) & ~self.beats.valid)
         return m
 
-    def _ask(self, m: Module, words, operations, sizes) -> None:
-        """Ask for the words, burst by burst, and take them."""
+    def _request_words(self, m: Module, words, operations, sizes) -> None:
         op, place_bits = self.ops.payload, (self.hbm_bytes - 1).bit_length()
         bf16 = op.dtype == CollectiveType.BF16
         size = Signal(BYTES_BITS)
@@ -98,7 +94,7 @@ class CollectiveLoader(wiring.Component):
             operations.i.payload.wide.eq(op.wide & bf16),
             operations.i.payload.dtype.eq(op.dtype),
             operations.i.payload.elements.eq(op.elements),
-            sizes.i.valid.eq(burst & ~begun),  # no more of them than operations, and there before any of the words
+            sizes.i.valid.eq(burst & ~begun),  # one per entry of `operations` at most, and before its words
             sizes.i.payload.eq(size),
         ]
         with m.If(burst):
@@ -116,7 +112,7 @@ class CollectiveLoader(wiring.Component):
         ]
 
     def _deliver(self, m: Module, words, operations, sizes) -> None:
-        """Make beats of the words. Their width is converted ahead of the operation whose beats are made."""
+        """Turn words into beats; the width conversion may be ahead of the current operation."""
         m.submodules.converter = converter = WidthConverter(self.hbm_bytes, self.link_bytes)
         wiring.connect(m, words.o, converter.i)
         bits, op = 8 * self.link_bytes, operations.o.payload
@@ -124,7 +120,7 @@ class CollectiveLoader(wiring.Component):
         line = converter.o.payload.data
         makes, advance, last = (Signal(name=name) for name in ("makes", "advance", "last_beat"))
         index = Signal(ELEMENTS_BITS)
-        above = Signal()  # the next beat is the upper half of a line that has gone
+        above = Signal()  # the next beat is the upper half of a consumed line
         upper = Signal(bits // 2, reset_less=True)
         beats = beats_of(m, "beats_of_op", op.elements, op.dtype, op.wide, self.link_bytes)
         m.d.comb += [
@@ -143,7 +139,7 @@ class CollectiveLoader(wiring.Component):
 
         half = Mux(above, upper, line[: bits // 2])
         widened = Cat(Cat(Const(0, 16), half[n : n + 16]) for n in range(0, bits // 2, 16))
-        # In units of BF16; 0 for all of them.
+        # In units of BF16; 0 means all.
         units = bits // 16
         tail = Signal(range(units))
         within = Signal(units)

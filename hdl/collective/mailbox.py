@@ -1,4 +1,4 @@
-"""The mailbox: what other cores have announced, until this core is where they wait for it."""
+"""Mailbox: stores announcements of other cores until this core needs them."""
 
 from amaranth import Array, Module, Signal
 from amaranth.lib import memory, wiring
@@ -11,20 +11,20 @@ __all__ = ["Mailbox"]
 
 
 class Mailbox(wiring.Component):
-    """Room for one announcement of each core. A core does not announce itself again before the first one is taken: it
-    waits for what it announced itself for.
-
-    Arguments:
-        cores: of the instance.
+    """Holds one announcement per core. One suffices: a core announces itself again only after the announced transfer.
 
     Ports:
-        put: a core announces itself, `source` the core, `announced` what it says.
-        core: whose announcement is looked for. there: it has come; `found` is it. `LATENCY` cycles after `core`.
-        take: what `core` has announced is taken, at the end of a cycle in which it is there.
+        put: an announcement arrives.
+        source: core that it is from.
+        announced: its signature.
+        core: core to look up.
+        there: that core's announcement has arrived; `LATENCY` cycles after `core`.
+        found: its signature; `LATENCY` cycles after `core`.
+        take: removes the announcement of `core`; only if `there`.
     """
 
     LATENCY = 1
-    """Cycles from `core` to `there` and `found`; and from an announcement that comes to them."""
+    """Cycles from `core`, and from an arriving announcement, to `there` and `found`."""
 
     def __init__(self, cores: int):
         self.cores = cores

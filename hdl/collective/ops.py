@@ -1,4 +1,4 @@
-"""What the units of a channel of the collective engine are told to do: operations, each about one segment.
+"""Operations of the units of a collective channel, one segment each.
 
     instruction -> Schedule -+-> LoadOp ----> Loader ---- beats ---+
                              |                                     |
@@ -8,9 +8,9 @@
                              |                 Storer
                              +-> SendOp -----> Sender -> net
 
-A segment goes as beats of `link_bytes`, in one of two forms. Raw: the elements as they are in memory, so many as fit.
-Wide: FP32 in place of BF16, half as many. Of FP32 and INT32 both are the same. The last beat's lanes beyond the segment
-are ignored. No operation is marked as the last one of its instruction: the channel counts what is owed.
+A segment is transferred in beats of `link_bytes`. Raw beats hold elements as in memory. Wide beats hold FP32 instead of
+BF16, half as many; for FP32 and INT32 both forms are the same. Lanes beyond the segment are ignored. No operation is
+marked as the last of its instruction; the channel counts outstanding ones.
 """
 
 from amaranth import Module, Mux, Signal, Value, unsigned
@@ -25,17 +25,18 @@ __all__ = [
 ]  # fmt: skip
 
 ELEMENTS_BITS = COLLECTIVE_WIDTHS["count"]
-"""Of the number of elements of an operation: a whole block at most. No operation has none."""
+"""Bits of an operation's number of elements, from 1 to a whole block."""
 
 
 class LoadOp(data.Struct):
-    """Adjacent elements that are read from HBM, as beats.
+    """Adjacent elements to read from HBM, as beats.
 
-    to_send: the beats are for the Sender, else for the ReceivePath. zero: nothing is read, the beats are 0. wide: the
-    beats are FP32, although the elements are BF16. dtype: a `CollectiveType`. address: of the first element, a multiple
-    of 64.
-
-    Loads for a reduction of BF16 are always wide, with partial results that travel narrow, too.
+    Fields:
+        to_send: the beats are for the Sender, else for the ReceivePath.
+        zero: the beats are 0; nothing is read.
+        wide: FP32 beats of BF16 elements; always for a reduction, even with narrow partial results.
+        dtype: a `CollectiveType`.
+        address: of the first element, a multiple of 64.
     """
 
     to_send: unsigned(1)
@@ -47,19 +48,23 @@ class LoadOp(data.Struct):
 
 
 class ReceiveOp(data.Struct):
-    """A segment that comes from the network, from HBM, or as the reduction of one from each.
+    """A segment from the network, from HBM, or the reduction of both.
 
-    net, load: where it comes from; both for a reduction, one for a copy. store, forward: where it goes, one or both; a
-    token, and a barrier's last one, goes nowhere.
-    zero: the load beats are 0, made by the Loader, of a barrier. final: the last reduction of the segment. op: a
-    `ReduceOp`. dtype: a `CollectiveType`. wide_in: the net beats are FP32, although the elements are BF16. wide_out: so
-    are the forwarded beats. stochastic: round so, else to nearest even; only where final. A reduction of BF16 is
-    rounded iff not wide_out. elements: of the segment. store_address: a multiple of 64. first_element: number of the
-    first element, a multiple of GRANULE, for stochastic rounding. new_peer: the first one from this core. peer: the
-    core that it comes from.
+    Load beats of a BF16 reduction are wide, whatever the form of the net beats. All beats of a copy are raw.
 
-    Load beats of a reduction of BF16 are wide, with net beats of either form; those of a copy are raw, as are net beats
-    of a copy.
+    Fields:
+        net, load: sources: both for a reduction, one for a copy.
+        store, forward: destinations: one or both, but none for a token and a barrier's last operation.
+        zero: the load beats are zeros from the Loader, for a barrier.
+        final: the last reduction of the segment.
+        op, dtype: a `ReduceOp` and a `CollectiveType`.
+        wide_in: net beats are FP32, with BF16 elements.
+        wide_out: forwarded beats are FP32, with BF16 elements; a BF16 reduction rounds if and only if this is 0.
+        stochastic: rounding mode, else to nearest even; only if `final`.
+        store_address: a multiple of 64.
+        first_element: its number, a multiple of GRANULE, for stochastic rounding.
+        new_peer: the first operation from this peer.
+        peer: core that sends the segment.
     """
 
     net: unsigned(1)
@@ -81,11 +86,14 @@ class ReceiveOp(data.Struct):
 
 
 class SendOp(data.Struct):
-    """A segment that goes to the next core.
+    """A segment to send to the next core.
 
-    load: its beats come from the Loader, else from the ReceivePath. wide: they are FP32, although the elements are
-    BF16. dtype: a `CollectiveType`. elements: of the segment. new_peer: the first one to this core. peer: the core that
-    it goes to.
+    Fields:
+        load: its beats are from the Loader, else from the ReceivePath.
+        wide: FP32 beats of BF16 elements.
+        dtype: a `CollectiveType`.
+        new_peer: the first operation to this peer.
+        peer: core that receives the segment.
     """
 
     load: unsigned(1)
@@ -97,8 +105,7 @@ class SendOp(data.Struct):
 
 
 class StoreOp(data.Struct):
-    """Adjacent elements that are written to HBM, from raw beats. dtype: a `CollectiveType`. address: of the first
-    element, a multiple of 64."""
+    """Adjacent elements to write to HBM, from raw beats; `address` is a multiple of 64."""
 
     dtype: unsigned(COLLECTIVE_WIDTHS["dtype"])
     elements: unsigned(ELEMENTS_BITS)
@@ -106,18 +113,22 @@ class StoreOp(data.Struct):
 
 
 def load_beat_layout(link_bytes: int) -> data.StructLayout:
-    """Return the layout of a beat from the Loader; to_send: it is for the Sender, else for the ReceivePath."""
+    """Return the layout of a beat from the Loader; `to_send`: for the Sender, else for the ReceivePath."""
     return data.StructLayout({"data": 8 * link_bytes, "to_send": 1})
 
 
 def beats_of(m: Module, name: str, elements: Value, dtype: Value, wide: Value, link_bytes: int) -> Signal:
-    """Return the beats that a segment goes as.
+    """Return the number of beats of a segment.
 
     Arguments:
-        m: gets the logic, and a signal called `name`.
-        wide: of BF16, whether its beats are FP32; means nothing of the other formats.
+        m: module that gets the logic.
+        name: name of the returned signal.
+        elements: elements of the segment.
+        dtype: a `CollectiveType`.
+        wide: BF16 elements are sent as FP32; ignored for other formats.
+        link_bytes: bytes per beat.
     """
-    four = (link_bytes // 4).bit_length() - 1  # log2 of the elements of a beat, if they have four bytes
+    four = (link_bytes // 4).bit_length() - 1  # log2 of the four-byte elements per beat
     beats = Signal(ELEMENTS_BITS, name=name)
     raw = (dtype == CollectiveType.BF16) & ~wide
     m.d.comb += beats.eq(

@@ -1,4 +1,4 @@
-"""The core that a collective waits for."""
+"""Core that a collective waits for."""
 
 from amaranth import unsigned
 from amaranth.lib import data
@@ -9,8 +9,10 @@ __all__ = ["Peer"]
 
 
 class Peer(data.Struct):
-    """valid: what is under way cannot go on until another core sends something: READY, GRANT or data. core: that one,
-    which may itself wait for a third; 0 if not valid."""
+    """Core that must send READY, GRANT or data before the collective can continue.
+
+    It may itself wait for a third core; 0 if not `valid`.
+    """
 
     valid: unsigned(1)
     core: unsigned(CORE_BITS)

@@ -1,11 +1,11 @@
-"""The way of what a channel receives, from the network or memory or both reduced, to memory and to the next core.
+"""Receive path of a channel: copies or reduces data from network and memory, to memory and the next core.
 
     net  --+-> [a] --+
            |         +-> reduce -> ... -> round, pack -> results -+-> store
     load --+-> [b] --+                                            +-> forward
 
-A step is what the lanes do in a cycle: one beat of a copy, or as many elements of a reduction as the lanes are. Nothing
-stops between [a] and the results: a step begins only where there is room for what comes of it.
+A step is the work of the lanes in a cycle: one beat of a copy, or one reduced element per lane. The pipeline between
+[a] and the results never stalls: a step begins only if its result has room.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -21,35 +21,34 @@ from neuroncore_rtl.spec.isa.collective import COLLECTIVE_WIDTHS, CollectiveType
 __all__ = ["ReceivePath"]
 
 _CONTROL = data.StructLayout({"emits": 1, "rounds": 1, "odd": 1, "stochastic": 1, "store": 1, "forward": 1})
-"""What accompanies a step. emits: it completes a beat. odd: it has the upper half of a beat of BF16."""
+"""Control of a step. `emits`: it completes a beat. `odd`: it has the upper half of a BF16 beat."""
 
 
 class ReceivePath(wiring.Component):
-    """One step a cycle, across operations, too; `LATENCY` cycles from a step to its beat.
+    """Executes one step per cycle, also across operations; `LATENCY` cycles from a step to its beat.
 
-    A reduction takes a beat of either source, and gives one; but of BF16, load beats are always wide. With net beats
-    that are raw (narrow) a net beat lasts two steps, and with a result that is raw (narrow, or final) two steps make
-    one beat. An operation with an odd number of them ends with half a beat; the other half is 0.
-
-    Arguments:
-        link_bytes: of a beat.
+    A step of a reduction consumes a beat per source and produces one. BF16 differs, as load beats are always wide: a
+    raw (narrow) net beat lasts two steps, and a raw (narrow or final) result takes two. After an odd number of steps,
+    the upper half of the last beat is 0.
 
     Ports:
-        ops: what to do, in order; one is taken as the last step of the previous one is done.
-        net, load: beats for it; load has none that are to be sent.
-        seed, stream: for stochastic rounding; they stay while an operation is in here.
-        store_ops: of an operation that stores, in the cycle in which it is taken, and before all of its beats.
-        store, forward: beats of the results, raw to the one. A beat for both goes to each when that one takes it.
-        idle: no operation is in here, and no beat.
-        wait_net, wait_load, wait_room: a step wants a net beat; has that and wants a load beat; has both, and results
-            are not taken.
+        ops: in order; each is accepted with the last step of the previous one.
+        load: beats from the Loader, except those to send.
+        seed: for stochastic rounding; stable, like `stream`, while an operation is here.
+        store_ops: an operation that stores, in the cycle of its acceptance and before all of its beats.
+        store: raw result beats.
+        forward: result beats. A beat for both outputs is offered to each until that one accepts it.
+        idle: no operation and no beat is here.
+        wait_net: a step lacks a net beat.
+        wait_load: a step lacks only a load beat.
+        wait_room: a step lacks only room for its result.
     """
 
     LATENCY = 1 + Rounding.RANDOM_LATENCY + 2
-    """Cycles from taking the beats of a step to its result on `store` and `forward`, without stalls."""
+    """Cycles from accepting a step's beats to its result on `store` and `forward`, without stalls."""
 
     RESULTS = 16
-    """Beats of results, at least; more than the latency, so that nothing stops where they are taken at once."""
+    """Entries for result beats, reserved per step; more than the latency, so that they do not limit throughput."""
 
     def __init__(self, link_bytes: int):
         self.link_bytes = link_bytes
@@ -91,7 +90,7 @@ class ReceivePath(wiring.Component):
         return m
 
     def _take_operations(self, m: Module) -> Signal:
-        """Take the next operation with the last step of the one before; return the number of a step's first element."""
+        """Accept an operation with the last step of the previous one; return a step's first element number."""
         coming, active, takes, ends = self.ops.payload, self._active, Signal(), Signal()
         left, first = Signal(ELEMENTS_BITS, reset_less=True), Signal(len(coming.first_element), reset_less=True)
         beats = beats_of(m, "beats", coming.elements, coming.dtype, coming.net & coming.load, self.link_bytes)
@@ -114,7 +113,7 @@ class ReceivePath(wiring.Component):
         return first
 
     def _step(self, m: Module, free: Signal) -> Signal:
-        """Step when all that a step wants is there, and one of the `free` results for what comes of it."""
+        """Step if all its beats are present and one of the `free` result entries is available."""
         now, active, steps, odd, room = self._now, self._active, self._steps, self._odd, Signal()
         control = Signal(_CONTROL)
         m.d.comb += [
@@ -137,7 +136,7 @@ class ReceivePath(wiring.Component):
         return control
 
     def _operate(self, m: Module, control: Signal, first: Signal) -> None:
-        """Give the lanes a step's operands; what no step needs stays, so that the lanes are at rest."""
+        """Drive the lanes with a step's operands; unused ones keep their values, so that the lanes do not toggle."""
         reducer, rounding = m.submodules.reducer, m.submodules.rounding
         now, steps, odd, bits = self._now, self._steps, self._odd, 8 * self.link_bytes
         a, b = (Signal(bits, name=name, reset_less=True) for name in "ab")
@@ -155,7 +154,7 @@ class ReceivePath(wiring.Component):
         ]
         with m.If(steps):
             m.d.sync += [
-                a.eq(Mux(expands, _widened(half), Mux(now.net, self.net.payload, self.load.payload))),
+                a.eq(Mux(expands, _widen(half), Mux(now.net, self.net.payload, self.load.payload))),
                 reducer.op.eq(now.op),
                 reducer.integer.eq(now.dtype == CollectiveType.INT32),
                 reducer.copy.eq(~self._reduces),
@@ -165,7 +164,7 @@ class ReceivePath(wiring.Component):
             m.d.sync += b.eq(self.load.payload)
 
     def _delay(self, m: Module, control: Signal) -> tuple[Signal, Signal, Signal]:
-        """Return the lanes' results, whether there are some, and their control, when the random words are there."""
+        """Return the lanes' results, their validity and control, delayed until the random words are available."""
         value, valid = m.submodules.reducer.out, self._steps
         for stage in range(Rounding.RANDOM_LATENCY + 1):
             late_valid = Signal(name=f"valid{stage}")
@@ -182,7 +181,6 @@ class ReceivePath(wiring.Component):
         return value, valid, control
 
     def _finish(self, m: Module, value: Signal, valid: Signal, control: Signal) -> None:
-        """Round results that are to be rounded, and put two halves together."""
         rounding, results, bits = m.submodules.rounding, m.submodules.results, 8 * self.link_bytes
         lower = Signal(bits // 2, reset_less=True)
         rounded = Mux(control.odd, Cat(lower, rounding.out), Cat(rounding.out, Const(0, bits // 2)))
@@ -198,7 +196,7 @@ class ReceivePath(wiring.Component):
             m.d.sync += lower.eq(rounding.out)
 
     def _deliver(self, m: Module, results: BufferedFifo) -> None:
-        """Offer the first result to whom it is for, until each has taken it."""
+        """Offer the first result to each of its outputs until that one has accepted it."""
         result, missing = results.o.payload, []
         for name, port, wanted in (
             ("store", self.store, result.store),
@@ -214,6 +212,5 @@ class ReceivePath(wiring.Component):
         m.d.comb += results.o.ready.eq(results.o.valid & ~Cat(*missing).any())
 
 
-def _widened(half: Mux) -> Cat:
-    """Return half a beat of BF16 as a beat of FP32."""
+def _widen(half: Mux) -> Cat:
     return Cat(*(Cat(Const(0, 16), half[n : n + 16]) for n in range(0, len(half), 16)))

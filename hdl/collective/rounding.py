@@ -1,8 +1,8 @@
-"""From a beat of FP32 to half a beat of BF16, to nearest even or stochastically.
+"""BF16 rounding: turns a beat of FP32 into half a beat of BF16, to nearest even or stochastically.
 
-BF16 is the upper half of FP32, so that one addition below its last place rounds: of just less than one half, and the
-last place itself, to nearest even; of the upper half of a random word, stochastically (the lower half cannot carry).
-Infinities have nothing there to round, and what carries beyond the largest number is one.
+BF16 is the upper half of FP32, so rounding is one addition below BF16's last place. To nearest even, it adds just less
+than one half plus the bit in the last place; stochastically, the upper half of a random word (the lower half cannot
+carry). Infinity has zeros there and is exact; overflow of the largest number carries to infinity.
 """
 
 from amaranth import Cat, Module, Mux, Signal
@@ -22,13 +22,17 @@ _INPUTS = ("seed", "stream", "stochastic")
 
 
 class RoundingLane(wiring.Component):
-    """FP32 to BF16 in the same cycle, with a random word that takes `RANDOM_LATENCY` cycles.
+    """Rounds FP32 to BF16 without latency; the random word takes `RANDOM_LATENCY` cycles.
+
+    It is word 0 of Threefry-2x32 with key (seed, stream) and counter (index, 0).
 
     Ports:
-        index: number of the element, `RANDOM_LATENCY` cycles before the value.
-        seed, stream: with it. The random word is word 0 of Threefry-2x32, key (seed, stream), counter (index, 0).
-        value: FP32 storage word. stochastic: else to nearest even.
-        out: BF16 storage word, without latency; NaN is canonical.
+        index: number of the element, `RANDOM_LATENCY` cycles before `value`.
+        seed: at the same time as `index`.
+        stream: at the same time as `index`.
+        value: FP32 word.
+        stochastic: else to nearest even.
+        out: BF16 word; NaN is canonical.
     """
 
     RANDOM_LATENCY = 4
@@ -59,15 +63,12 @@ class RoundingLane(wiring.Component):
 
 
 class Rounding(wiring.Component):
-    """As many :class:`RoundingLane` as a beat has words; one beat enters per cycle.
-
-    Arguments:
-        link_bytes: of a beat.
+    """One `RoundingLane` per word of a beat, with shared controls; one beat per cycle.
 
     Ports:
-        first: number of the element in lane 0; the others follow it.
-        seed, stream, stochastic: see the lane; the same for all.
-        value: a beat of FP32. out: half a beat of BF16.
+        first: number of the element in lane 0; the others follow.
+        value: FP32 beat.
+        out: half a beat of BF16.
     """
 
     RANDOM_LATENCY = RoundingLane.RANDOM_LATENCY

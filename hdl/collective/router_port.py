@@ -1,4 +1,4 @@
-"""A channel's port of the router: tells apart what comes, by its kind, and chooses what goes."""
+"""Router port of a channel: separates received flits by kind, and arbitrates between flits to send."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -13,22 +13,22 @@ __all__ = ["RouterPort"]
 
 
 class RouterPort(wiring.Component):
-    """A flit a cycle each way; what comes goes on in the same cycle, what goes is at `o` in the next.
+    """One flit per cycle each way: received flits pass in the same cycle, sent flits are at `o` in the next.
 
-    A refusal goes before what grants data, and that before data.
-
-    Arguments:
-        link_bytes: of a flit's data. channel: whose port it is.
+    Control flits are always accepted. Priority to send: REFUSE, then READY and GRANT, then data.
 
     Ports:
-        core: number of this core; constant. own: signature of the instruction under way.
-        i, o: flits from and to the router; flits of control are always taken.
-        received: data that came.
-        put, granted, source, announced: READY or GRANT came: from whom, of what.
-        refused: :class:`Disagreement` with the first core that refused; stays until reset.
-        refuses: READY of `receiver` is to be refused; stays, and is told once.
-        beats, receiver: data, and the core that it is for.
-        ready, grant, sender: READY, or else GRANT, is to go to that core. told: it is sent at the end of this cycle.
+        own: signature of the instruction in flight.
+        put: READY is received.
+        granted: GRANT is received.
+        source: core that READY or GRANT is from.
+        announced: signature in READY.
+        refused: `Disagreement` with the first core that refused; stays until reset.
+        refuses: request to refuse READY of `receiver`; stays set, and is sent once.
+        receiver: destination of the data.
+        ready: request to send READY to `sender`.
+        grant: request to send GRANT to `sender`.
+        told: READY, or without `ready` GRANT, is sent at the end of this cycle.
     """
 
     def __init__(self, link_bytes: int, channel: int):

@@ -1,26 +1,30 @@
-"""The schedule: makes one channel's operations from an instruction, in the order in which they depend on each other.
-
-The channel's part of the vector is gone through in rounds; a round is a few phases, a phase some steps of one segment
-each:
+"""Collective schedule: turns an instruction into the operations of one channel, in order of dependence.
 
     job -> Stepper -> steps -> Dispatcher -+-> loads
                                            +-> receives
                                            +-> sends
 
+The channel's part of the vector is processed in rounds. A round has some phases, a phase some steps, a step one
+segment:
+
     ALL_REDUCE      SEND  REDUCE * (ranks - 1)  GATHER * (ranks - 1)
     REDUCE_SCATTER  SEND  REDUCE * (ranks - 1)
     ALL_GATHER      SEND  OWN  GATHER * (ranks - 1)
-    BROADCAST       SEND  OWN, of the root; else GATHER; after a token from the last rank to the root
-    ALL_TO_ALL      (SEND  GATHER) * peers  OWN, of channel 1
-    SEND, RECEIVE   SEND; GATHER; after a token from RECEIVE to SEND
+    BROADCAST       a token from the last rank to the root; root: SEND  OWN; others: GATHER
+    ALL_TO_ALL      (SEND  GATHER) * peers  OWN, in channel 1 only
+    SEND, RECEIVE   a token from RECEIVE to SEND; SEND; GATHER
     BARRIER         as ALL_REDUCE, of one element that is not in memory
 
-SEND loads a segment and sends it; OWN copies one in memory; REDUCE adds what comes to what is loaded, and GATHER takes
-what comes; both send it on, but for the last ranks that it is for. The segments of successive steps are those of ranks
-against the direction of the channel.
+- SEND loads a segment and sends it.
+- OWN copies a segment in memory.
+- REDUCE combines the received segment with a loaded one.
+- GATHER stores the received segment.
 
-A token is one element that is not in memory. Who receives no data waits for it, and so says READY as all others do: any
-two who send or receive something of each other are in the same collective, or find that they are not.
+REDUCE and GATHER forward the result, except at the last rank that needs it. Successive steps process the segments of
+successive ranks, against the direction of the channel.
+
+A token is one element that is not in memory. A core that receives no data waits for a token, so it sends READY as all
+others do. Any two cores that exchange data or a token therefore find out whether they are in the same collective.
 """
 
 from amaranth import Module
@@ -36,17 +40,17 @@ __all__ = ["Schedule"]
 
 
 class Schedule(wiring.Component):
-    """Makes the operations of a step in a cycle; a step without elements makes none. `Dispatcher.DEPTH` of each wait.
+    """Issues all operations of a step in one cycle; an empty step has no operations.
 
-    All operations of a step are given out together, so that whoever waits for one of them waits for a unit, not for the
-    schedule.
+    The operations are issued together, so a unit that waits for one of them waits for another unit, never for the
+    schedule. Up to `Dispatcher.DEPTH` of each kind are queued.
 
     Arguments:
         channel: 0 sends to the next rank, 1 to the previous one.
 
     Ports:
-        i: legal jobs. job: the last one taken, from the next cycle on.
-        loads, receives, sends: operations. busy: some of `job` are not yet taken.
+        job: the last one accepted, from the next cycle on.
+        busy: operations of `job` are pending.
     """
 
     def __init__(self, channel: int):

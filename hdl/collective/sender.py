@@ -1,4 +1,4 @@
-"""The sender: beats of a channel's loads and of what it forwards become flits, as far as the next core has room."""
+"""Collective sender: sends loaded and forwarded beats to the next core, under credit control."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -14,25 +14,29 @@ __all__ = ["CollectiveSender"]
 
 
 class CollectiveSender(wiring.Component):
-    """A beat a cycle, across operations, too, as long as the next core grants.
+    """Sends one beat per cycle, also across operations, while it has credits.
 
-    To a new peer nothing goes before its announcement has come. If that does not go together with `own`, the Sender
-    refuses it, and stops for good.
+    Data for a new peer waits for the peer's announcement. If that does not match `own`, the sender refuses it and stops
+    for good.
 
     Arguments:
-        link_bytes: of a beat. cores: of the instance. window: beats that a receiver has room for when it announces
-            itself; it grants half as many at a time.
+        link_bytes: bytes per beat.
+        cores: number of cores of the instance.
+        window: credits of an announcement, in beats; a grant has half as many.
 
     Ports:
-        ops: what to send, in order. load, forward: its beats.
-        own: signature of the instruction; stays while there are operations.
-        o: beats of data. peer: the core that they are for.
-        put, source, announced: an announcement comes: from whom, of what.
-        granted, source: half the window was granted; counts if `source` is the peer.
+        ops: segments to send, in order.
+        own: signature of the instruction; stable while operations are pending.
+        peer: destination of the beats.
+        put: `source` announces itself.
+        granted: `source` sends a grant; ignored unless it is `peer`.
+        announced: signature of the announcement.
         stop: nothing more is sent.
         refuses: the announcement of `peer` is refused; stays until reset.
-        disagreement: :class:`Disagreement`; stays until reset.
-        wait_ready, wait_credit, wait_load: it waits for an announcement; for a grant; for a beat from memory.
+        disagreement: `Disagreement`; stays until reset.
+        wait_ready: stalled without an announcement.
+        wait_credit: stalled without credits.
+        wait_load: stalled without a beat from the Loader.
     """
 
     def __init__(self, link_bytes: int, cores: int, window: int):
@@ -70,7 +74,7 @@ class CollectiveSender(wiring.Component):
         credits = Signal(range(self.window + 1))
         takes, ends, moves, free, available = (Signal(name=n) for n in ("takes", "ends", "moves", "free", "available"))
 
-        # Whether the next operation may begin. The peer's announcement is looked up while the mailbox shows another's.
+        # Start of an operation. `looked`: the mailbox has had a cycle to look up the peer's announcement.
         looked, meets = Signal(), Signal()
         field = difference(m, "field", self.own, mailbox.found)
         m.d.comb += [
@@ -100,7 +104,7 @@ class CollectiveSender(wiring.Component):
         with m.Elif(ends):
             m.d.sync += active.eq(0)
 
-        # A beat.
+        # Transfer of a beat.
         m.d.comb += [
             available.eq(Mux(from_load, self.load.valid, self.forward.valid)),
             self.o.valid.eq(active & available & (credits != 0) & ~self.stop),

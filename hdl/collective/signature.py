@@ -1,4 +1,4 @@
-"""Where two announcements of a collective differ."""
+"""Comparison of the signatures of collectives."""
 
 from amaranth import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
@@ -11,8 +11,13 @@ __all__ = ["Disagreement", "among", "difference"]
 
 
 class Disagreement(data.Struct):
-    """Two cores are not in the same collective. valid: it is so. core: the other one. field: the lowest field in which
-    they differ: one more than its place in `SIGNATURE_FIELDS`."""
+    """Two cores are in different collectives.
+
+    Fields:
+        valid: a disagreement was found.
+        core: the other core.
+        field: the lowest field that differs: its index in `SIGNATURE_FIELDS` plus one.
+    """
 
     valid: unsigned(1)
     core: unsigned(CORE_BITS)
@@ -20,15 +25,18 @@ class Disagreement(data.Struct):
 
 
 def among(kind: Value, kinds) -> Value:
-    """Return whether a kind is one of some."""
+    """Return whether a kind is in a set."""
     return kind.matches(*(int(k) for k in sorted(kinds)))
 
 
 def difference(m: Module, name: str, own: Value, other: Value) -> Signal:
-    """Return the lowest field in which two signatures do not go together, one more than its place; 0 if they do.
+    """Return the lowest field in which two signatures do not match, as its index plus one; 0 if they match.
 
     Arguments:
-        m: gets the logic, and a signal called `name`.
+        m: module that gets the logic.
+        name: name of the returned signal.
+        own: signature of this core.
+        other: signature of the other core.
     """
     own, other = data.View(SignatureLayout, own), data.View(SignatureLayout, other)
     field = Signal(range(len(SIGNATURE_FIELDS) + 1), name=name)

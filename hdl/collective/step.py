@@ -1,4 +1,4 @@
-"""What passes inside a Schedule: steps, each of one segment."""
+"""Steps of a collective schedule, one segment each."""
 
 from amaranth import unsigned
 from amaranth.lib import data, enum
@@ -11,7 +11,7 @@ __all__ = ["CollectiveStep", "Phase"]
 
 
 class Phase(enum.Enum, shape=unsigned(2)):
-    """What a step does; see :mod:`hdl.collective.schedule`."""
+    """Kind of a step; see the module `schedule`."""
 
     SEND = 0
     OWN = 1
@@ -20,9 +20,16 @@ class Phase(enum.Enum, shape=unsigned(2)):
 
 
 class CollectiveStep(data.Struct):
-    """A step whose segment has still to be clipped to the channel's part. first: element of the block. load_block,
-    store_block: bytes from src and dst to the block. send_peer, receive_peer: who else is in it. final: the last
-    reduction of its segment. ends: the last core that what comes is for. token: one element, not in memory."""
+    """A step; its segment is not yet clipped to the channel's part.
+
+    Fields:
+        first: first element, in its block.
+        load_block, store_block: bytes from src or dst to the block.
+        send_peer, receive_peer: the other cores.
+        final: the last reduction of the segment.
+        ends: this core is the last that needs the received segment.
+        token: one element, not in memory.
+    """
 
     phase: Phase
     first: unsigned(ELEMENTS_BITS + 1)

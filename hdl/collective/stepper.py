@@ -1,4 +1,4 @@
-"""The stepper: goes through the rounds, phases and steps of a channel's part of an instruction."""
+"""Stepper: enumerates the rounds, phases and steps of a channel's part of an instruction."""
 
 from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -19,7 +19,7 @@ _GRANULE_BITS = GRANULE.bit_length() - 1
 
 
 class _Walk(data.Struct):
-    """A rank, its core, and where its segment is, in terms of the job's `unit`."""
+    """A rank, its core, and the position of its segment, in terms of the job's `unit`."""
 
     rank: unsigned(RANK_BITS)
     core: unsigned(CORE_BITS)
@@ -27,16 +27,17 @@ class _Walk(data.Struct):
 
 
 class Stepper(wiring.Component):
-    """Makes a step in a cycle.
+    """Issues one step per cycle.
 
     Arguments:
         channel: 0 sends to the next rank, 1 to the previous one.
 
     Ports:
-        i: legal jobs. job: the last one taken, from the next cycle on.
-        end: the channel's part of a block ends before this element.
-        begins: the first step of `job` comes next.
-        o: steps; those that begin behind `end` have nothing to do. busy: some of `job` are not yet taken.
+        job: the last one accepted, from the next cycle on.
+        end: first element of a block after the channel's part.
+        begins: the first step of `job` is next.
+        o: steps; one that begins at `end` or later is empty.
+        busy: steps of `job` are pending.
     """
 
     def __init__(self, channel: int):
@@ -55,20 +56,20 @@ class Stepper(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         self._name_kinds(m)
-        # `at` goes against the direction of the channel, `to` along it; `to` only where each step has its own peers.
+        # `at` walks against the channel's direction, `to` along it. Only ALL_TO_ALL needs `to`'s later ranks.
         self._at, self._to, self._outset = (Signal(_Walk, name=n, reset_less=True) for n in ("at", "to", "outset"))
         self._before = self._neighbour(m, "before", self._at, up=self.channel == 1)
         self._after = self._neighbour(m, "after", self._to, up=self.channel == 0)
         self._succ, self._pred = (Signal(CORE_BITS, name=n, reset_less=True) for n in ("succ", "pred"))
-        self._tail = Signal(reset_less=True)  # of a broadcast: this is the last of the chain
+        self._tail = Signal(reset_less=True)  # this rank ends the chain of a broadcast
         self._token = Signal(reset_less=True)
         self._base, self._advance = Signal(ELEMENTS_BITS + 1, reset_less=True), Signal(ELEMENTS_BITS + 1)
         self._phase, self._outset_phase = Signal(Phase, reset_less=True), Signal(Phase)
-        self._left = Signal(RANK_BITS, reset_less=True)  # steps of the phase; of ALL_TO_ALL peers
+        self._left = Signal(RANK_BITS, reset_less=True)  # remaining steps of the phase, or peers of ALL_TO_ALL
         self._steps, self._round_ends = Signal(), Signal()
         self._control(m)
         self._make_step(m)
-        self._go_on(m)
+        self._proceed(m)
         return m
 
     def _name_kinds(self, m: Module) -> None:
@@ -81,7 +82,6 @@ class Stepper(wiring.Component):
         self._transfers = kind[_K.SEND] | kind[_K.RECEIVE]
 
     def _neighbour(self, m: Module, name: str, walk, up: bool) -> Signal:
-        """Return the neighbour of `walk`, round the group."""
         job, stepped = self.job, Signal(_Walk, name=name)
         if up:
             wraps = walk.rank == job.last_rank
@@ -99,7 +99,7 @@ class Stepper(wiring.Component):
         return stepped
 
     def _part(self, m: Module) -> Signal:
-        """Find the channel's part of a block: return its first element, and set `end`."""
+        """Set `end`, and return the first element of the channel's part of a block."""
         job = self.job
         middle, start = (Signal(ELEMENTS_BITS + 1, name=name) for name in ("middle", "start"))
         granules = (job.count + (GRANULE - 1)) >> _GRANULE_BITS
@@ -112,7 +112,6 @@ class Stepper(wiring.Component):
         return start
 
     def _control(self, m: Module) -> None:
-        """Take a job, set out, and step until its last round is over."""
         idle, over, root = (Signal(name=name) for name in ("idle", "over", "root"))
         start = self._part(m)
         receives_first = self._kind[_K.RECEIVE] | (self._kind[_K.BROADCAST] & ~root)
@@ -133,7 +132,7 @@ class Stepper(wiring.Component):
                     m.next = "BEGIN"
             with m.State("BEGIN"):
                 m.d.comb += self.begins.eq(1)
-                self._set_out(m, start, root)
+                self._begin_rounds(m, start, root)
                 m.next = "STEP"
                 with m.If(start >= self.end):
                     m.next = "IDLE"
@@ -143,10 +142,10 @@ class Stepper(wiring.Component):
                     m.next = "IDLE"
         m.d.comb += self.busy.eq(~idle | self.o.valid)
 
-    def _set_out(self, m: Module, start: Signal, root: Signal) -> None:
-        """Begin the first round: a rank against the channel's direction, and one along it."""
+    def _begin_rounds(self, m: Module, start: Signal, root: Signal) -> None:
+        """Begin the first round: `at` one rank against the channel's direction, `to` one rank along it."""
         job, kind = self.job, self._kind
-        peers = (job.last_rank + (1 - self.channel)) >> 1  # of ALL_TO_ALL, whom this channel sends to
+        peers = (job.last_rank + (1 - self.channel)) >> 1  # of this channel, for ALL_TO_ALL
         tail = self._after.rank == job.root
         m.d.sync += [
             self._at.eq(self._before),
@@ -162,7 +161,7 @@ class Stepper(wiring.Component):
         ]
 
     def _make_step(self, m: Module) -> None:
-        """Offer a step; the block that it loads or stores is that of `_go_on`."""
+        """Offer a step; the methods of the phases set its blocks."""
         kind, phase, left = self._kind, self._phase, self._left
         self._step = step = Signal(CollectiveStep, reset_less=True)
         m.d.comb += self.o.payload.eq(step)
@@ -183,8 +182,8 @@ class Stepper(wiring.Component):
                 step.ends.eq(Mux(kind[_K.BROADCAST], self._tail, left == 1) | self._to_all | kind[_K.RECEIVE]),
             ]
 
-    def _go_on(self, m: Module) -> None:
-        """Go to the next step, phase, or round; a token comes before the first."""
+    def _proceed(self, m: Module) -> None:
+        """Proceed to the next step, phase or round; a token precedes the first step."""
         phases = {
             Phase.SEND: self._after_send,
             Phase.OWN: self._after_own,
@@ -193,9 +192,9 @@ class Stepper(wiring.Component):
         }
         with m.If(self._steps & ~self._token):
             with m.Switch(self._phase):
-                for phase, go_on in phases.items():
+                for phase, proceed in phases.items():
                     with m.Case(phase):
-                        go_on(m)
+                        proceed(m)
             with m.If(self._round_ends):
                 m.d.sync += [
                     self._base.eq(self._base + self._advance),

@@ -1,11 +1,11 @@
-"""Writes what a channel has received to HBM.
+"""Collective storer: writes received segments to HBM.
 
-    ops ----> where, how much -+
+    ops ----> address, bytes --+
                                +-> [burst, ...] -> AXI
     beats --> [convert] words -+
 
-A word is what HBM takes in a cycle. A burst's address is not given before all of its words are there: a port to HBM
-that others use does not wait for the network.
+A word is an HBM beat. A burst's address is issued when all of its words are buffered, so a slow network never blocks a
+shared HBM port.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
@@ -24,26 +24,24 @@ __all__ = ["Storer"]
 
 
 class Storer(wiring.Component):
-    """A beat a cycle, or a word, where several of them make a beat; no gap between operations.
-
-    Arguments:
-        link_bytes: of a beat, 8 to 64. hbm_bytes: of a word, 8 to 64.
+    """Stores one beat per cycle, or one word if a beat has several; no gap between operations.
 
     Ports:
-        ops: what to store, in order. beats: raw ones, for the operations that were taken.
-        axi: of HBM, with ID 0; its read channels are idle.
-        quiet: all that was taken is written, and HBM has answered.
-        error: an answer of HBM was an error; stays until reset.
+        ops: segments to store, in order.
+        beats: raw beats of the accepted operations.
+        axi: HBM, ID 0; its read channels are idle.
+        quiet: HBM has answered all accepted operations.
+        error: HBM returned an error; stays until reset.
     """
 
     OPERATIONS = 8
-    """Operations whose beats have not all come."""
+    """Operations with beats outstanding, at most."""
 
     WORDS = 2 * BURST_BEATS
-    """Words that wait for the rest of their burst, or to be taken."""
+    """Words buffered for incomplete or unsent bursts."""
 
     BURSTS = 128
-    """Bursts that are not yet answered."""
+    """Unanswered bursts at most."""
 
     def __init__(self, link_bytes: int, hbm_bytes: int):
         self.link_bytes = link_bytes
@@ -65,7 +63,7 @@ class Storer(wiring.Component):
         address = data.StructLayout({"word": HBM_ADDRESS_BITS - place_bits, "len": 8})
         m.submodules.words = words = BufferedFifo(entry, self.WORDS)
         m.submodules.addresses = addresses = BufferedFifo(address, self.WORDS)
-        missing = Signal(range(self.BURSTS + 1))  # bursts that HBM has not answered
+        missing = Signal(range(self.BURSTS + 1))  # unanswered bursts
         idle = self._collect(m, words.i, addresses.i, missing != self.BURSTS)
         self._write(m, words.o, addresses.o, addresses.i.valid)
         m.d.comb += [self.axi.b.ready.eq(1), self.quiet.eq(idle & (missing == 0))]
@@ -76,15 +74,17 @@ class Storer(wiring.Component):
         return m
 
     def _collect(self, m: Module, words, addresses, room: Value) -> Value:
-        """Queue the words of the operations, and the address of each burst with its last word; return whether there are
-        no operations. A burst ends with its operation, or before a multiple of its largest size."""
+        """Queue the words, and each burst's address with its last word; return whether no operation is pending.
+
+        A burst ends with its operation, or before a multiple of the largest burst.
+        """
         size, place_bits = self.hbm_bytes, (self.hbm_bytes - 1).bit_length()
         m.submodules.operations = operations = BufferedFifo(StoreOp, self.OPERATIONS)
         m.submodules.converter = converter = WidthConverter(self.link_bytes, size)
         wiring.connect(m, wiring.flipped(self.ops), operations.i)
         op, comes = operations.o.payload, operations.o.valid
-        begun = Signal()  # an operation
-        within = Signal()  # a burst
+        begun = Signal()  # in an operation
+        within = Signal()  # in a burst
         next_word, word, first, start = (
             Signal(HBM_ADDRESS_BITS - place_bits, name=n) for n in ("next_word", "word", "first", "start")
         )
@@ -114,14 +114,14 @@ class Storer(wiring.Component):
         return operations.level == 0
 
     def _strobes(self, m: Module, count: Value, last: Signal) -> Value:
-        """Return the bytes of a word that are written: all, or of an operation's last word those that it ends with."""
+        """Return the byte strobes of a word: all, or in an operation's last word only its remaining bytes."""
         size = self.hbm_bytes
         tail = Signal((size - 1).bit_length())
         m.d.comb += tail.eq(count)
         return ~(Const(-1, size) << tail)[:size] | (~last | (tail == 0)).replicate(size)
 
     def _write(self, m: Module, words, addresses, comes: Signal) -> None:
-        """Give HBM the bursts whose words are all there; one more is when its address `comes`."""
+        """Issue the complete bursts; `comes`: another burst is complete."""
         complete, sent = Signal(range(self.WORDS + 1)), Signal()
         m.d.comb += [
             self.axi.aw.valid.eq(addresses.valid),

@@ -1,4 +1,4 @@
-"""Beats of one size become beats of another: of the memory and of the link, in either direction."""
+"""Width converter between memory words and link beats, in either direction."""
 
 from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -7,21 +7,22 @@ from amaranth.lib.wiring import In, Out
 __all__ = ["BYTES_BITS", "WidthConverter", "byte_beats"]
 
 BYTES_BITS = 32
-"""Of the bytes of an operation."""
+"""Bits of an operation's number of bytes."""
 
 
 class WidthConverter(wiring.Component):
-    """A beat of the larger size stands for several of the smaller one; one of the smaller size a cycle.
+    """Transfers one beat of the smaller size per cycle; a beat of the larger size holds several.
 
     Every operation begins a new beat on both sides.
 
     Arguments:
-        i_bytes, o_bytes: of a beat; powers of two.
+        i_bytes: bytes per input beat, a power of two.
+        o_bytes: bytes per output beat, a power of two.
 
     Ports:
-        bytes: of the operation, not 0; there before its first beat is, and stays until its last one is taken.
-        i: its beats. o: the same bytes, without latency. last: o is the last beat. What lies beyond the operation in it
-            is anything.
+        bytes: of the operation, not 0; valid before its first beat and stable until its last one is accepted.
+        i: its beats.
+        o: the same bytes, without latency. `last` marks the last beat, which is undefined beyond the operation.
     """
 
     def __init__(self, i_bytes: int, o_bytes: int):
@@ -76,5 +77,5 @@ class WidthConverter(wiring.Component):
 
 
 def byte_beats(count, size: int):
-    """Return how many beats of `size` bytes (a power of two) so many bytes go as."""
+    """Return how many beats of `size` bytes, a power of two, hold `count` bytes."""
     return (count + (size - 1)) >> (size.bit_length() - 1)

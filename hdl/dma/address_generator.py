@@ -1,4 +1,4 @@
-"""The address generator of a tensor: where each of its runs starts, without a multiplier."""
+"""Address generator of a DMA tensor: the start of each run, without a multiplier."""
 
 from amaranth import Array, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -14,16 +14,18 @@ _OUTERMOST = DMA_DIMENSIONS - 1
 
 
 class DmaAddressGenerator(wiring.Component):
-    """One run a cycle. Before each row of a gather or scatter it waits until it may go on, and learns where to, or that
-    it goes on to the row behind it.
+    """Walks over a tensor and issues one run per cycle.
 
-    It knows, for each dimension, where the current row of the dimensions below it starts. A move along a dimension
-    starts from there, and starts the rows of the dimensions below anew.
+    Each dimension has a register with the start of its current row. A step along a dimension adds to its register, and
+    resets those of the dimensions below to the sum.
+
+    Before each row of a gather or scatter it stalls until `rows` delivers the row's offset or skips it.
 
     Ports:
-        start: the tensor, and whether it is walked by rows. Only when not busy.
-        rows: for each row of an indexed walk; a bad one ends it.
-        o: the runs. busy: there are more of them.
+        start: begins a walk; only when not `busy`.
+        rows: one verdict per row of an indexed walk; a bad one ends the walk.
+        o: runs.
+        busy: runs remain.
     """
 
     start: In(Start)
@@ -37,7 +39,7 @@ class DmaAddressGenerator(wiring.Component):
         side, indexed, waiting = Signal(Side, reset_less=True), Signal(), Signal()
         is_axis = [Signal(name=f"is_axis{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
         starts = [Signal(place, name=f"start{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
-        # An index, and whether it is the last one of its dimension, a register too: it decides where the next run is.
+        # `ended` marks a dimension's last index. It is a register, as it selects the next run: a critical path.
         index = [Signal(len(side.last[d]), name=f"index{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
         ended = [Signal(name=f"ended{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
         skips = Signal()
@@ -82,8 +84,10 @@ class DmaAddressGenerator(wiring.Component):
 
     @staticmethod
     def _next_dimension(m: Module, ended: list[Signal], skips: Signal) -> tuple[Signal, Signal]:
-        """Return the innermost dimension that has not ended, which the next run lies along, and whether none is; of a
-        row that is skipped, as behind its last run."""
+        """Return the dimension of the next step, and whether the walk is finished.
+
+        The dimension is the innermost one before its last index. A skipped row counts as complete.
+        """
         dimension, finished = Signal(range(DMA_DIMENSIONS)), Signal()
         m.d.comb += finished.eq(1)
         for d in reversed(range(DMA_DIMENSIONS)):
@@ -93,7 +97,7 @@ class DmaAddressGenerator(wiring.Component):
 
     @staticmethod
     def _move(m: Module, side, is_axis: list[Signal], starts: list[Signal], dimension: Signal) -> Signal:
-        """Return where the next run along a dimension starts."""
+        """Return the start of the next run along a dimension."""
         step, start, moved = Signal(len(side.step[0])), Signal.like(starts[0]), Signal.like(starts[0])
         m.d.comb += [
             step.eq(Array(side.step[d].as_unsigned() for d in range(DMA_DIMENSIONS))[dimension]),

@@ -1,8 +1,8 @@
-"""HBM's answers to what was written: which copies are finished, and whether one failed.
+"""DMA write responses: retire copies to HBM and detect their failure.
 
-A copy is over when its last burst is complete; the next one need not wait for the answers. They come in order, so a
-copy is finished when at least as many have come as there were bursts when it was over: more, if behind one that wrote
-is one that skipped all of its rows, which has to wait for its turn.
+A copy is closed when its last burst is complete; the next copy does not wait for the responses. Responses arrive in
+order, so a copy retires when at least as many have arrived as bursts were complete when it closed. More may have
+arrived: a copy that skipped all of its rows has no burst, but retires after the copy before it.
 """
 
 from amaranth import Module, Signal
@@ -16,14 +16,15 @@ __all__ = ["Answers", "CopyAnswers"]
 
 
 class CopyAnswers(wiring.Signature):
-    """What the answers mean for copies, seen from who wants to know.
+    """State of the closed copies, seen from the sequencer.
 
     Members:
-        close: a copy is over, the last of its bursts complete now or before; only if `closable`.
-        retired: a pulse for each closed copy, in order, when its writes are answered.
-        quiet: every burst is answered. idle: and every copy is retired.
-        failed: an answer was an error, and those before it have been retired; stays until reset. The copy is the first
-            that has not retired.
+        close: a copy is over, its last burst complete now or before; only if `closable`.
+        closable: another copy may be closed.
+        retired: pulse per closed copy, in order, once its writes are answered.
+        quiet: every burst is answered.
+        idle: `quiet`, and every closed copy has retired.
+        failed: a response was an error, and all copies before the failed one have retired; stays until reset.
     """
 
     def __init__(self):
@@ -32,19 +33,19 @@ class CopyAnswers(wiring.Signature):
 
 
 class Answers(wiring.Component):
-    """Counts bursts and answers.
+    """Counts bursts and their responses.
 
     Ports:
-        burst: one is complete; only if `room`.
-        b: AXI's channel of answers, which are always taken.
-        copies: :class:`CopyAnswers`.
+        burst: a burst is complete; only if `room`.
+        room: fewer than `BURSTS` bursts are unanswered.
+        b: AXI write responses, always accepted.
     """
 
     BURSTS = 128
-    """Bursts that are not yet answered."""
+    """Unanswered bursts at most."""
 
     COPIES = 8
-    """Copies that are over and not yet answered."""
+    """Closed copies that have not retired, at most."""
 
     burst: In(1)
     room: Out(1)
@@ -53,11 +54,11 @@ class Answers(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # Behind an error bursts go on while copies wait for their turn, so that a copy may be more than BURSTS behind.
+        # Four times BURSTS: after an error, bursts continue while copies retire, so a copy may lag by more than BURSTS.
         begun, answered, missing, good = (
             Signal(range(4 * self.BURSTS), name=n) for n in ("begun", "answered", "missing", "good")
         )
-        # Good answers, before the first error, beyond those of the copy that is next; up to COPIES, else negative.
+        # Good responses before the first error, minus the next copy's requirement: at most COPIES; negative if too few.
         ahead, bad = Signal.like(begun), Signal()
         m.submodules.over = over = Fifo(begun.shape(), self.COPIES)
         m.d.comb += [
@@ -77,7 +78,7 @@ class Answers(wiring.Component):
             answered.eq(answered + self.b.valid),
             good.eq(good + (self.b.valid & (self.b.payload.resp == RESPONSE_OKAY) & ~bad)),
             bad.eq(bad | (self.b.valid & (self.b.payload.resp != RESPONSE_OKAY))),
-            # Copies that wait for their turn only are not to blame.
+            # Copies with good responses retire first: the error is in a later one.
             self.copies.failed.eq(self.copies.failed | (bad & ~self.copies.retired)),
         ]
         return m

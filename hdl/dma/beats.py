@@ -1,4 +1,4 @@
-"""A chunk as beats: which bytes of the next one are its own."""
+"""Split of a chunk into beats."""
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 
@@ -6,12 +6,13 @@ __all__ = ["beat_address", "next_beat"]
 
 
 def next_beat(m: Module, size: int, address: Value, count: Value, steps: Value) -> tuple[Signal, Signal, Signal]:
-    """Return of a chunk's next beat the place of its first byte, how many bytes are in it, and whether it is the last.
+    """Return a chunk's next beat: offset of its first byte, number of bytes, and whether it is the last beat.
 
     Arguments:
-        m: gets the logic.
-        size: bytes of a beat, a power of two.
-        address, count: of the chunk's bytes; they stay until its last beat is done.
+        m: module that gets the logic.
+        size: bytes per beat, a power of two.
+        address: of the chunk's first byte; stable until its last beat is done.
+        count: bytes of the chunk; stable as `address`.
         steps: the beat is done at the end of this cycle.
     """
     begun, left, remaining = Signal(), Signal(len(count), reset_less=True), Signal(len(count))
@@ -29,6 +30,6 @@ def next_beat(m: Module, size: int, address: Value, count: Value, steps: Value) 
 
 
 def beat_address(address: Value, size: int) -> Value:
-    """Return the address of the beat of `size` bytes, a power of two, that an address lies in."""
+    """Return an address rounded down to a multiple of `size`, a power of two."""
     bits = (size - 1).bit_length()
     return Cat(Const(0, bits), address[bits:])

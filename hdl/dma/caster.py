@@ -1,10 +1,10 @@
-"""Casts elements from the source's format to the destination's; where they are the same, pieces pass as they are.
+"""DMA caster: converts elements from the source's format to the destination's.
 
     piece -> [select] -> [widen] -> [round or saturate] -> bytes
                0            1              2, ...
 
-A cast between integers goes through 32 bits and saturates; every other one goes through FP32 and rounds once, to
-nearest even. The stages are numbered by the registers behind them.
+Equal formats bypass the stages. A cast between integers passes through 32 bits and saturates. Every other cast passes
+through FP32 and rounds once, to nearest even. A stage has the number of the register at its output.
 """
 
 from itertools import pairwise
@@ -27,15 +27,17 @@ _INTEGERS = tuple(f.code for f in FORMATS.values() if not f.is_float)
 
 
 class Caster(wiring.Component):
-    """A piece a cycle without a cast; else `lanes` elements of a piece, or as many as fill a beat if those are fewer.
+    """Casts up to `lanes` elements per cycle, and no more than fill a beat; without a cast, forwards a piece per cycle.
 
     Arguments:
-        size: bytes of a beat. lanes: at most so many elements at a time. latency: stages of rounding; with more than
-            one, widening has three.
+        size: bytes per beat.
+        lanes: elements per cycle at most.
+        latency: stages of rounding; with more than one, widening has three.
 
     Ports:
-        i: pieces of whole elements. A bad one is never taken.
-        o: their bytes, without latency, or of a cast `cast_latency(latency)` cycles later. busy: a cast is under way.
+        i: pieces of whole elements; a bad one is never accepted.
+        o: their bytes, without latency, or with a cast after `cast_latency(latency)` cycles.
+        busy: a cast is in flight.
     """
 
     def __init__(self, size: int, lanes: int = 4, latency: int = 1):
@@ -43,7 +45,7 @@ class Caster(wiring.Component):
         self.lanes = lanes
         self.latency = latency
         self.widened = timing.cast_latency(latency) - latency - 1
-        """The stage behind widening."""
+        """Number of the stage that holds the widened value."""
         super().__init__(
             {
                 "i": In(stream.Signature(piece_layout(size))),
@@ -56,7 +58,7 @@ class Caster(wiring.Component):
         m = Module()
         piece, formats = self.i.payload.bytes, self.i.payload.formats
         casts, offered, advance = Signal(), Signal(), Signal()
-        valid = Signal(timing.cast_latency(self.latency))  # of the stages
+        valid = Signal(timing.cast_latency(self.latency))  # one bit per stage
         m.d.comb += [
             casts.eq(Value.cast(formats.src) != Value.cast(formats.dst)),
             offered.eq(self.i.valid & ~self.i.payload.bad),
@@ -64,7 +66,7 @@ class Caster(wiring.Component):
             self.busy.eq(valid.any()),
         ]
 
-        # Before stage 0: which elements of the piece.
+        # Before stage 0: select the elements of the piece.
         src_size, dst_size = (element_size(m, f"{n}_size", getattr(formats, n)) for n in ("src", "dst"))
         done, place, here = Signal.like(piece.count), Signal.like(piece.offset), Signal.like(piece.count)
         fits, lanes, last = Signal(range(self.lanes + 1)), Signal(range(self.lanes + 1)), Signal()
@@ -82,7 +84,7 @@ class Caster(wiring.Component):
         with m.If(selects):
             m.d.sync += done.eq(Mux(last, 0, done + (lanes << src_size)))
 
-        # The stages' control: formats and how many elements.
+        # Control of the stages: formats and number of elements.
         control = data.StructLayout({"formats": formats.shape(), "lanes": len(lanes)})
         stages = [Signal(control, name=f"stage{n}", reset_less=True) for n in range(len(valid))]
         with m.If(advance):
@@ -121,7 +123,7 @@ class Caster(wiring.Component):
         return m
 
     def _lane(self, m: Module, n: int, window, src_size, stages, integer, advance) -> Value:
-        """Return the storage word of an element, the upper bits zero, behind the last stage."""
+        """Return the storage word of lane `n` after the last stage; unused upper bits are 0."""
         widen = Widen(self.widened - 1)
         m.submodules[f"widen{n}"] = EnableInserter(advance)(widen)
         m.submodules[f"saturate{n}"] = saturate = Saturate()

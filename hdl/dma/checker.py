@@ -1,4 +1,4 @@
-"""The DMA engine's checker: judges a copy by the rules of `spec.isa.dma`, and plans the walks over its tensors."""
+"""DMA checker: applies the rules of `spec.isa.dma` to a copy, and plans the walks over its tensors."""
 
 from collections.abc import Iterable
 
@@ -25,21 +25,19 @@ _CODES = tuple(fmt.code for fmt in FORMATS.values())
 
 
 class DmaChecker(checker.Checker):
-    """Judges a copy every `INTERVAL` cycles, and with `config.port_latency` four more: for registers of the
-    dimension that is multiplied, of the tensors' bounds and of the rules that are broken, and since an instruction does
-    not come as the one before it goes.
+    """Checks one copy per `INTERVAL` cycles, with `config.port_latency` per `INTERVAL` + 4.
 
-    Arguments:
-        config: the machine's parameters.
+    Three of the four are registers: of the multiplied dimension, of the bounds, of the broken rules. The fourth
+    separates instructions: none is accepted in the cycle in which its predecessor's job is emitted.
 
-    Ports: see :class:`hdl.primitives.checker.Checker`.
+    Ports: see `Checker`.
     """
 
     INTERVAL = Extent.TURNS + 1
-    """Cycles from one instruction to the next."""
+    """Cycles from one instruction to the next, without `port_latency`."""
 
     LATENCY = INTERVAL + 1
-    """Cycles from the instruction at i, which is taken at once, to the job at o, or to the error, without them."""
+    """Cycles from an instruction accepted at `i` to its job at `o` or to the error, without `port_latency`."""
 
     def __init__(self, config: Config):
         self.config = config
@@ -47,14 +45,14 @@ class DmaChecker(checker.Checker):
 
     @property
     def latency(self) -> int:
-        """Cycles from an instruction at i to its job at o, or to the error."""
+        """Cycles from an instruction accepted at `i` to its job at `o` or to the error."""
         return self.LATENCY + timing.DMA_CHECKER_REGISTERS[self.config.port_latency]
 
     def elaborate(self, platform):
         m = Module()
         instruction = Signal(DmaInstruction, reset_less=True)
         held, verdict, legal = Signal(), Signal(), Signal()
-        # With registers who comes does not look at who goes in the same cycle.
+        # With registers, accepting an instruction does not depend on `o.ready` of the same cycle.
         back_to_back = not self.config.port_latency
         last_turn = Extent.TURNS + timing.DMA_CHECKER_REGISTERS[self.config.port_latency]
         turn = Signal(range(last_turn + 1))
@@ -90,14 +88,14 @@ class DmaChecker(checker.Checker):
     def _tensor(
         self, m: Module, name: str, instruction, job, turn: Signal, indexed: dict[str, Value]
     ) -> dict[Rule, Value]:
-        """Fill one side of the job; return which rules its tensor breaks."""
+        """Fill one side of the job; return for each rule whether the tensor breaks it."""
         m.submodules[f"{name}_extent"] = extent = Extent(self.config.port_latency)
         tensor = {role: instruction[f"{name}_{role}"] for role in ("storage", "dtype", "address", "partition", "axis")}
         side, storage, code = job[name], Value.cast(tensor["storage"]), Value.cast(tensor["dtype"])
         rows = instruction.gather | instruction.scatter
         size = element_size(m, f"{name}_size", tensor["dtype"])
         m.d.comb += [
-            # What it has found stands until the next copy.
+            # The last turn holds the results until the next copy.
             extent.turn.eq(Mux(turn > Extent.TURNS, Extent.TURNS, turn)),
             extent.axis.eq(tensor["axis"]),
             extent.rows.eq(rows),
@@ -113,7 +111,7 @@ class DmaChecker(checker.Checker):
         for d in range(DMA_DIMENSIONS):
             step = instruction[f"{name}_step{d}"]
             m.d.comb += [extent.count[d].eq(instruction[f"count{d}"]), extent.step[d].eq(step)]
-            # The rows themselves say where an indexed tensor goes on.
+            # Row offsets replace the outermost step of an indexed tensor.
             outermost = d == DMA_DIMENSIONS - 1
             m.d.comb += side.step[d].eq(Mux(indexed[name], 0, step) if outermost else step)
 
@@ -166,7 +164,7 @@ class DmaChecker(checker.Checker):
         ]
 
     def _judge(self, m: Module, instruction, tensors: list[dict[Rule, Value]]) -> dict[Rule, Value]:
-        """Return which rules the copy breaks."""
+        """Return for each rule whether the copy breaks it."""
         counts = [instruction[f"count{d}"] for d in range(DMA_DIMENSIONS)]
         rows = instruction.gather | instruction.scatter
         end = Signal(17)

@@ -1,4 +1,4 @@
-"""Cuts runs into what one access or one burst moves."""
+"""DMA chunker: splits runs into parts that one line access or one burst moves."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -11,15 +11,12 @@ __all__ = ["Chunker"]
 
 
 class Chunker(wiring.Component):
-    """One chunk a cycle, without a gap between runs.
-
-    Arguments:
-        size: bytes of a beat.
+    """Issues one chunk per cycle, without a gap between runs; a beat has `size` bytes.
 
     Ports:
-        i: runs. busy: one is being cut.
         o: chunks, a cycle later. None crosses a multiple of `size` bytes in SBUF, of a word in PSUM, of `BURST_BEATS`
             beats in HBM.
+        busy: a run is in the chunker.
     """
 
     def __init__(self, size: int):

@@ -1,4 +1,4 @@
-"""What a DMA engine counts."""
+"""Counters of a DMA engine."""
 
 from amaranth import unsigned
 from amaranth.lib import data
@@ -9,11 +9,14 @@ __all__ = ["DmaCounters"]
 
 
 class DmaCounters(data.Struct):
-    """Counters since reset, in cycles unless said otherwise.
+    """Counters since reset, in cycles unless a field says otherwise.
 
-    busy: cycles with an instruction waiting or in flight. read_bytes, write_bytes: bytes of tensors read and written.
-    wait_axi_read: HBM owes beats and none is there. wait_axi_write: an address or a beat was offered to HBM and not
-    taken. wait_line_read, wait_line_write: an access to SBUF or PSUM was offered and not taken.
+    Fields:
+        busy: an instruction is pending or in flight.
+        read_bytes, write_bytes: of tensors.
+        wait_axi_read: HBM beats are outstanding and none is buffered.
+        wait_axi_write: HBM does not accept an address or a beat.
+        wait_line_read, wait_line_write: SBUF or PSUM does not accept an access.
     """
 
     busy: unsigned(COUNTER_BITS)

@@ -1,11 +1,11 @@
-"""The DMA engine: copies between HBM, SBUF and PSUM, any tensor to any other of as many elements.
+"""DMA engine: copies any tensor in HBM, SBUF or PSUM to any other with as many elements.
 
     instructions -> checker -> sequencer -+-> addresses -> chunker -> reader -> caster -> ring
                                           |                                                 |
                                           +-> addresses -> chunker ----------------------> writer
                                           +-> row numbers -> both addresses
 
-The two tensors are walked apart: the source's side makes a row of bytes, the destination's side takes it.
+The source side produces a stream of bytes; the destination side consumes it. Each walks over its own tensor.
 """
 
 from amaranth import Const, Module, Mux, Signal, Value
@@ -36,33 +36,28 @@ __all__ = ["DmaEngine"]
 
 
 class DmaEngine(wiring.Component):
-    """Executes copies (`spec.isa.DmaCopy`) as if one after the other.
+    """Executes copies (`spec.isa.DmaCopy`) with the results of sequential execution.
 
-    A copy between adjacent bytes moves a beat a cycle, wherever they start. Of elements that are not adjacent, or in
-    runs shorter than a beat, one run a cycle is read and one written; of PSUM a word. A cast takes
-    `config.cast_lanes` elements a cycle. A copy's reads begin while the one before it still writes, if that
-    one's destination is in another memory than its source and it needs no row numbers; its writes begin without
-    waiting for the answers to those before.
+    Throughput per cycle: one beat between adjacent bytes, at any alignment; one run where elements are not adjacent or
+    runs are shorter than a beat; one word of PSUM; `config.cast_lanes` elements of a cast.
 
-    After an error nothing more is taken or begun. Of a copy that HBM does not deliver, all that comes before the bad
-    beat is written, but for the beat or burst that it leaves unfinished; of one whose row number is beyond its limit,
-    the rows before. When HBM refuses what is written, the bursts that it has been given are done, those of the next
-    copy included. All that was asked for is taken.
+    Copy n + 1 reads while copy n writes, if it reads another memory and has no row numbers. Writes never wait for the
+    responses to earlier writes.
 
-    Arguments:
-        config: the machine's parameters.
+    After an error no copy begins; outstanding reads are still received. Bytes written in spite of an error:
+
+    - HBM read error: all beats before the bad one, except an unfinished beat or burst.
+    - Row number beyond its limit: the rows before it.
+    - HBM write error: all bursts issued, including those of the next copy.
 
     Ports:
-        instructions: a stream of :data:`DmaInstruction`.
-        read, write: line ports of the on-chip memories. written: at the end of this cycle all that `write` has given
-            away is in the memories. axi: HBM; its IDs are 0.
-        retired: a pulse for each copy, in order, when all of it is written: in the memory on chip, or answered by
-            HBM.
-        error: :class:`DetailedError`; stays until reset; the detail is the row number of INDEX, else 0. A rule is
-            judged before anything is read.
-        busy: a copy waits or is under way.
-        active: a register that matters may change at the end of this cycle; else the clock may stand still.
-        counters: :class:`DmaCounters`.
+        written: writes accepted at `write` are in memory at the end of this cycle.
+        axi: HBM; IDs are 0.
+        retired: pulse per copy, in order, once all of it is in the on-chip memory or answered by HBM.
+        error: `DetailedError`; stays until reset. Detail: row number for INDEX, else 0. Rules are checked before any
+            read.
+        busy: a copy is pending or in flight.
+        active: a relevant register may change at the end of this cycle; else the clock may stop.
     """
 
     def __init__(self, config: Config):
@@ -109,7 +104,7 @@ class DmaEngine(wiring.Component):
         wiring.connect(m, rows.src, src_addresses.rows)
         wiring.connect(m, rows.dst, dst_addresses.rows)
         wiring.connect(m, sequencer.answers, answers.copies)
-        cast = Signal()  # something has left the caster's input and is not in the ring
+        cast = Signal()  # an element is between the caster's input and the ring
         m.d.comb += [
             checker.i.payload.eq(self.instructions.payload),
             checker.i.valid.eq(self.instructions.valid & ~self.error.valid),
@@ -136,7 +131,7 @@ class DmaEngine(wiring.Component):
             cast.eq(caster.busy | cast_left),
             work.eq(checker.busy | sequencer.src_busy | sequencer.busy | ~answers.copies.idle),
             self.busy.eq((self.instructions.valid | checker.error.valid | work) & ~self.error.valid),
-            # What was asked for is taken after an error, too.
+            # Outstanding reads are received after an error, too.
             self.active.eq(
                 self.busy | work | rows.busy | reader.busy | pieces_left | cast | ~writer.free | self.retired
             ),
@@ -146,7 +141,7 @@ class DmaEngine(wiring.Component):
         return m
 
     def _connect(self, m: Module, name: str, source, sink) -> Value:
-        """Connect two parts, with `config.port_latency` through two places; return whether anything is there."""
+        """Connect two units, with `config.port_latency` by a FIFO of two entries; return whether it is occupied."""
         if not self.config.port_latency:
             wiring.connect(m, source, sink)
             return Const(0)
@@ -156,7 +151,7 @@ class DmaEngine(wiring.Component):
         return places.o.valid
 
     def _all_written(self, m: Module, writer: HbmWriter) -> Value:
-        """Return whether all beats are in the memories, or in their bursts."""
+        """Return whether all beats are in the on-chip memories or in their bursts."""
         if not self.config.port_latency:
             return writer.free & self.written
         written = Signal(init=1)
@@ -166,7 +161,6 @@ class DmaEngine(wiring.Component):
     def _connect_memories(
         self, m: Module, reader: Reader, rows: RowReader, writer: HbmWriter, answers: Answers
     ) -> None:
-        """Connect those who read and write to the memories."""
         m.submodules.line = line = LineReadArbiter(self.config.hbm_bytes, 2)
         wiring.connect(m, reader.line, line.requesters[0])
         wiring.connect(m, rows.line, line.requesters[1])

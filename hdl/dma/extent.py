@@ -1,7 +1,7 @@
-"""How far a tensor reaches, and how far it goes on at adjacent addresses: dimension by dimension, with one multiplier.
+"""Extent of a DMA tensor: its bounds and its runs, one dimension per cycle with one multiplier.
 
-A dimension continues the run of those below it if its step is their number of elements. Its span, the step times the
-count less one, is then what the run grows by.
+A dimension continues the run of those below it if its step equals their number of elements. The run then grows by the
+dimension's span: step * (count - 1).
 """
 
 from amaranth import Module, Mux, Signal, signed, unsigned
@@ -18,21 +18,25 @@ _OUTERMOST = DMA_DIMENSIONS - 1
 
 
 class Extent(wiring.Component):
-    """Takes the dimensions of one tensor from the innermost outwards.
+    """Processes the dimensions of one tensor, innermost first.
 
     Arguments:
         latency: cycles from a turn to its multiplication; 0 or 1.
 
     Ports:
-        turn: 0 to `TURNS` - 1, a cycle each; in the cycle after them, or `latency` later, the results stand, until the
+        turn: 0 to `TURNS` - 1, one cycle each. Results are valid 1 + `latency` cycles after the last turn, until the
             next turn 0.
-        count, step: of each dimension; they stay, as do the others.
-        axis: the dimension that counts partitions.
-        rows: the outermost dimension goes by rows, which do not continue each other.
-        indexed: those of this tensor have numbers, so that its reach is that of one row.
-        low, high: of the elements' addresses, in elements from the first one; at most and at least 0.
-        partition_low, partition_high: the same of the partitions.
-        elements: of a run, if the tensor is legal. last: of each dimension the index of the last run.
+        count: elements per dimension; like all inputs, stable until the results are valid.
+        step: per dimension, in elements.
+        axis: dimension that steps through partitions.
+        rows: the outermost dimension consists of numbered rows, which never form one run.
+        indexed: this tensor has the row numbers; its bounds are those of one row.
+        low: lowest element relative to the first; at most 0.
+        high: highest element relative to the first; at least 0.
+        partition_low: as `low`, of partitions.
+        partition_high: as `high`, of partitions.
+        elements: per run, if the tensor is legal.
+        last: index of the last run per dimension.
     """
 
     TURNS = DMA_DIMENSIONS + 1
@@ -70,7 +74,7 @@ class Extent(wiring.Component):
             for value, name in ((count, "count"), (step, "step"), (self.turn, "turn"))
         )
 
-        # The dimension of the turn before.
+        # The dimension of the previous turn.
         last, late_last = Signal(16), Signal(16, reset_less=True)
         late_step, span = Signal(signed(32), reset_less=True), Signal(signed(_SPAN_BITS), reset_less=True)
         below, above = Signal(signed(_SPAN_BITS)), Signal(signed(_SPAN_BITS))

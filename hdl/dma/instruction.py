@@ -1,4 +1,4 @@
-"""A copy as a hardware structure: a layout over `spec.isa.DMA_FIELDS`, with the types of its fields."""
+"""DMA instruction layout: `spec.isa.DMA_FIELDS` with typed fields."""
 
 from amaranth import signed, unsigned
 from amaranth.lib import data
@@ -14,7 +14,6 @@ _TYPES = {"storage": Storage, "dtype": FormatCode}
 
 
 def _type(name: str, width: int):
-    """Return the shape of a field; those of a tensor are typed by what follows the tensor's name."""
     role = name.rsplit("_", 1)[-1]
     if role.startswith("step"):
         return signed(width)
@@ -22,4 +21,4 @@ def _type(name: str, width: int):
 
 
 DmaInstruction = data.StructLayout({name: _type(name, width) for name, width in isa.DMA_FIELDS})
-"""One instruction; the widths and their order are those of `spec.isa.DMA_FIELDS`, steps are signed."""
+"""One instruction; order and widths as in `spec.isa.DMA_FIELDS`, steps signed."""

@@ -1,10 +1,10 @@
-"""What passes between the units of a DMA engine.
+"""Data types between the units of a DMA engine.
 
     instruction -> Checker -> Job -> AddressGenerator -> Run -> Chunker -> Chunk
     Chunk -> Reader -> Piece -> Caster -> Bytes -> Writer
 
-Either tensor of a copy is a row of bytes. A run is a part of it that lies at adjacent addresses; a chunk is a part of a
-run that one access or one burst moves; a piece is what one beat holds of it.
+A run is a part of a tensor at adjacent addresses, a chunk the part of a run that one line access or burst moves, a
+piece the part of a chunk in one beat.
 """
 
 from amaranth import signed, unsigned
@@ -22,19 +22,26 @@ __all__ = [
 ]  # fmt: skip
 
 BURST_BEATS = timing.BURST_BEATS
-"""Longest burst, and the grid that bursts keep to: so none crosses a page of AXI. Shorter than AXI allows, as room is
-asked for by whole bursts, and as a burst that is written waits until it is complete."""
+"""Longest burst in beats, and the alignment that no burst crosses; so no burst crosses an AXI page.
+
+It is shorter than AXI allows because buffer space is reserved per burst and a write burst is held until it is complete.
+"""
 
 WORD_BYTES = timing.PSUM_WORD_BYTES
-"""What an access to PSUM moves."""
+"""Bytes that one PSUM access moves."""
 
 
 class Side(data.Struct):
-    """One tensor of a copy, as a walk over runs.
+    """One tensor of a copy, as a walk over its runs.
 
-    storage: where it is. size: log2 of an element's bytes. address, partition: of the first element. axis: the
-    dimension that goes from partition to partition. bytes: of a run. last: of each dimension, the index of the last
-    run; 0 where the run covers the dimension. step: of each dimension, in elements or partitions.
+    Fields:
+        size: log2 of the bytes per element.
+        address: byte address of the first element.
+        partition: of the first element.
+        axis: dimension that steps through partitions.
+        bytes: per run.
+        last: index of the last run per dimension; 0 where the run covers the dimension.
+        step: per dimension, in elements, or in partitions along `axis`.
     """
 
     storage: Storage
@@ -48,7 +55,12 @@ class Side(data.Struct):
 
 
 class Start(data.Struct):
-    """valid: a walk over the runs of `side` begins; indexed: by rows, each of which waits for its number."""
+    """Start command of an address generator.
+
+    Fields:
+        valid: a walk over the runs of `side` begins.
+        indexed: each row waits for its `JobRow`.
+    """
 
     valid: unsigned(1)
     side: Side
@@ -56,18 +68,25 @@ class Start(data.Struct):
 
 
 class Formats(data.Struct):
-    """The formats of a copy's tensors."""
+    """Element formats of a copy's tensors."""
 
     src: FormatCode
     dst: FormatCode
 
 
 class JobRows(data.Struct):
-    """The row numbers of a gather or scatter.
+    """Row numbers of a gather or scatter.
 
-    on: there are some. scatter: they are those of the destination, else of the source. address, partition: of the first
-    one in SBUF. last: how many there are, less one. limit: what they are below. skip: rows of other ones are left out.
-    step: from row to row, in elements of log2 `size` bytes.
+    Fields:
+        on: the copy has row numbers.
+        scatter: they select rows of the destination, else of the source.
+        address: byte address in SBUF, the same for all numbers.
+        partition: of the first number; each further one is a partition higher.
+        last: number of rows minus one.
+        limit: legal numbers are below it.
+        skip: rows with other numbers are skipped; else the copy fails.
+        step: distance between rows, in elements.
+        size: log2 of the bytes per element.
     """
 
     on: unsigned(1)
@@ -91,9 +110,13 @@ class DmaJobLayout(data.Struct):
 
 
 class JobRow(data.Struct):
-    """A tensor may go on to its next row. bad: it may not, the row number is beyond its limit. skip: it is, and the
-    tensor goes on to the row behind it. offset: of the row's bytes from those of row 0; 0 for the tensor that has no
-    row numbers."""
+    """Verdict on one row of a gather or scatter, sent to both tensors.
+
+    Fields:
+        bad: the number is beyond its limit; the walk ends.
+        skip: the number is beyond its limit; the walk continues with the next row.
+        offset: bytes from row 0; 0 for the tensor without row numbers.
+    """
 
     bad: unsigned(1)
     skip: unsigned(1)
@@ -101,7 +124,7 @@ class JobRow(data.Struct):
 
 
 class Run(data.Struct):
-    """Adjacent bytes: of HBM, or of one partition."""
+    """Adjacent bytes of HBM or of one partition."""
 
     storage: Storage
     partition: unsigned(PARTITION_BITS)
@@ -110,7 +133,7 @@ class Run(data.Struct):
 
 
 def chunk_layout(size: int) -> data.StructLayout:
-    """Return the layout of a part of a run for beats of `size` bytes."""
+    """Return the layout of a chunk, a part of a run, for beats of `size` bytes."""
     return data.StructLayout(
         {
             "storage": Storage,
@@ -127,5 +150,5 @@ def bytes_layout(size: int) -> data.StructLayout:
 
 
 def piece_layout(size: int) -> data.StructLayout:
-    """Return the layout of what a beat holds of a chunk; `bad` if HBM answered it with an error."""
+    """Return the layout of the bytes of a chunk in one beat; `bad` marks a beat with an HBM error response."""
     return data.StructLayout({"bytes": bytes_layout(size), "formats": Formats, "bad": 1})

@@ -1,9 +1,9 @@
-"""Reads the chunks of a copy's source, from HBM or on chip, into one buffer.
+"""DMA read path: reads the source's chunks from HBM or an on-chip memory into one buffer.
 
     chunks -+-> AXI bursts, line accesses -> beats -+-> pieces
-            +---> what the beats hold of it --------+
+            +---> offset, bytes, formats -----------+
 
-Nothing is asked for without room in the buffer, so what comes is taken at once.
+A request needs reserved room in the buffer, so every beat that arrives is accepted.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
@@ -24,20 +24,20 @@ _LINE_REQUEST = data.StructLayout(
 
 
 class Reader(wiring.Component):
-    """One access, one burst and one beat a cycle.
+    """Issues one line access or burst, and forwards one beat, per cycle.
 
     Arguments:
-        size: bytes of a beat.
-        room: beats asked for, or come and not gone on: more than HBM's latency in cycles, as it is taken burst by
-            burst.
-        latency: `port_latency` of the machine, for the cycles that a line takes; with 1 its request comes a cycle
-            later.
+        size: bytes per beat.
+        room: beats outstanding or buffered at most. It is reserved per burst: full throughput needs more than HBM's
+            latency in cycles.
+        latency: `port_latency` of the machine: sets the line latency; 1 delays line requests by a cycle.
 
     Ports:
-        i: chunks, with the formats of their copy.
-        axi: of HBM; its write channels are idle. line: of the on-chip memories.
+        formats: of the chunk's copy.
+        axi: HBM; its write channels are idle.
         o: pieces, in order.
-        starved: HBM owes beats, and there is none. busy: a beat is asked for, or has come and not gone on.
+        starved: HBM beats are outstanding and none is buffered.
+        busy: a beat is outstanding or buffered.
     """
 
     def __init__(self, size: int, room: int, latency: int = 0):
@@ -61,25 +61,25 @@ class Reader(wiring.Component):
         place_bits = (self.size - 1).bit_length()
         held = data.StructLayout({"place": place_bits, "bytes": self.i.payload.bytes.shape(), "formats": Formats})
         beat = data.StructLayout({"data": 8 * self.size, "bad": 1})
-        self._flight = Signal(self.line.signature.latency)  # a bit for each cycle that an access on chip is under way
+        self._flight = Signal(self.line.signature.latency)  # one bit per cycle of a line access in flight
         m.submodules.beats = beats = BufferedFifo(beat, self.room)
         m.submodules.held = helds = BufferedFifo(held, self.room)
         self._asking = stream.Signature(_LINE_REQUEST).create(path=("asking",))
-        gone = self._cut(m, beats.o, helds.o)
+        gone = self._offer_pieces(m, beats.o, helds.o)
         asked = stream.Signature(held).create()
-        waits = self._ask(m)
+        waits = self._connect_line(m)
         owed = self._request(m, asked, gone, waits)
-        # Whether an access is taken comes late in a cycle, and what it holds is wanted with its beat, later still.
+        # A register delays the entry: `line.ready` is late in the cycle, and the entry is used only with its beat.
         for late, now in zip((helds.i.valid, helds.i.payload), (asked.valid, asked.payload), strict=True):
             m.d.sync += late.eq(now)
         self._collect(m, beats.i)
         m.d.comb += self.starved.eq((owed != 0) & ~beats.o.valid)
         return m
 
-    def _ask(self, m: Module) -> Value:
-        """Connect requests on chip to the port; return whether one waits for it.
+    def _connect_line(self, m: Module) -> Value:
+        """Connect on-chip requests to the line port; return whether one is pending.
 
-        With `latency` two may wait: whether the port takes one is late in a cycle, and decides nothing else then.
+        With `latency`, two entries isolate the port's `ready`, which is late in the cycle.
         """
         asking, line = self._asking, self.line
         request = asking
@@ -95,16 +95,16 @@ class Reader(wiring.Component):
         return request.valid if self.latency else Const(0)
 
     def _request(self, m: Module, held, gone: Signal, waits: Value) -> Signal:
-        """Ask for a chunk, if there is room for its beats; return the beats that HBM owes.
+        """Request a chunk if there is room for its beats; return the number of outstanding HBM beats.
 
-        Beats of the two kinds keep their order, as one kind waits until those of the other have come.
+        Beats stay in order: requests to HBM stall until all on-chip beats have arrived, and vice versa.
         """
         chunk, asking = self.i.payload, self._asking
         place = chunk.address[: (self.size - 1).bit_length()]
         wanted = Signal(range(self.room + 1))
         free = Signal(range(self.room + 1), init=self.room)
         owed = Signal(range(self.room + 1))
-        full, owes = Signal(), Signal()  # no beat is free; some are owed
+        full, owes = Signal(), Signal()  # no entry is free; HBM beats are outstanding
         from_hbm, room, burst, access = (Signal(name=name) for name in ("from_hbm", "room", "burst", "access"))
         m.d.comb += [
             from_hbm.eq(chunk.storage == Storage.HBM),
@@ -114,7 +114,7 @@ class Reader(wiring.Component):
             self.axi.ar.valid.eq(self.i.valid & from_hbm & room & ~self._flight.any() & ~waits),
             self.axi.ar.payload.addr.eq(beat_address(chunk.address, self.size)),
             self.axi.ar.payload.len.eq(wanted - 1),
-            # A chunk on chip is one beat. That is known early in a cycle, while many wait for this request.
+            # An on-chip chunk is one beat, so registers suffice for this critical path: `full` and `owes`.
             asking.valid.eq(self.i.valid & ~from_hbm & ~full & ~owes),
             asking.payload.storage.eq(Value.cast(chunk.storage)[:1]),
             asking.payload.partition.eq(chunk.partition),
@@ -134,7 +134,7 @@ class Reader(wiring.Component):
             m.d.sync += owes.eq(owed != 1)
         with m.If(self.i.ready | gone):
             m.d.sync += full.eq(self.i.ready & ~gone & (free == wanted))
-        # Both are there when it is known which one it is.
+        # Both sums are computed before the late `i.ready` selects one.
         more = Signal.like(free)
         m.d.comb += more.eq(free + gone)
         m.d.sync += [
@@ -144,7 +144,6 @@ class Reader(wiring.Component):
         return owed
 
     def _collect(self, m: Module, beats) -> None:
-        """Take the beats as they come."""
         flight, come, answer = self._flight, self.axi.r.valid, self.axi.r.payload
         m.d.sync += flight.eq(Cat(self.line.valid & self.line.ready, flight[:-1]))
         m.d.comb += [
@@ -154,8 +153,8 @@ class Reader(wiring.Component):
             beats.payload.bad.eq(come & (answer.resp != RESPONSE_OKAY)),
         ]
 
-    def _cut(self, m: Module, beats, held) -> Signal:
-        """Offer the pieces that the beats hold; return whether a beat goes on."""
+    def _offer_pieces(self, m: Module, beats, held) -> Signal:
+        """Offer the pieces of the beats; return whether a beat is consumed."""
         now, beat, piece = held.payload, beats.payload, self.o.payload
         gone = Signal()
         offset, count, last = next_beat(m, self.size, now.place, now.bytes, gone)

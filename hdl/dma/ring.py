@@ -1,7 +1,7 @@
-"""The byte ring: bytes that come at any place of a beat leave at any other, as many at a time as are wanted.
+"""Byte ring: realigns bytes from any offset in a beat to any other, in any amount.
 
-Two beats of bytes are a ring. What comes is turned until its first byte is where the ring ends; what leaves is turned
-until its first byte is where the destination wants it. In between no byte moves.
+The ring holds two beats. Input is rotated so that its first byte follows the last byte of the ring; output is rotated
+to the offset that the destination requests. Stored bytes do not move.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
@@ -14,15 +14,14 @@ __all__ = ["ByteRing", "RingRead"]
 
 
 class RingRead(wiring.Signature):
-    """How bytes are taken from the ring, seen from who takes them.
-
-    Arguments:
-        size: bytes of a beat.
+    """Read side of the ring, seen from the reader.
 
     Members:
-        level: how many there are to take.
-        take, count, offset: take so many of them, at most `level`; the first one shall be at this place of the beat.
-        data: the beat, in the same cycle; beside the bytes is anything.
+        level: bytes available.
+        take: removes `count` bytes.
+        count: at most `level`.
+        offset: offset in the beat of the first byte.
+        data: the beat, in the same cycle; undefined beside the bytes.
     """
 
     def __init__(self, size: int):
@@ -39,14 +38,7 @@ class RingRead(wiring.Signature):
 
 
 class ByteRing(wiring.Component):
-    """A beat comes and another leaves in every cycle.
-
-    Arguments:
-        size: bytes of a beat.
-
-    Ports:
-        i: bytes. o: :class:`RingRead`.
-    """
+    """Accepts one beat of `size` bytes and delivers another in every cycle."""
 
     def __init__(self, size: int):
         self.size = size
@@ -73,11 +65,11 @@ class ByteRing(wiring.Component):
             first.eq(first + Mux(self.o.take, self.o.count, 0)),
         ]
 
-        # A whole beat is written behind the end, as there is room for one: what is too much is written over.
+        # A whole beat is written after the last byte: there is room for one, and the next write overwrites the excess.
         turned, in_first = Signal(8 * size), Signal(8 * size)
         m.d.comb += [
-            turned.eq(self._turn(self.i.payload.data, end - self.i.payload.offset)),
-            in_first.eq(self._of_first_half(end)),
+            turned.eq(self._rotate(self.i.payload.data, end - self.i.payload.offset)),
+            in_first.eq(self._first_half_mask(end)),
         ]
         with m.If(pushes):
             m.d.sync += [
@@ -88,19 +80,19 @@ class ByteRing(wiring.Component):
 
         out_first, chosen = Signal(8 * size), Signal(8 * size)
         m.d.comb += [
-            out_first.eq(self._of_first_half(first)),
+            out_first.eq(self._first_half_mask(first)),
             chosen.eq((halves[0] & out_first) | (halves[1] & ~out_first)),
-            self.o.data.eq(self._turn(chosen, self.o.offset - first)),
+            self.o.data.eq(self._rotate(chosen, self.o.offset - first)),
         ]
         return m
 
-    def _of_first_half(self, place: Value) -> Value:
-        """Return a mask of the bytes that the beat from this place of the ring on has in the first half."""
+    def _first_half_mask(self, place: Value) -> Value:
+        """Return a mask of the first half's bytes in the beat that starts at `place` in the ring."""
         inner, half = place[:-1], place[-1]
         behind = (Const(-1, 8 * self.size) << Cat(Const(0, 3), inner))[: 8 * self.size]
         return behind ^ half.replicate(8 * self.size)
 
-    def _turn(self, beat: Value, places: Value) -> Value:
-        """Return a beat whose byte n is at place n + `places`, modulo its size."""
+    def _rotate(self, beat: Value, places: Value) -> Value:
+        """Return a beat with byte n moved to byte n + `places`, modulo its size."""
         down = (-places)[: (self.size - 1).bit_length()]
         return (Cat(beat, beat) >> Cat(Const(0, 3), down))[: 8 * self.size]

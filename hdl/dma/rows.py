@@ -1,8 +1,8 @@
-"""Reads the row numbers of a gather or scatter ahead of the rows, and judges them.
+"""DMA row reader: prefetches and checks the row numbers of a gather or scatter.
 
-    line access -> [number] -> [product] -> offset, good, bad or to be skipped -> a queue to either tensor
+    line access -> [number] -> [product] -> offset, bad, skip -> one queue per tensor
 
-Both tensors wait for their rows: so a copy ends at the same row in both, and leaves out the same ones.
+Both tensors wait for each row's verdict, so a copy ends at the same row in both and skips the same rows.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -18,18 +18,17 @@ __all__ = ["RowReader"]
 
 
 class RowReader(wiring.Component):
-    """One row a cycle, `AHEAD` of them before either tensor needs them.
+    """Delivers one row per cycle, prefetched up to `AHEAD` rows.
 
     Arguments:
-        size: bytes of a beat.
-        latency: `port_latency` of the machine; with 1 a request every other cycle, and a row a cycle later.
+        size: bytes per beat.
+        latency: `port_latency` of the machine; 1 halves the request rate and delays each row by a cycle.
 
     Ports:
         load: begin with `rows`.
-        line: of SBUF.
-        src, dst: what either tensor learns of the rows.
-        failed: a row number was beyond its limit, and not to be skipped; stays until reset. number: the first such one.
-        busy: a number is still to be read, or on its way.
+        failed: a row number was beyond its limit and not skipped; stays until reset.
+        number: the first such row number.
+        busy: a number is unread or in flight.
     """
 
     AHEAD = 64
@@ -64,7 +63,7 @@ class RowReader(wiring.Component):
                 rows_read = register.o
             wiring.connect(m, rows_read, wiring.flipped(getattr(self, name)))
 
-        # Requests, for which both tensors have room.
+        # A request needs a free entry in both queues.
         free = {name: Signal(range(self.AHEAD + 1), init=self.AHEAD, name=f"{name}_free") for name in queues}
         access, counted, wanted = Signal(), Signal(), Signal()
         flight = Signal(self.line.signature.latency + 2)
@@ -75,7 +74,7 @@ class RowReader(wiring.Component):
             m.d.sync += [asks.eq(wanted & ~access), counted.eq(access)]
         else:
             m.d.comb += counted.eq(access)
-        uncounted = counted if self.latency else 0  # a request that is taken, but not yet of what is left and free
+        uncounted = counted if self.latency else 0  # accepted, but still counted in `left` and `free`
         m.d.comb += [
             wanted.eq(Cat(places != uncounted for places in (left, *free.values())).all()),
             self.line.valid.eq(asks),
@@ -91,7 +90,7 @@ class RowReader(wiring.Component):
             m.d.sync += [left.eq(left - 1), partition.eq(partition + 1)]
         m.d.sync += flight.eq(Cat(access, flight[:-1]))
 
-        # The number, then its offset.
+        # Two stages: the number, then its offset.
         number, late_number = Signal(32, reset_less=True), Signal(32, reset_less=True)
         product = Signal(HBM_ADDRESS_BITS, reset_less=True)
         line, beyond, offset = Signal(8 * self.size), Signal(), Signal(HBM_ADDRESS_BITS)

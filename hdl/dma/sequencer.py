@@ -1,7 +1,4 @@
-"""The sequencer of a DMA engine: begins copies at the source's side and at the destination's, and says how they end.
-
-The source's side takes a copy, and leaves it to the destination's side, which may still have the one before.
-"""
+"""DMA sequencer: starts copies on the source and the destination side, retires them, and reports errors."""
 
 from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
@@ -17,21 +14,24 @@ __all__ = ["DmaSequencer"]
 
 
 class DmaSequencer(wiring.Component):
-    """One copy at either side. The source's begins when the one before it has been left to the destination's side, and
-    is in another memory than that is written to, or else when it is over.
+    """Holds one copy per side: the destination side may still write a copy while the source side reads the next.
+
+    Copy n + 1 starts on the source side when copy n is over. It starts as soon as copy n is on the destination side, if
+    copy n writes another memory than copy n + 1 reads, and copy n + 1 has no row numbers. A copy that reads HBM also
+    waits for all write responses.
 
     Ports:
-        i: copies. refused: the one after them, which the checker refused.
-        src, dst: to the address generators. formats: of the copy that is read.
-        src_busy: runs or chunks of the source are left.
-        dst_done: none of the destination are, and the last beat has gone on, on chip into the memory;
-            HBM may still have to answer.
-        writer_free: no beat waits to go on, or to be in the memory on chip.
-        undelivered: the bytes that are wanted next are those that HBM answered with an error.
-        row_failed, row_number: see :class:`hdl.dma.rows.RowReader`.
-        answers: of HBM, to what was written.
-        retired, error: see :class:`hdl.dma.engine.DmaEngine`; both a cycle after what they report.
-        busy: a copy is at either side.
+        i: legal copies.
+        refused: the copy after them, refused by the checker.
+        formats: of the copy being read.
+        src_busy: runs or chunks of the source remain.
+        dst_done: no run or chunk of the destination remains, and the last beat is in the on-chip memory or its burst;
+            HBM responses may be outstanding.
+        writer_free: no beat waits to be issued or to reach the on-chip memory.
+        undelivered: the next bytes to write had an HBM read error.
+        retired: as of `DmaEngine`, a cycle after the event.
+        error: as of `DmaEngine`, a cycle after the event.
+        busy: a copy is on either side.
     """
 
     i: In(stream.Signature(DmaJobLayout))
@@ -52,8 +52,9 @@ class DmaSequencer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        waiting, job = Signal(), Signal(DmaJobLayout, reset_less=True)  # read, and left to the destination's side
-        active, memory, indexed = Signal(), Signal(job.dst.storage.shape(), reset_less=True), Signal()  # being written
+        waiting, job = Signal(), Signal(DmaJobLayout, reset_less=True)  # started on the source side only
+        # On the destination side.
+        active, memory, indexed = Signal(), Signal(job.dst.storage.shape(), reset_less=True), Signal()
         over, ends = Signal(), Signal()
         formats = Signal(Formats, reset_less=True)
         m.d.comb += [
@@ -68,12 +69,12 @@ class DmaSequencer(wiring.Component):
         with m.If(self._begin_destination(m, job, waiting & (~active | ends))):
             m.d.sync += [waiting.eq(0), active.eq(1), memory.eq(job.dst.storage), indexed.eq(job.rows.on)]
 
-        number = Signal(32)  # of copies that have retired
+        number = Signal(32)  # of retired copies
         refused, failed = Signal(), Signal()
         stopped = self._retire(m, over, memory, indexed, ends, number)
         undelivered = active & self.undelivered & self.answers.idle
         m.d.comb += [
-            # What was taken before an illegal copy may fail yet.
+            # Copies accepted before an illegal one may still fail.
             refused.eq(self.refused.valid & ~(waiting | active) & self.answers.idle),
             failed.eq(Mux(self.answers.failed, self.answers.quiet, undelivered) & self.writer_free),
         ]
@@ -88,18 +89,13 @@ class DmaSequencer(wiring.Component):
         return m
 
     def _begin_source(self, m: Module, waiting: Signal, active: Signal, written: Signal) -> Signal:
-        """Let the source's side take a copy when it is ready to; return whether it does."""
+        """Start a copy on the source side if possible; return whether it starts."""
         job = self.i.payload
         apart, answered, begins = Signal(), Signal(), Signal()
         m.d.comb += [
             apart.eq(~job.rows.on & (Value.cast(job.src.storage) != Value.cast(written))),
             answered.eq(self.answers.idle | (job.src.storage != Storage.HBM)),
-            begins.eq(
-                self.i.valid
-                & ~(self.src_busy | waiting | self.error.valid)
-                & (~active | apart)  # from what is being written
-                & answered
-            ),
+            begins.eq(self.i.valid & ~(self.src_busy | waiting | self.error.valid) & (~active | apart) & answered),
             self.i.ready.eq(begins),
             self.src.valid.eq(begins),
             self.src.side.eq(job.src),
@@ -108,7 +104,6 @@ class DmaSequencer(wiring.Component):
         return begins
 
     def _begin_destination(self, m: Module, job, ready: Value) -> Signal:
-        """Let the destination's side take a copy when it is ready to; return whether it does."""
         m.d.comb += [
             self.dst.valid.eq(ready & ~self.error.valid),
             self.dst.side.eq(job.dst),
@@ -117,7 +112,7 @@ class DmaSequencer(wiring.Component):
         return self.dst.valid
 
     def _retire(self, m: Module, over: Signal, memory, indexed: Signal, ends: Signal, number: Signal) -> Signal:
-        """Retire copies, to HBM when it has answered; return whether one was stopped by a row number."""
+        """Retire copies, to HBM once answered; return whether a bad row number stopped one."""
         to_hbm, written, finished, stopped = (Signal(name=n) for n in ("to_hbm", "written", "finished", "stopped"))
         m.d.comb += [
             to_hbm.eq(memory == Storage.HBM),

@@ -1,10 +1,9 @@
-"""Writes the chunks of a copy's destination, to HBM or on chip, with bytes from the ring.
+"""DMA write path: writes the destination's chunks to HBM or an on-chip memory, with bytes from the ring.
 
     ring -> [beat] -+-> line accesses
                     +-> [burst, ...] -> AXI
 
-A burst's address is not given before all of its beats are there: a port to HBM that others use does not wait for a slow
-source.
+A burst's address is issued when all of its beats are buffered, so a slow source never blocks a shared HBM port.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
@@ -24,23 +23,20 @@ __all__ = ["HbmWriter"]
 
 
 class HbmWriter(wiring.Component):
-    """One beat a cycle, without a gap between chunks.
-
-    Arguments:
-        size: bytes of a beat.
+    """Writes one beat of `size` bytes per cycle, without a gap between chunks.
 
     Ports:
-        i: chunks.
-        ring: :class:`hdl.dma.ring.RingRead`.
-        axi: of HBM; its channels of reads and answers are idle. line: of the on-chip memories.
-        hungry: the next beat lacks bytes. stop: no more of them are taken.
-        free: no beat is here, or it goes to the memory or to its burst at the end of this cycle.
-        idle: no beat is here.
-        burst: one is complete. room: there may be one more.
+        axi: HBM; its read and response channels are idle.
+        hungry: the ring lacks bytes for the next beat.
+        stop: no more bytes are taken.
+        free: the beat register is empty, or its beat is accepted in this cycle.
+        idle: the beat register is empty.
+        burst: a burst is complete.
+        room: another burst may be completed.
     """
 
     BEATS = timing.WRITER_BEATS
-    """Beats that wait for the rest of their burst, or to be taken."""
+    """Beats buffered for incomplete or unsent bursts."""
 
     def __init__(self, size: int):
         self.size = size
@@ -61,7 +57,7 @@ class HbmWriter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        chunk = Signal(chunk_layout(self.size), reset_less=True)  # that `beat` belongs to
+        chunk = Signal(chunk_layout(self.size), reset_less=True)  # of `beat`
         beat = Signal(self._beat_layout, reset_less=True)
         valid, taken, to_hbm = Signal(), Signal(), Signal()
         m.d.comb += [self.free.eq(~valid | taken), self.idle.eq(~valid), to_hbm.eq(chunk.storage == Storage.HBM)]
@@ -78,7 +74,6 @@ class HbmWriter(wiring.Component):
         return data.StructLayout({"data": 8 * self.size, "strobes": self.size, "last": 1})
 
     def _take(self, m: Module, chunk, beat) -> None:
-        """Take the bytes of the next beat from the ring as soon as they are all there."""
         offset, count, last = next_beat(m, self.size, self.i.payload.address, self.i.payload.bytes, self.ring.take)
         m.d.comb += [
             self.ring.offset.eq(offset),
@@ -96,7 +91,6 @@ class HbmWriter(wiring.Component):
             ]
 
     def _write_line(self, m: Module, chunk, beat, valid: Value) -> None:
-        """Write a beat to an on-chip memory."""
         m.d.comb += [
             self.line.valid.eq(valid),
             self.line.storage.eq(Value.cast(chunk.storage)[:1]),
@@ -107,7 +101,7 @@ class HbmWriter(wiring.Component):
         ]
 
     def _write_burst(self, m: Module, chunk, beat, valid: Value) -> Signal:
-        """Add a beat to its burst, and give HBM the bursts that are complete; return whether the beat is added."""
+        """Append a beat to its burst, and issue complete bursts; return whether the beat is appended."""
         place_bits = (self.size - 1).bit_length()
         address = data.StructLayout({"beat": HBM_ADDRESS_BITS - place_bits, "len": 8})
         m.submodules.beats = beats = BufferedFifo(beat.shape(), self.BEATS)

@@ -1,1 +1,1 @@
-"""NeuronLink: flits, the ends of a link, and what lies between them."""
+"""NeuronLink: flits, link ends, wires and routers."""

@@ -1,4 +1,4 @@
-"""What an end of a link counts."""
+"""Counters of a link end."""
 
 from amaranth import unsigned
 from amaranth.lib import data
@@ -9,12 +9,15 @@ __all__ = ["LinkCounters"]
 
 
 class LinkCounters(data.Struct):
-    """Counters of an end of a link since reset.
+    """Counters of a link end since reset.
 
-    flits: taken from the router to be sent, each counted once. replays: times that this end went back and sent again
-    from the first flit missing. crc_errors: frames that came with a wrong check. discarded: good flits that were not
-    taken, as one before them was missing. idle: cycles whose frame carries no flit. stalled: cycles with a flit waiting
-    and none taken, for want of credits or of room in the replay memory.
+    Fields:
+        flits: flits accepted from the router; replays do not count.
+        replays: replays started by this end.
+        crc_errors: frames with a wrong CRC.
+        discarded: good flits discarded because an earlier one was missing.
+        idle: cycles with a frame without a flit.
+        stalled: cycles with a flit pending and none accepted, for lack of credits or replay memory.
     """
 
     flits: unsigned(COUNTER_BITS)

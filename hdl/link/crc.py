@@ -1,13 +1,15 @@
-"""The check of a frame: CRC-32 of all its bits at once.
+"""Frame check: CRC-32 over all bits of a frame in one cycle.
 
-A CRC is the remainder of a polynomial, the frame, by another. Bit 0 of a word is its highest power, so a product by x
-makes room for what is lower at the top. Let c[n] be the remainder of the power that word n of the frame ends at; then
-the remainder of the frame is that of the sum of word[n] * c[n], which is hardly longer than a word:
+A CRC is the remainder of one polynomial, the frame, divided by another. Bit 0 of a word is its highest power;
+multiplying by x shifts towards bit 0, and lower powers enter at the top.
 
-    sum over the bits u of: (sum of word[n] over all n whose c[n] has bit u) << u
+Let c[n] be the remainder of the power at which word n of the frame ends. The frame has the same remainder as the sum of
+word[n] * c[n], a polynomial of less than two words:
 
-Written so, and not as a parity of half the frame for each bit of the result, it takes about as many gates, some more
-levels of them, and a third of the time in a simulator, which works in words.
+    sum over the bits u of: (sum of word[n] over all n with bit u set in c[n]) << u
+
+Compared with a parity tree of half the frame per result bit, this takes about as many gates, some more levels, and a
+third of the time in a simulator, which computes in words.
 """
 
 from functools import reduce
@@ -26,13 +28,14 @@ _REFLECTED = int(f"{CRC_POLYNOMIAL:0{CRC_BITS}b}"[::-1], 2)
 
 
 class Crc32(wiring.Component):
-    """CRC-32 of IEEE 802.3 of so many bits, without latency.
+    """CRC-32 of IEEE 802.3 over `width` bits, without latency.
 
     Arguments:
-        width: of what is checked; what lacks to a whole byte counts as zeros behind it.
+        width: bits to check; zeros after them complete the last byte.
 
     Ports:
-        i: bits, as bytes from the least significant up. o: the check.
+        i: bits, as bytes from the least significant up.
+        o: the CRC.
     """
 
     def __init__(self, width: int):
@@ -49,7 +52,7 @@ class Crc32(wiring.Component):
             terms += [Cat(Const(0, bit), reduce(xor, chosen))] if chosen else []
         m.d.comb += product.eq(reduce(xor, terms))
 
-        # The powers of the product that are not lower than the divisor's.
+        # Reduce the powers of the product that are not below the divisor's.
         high, low = product[: CRC_BITS - 1], product[CRC_BITS - 1 :]
         effects = _remainders(len(high))
         turned = (bit.replicate(CRC_BITS) & effect for bit, effect in zip(high, effects, strict=True))
@@ -58,7 +61,7 @@ class Crc32(wiring.Component):
 
 
 def crc_of_zeros(width: int) -> int:
-    """Return the check of so many zeros."""
+    """Return the CRC of `width` zeros."""
     state = _ONES
     for _ in range(_padded(width)):
         state = _step(state)
@@ -66,7 +69,7 @@ def crc_of_zeros(width: int) -> int:
 
 
 def _words(bits: Value) -> tuple[list[Value], list[int]]:
-    """Return words that the bits are cut into from the end, and the remainder of the power of each word's last bit."""
+    """Split bits into words from the end; return the words, and the remainder of the power of each one's last bit."""
     ends = range(len(bits), 0, -CRC_BITS)
     words = [Cat(Const(0, max(0, CRC_BITS - end)), bits[max(0, end - CRC_BITS) : end]) for end in ends]
     remainders = _remainders(len(bits))
@@ -74,7 +77,7 @@ def _words(bits: Value) -> tuple[list[Value], list[int]]:
 
 
 def _remainders(width: int) -> list[int]:
-    """Return the remainder of the power of each bit of so many, the last of which is that of the divisor."""
+    """Return the remainder of each bit's power; the last bit's is the divisor's."""
     remainders = [_REFLECTED]
     for _ in range(width - 1):
         remainders.append(_step(remainders[-1]))
@@ -82,10 +85,9 @@ def _remainders(width: int) -> list[int]:
 
 
 def _step(state: int) -> int:
-    """Return the remainder of the product by x."""
+    """Return the remainder multiplied by x."""
     return (state >> 1) ^ (_REFLECTED if state & 1 else 0)
 
 
 def _padded(width: int) -> int:
-    """Return a number of bits rounded up to whole bytes."""
     return (width + 7) // 8 * 8

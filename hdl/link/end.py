@@ -1,8 +1,8 @@
-"""An end of a link: flits between a router and a wire that may lose them.
+"""Link end: carries flits reliably between a router and a lossy wire.
 
-i -> Sender -> check added   -> tx
-o <- Receiver <- check made  <- rx
-     (each tells the other end what the other half knows)
+i -> Sender -> CRC added     -> tx
+o <- Receiver <- CRC checked <- rx
+     (each frame also carries the receiver's state to the other end)
 """
 
 from amaranth import Module, Signal
@@ -21,14 +21,15 @@ __all__ = ["LinkEnd", "sequence_window"]
 
 
 def sequence_window(latency: int) -> int:
-    """Return the flits that are under way on a link at most, and the credits for each input buffer: a power of two
-    less one, and enough for a flit in every cycle of a round trip.
+    """Return the flits in flight at most, which is also the number of credits per input buffer.
+
+    It is a power of two minus one, and covers one flit per cycle of a round trip.
 
     Arguments:
-        latency: of the wire, cycles; at most 64 with numbers of 8 bits.
+        latency: of the wire, in cycles; at most 64 with sequence numbers of 8 bits.
 
     Raises:
-        ValueError: if there are not so many numbers.
+        ValueError: if the sequence numbers do not suffice.
     """
     flits = (1 << (2 * latency + LinkEnd.ROUND_TRIP).bit_length()) - 1
     if latency < 1 or flits >= 1 << SEQUENCE_BITS:
@@ -38,23 +39,23 @@ def sequence_window(latency: int) -> int:
 
 
 class LinkEnd(wiring.Component):
-    """One flit a cycle each way, once, in order within its virtual channel, and never without room at the other end.
+    """Carries one flit per cycle each way: exactly once, in order per virtual channel, under credit control.
 
-    Between routers a flit takes `SEND_LATENCY` + latency of the wire + `RECEIVE_LATENCY` cycles, from the cycle in
-    which it is taken at `i` to the first in which it is offered at the other end's `o`. When a frame is lost, the flits
-    behind it come again a round trip later. Both ends come out of reset in the same cycle.
+    A flit takes `SEND_LATENCY` + wire latency + `RECEIVE_LATENCY` cycles from its acceptance at `i` until it is offered
+    at the other end's `o`. After a lost frame, later flits arrive again a round trip later. Both ends exit reset in the
+    same cycle.
 
     Arguments:
-        link_bytes: of a flit.
-        latency: of the wire, in cycles; sets the size of the buffers.
+        link_bytes: data bytes per flit.
+        latency: of the wire, in cycles; sets the buffer sizes.
 
     Ports:
-        i: from the router, for each virtual channel. They take turns: `ready` of one depends on `valid` of the other.
-        o: to the router, for each virtual channel.
-        tx: a frame in every cycle. rx: from the wire, if `rx_present`.
-        dead: nothing that was right came, or none of the flits under way arrived, for `DEAD_CYCLES` cycles. It stays
-            until reset; the end works on as before, should the wire do.
-        counters: :class:`~hdl.link.counters.LinkCounters`.
+        i: flits per virtual channel, round robin: `ready` of one depends on `valid` of the other.
+        o: flits per virtual channel.
+        tx: a frame in every cycle.
+        rx: a frame from the wire, if `rx_present`.
+        dead: for `DEAD_CYCLES` cycles no good frame arrived, or no flit in flight was acknowledged. Stays until reset;
+            the end keeps working if the wire recovers.
     """
 
     SEND_LATENCY = 2
@@ -64,11 +65,10 @@ class LinkEnd(wiring.Component):
     """Cycles from a frame at `rx` to its flit at `o`."""
 
     ROUND_TRIP = 2 * SEND_LATENCY + 2 * RECEIVE_LATENCY
-    """Cycles from a flit at `i` until the credit that it took, if it went on at once, can be used again; besides twice
-    the wire."""
+    """Cycles from a flit at `i` until its credit returns, plus twice the wire, if the flit is forwarded immediately."""
 
     DEAD_CYCLES = 2048
-    """After so many cycles without progress a link is dead: 15 round trips of the longest wire."""
+    """Cycles without progress until a link is dead: 15 round trips of the longest wire."""
 
     def __init__(self, link_bytes: int, latency: int):
         self.link_bytes = link_bytes

@@ -1,4 +1,4 @@
-"""All that lies between the cores of an instance: a node for each chip, and wires between them.
+"""Fabric: the interconnect between the cores of an instance, a node per chip and the wires between nodes.
 
 core -- LinkNode == Wire ==> LinkNode -- core
                 <== Wire ==
@@ -24,7 +24,7 @@ __all__ = ["Fabric", "add_node", "add_wires", "connect_disturbance", "disturbanc
 
 
 def add_node(m: Module, name: str, instance: Instance, platform):
-    """Add a :class:`LinkNode` to a module, and return the object that carries its ports."""
+    """Add a `LinkNode` to a module, and return the object that carries its ports."""
     shape = "x".join(map(str, ring_sizes(instance)))
     module = f"link_node_{shape}_{instance.link_bytes}_{instance.link_latency}"
     return shared(m, name, module, partial(LinkNode, instance), platform)
@@ -35,10 +35,10 @@ def add_wires(m: Module, instance: Instance, chips: Sequence, disturbance: Seque
 
     Arguments:
         m: the module.
-        instance: the chips and how they are tied.
-        chips: for each chip what has the ports `tx`, `rx` and `rx_present` of its :class:`LinkNode`.
-        disturbance: of each wire, by its number in :class:`Fabric`; see :data:`hdl.link.wire.DISTURBANCE`.
-        platform: what `elaborate` was given.
+        instance: the machine's chips.
+        chips: per chip, an object with the ports `tx`, `rx` and `rx_present` of its `LinkNode`.
+        disturbance: per wire, in the order of `Fabric`; see `DISTURBANCE`.
+        platform: as of `elaborate`.
     """
     size = instance.link_bytes, instance.link_latency
     for number, befalls in enumerate(disturbance):
@@ -55,8 +55,10 @@ def add_wires(m: Module, instance: Instance, chips: Sequence, disturbance: Seque
 
 
 def disturbance_ports(wires: int) -> dict[str, wiring.Member]:
-    """Return the ports by which a top level has its wires disturbed: :data:`hdl.link.wire.DISTURBANCE`, each field of
-    all wires together; `repeat` is a word of Verilog, hence `repeated`."""
+    """Return ports that disturb all wires: the fields of `DISTURBANCE`, one element per wire.
+
+    `repeat` is a keyword of Verilog, hence `repeated`.
+    """
     return {
         "flip": In(wires),
         "flip_bit": In(data.ArrayLayout(FLIP_BITS, wires)),
@@ -67,7 +69,7 @@ def disturbance_ports(wires: int) -> dict[str, wiring.Member]:
 
 
 def connect_disturbance(m: Module, ports, disturbance: Sequence) -> None:
-    """Connect an object's :func:`disturbance_ports` to the `disturbance` of each wire."""
+    """Connect an object's `disturbance_ports` to the `disturbance` of each wire."""
     for wire, befalls in enumerate(disturbance):
         m.d.comb += [
             befalls.flip.eq(ports.flip[wire]),
@@ -79,23 +81,19 @@ def connect_disturbance(m: Module, ports, disturbance: Sequence) -> None:
 
 
 class Fabric(wiring.Component):
-    """Carries flits between the cores of an instance; those of one source, destination and channel stay in order.
+    """Carries flits between the cores of an instance, in order for each source, destination and channel.
 
-    Without other traffic a flit takes `Router.LATENCY` cycles in each router, and on each link those of its two ends
-    and of its wire.
+    Without other traffic a flit takes `Router.LATENCY` cycles per router, plus the latencies of two ends and a wire per
+    link.
 
-    Wire w is the one from chip w // directions in direction w % directions, of the directions of
-    :class:`~hdl.link.router.Router`. The end of a link has the number of the wire that it sends on.
-
-    Arguments:
-        instance: the chips and how they are tied.
+    Wire w starts at chip w // directions in direction w % directions (see `Router`). A link end has the number of the
+    wire that it drives.
 
     Ports:
-        i, o: flits from and to the cores: CHANNELS * core + channel. A flit's destination is a core of the instance.
-            What is offered at `o` must be taken sooner or later, whatever else waits.
-        disturbance: of each wire; see :data:`hdl.link.wire.DISTURBANCE`.
-        dead: a bit for each end; see :class:`hdl.link.end.LinkEnd`.
-        counters: of each end.
+        i: flits from the cores: CHANNELS * core + channel. The destination is a core of the instance.
+        o: flits to the cores, with the same index. Each must be accepted eventually, whatever else is pending.
+        disturbance: per wire; see `DISTURBANCE`.
+        dead: one bit per link end; see `LinkEnd`.
     """
 
     def __init__(self, instance: Instance):

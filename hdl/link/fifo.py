@@ -1,4 +1,4 @@
-"""The input buffer of a virtual channel: flits that came and have not gone on to the router."""
+"""Input buffer of a virtual channel."""
 
 from amaranth import Module, Signal
 from amaranth.lib import wiring
@@ -12,20 +12,20 @@ __all__ = ["FlitFifo"]
 
 
 class FlitFifo(wiring.Component):
-    """Takes a flit in every cycle, as the other end sends none without room for it. Latency: 1 cycle.
+    """Accepts a flit in every cycle: credits ensure that there is room. Latency: 1 cycle.
 
     Arguments:
-        link_bytes: of a flit.
-        window: flits that it holds, a power of two less one.
+        link_bytes: data bytes per flit.
+        window: capacity in flits, a power of two minus one.
 
     Ports:
-        write: a flit comes, `flit`.
+        write: `flit` is written.
         o: flits, in the same order.
-        credits_returned: flits that have gone since reset, modulo 2 ** SEQUENCE_BITS.
+        credits_returned: flits read since reset, modulo 2 ** SEQUENCE_BITS.
 
     Attributes:
-        end: flits that have come, modulo the depth of the memory.
-        memory: each flit at its number modulo its depth.
+        end: flits written, modulo the depth of the memory.
+        memory: each flit at its number modulo the depth.
     """
 
     def __init__(self, link_bytes: int, window: int):

@@ -1,7 +1,7 @@
-"""What crosses a link: flits, which come and go as streams, and frames, one on the wire in every cycle.
+"""Link formats: flits, transferred as streams, and frames, one on the wire in every cycle.
 
-A frame says whether it carries a flit, and always how far the end that sends it has received, so that the loss of any
-frame but that of a flit harms nothing, and the loss of a flit shows in the next frame that comes.
+A frame carries a flit or none, and always the receive state of the end that sends it. So losing a frame without a flit
+is harmless, and the loss of a flit shows in the next frame that arrives.
 """
 
 from amaranth import unsigned
@@ -12,32 +12,32 @@ from neuroncore_rtl.spec.link import CRC_BITS, FLIT_HEADER, SEQUENCE_BITS, VIRTU
 __all__ = ["RETRY_BITS", "body_layout", "flit_layout", "flit_stream", "frame_layout"]
 
 RETRY_BITS = 4
-"""Bits of the number of a replay: requests and answers are never more than one apart."""
+"""Bits of a replay's number; requests and answers differ by one at most."""
 
 
 def flit_layout(link_bytes: int) -> data.StructLayout:
-    """Return the layout of a flit: `header`, of the fields of `spec.link.FLIT_HEADER`, and `data`."""
+    """Return the layout of a flit: `header`, with the fields of `spec.link.FLIT_HEADER`, and `data`."""
     header = data.StructLayout({name: unsigned(width) for name, width in FLIT_HEADER})
     return data.StructLayout({"header": header, "data": unsigned(8 * link_bytes)})
 
 
 def flit_stream(link_bytes: int) -> stream.Signature:
-    """Return the signature of a stream of flits; `Out` is where they come from."""
+    """Return the signature of a stream of flits; `Out` is the source."""
     return stream.Signature(flit_layout(link_bytes))
 
 
 def body_layout(link_bytes: int) -> data.StructLayout:
-    """Return the layout of a frame without its check.
+    """Return the layout of a frame without its CRC.
 
     Fields:
-        flit, vc: the flit and its virtual channel; anything unless `valid`.
+        flit: undefined unless `valid`.
+        vc: virtual channel of the flit.
         valid: the frame carries a flit.
-        sequence: number of the flit; without one, the number that the next will have.
-        answer: replays made so far by this end, for the other.
-        expected: number of the flit that this end waits for: it has all before it.
-        retry: replays asked for so far by this end.
-        credits_returned: by this end, one for each flit that has left its input buffer of a virtual channel, modulo
-            2 ** SEQUENCE_BITS.
+        sequence: number of the flit; in a frame without a flit, of the next one.
+        answer: replays made by this end so far.
+        expected: number of the next flit that this end needs; it has all flits before it.
+        retry: replays requested by this end so far.
+        credits_returned: flits read from each input buffer of this end, modulo 2 ** SEQUENCE_BITS.
     """
     return data.StructLayout(
         {
@@ -54,8 +54,8 @@ def body_layout(link_bytes: int) -> data.StructLayout:
 
 
 def frame_layout(link_bytes: int) -> data.StructLayout:
-    """Return the layout of a frame: `body`, and `crc`, zlib's crc32 of its bits.
+    """Return the layout of a frame: `body`, and `crc`, the crc32 of zlib over its bits.
 
-    The bits are taken as bytes from the least significant up, with zeros behind the last up to a whole byte.
+    The bits form bytes from the least significant up; zeros complete the last byte.
     """
     return data.StructLayout({"body": body_layout(link_bytes), "crc": unsigned(CRC_BITS)})

@@ -1,4 +1,4 @@
-"""What a chip has of the fabric: its router, and an end of each of its links."""
+"""Link node: a chip's router and the ends of its links."""
 
 from functools import partial
 
@@ -19,16 +19,13 @@ __all__ = ["LinkNode"]
 
 
 class LinkNode(wiring.Component):
-    """A router between the cores of a chip and its links. All outputs come from registers, or depend on them alone.
-
-    Arguments:
-        instance: the chips and how they are tied.
+    """Router between the cores of a chip and its links. Every output is a register or depends on registers only.
 
     Ports:
-        chip: which one this is; constant.
-        i, o: flits from and to the cores; see `local_in` and `local_out` of :class:`~hdl.link.router.Router`.
-        tx, rx, rx_present: frames to and from the wires of each direction; see :class:`~hdl.link.end.LinkEnd`.
-        dead: a bit for each direction. counters: of the end in each direction.
+        chip: number of this chip; constant.
+        i: `local_in` of `Router`.
+        o: `local_out` of `Router`.
+        tx: per direction, as all further ports; see `LinkEnd`.
     """
 
     def __init__(self, instance: Instance):

@@ -1,4 +1,4 @@
-"""The receiving half of a link's end: takes flits in their order, and asks again for the first that is missing."""
+"""Receiving half of a link end: accepts flits in order, and requests a replay from the first missing one."""
 
 from amaranth import Module, Signal
 from amaranth.lib import data, wiring
@@ -12,24 +12,26 @@ __all__ = ["Receiver"]
 
 
 class Receiver(wiring.Component):
-    """Takes a flit in every cycle; it is at `o` in the next.
+    """Accepts a flit in every cycle; it is at `o` in the next.
 
-    A frame counts once the sender has answered every request made. The first of an answer has the number that was
-    asked for, and each after it the next one, or some frame was lost in between: then the receiver asks once more. So
-    it takes every flit once, in order, without a timer, whatever frames are lost in either direction.
+    Each flit is accepted exactly once and in order, without a timer, whatever frames are lost in either direction:
+
+    1. Frames count only after the sender has answered every replay request.
+    2. The first frame after an answer has the requested number; each further one has the number expected next.
+    3. Any other number means that a frame was lost, so the receiver requests another replay.
 
     Arguments:
-        link_bytes: of a flit.
-        window: flits that each input buffer holds, a power of two less one.
+        link_bytes: data bytes per flit.
+        window: capacity of each input buffer in flits, a power of two minus one.
 
     Ports:
-        heard: what came, if `good`.
-        o: flits of each virtual channel.
-        expected, retry, credits_returned: to be sent to the other end, as in :func:`~hdl.link.flit.body_layout`.
-        discarded: a flit came, and was not taken.
+        heard: the frame received, if `good`.
+        expected: sent to the other end, like `retry` and `credits_returned`; see `body_layout`.
+        discarded: a flit is received and not accepted.
 
     Attributes:
-        takes: the flit that came is taken. fifos: the input buffers.
+        takes: a flit is received and accepted.
+        fifos: the input buffers.
     """
 
     def __init__(self, link_bytes: int, window: int):

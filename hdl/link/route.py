@@ -1,4 +1,4 @@
-"""Where a flit goes next: to a core of this chip, or over a link, on one of its virtual channels."""
+"""Route computation: the router output of a flit, to a local core or to a virtual channel of a link."""
 
 from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -27,58 +27,66 @@ _CORE_BITS = (CORES_PER_CHIP - 1).bit_length()
 
 
 def link_output(direction: int, vc: int) -> int:
-    """Return the number of a router's output to a link's virtual channel."""
+    """Return the index of a router's output to a link's virtual channel."""
     return direction * VIRTUAL_CHANNELS + vc
 
 
 def local_output(instance: Instance, port: int) -> int:
-    """Return the number of a router's output to a local port."""
+    """Return the index of a router's output to a local port."""
     return instance.directions * VIRTUAL_CHANNELS + port
 
 
 def output_count(instance: Instance) -> int:
-    """Return how many outputs a router has; it has as many inputs, with the same numbers."""
+    """Return how many outputs a router has; its inputs have the same indices."""
     return local_output(instance, LOCAL_PORTS)
 
 
 def reachable(instance: Instance, side: int | None, vc: int) -> list[int]:
-    """Return the outputs that a flit may go to from an input: of the link on a side, or of a core if that is None.
+    """Return the outputs that an input can route to: the input of the link on `side`, or of a core if that is None.
 
-    It goes on in the dimension that it is in, never to a lower virtual channel, or turns into a higher dimension.
+    A flit stays in its dimension, never on a lower virtual channel, or turns into a higher dimension.
     """
     outputs = [local_output(instance, port) for port in range(LOCAL_PORTS)]
     for direction in range(instance.directions):
         for towards in range(VIRTUAL_CHANNELS):
-            goes_on = side is not None and direction == side ^ 1 and towards >= vc
+            straight = side is not None and direction == side ^ 1 and towards >= vc
             turns = side is None or direction // 2 > side // 2
-            if goes_on or turns:
+            if straight or turns:
                 outputs.append(link_output(direction, towards))
     return sorted(outputs)
 
 
 def ring_sizes(instance: Instance) -> tuple[int, ...]:
-    """Return how many chips the rings of each dimension have."""
+    """Return the number of chips in the rings of each dimension."""
     if instance.topology == Topology.RING:
         return (instance.chips,)
     return instance.width, instance.chips // instance.width
 
 
 class Route(wiring.Component):
-    """Chooses the output of a flit, without latency: the shortest way, column first and row second in a torus.
+    """Selects a flit's output, without latency: the shortest path, in a torus columns first, then rows.
 
-    Where both ways round a ring are equally long, channel 0 goes up and channel 1 down. A flit is on virtual channel 0
-    until it goes over the link that closes a ring, and on 1 from that link on; each dimension begins with 0. A buffer
-    never waits for itself, then, not even through others. The way depends on source, destination and channel alone, so
-    flits of the same three stay in order.
+    If both ways around a ring are equally long, channel 0 takes the upward one and channel 1 the downward one. The path
+    depends only on source, destination and channel, so flits with the same three stay in order.
+
+    Routing is free of deadlock:
+
+    1. In each dimension a flit starts on virtual channel 0 and changes to 1 at the dateline, the link that closes the
+       ring.
+    2. Virtual channel 0 does not cross the dateline, so its buffers depend on each other in a chain, not in a cycle.
+    3. A shortest path never returns to the dateline, so the buffers of virtual channel 1 form a chain, too.
+    4. Dimensions are traversed in ascending order, so no cycle spans dimensions.
 
     Arguments:
-        instance: the chips and how they are tied.
-        side: direction of the link that flits come from; None for those of a core.
-        vc: virtual channel that they come on; 0 from a core.
+        instance: the machine's chips.
+        side: direction of this input's link; None for a core.
+        vc: virtual channel of this input; 0 from a core.
 
     Ports:
-        chip: where this is. destination, channel: of the flit's header; the destination is a core of the instance.
-        outputs: a bit for each output, of which one is set; see `link_output` and `local_output`.
+        chip: number of this chip.
+        destination: of the flit's header; a core of the instance.
+        channel: of the flit's header.
+        outputs: one bit per output, one of them set; see `link_output` and `local_output`.
     """
 
     def __init__(self, instance: Instance, side: int | None, vc: int = 0):
@@ -98,7 +106,7 @@ class Route(wiring.Component):
         m = Module()
         goal = Signal(CHIP_BITS)
         m.d.comb += goal.eq(self.destination >> _CORE_BITS)
-        here, there = self._places(m, "here", self.chip), self._places(m, "there", goal)
+        here, there = self._coordinates(m, "here", self.chip), self._coordinates(m, "there", goal)
 
         arrived = 1
         for dimension, size in enumerate(ring_sizes(self.instance)):
@@ -106,12 +114,12 @@ class Route(wiring.Component):
             aligned = Signal(name=f"aligned_{dimension}")
             m.d.comb += aligned.eq(place == end)
             if self.side is None or dimension >= self.side // 2:
-                up = self._goes_up(m, dimension, size, place, end)
+                up = self._is_upward(m, dimension, size, place, end)
                 for direction, chosen, last in (
                     (2 * dimension, up, place == size - 1),
                     (2 * dimension + 1, ~up, place == 0),
                 ):
-                    self._leave(m, direction, arrived & ~aligned & chosen, last)
+                    self._select_link(m, direction, arrived & ~aligned & chosen, last)
             arrived = arrived & aligned
         for port in range(LOCAL_PORTS):
             core, channel = divmod(port, CHANNELS)
@@ -119,8 +127,7 @@ class Route(wiring.Component):
             m.d.comb += self.outputs[local_output(self.instance, port)].eq(arrived & chosen)
         return m
 
-    def _places(self, m, name: str, chip) -> list[Signal]:
-        """Return a chip's place in each dimension."""
+    def _coordinates(self, m, name: str, chip) -> list[Signal]:
         sizes = ring_sizes(self.instance)
         places = [Signal(range(size), name=f"{name}_{dimension}") for dimension, size in enumerate(sizes)]
         if len(sizes) == 1:
@@ -132,8 +139,8 @@ class Route(wiring.Component):
                         m.d.comb += [places[0].eq(number % sizes[0]), places[1].eq(number // sizes[0])]
         return places
 
-    def _goes_up(self, m, dimension: int, size: int, place, end) -> Value:
-        """Return whether the way of a flit leads up: as it has come, or the shorter one."""
+    def _is_upward(self, m, dimension: int, size: int, place, end) -> Value:
+        """Return whether a flit travels upwards: in its direction so far, else the shorter way."""
         if self.side is not None and dimension == self.side // 2:
             return Const(self.side % 2)
         distance = Signal(range(2 * size), name=f"distance_{dimension}")
@@ -144,12 +151,12 @@ class Route(wiring.Component):
         ]
         return up
 
-    def _leave(self, m, direction: int, chosen, last) -> None:
-        """Choose a link's output if `chosen`; `last`: the link closes the ring."""
+    def _select_link(self, m, direction: int, chosen, last) -> None:
+        """Set a link's output if `chosen`; `last`: the link closes the ring."""
         possible = reachable(self.instance, self.side, self.vc)
-        came = self.vc if self.side is not None and direction == self.side ^ 1 else 0
+        incoming = self.vc if self.side is not None and direction == self.side ^ 1 else 0
         for vc in range(VIRTUAL_CHANNELS):
             number = link_output(direction, vc)
             if number in possible:
-                right = 1 if came == vc == 1 else last if vc else ~last
+                right = 1 if incoming == vc == 1 else last if vc else ~last
                 m.d.comb += self.outputs[number].eq(chosen & right)

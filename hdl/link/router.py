@@ -1,4 +1,4 @@
-"""The router of a chip: flits from its links and its cores to its links and its cores, a cycle for each of two steps.
+"""Router of a chip: connects its links and cores in two pipeline stages.
 
 input -> Route -> skid buffer -+-> RoundRobin of each output -> register -> output
                                |
@@ -28,20 +28,17 @@ __all__ = ["Router", "RouterInput", "RouterOutput"]
 
 
 class RouterInput(wiring.Component):
-    """The input of a router: a :class:`SkidBuffer` of flits, each with the output that it takes.
+    """Router input: a `SkidBuffer` of flits with their outputs.
 
-    Latency: 1 cycle. Throughput: 1 flit a cycle. `i.ready` does not depend on `taken`.
+    Latency: 1 cycle. Throughput: 1 flit per cycle. `i.ready` does not depend on `taken`.
 
-    Arguments:
-        instance: the chips and how they are tied.
-        side, vc: see :class:`hdl.link.route.Route`.
+    Arguments: as of `Route`.
 
     Ports:
-        chip: where this is.
-        i: flits.
-        requests: a bit for the output that the oldest flit waits for; 0 if there is none.
-        flit: that flit.
-        taken: it leaves in this cycle.
+        chip: number of this chip.
+        requests: one bit for the output of the oldest flit; 0 without a flit.
+        flit: the oldest flit.
+        taken: the oldest flit is removed at the end of this cycle.
     """
 
     def __init__(self, instance: Instance, side: int | None, vc: int = 0):
@@ -79,19 +76,21 @@ class RouterInput(wiring.Component):
 
 
 class RouterOutput(wiring.Component):
-    """Takes flits from the inputs that ask, one each cycle. Latency: a cycle.
+    """Router output: arbitrates between the inputs that request it, one flit per cycle. Latency: 1 cycle.
 
-    Flits that are under way come before those of this chip's cores, which have one of `SHARE` turns while both wait:
-    otherwise every router on a way would halve what those behind it get. Among equals the turn goes round.
+    Flits in transit have priority over those of local cores, which get one of `SHARE` grants while both are pending:
+    with an even share, each router on a path would halve the bandwidth of those upstream. Each group is round robin.
 
     Arguments:
-        passing: inputs of flits that are under way, the first ones.
-        own: inputs of this chip's cores, behind them.
-        link_bytes: of a flit's data.
+        passing: number of inputs from links, the first ones.
+        own: number of inputs from local cores, after them.
+        link_bytes: data bytes per flit.
 
     Ports:
-        requests, flits: of the inputs. taken: a bit for the input whose flit is taken in this cycle.
-        o: flits; from a register.
+        requests: one bit per input.
+        flits: one per input.
+        taken: one bit per input, set when its flit is accepted.
+        o: flits, from a register.
     """
 
     SHARE = 8
@@ -143,27 +142,23 @@ class RouterOutput(wiring.Component):
 
 
 class Router(wiring.Component):
-    """Forwards flits by `Route`; nothing that comes is dropped, and flits of an input to an output stay in order.
+    """Forwards flits by `Route`, without loss, in order from each input to each output.
 
-    Every output gives a flit each cycle if inputs have flits for it; whose turn it is, see :class:`RouterOutput`. An
-    input's flits wait for each other. All outputs come from registers, or depend on them alone.
+    Every output sends one flit per cycle while inputs request it; for priorities see `RouterOutput`. Inputs have
+    head-of-line blocking. Every output is a register or depends on registers only.
 
-    Directions on a ring: 0 up to chip + 1, 1 down to chip - 1; on a torus: 0 and 1 to the next and the previous column,
-    2 and 3 to the next and the previous row. The flits that come over a direction's link are of the other chip's
-    opposite direction.
-
-    Arguments:
-        instance: the chips and how they are tied.
+    Directions: on a ring, 0 up to chip + 1, 1 down to chip - 1; on a torus, 0 and 1 to the next and previous column, 2
+    and 3 to the next and previous row. A flit received over a direction's link was sent in the opposite direction.
 
     Ports:
-        chip: which one this is; constant.
-        links_in, links_out: flits of each direction's link, on each virtual channel.
-        local_in, local_out: flits from and to the cores: CHANNELS * core of the chip + channel. What is offered to a
-            core must be taken sooner or later, whatever else waits: the freedom from deadlock rests on it.
+        chip: number of this chip; constant.
+        local_in: flits from the cores: CHANNELS * core of the chip + channel.
+        local_out: flits to the cores, with the same index. Each must be accepted eventually, whatever else is pending:
+            freedom from deadlock rests on it.
     """
 
     LATENCY = 2
-    """Cycles from a flit that comes to the same flit on offer, if nothing is in its way."""
+    """Cycles from a flit's arrival to its offer at the output, without contention."""
 
     def __init__(self, instance: Instance):
         self.instance = instance
@@ -210,7 +205,7 @@ class Router(wiring.Component):
         return m
 
     def _outputs(self) -> list[tuple[str, wiring.PureInterface]]:
-        """Return the outputs, by their numbers: what they are called, and their ports."""
+        """Return name and port of each output, in the order of their numbers."""
         ports = {}
         for direction in range(self.instance.directions):
             for vc in range(VIRTUAL_CHANNELS):

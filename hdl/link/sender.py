@@ -1,4 +1,4 @@
-"""The sending half of a link's end: numbers flits, keeps them until the other end has them, and sends them again."""
+"""Sending half of a link end: numbers flits, stores them until they are acknowledged, and replays them."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -12,28 +12,30 @@ __all__ = ["LinkSender"]
 
 
 class LinkSender(wiring.Component):
-    """Takes a flit in every cycle; its frame is at `o` in the next.
+    """Accepts a flit in every cycle; its frame is at `o` in the next.
 
-    A flit is taken if there is a credit for it, of its virtual channel, and room in the replay memory. All flits go
-    through that memory. Going back to one of them is a change of the place where it is read.
+    A flit needs a credit of its virtual channel and an entry of the replay memory. All flits pass through that memory,
+    so a replay only changes the read address.
 
     Arguments:
-        link_bytes: of a flit.
-        window: flits under way at most, and credits for each of the other end's buffers; a power of two less one.
+        link_bytes: data bytes per flit.
+        window: flits in flight at most, and credits for each of the other end's buffers; a power of two minus one.
 
     Ports:
-        i: flits of each virtual channel; they take turns.
-        heard: what came from the other end, if `good`.
-        o: a frame in every cycle, but for `expected`, `retry` and `credits_returned`.
-        accepted, replayed, stalled: a flit is taken; the first missing one is gone back to; a flit waits and none is
-            taken.
-        owed: the other end has not said that it has all flits. progress: it says that it has more of them.
+        i: flits per virtual channel, round robin.
+        heard: the frame received, if `good`.
+        o: a frame in every cycle, without `expected`, `retry` and `credits_returned`.
+        replayed: a replay starts.
+        stalled: a flit is pending and none is `accepted`.
+        owed: some flits are not acknowledged.
+        progress: more flits are acknowledged.
 
     Attributes:
-        known, end: flits from number `known` on, below `end`, are kept; those before, the other end has.
-        memory: the flits kept, each at its number modulo its depth.
-        credits_consumed, credits_returned: of each virtual channel, by the flits taken, and by the other end as far as
-            known; both modulo 2 ** SEQUENCE_BITS.
+        known: number of the first stored flit; earlier ones are acknowledged.
+        end: number after the last stored flit.
+        memory: stored flits, each at its number modulo the depth.
+        credits_consumed: by accepted flits, per virtual channel, modulo 2 ** SEQUENCE_BITS.
+        credits_returned: by the other end as far as known, per virtual channel, modulo 2 ** SEQUENCE_BITS.
     """
 
     def __init__(self, link_bytes: int, window: int):
@@ -69,7 +71,7 @@ class LinkSender(wiring.Component):
         known, end = self.known, self.end
         consumed, returned = self.credits_consumed, self.credits_returned
 
-        # Where the memory is read: the number of the flit sent now, and of the one sent next.
+        # Read address: `o.sequence` is the flit sent now, `following` the one sent next.
         following = Signal(SEQUENCE_BITS)
         m.d.comb += [
             self.o.flit.eq(reader.data.flit),
@@ -86,7 +88,7 @@ class LinkSender(wiring.Component):
             m.d.sync += [known.eq(self.heard.expected), self.o.answer.eq(self.heard.retry)]
             m.d.sync += [count.eq(self.heard.credits_returned[vc]) for vc, count in enumerate(returned)]
 
-        # Which virtual channel a flit is taken of.
+        # Arbitrate between the virtual channels.
         room, last, choice = Signal(), Signal(), Signal()
         can = Signal(VIRTUAL_CHANNELS)
         offered = [flits.valid for flits in self.i]

@@ -1,4 +1,4 @@
-"""The wire of a link, one way, and what can befall it."""
+"""Wire of a link, in one direction, with injected faults."""
 
 from amaranth import Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -9,24 +9,28 @@ from neuroncore_rtl.hdl.link.flit import frame_layout
 __all__ = ["DISTURBANCE", "FLIP_BITS", "Wire"]
 
 FLIP_BITS = 10
-"""Bits of the number of a frame's bit."""
+"""Bits of the index of a bit in a frame."""
 
 DISTURBANCE = data.StructLayout({"flip": 1, "flip_bit": FLIP_BITS, "drop": 1, "repeat": 1, "cut": 1})
-"""What befalls the frame that is delivered in this cycle. flip: bit `flip_bit` is turned over, if the frame has one.
-drop: nothing comes. repeat: the frame sent before it comes instead. cut: nothing comes, for as long as it is set."""
+"""Fault of the frame delivered in this cycle.
+
+Fields:
+    flip: bit `flip_bit` is inverted, if the frame has one.
+    drop: no frame is delivered.
+    repeat: the previous frame is delivered instead.
+    cut: no frame is delivered as long as it is set.
+"""
 
 
 class Wire(wiring.Component):
     """Delivers every frame `latency` cycles later.
 
     Arguments:
-        link_bytes: of a flit.
+        link_bytes: data bytes per flit.
         latency: cycles, at least 1.
 
     Ports:
-        i: a frame in every cycle.
         o: the frame delivered, if `present`.
-        disturbance: :data:`DISTURBANCE`.
     """
 
     def __init__(self, link_bytes: int, latency: int):
@@ -45,7 +49,7 @@ class Wire(wiring.Component):
         m = Module()
         layout = frame_layout(self.link_bytes)
         frame, present = self.i, Const(1)
-        for stage in range(self.latency + 1):  # The last is the frame sent before.
+        for stage in range(self.latency + 1):  # The last stage holds the previous frame.
             before, before_present = frame, present
             frame = Signal(layout, name=f"frame{stage}", reset_less=True)
             present = Signal(name=f"present{stage}")

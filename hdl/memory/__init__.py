@@ -1,0 +1,1 @@
+"""On-chip memories, their ports and arbiters, and AXI."""

@@ -1,7 +1,7 @@
-"""AXI4, as much of it as this machine uses: incrementing bursts of whole beats.
+"""AXI4 subset of this machine: incrementing bursts of whole beats.
 
-Names and rules are those of the AMBA AXI4 specification (ARM IHI 0022). Signals that this machine never varies are not
-carried, but added where a port leaves the machine (`constants`).
+Names and rules are those of the AMBA AXI4 specification (ARM IHI 0022). Signals that are constant in this machine
+appear only at its ports (`constants`).
 """
 
 from collections.abc import Iterator
@@ -18,44 +18,40 @@ __all__ = [
 ]  # fmt: skip
 
 PAGE_BYTES = 4096
-"""No burst crosses a multiple of it."""
+"""Boundary that no burst crosses, in bytes."""
 
 MAX_BEATS = 64
 """Longest burst that this machine issues; AXI4 allows 256."""
 
 RESPONSE_OKAY = 0
-"""Of RRESP and BRESP; DECERR is 3."""
+"""Value of RRESP and BRESP for success; DECERR is 3."""
 RESPONSE_SLVERR = 2
-"""Likewise: whom the address reaches refuses."""
+"""Value of RRESP and BRESP for an error of the subordinate."""
 
 CONSTANT_BITS = {"size": 3, "burst": 2, "lock": 1, "cache": 4, "prot": 3, "qos": 4, "region": 4}
-"""Signals of AW and AR that never vary here, and their widths."""
+"""Constant signals of AW and AR, and their widths."""
 
 
 def constants(size: int) -> dict[str, int]:
-    """Return the values of the signals that never vary.
+    """Return the values of the constant signals, for beats of `size` bytes.
 
-    Whole beats (size), incrementing (burst INCR), no exclusive access (lock); normal memory that is not cached, and a
-    write is answered when it is where everybody sees it (cache 0b0010: the machine goes by these answers); unprivileged
-    secure data (prot); no quality of service, one region.
-
-    Arguments:
-        size: bytes of a beat.
+    Whole beats (size), incrementing (burst INCR), no exclusive access (lock), unprivileged secure data (prot), no
+    quality of service, one region. Normal memory, not cacheable or bufferable (cache 0b0010): a write response means
+    that the write is visible everywhere, on which the machine relies.
     """
     return dict.fromkeys(CONSTANT_BITS, 0) | {"size": (size - 1).bit_length(), "burst": 0b01, "cache": 0b0010}
 
 
 def write_responses(id_bits: int, *, always_ready: bool = False) -> stream.Signature:
-    """Return the channel B; see :class:`AxiPort`."""
+    """Return the signature of channel B; see `AxiPort`."""
     return stream.Signature(data.StructLayout({"id": id_bits, "resp": 2}), always_ready=always_ready)
 
 
 class Axi(wiring.Signature):
-    """Channels, streams whose payloads have the fields of the specification."""
+    """AXI channels: streams with payload fields named as in the specification."""
 
     def flatten(self, obj) -> Iterator[tuple[tuple[str], Member, Value]]:
-        """Yield the signals by their names in the specification (`awvalid`, `awaddr`): as the ports of a Verilog module
-        are called, and as boards and models connect them."""
+        """Yield the signals under the names of the specification (`awvalid`), which boards and models use."""
         for channel, member in self.members.items():
             for (name,), port, value in member.signature.flatten(getattr(obj, channel)):
                 if name == "payload":
@@ -66,14 +62,14 @@ class Axi(wiring.Signature):
 
 
 class AxiPort(Axi):
-    """Seen from the manager, which reads and writes.
+    """AXI port, seen from the manager: the channels aw, w, b, ar, r.
+
+    Addresses are multiples of `size`; `len` is the number of beats minus one. Responses with the same ID arrive in
+    order, those with different IDs in any order.
 
     Arguments:
-        size: bytes of a beat.
+        size: bytes per beat.
         id_bits: width of the IDs; at least 1.
-
-    Members: the channels aw, w, b, ar, r, streams whose payloads have the fields of the specification. Addresses are
-    multiples of `size`; len is beats less one. Responses of one ID come in order, those of different IDs in any.
     """
 
     def __init__(self, size: int, id_bits: int):
@@ -92,6 +88,6 @@ class AxiPort(Axi):
 
 
 def connect_channels(m: Module, manager, port, *names: str) -> None:
-    """Connect some channels of a manager within a module to a port of that module."""
+    """Connect some channels of a manager inside a module to a port of that module."""
     for name in names:
         wiring.connect(m, getattr(manager, name), wiring.flipped(getattr(port, name)))

@@ -1,4 +1,4 @@
-"""Several AXI managers on one port: the manager's number travels as the ID, and brings the response back."""
+"""AXI arbiter: connects several managers to one port; the ID is the manager's number and routes responses."""
 
 from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import wiring
@@ -12,26 +12,27 @@ __all__ = ["AxiArbiter"]
 
 
 class AxiArbiter(wiring.Component):
-    """Takes the managers' addresses in turn, and routes what comes back by its ID.
+    """Grants addresses round robin, and routes responses by their ID.
 
-    An address takes a cycle to pass, and so does a beat that is written; what comes back takes none. A beat is read and
-    another written in every cycle, bursts back to back. Bursts are written in the order of their addresses: a manager
-    that is late with its beats holds up those behind it. So that nobody waits for himself in the end, a manager takes
-    the beats that it asked for without waiting for its own writes: it asks for what it has room for.
+    Latency: one cycle for addresses and write beats, none for responses. Throughput: one beat read and one written per
+    cycle, bursts back to back. Write data follows the order of the addresses, so a manager with late beats blocks those
+    behind it.
+
+    Deadlock freedom: a manager must reserve buffer space before it issues a read, and accept read beats regardless of
+    its own writes.
 
     Arguments:
-        size: bytes of a beat.
-        count: managers.
-        id_bits: width of the port's IDs; as many as the managers need if it is not given.
+        size: bytes per beat.
+        count: number of managers.
+        id_bits: width of the port's IDs; default: as many as the managers need.
 
     Ports:
-        managers: their IDs do not matter. The beats of a write may come with its address or later; an earlier one
-            waits.
+        managers: their IDs are ignored. The beats of a write may arrive with its address or later; earlier ones stall.
         port: an ID is the number of a manager. A beat may precede its address by a few cycles.
     """
 
     WRITES = 16
-    """Bursts whose beats have not all passed; one more address waits for the first of them."""
+    """Write bursts with beats outstanding, at most; a further address stalls."""
 
     def __init__(self, size: int, count: int, id_bits: int | None = None):
         self.size = size
@@ -46,7 +47,7 @@ class AxiArbiter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        order = Fifo(self.id_bits(self.count), depth=self.WRITES)  # whose beats come next
+        order = Fifo(self.id_bits(self.count), depth=self.WRITES)  # managers of the bursts with outstanding beats
         m.submodules.order = order
         ar, aw, w, b, r = (
             [getattr(manager, name) for manager in self.managers] for name in ("ar", "aw", "w", "b", "r")
@@ -60,7 +61,7 @@ class AxiArbiter(wiring.Component):
         return m
 
     def _pass_addresses(self, m: Module, name: str, managers: list, port, may: Value) -> tuple[Value, Value]:
-        """Add the register of an address channel; return the manager that is chosen, and whether it is served now."""
+        """Add the register of an address channel; return the granted manager, and whether its address is accepted."""
         m.submodules[name] = turn = RoundRobin(self.count)
         room, served = (Signal(name=f"{name}_{what}") for what in ("room", "served"))
         address = Signal(port.payload.shape(), name=f"{name}_payload", reset_less=True)
@@ -82,7 +83,7 @@ class AxiArbiter(wiring.Component):
         return turn.grant, served
 
     def _pass_beats(self, m: Module, managers: list, order) -> None:
-        """Add the register of the write data, which the managers fill in order."""
+        """Add the register of the write data, filled in the order of the addresses."""
         port = self.port.w
         room, served, last = (Signal(name=f"w_{what}") for what in ("room", "served", "last"))
         beat = Signal(port.payload.shape(), name="w_payload", reset_less=True)
@@ -104,7 +105,7 @@ class AxiArbiter(wiring.Component):
                         m.d.sync += beat.eq(manager.payload)
 
     def _route(self, m: Module, managers: list, port) -> None:
-        """Connect a channel of responses: everyone sees its payload, one is meant."""
+        """Connect a response channel: its payload to all managers, its handshake to the one with the ID."""
         for number, manager in enumerate(managers):
             m.d.comb += [
                 getattr(manager.payload, field).eq(getattr(port.payload, field))

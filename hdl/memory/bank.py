@@ -1,4 +1,4 @@
-"""A memory bank: the one kind of memory that SBUF and PSUM are made of."""
+"""Memory bank: the storage element of SBUF and PSUM."""
 
 from amaranth import Module
 from amaranth.lib import wiring
@@ -9,16 +9,15 @@ __all__ = ["Bank"]
 
 
 class Bank(wiring.Component):
-    """Reads one line and writes one line a cycle, as the block memories of an FPGA do. Starts as zeros.
+    """Reads one line and writes one line per cycle, like block RAM of an FPGA. Initially zero.
 
     Arguments:
-        lines: how many.
-        size: bytes of a line.
+        lines: number of lines.
+        size: bytes per line.
 
     Ports:
-        read, read_line: reads that line. data: what it held before this cycle's write; a cycle later, and from then on
-            until the next read.
-        write: a bit for each byte that is written. write_line, write_data: where, and what.
+        data: the line read, before this cycle's write; valid from the next cycle until the next read.
+        write: one bit per byte to write.
     """
 
     def __init__(self, lines: int, size: int):

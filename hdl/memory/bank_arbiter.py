@@ -1,4 +1,4 @@
-"""Who gets a bank: those with a rank, then the others in turn, unless one of these has waited for too long."""
+"""Bank arbiter: fixed priority for engines, round robin for line ports, aging after LINE_PATIENCE cycles."""
 
 from collections.abc import Iterable
 from functools import reduce
@@ -13,26 +13,27 @@ from neuroncore_rtl.spec import timing
 __all__ = ["LINE_PATIENCE", "BankArbiter", "one_of"]
 
 LINE_PATIENCE = timing.LINE_PATIENCE
-"""Cycles that who goes in turn waits before it goes first, so that no engine can shut it out."""
+"""Stalled cycles after which a line port precedes the engines, so that they cannot starve it."""
 
 
 class BankArbiter(wiring.Component):
-    """Grants each bank to one of those who ask for it.
+    """Grants each bank to one of its requesters.
 
     Arguments:
-        engines: requesters of fixed rank, the lowest number first.
-        lines: requesters behind them, that go in turn and are patient for `LINE_PATIENCE` cycles.
-        places: banks.
-        early: engines wait for a line that has lost its patience, whatever its bank: what they are granted does not
-            depend on what lines ask for in this cycle.
+        engines: number of engines; lower numbers have priority.
+        lines: number of line ports, behind the engines; urgent after `LINE_PATIENCE` stalled cycles.
+        places: number of banks.
+        early: engines stall while any line port is urgent, whatever its bank, so that their grants do not depend on the
+            line ports' requests of this cycle.
 
     Ports:
-        requests: a bit for each requester, the engines' first. banks: what each asks for.
-        grants: a bit for each that goes ahead of all others who ask for its bank.
-        urgent: one of the lines that are granted has lost its patience; `early`: one of all lines has.
-        turn: the line port that goes first of those that are as urgent; counts through all of them, cycle by cycle.
-        held_up: what is granted cannot be taken in this cycle.
-        stalls: a bit for each whose request is not taken in this cycle.
+        requests: one bit per requester, engines first.
+        banks: bank that each requests.
+        turn: line port with priority over equally urgent ones; counts through all of them, one per cycle.
+        held_up: granted requests cannot be accepted in this cycle.
+        grants: one bit per requester, set when it has priority at its bank.
+        urgent: a granted line port is urgent; with `early`, any line port is.
+        stalls: one bit per requester, set when its request is not accepted in this cycle.
     """
 
     def __init__(self, engines: int, lines: int, places: int, early: bool = False):
@@ -80,7 +81,7 @@ class BankArbiter(wiring.Component):
         return m
 
     def _precedes(self, first: int, second: int) -> Value | int:
-        """Return whether a requester goes before another one that asks for the same bank: an order of all of them."""
+        """Return whether a requester has priority over another at the same bank: a total order."""
         if first > second:
             before = self._precedes(second, first)
             return ~before if isinstance(before, Value) else not before
@@ -95,5 +96,5 @@ class BankArbiter(wiring.Component):
 
 
 def one_of(chosen: Value, values: Iterable[Value]) -> Value:
-    """Return the value whose bit is set, of which there is at most one; else 0."""
+    """Return the value that the one-hot `chosen` selects; 0 if no bit is set."""
     return reduce(or_, (Mux(bit, value, 0) for bit, value in zip(chosen, values, strict=True)))

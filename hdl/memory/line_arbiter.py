@@ -1,4 +1,4 @@
-"""Many line ports share one: the DMA engines and the controller's window in front of a port of the on-chip memories."""
+"""Line arbiter: connects DMA engines and the controller's window to one line port of the on-chip memories."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -11,7 +11,7 @@ __all__ = ["LineReadArbiter", "LineWriteArbiter"]
 
 
 class _LineArbiter(wiring.Component):
-    """Takes turns; adds no cycle, and keeps a request that waits until it is taken."""
+    """Round robin without latency; a stalled request keeps its grant until it is accepted."""
 
     def __init__(self, signature: type[LineRead] | type[LineWrite], size: int, count: int):
         self.size = size
@@ -28,14 +28,14 @@ class _LineArbiter(wiring.Component):
         m = Module()
         port, requesters = self.port, [self.requesters[number] for number in range(self.count)]
         m.submodules.turn = turn = RoundRobin(self.count)
-        waits = Signal()  # the port's request of the cycle before was not taken
+        waits = Signal()  # the port's request of the previous cycle is stalled
         held, chosen = Signal.like(turn.grant), self.chosen
         asked = Cat(requester.valid for requester in requesters)
         m.d.comb += [
             turn.requests.eq(Mux(waits, 1 << held, asked)),
             turn.taken.eq(port.valid & port.ready),
             chosen.eq(turn.grant),
-            port.valid.eq(asked.any()),  # one that waits still asks
+            port.valid.eq(asked.any()),  # a stalled request remains asserted
             *(requester.ready.eq(port.ready & turn.chosen[n]) for n, requester in enumerate(requesters)),
         ]
         m.d.sync += [waits.eq(port.valid & ~port.ready), held.eq(chosen)]
@@ -55,15 +55,15 @@ class _LineArbiter(wiring.Component):
 
 
 class LineReadArbiter(_LineArbiter):
-    """Grants one of several readers a cycle, in turn.
+    """Grants one of several readers per cycle, round robin.
 
     Arguments:
-        size: bytes of an access.
-        count: of the readers.
+        size: bytes per access.
+        count: number of readers.
 
     Ports:
-        requesters: of the readers (:class:`LineRead`); all see all data, and know when their own comes.
-        port: to the memory. chosen: the number of the one whose request it has.
+        requesters: all receive all data, and must know when their own arrives.
+        chosen: number of the reader with the current request.
     """
 
     def __init__(self, size: int, count: int):
@@ -71,16 +71,7 @@ class LineReadArbiter(_LineArbiter):
 
 
 class LineWriteArbiter(_LineArbiter):
-    """Grants one of several writers a cycle, in turn.
-
-    Arguments:
-        size: bytes of an access.
-        count: of the writers.
-
-    Ports:
-        requesters: of the writers (:class:`LineWrite`).
-        port: to the memory. chosen: the number of the one whose request it has.
-    """
+    """Grants one of several writers per cycle, round robin; otherwise as `LineReadArbiter`."""
 
     def __init__(self, size: int, count: int):
         super().__init__(LineWrite, size, count)

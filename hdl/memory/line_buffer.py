@@ -1,7 +1,7 @@
-"""Lines that a port has taken from its writers, and whose banks others write: those behind go ahead of them.
+"""Line buffer: holds writes to busy banks, and lets later writes to other banks bypass them.
 
 writers' arbiter -+-------------------> SBUF, PSUM
-                  +-> lines that wait -^
+                  +-> stalled lines ---^
 """
 
 from amaranth import Array, Cat, Module, Mux, Signal, Value
@@ -18,25 +18,26 @@ __all__ = ["LineBuffer"]
 
 
 class LineBuffer(wiring.Component):
-    """Writes one line a cycle: the oldest one to PSUM or to a bank of SBUF that nobody before it writes, be it here or,
-    without latency, just coming. If there is none, the oldest of all asks for its bank.
+    """Writes one line per cycle: the oldest to PSUM or to an SBUF bank that is not `busy`.
 
-    What goes to the same bank keeps its order, so a byte holds what came last. At most `AHEAD` lines go ahead of the
-    oldest, which then asks until it is served.
+    Without latency the incoming line is a candidate, too. If no line qualifies, the oldest requests its bank. At most
+    `AHEAD` lines bypass the oldest, which then requests until accepted. Lines to the same bank stay in order, so a byte
+    holds the last value written.
 
     Arguments:
-        size: bytes of an access.
-        writers: those who share the port.
-        sbuf: how SBUF is divided.
-        latency: 0, or 1: a line waits for a cycle at least, none goes ahead of another, and none is taken while `LINES`
-            of them wait.
+        size: bytes per access.
+        writers: number of writers that share the port.
+        sbuf: geometry of SBUF.
+        latency: 0 or 1. With 1 a line stays for a cycle at least, all lines stay in order, and none is accepted while
+            `LINES` are buffered.
 
     Ports:
-        i: of their arbiter. writer: the number of the one that it has chosen.
-        o: to the memories; a request that is not taken may give way to another one.
-        busy: a bit for each bank of SBUF that an engine, or a port before this one, asks for. after: the same for the
-            next port.
-        written: a bit for each writer, of whom no line is left to be written at the end of this cycle.
+        i: lines from the arbiter.
+        writer: number of the line's writer.
+        o: lines to the memories; a stalled request may change.
+        busy: SBUF banks that an engine or an earlier port requests.
+        after: `busy` of the next port.
+        written: one bit per writer, set when all of its lines are written at the end of this cycle.
     """
 
     LINES = timing.LINE_BUFFER
@@ -86,16 +87,16 @@ class LineBuffer(wiring.Component):
 
         m.d.sync += count.eq(count + stays - gone[:-1].any())
         for n in range(self.LINES):
-            # What comes is put behind those that are left.
+            # The incoming line is appended to the remaining ones.
             with m.If(gone[: n + 1].any()):
                 m.d.sync += waiting[n].eq(Mux(count == n + 1, comes, lines[n + 1]))
             with m.Elif(count == n):
                 m.d.sync += waiting[n].eq(comes)
-        self._hold(m, count, chosen, gone, stays)
+        self._store(m, count, chosen, gone, stays)
         return m
 
     def _choose(self, m: Module, there: Signal, lines: list) -> Signal:
-        """Return a bit for each line, set for the one that asks if there is any."""
+        """Return one bit per line, set for the one that requests, if any."""
         able, chosen = Signal(len(lines)), Signal(len(lines))
         if self.latency:
             m.d.comb += chosen.eq(1)
@@ -112,14 +113,14 @@ class LineBuffer(wiring.Component):
             m.d.sync += ahead.eq(ahead + 1)
         return chosen
 
-    def _hold(self, m: Module, count: Signal, chosen: Signal, gone: Signal, stays: Value) -> None:
-        """Keep what the lines hold in a memory, which they need not move through; offer that of the chosen one."""
+    def _store(self, m: Module, count: Signal, chosen: Signal, gone: Signal, stays: Value) -> None:
+        """Store the payloads of buffered lines in a memory, where they need not shift; output the chosen one."""
         members = self.o.signature.members
         names = [name for name, member in members.items() if member.flow == Out and name != "valid"]
         held = data.StructLayout({name: members[name].shape for name in names})
         m.submodules.held = memory = Memory(shape=held, depth=self.LINES, init=[])
         write, read = memory.write_port(), memory.read_port(domain="comb")
-        # Of each line its place; behind them the places that are free.
+        # Memory address of each line, then the free addresses.
         places = [Signal(range(self.LINES), name=f"place{n}", init=n) for n in range(self.LINES)]
         m.d.comb += [
             read.addr.eq(one_of(chosen[:-1], places)),

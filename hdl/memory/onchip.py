@@ -1,4 +1,4 @@
-"""The on-chip memories behind the engines' ports and the line ports: SBUF here, PSUM in the tensor engine.
+"""On-chip memories: connects engine ports and line ports to SBUF (here) and PSUM (in the tensor engine).
 
 tensor engine: stationary, moving ------> SBUF
 vector, scalar engine: reads, writes -> SBUF | PSUM
@@ -25,10 +25,10 @@ __all__ = ["Conflicts", "OnChipMemory"]
 
 
 class Conflicts(data.Struct):
-    """Counts since reset: cycles in which a request waited because another one had its bank; of line ports the sum, but
-    for lines that wait in a :class:`hdl.memory.line_buffer.LineBuffer` while it asks for another one.
+    """Bank conflicts since reset: cycles in which a request stalled because another one had its bank.
 
-    The first eight are of SBUF, by port and direction; psum_read, psum_write of PSUM, whoever asked.
+    Line ports are summed; lines in a `LineBuffer` that it does not request do not count. The first eight counters are
+    of SBUF, by port and direction; those of PSUM cover all ports.
     """
 
     stationary: unsigned(COUNTER_BITS)
@@ -44,22 +44,16 @@ class Conflicts(data.Struct):
 
 
 class OnChipMemory(wiring.Component):
-    """Who is served when, of those who meet at a bank: :class:`hdl.memory.sbuf.Sbuf` and
-    :class:`hdl.memory.psum_port.PsumPort`.
+    """Connects all ports to SBUF and PSUM.
 
-    Arguments:
-        config: the machine's parameters.
+    A request without a conflict is accepted in the same cycle; a write is visible to reads from the next cycle on. For
+    priorities see `Sbuf` and `PsumPort`.
 
     Ports:
-        stationary, moving: of the tensor engine's rows, 128 and 32 bits.
-        vector_sbuf, scalar_sbuf, vector_psum, scalar_psum: read ports of the other engines.
-        vector_write, scalar_write: their write ports.
-        line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
-        busy: a bit for each bank of SBUF that an engine writes in this cycle.
-        psum, psum_shared, psum_reading, psum_write: to the tensor engine, as of :class:`hdl.memory.psum_port.PsumPort`.
-        conflicts: :class:`Conflicts`.
-
-    A request is taken in the cycle in which it is made, if nothing is in its way; a write can be read in the next one.
+        line_reads: one port per HBM port.
+        line_writes: one port per HBM port.
+        busy: SBUF banks that an engine writes in this cycle.
+        psum: see `PsumPort`, also for `psum_*`.
     """
 
     def __init__(self, config: Config):
@@ -95,23 +89,23 @@ class OnChipMemory(wiring.Component):
             wiring.connect(m, getattr(psum, name), wiring.flipped(getattr(self, name)))
         m.d.comb += psum.reading.eq(self.psum_reading)
         wiring.connect(m, wiring.flipped(self.moving), sbuf.moving)
-        _widened(m, self.config, self.stationary, sbuf.stationary)
+        _widen(m, self.config, self.stationary, sbuf.stationary)
         for name in ("vector", "scalar"):
             wiring.connect(m, wiring.flipped(getattr(self, f"{name}_sbuf")), getattr(sbuf, name))
             wiring.connect(m, wiring.flipped(getattr(self, f"{name}_psum")), getattr(psum, name))
             write = f"{name}_write"
-            _divide(m, getattr(self, write), getattr(sbuf, write), getattr(psum, write))
+            _route(m, getattr(self, write), getattr(sbuf, write), getattr(psum, write))
         writes = [sbuf.vector_write, sbuf.scalar_write]
         bank = Geometry.of(self.config).bank
         m.d.comb += self.busy.eq(reduce(or_, (Mux(port.valid, 1 << port.address[bank], 0) for port in writes)))
         for number in range(self.config.hbm_ports):
-            _divide(m, self.line_writes[number], sbuf.line_writes[number], psum.line_writes[number])
+            _route(m, self.line_writes[number], sbuf.line_writes[number], psum.line_writes[number])
             line = self.line_reads[number]
-            _divide(m, line, sbuf.line_reads[number], psum.line_reads[number])
+            _route(m, line, sbuf.line_reads[number], psum.line_reads[number])
             storage = delayed(m, line.storage, line.signature.latency, f"storage{number}")
             read = [memory.line_reads[number].data for memory in (psum, sbuf)]
             m.d.comb += line.data.eq(Mux(storage == OnChipStorage.PSUM, *read))
-        # Counted here, as the clock of what is behind a gate may stand still.
+        # Counted here, as SBUF's gated clock may stop.
         ports = self.config.hbm_ports
         turn, read_turn = Signal(range(max(2, ports))), Signal(range(1 + ports))
         m.d.sync += [
@@ -140,9 +134,12 @@ class OnChipMemory(wiring.Component):
                 m.d.sync += self.conflicts[name].eq(self.conflicts[name] + sum(stalls))
 
 
-def _widened(m: Module, config: Config, wide: ReadPort, sbuf: ReadPort) -> None:
-    """Give a port `LOAD_COLUMNS` words of each partition, of which SBUF has read as many as the array wants: the edge
-    looks for them at either place."""
+def _widen(m: Module, config: Config, wide: ReadPort, sbuf: ReadPort) -> None:
+    """Widen SBUF's stationary data to `LOAD_COLUMNS` words per partition, by repetition.
+
+    SBUF reads only the words that the array loads; repetition puts them at every position where the array's edge
+    expects them.
+    """
     bits, times = 8 * config.load_bytes, 4 * LOAD_COLUMNS // config.load_bytes
     data = (sbuf.data.word_select(row, bits).replicate(times) for row in range(config.rows))
     m.d.comb += [
@@ -153,8 +150,7 @@ def _widened(m: Module, config: Config, wide: ReadPort, sbuf: ReadPort) -> None:
     ]
 
 
-def _divide(m: Module, port, sbuf, psum) -> None:
-    """Give a port's requests to the memory that they name."""
+def _route(m: Module, port, sbuf, psum) -> None:
     at_psum = port.storage == OnChipStorage.PSUM
     for name, member in port.signature.members.items():
         if member.flow == In and name not in ("valid", "ready"):

@@ -1,6 +1,6 @@
-"""The ports of the on-chip memories.
+"""Port signatures of the on-chip memories.
 
-The engines' ports reach all partitions in lockstep at one address; a line port reaches adjacent bytes of one partition.
+An engine port accesses all partitions in lockstep at one address. A line port accesses adjacent bytes of one partition.
 """
 
 from amaranth.lib import wiring
@@ -22,35 +22,36 @@ __all__ = [
 ]
 
 ADDRESS_BITS = 18
-"""Byte address in a partition; 192 KiB of SBUF need 18 bits."""
+"""Bits of a byte address in a partition; 192 KiB of SBUF need 18."""
 
 PARTITION_BITS = 10
-"""Number of a partition."""
+"""Bits of a partition's number."""
 
 
 Storage = typed_enum("Storage", isa.Storage, 2)
-"""Where a tensor is; codes of `spec.isa.Storage`."""
+"""Memory of a tensor, with the codes of `spec.isa.Storage`."""
 
 OnChipStorage = typed_enum("OnChipStorage", isa.Storage, 1)
-"""Those that are memories of the core."""
+"""SBUF or PSUM, the memories of a core."""
 
 
 class ReadPort(wiring.Signature):
-    """Seen from the reader.
+    """Engine read port, seen from the reader.
 
     Arguments:
-        partitions: partitions read at once.
-        width: bits per partition and access; the address is a multiple of width / 8 bytes.
-        late: `port_latency` of the machine; 0 of PSUM in the tensor engine, whatever that is.
+        partitions: number of partitions.
+        width: bits per partition and access; addresses are multiples of width / 8 bytes.
+        late: `port_latency` of the machine; always 0 at PSUM in the tensor engine.
 
     Members:
-        valid, address: a request, which must stay until it is taken; address in bytes.
-        ready: the request is taken at the end of this cycle; the memory stalls the reader by keeping it low.
-        data: `width` bits of each partition, partition 0 in the lowest, `latency` cycles after the request was taken.
+        valid: a request; stable until accepted.
+        address: in bytes; stable as `valid`.
+        ready: the request is accepted at the end of this cycle.
+        data: `width` bits per partition, partition 0 lowest, `latency` cycles after acceptance.
     """
 
     LATENCY = timing.READ_LATENCY
-    """Cycles from a request that is taken to its data, by `port_latency`."""
+    """Cycles from an accepted request to its data, by `port_latency`."""
 
     def __init__(self, partitions: int, width: int, late: int = 0):
         self.partitions = partitions
@@ -67,17 +68,18 @@ class ReadPort(wiring.Signature):
 
 
 class WritePort(wiring.Signature):
-    """Seen from the writer: one 32-bit word of every partition of either memory.
+    """Engine write port, seen from the writer: one 32-bit word per partition of either memory.
 
     Arguments:
-        partitions: partitions of SBUF. PSUM may have fewer; the others are never enabled then.
+        partitions: number of SBUF partitions; those beyond PSUM's are never enabled at PSUM.
 
     Members:
-        valid: a write, which must stay until it is taken; so must everything that belongs to it.
-        storage: the memory. address: in bytes, a multiple of 4.
-        enable: a bit for each partition. mask: a bit for each byte of the word, common to all partitions.
-        data: the words, partition 0 lowest.
-        ready: the write is taken at the end of this cycle; a read request taken in a later cycle sees it.
+        valid: a write; stable until accepted, with all other members.
+        address: in bytes, a multiple of 4.
+        enable: one bit per partition.
+        mask: one bit per byte of the word, for all partitions.
+        data: words, partition 0 lowest.
+        ready: the write is accepted at the end of this cycle; reads accepted later see it.
     """
 
     def __init__(self, partitions: int):
@@ -96,12 +98,10 @@ class WritePort(wiring.Signature):
 
 
 class PsumWritePort(wiring.Signature):
-    """Seen from the writer: one 32-bit word of every partition of PSUM.
+    """PSUM write port: a `WritePort` without `storage`.
 
     Arguments:
-        columns: partitions of PSUM.
-
-    Members: those of :class:`WritePort`, whose storage is known.
+        columns: number of PSUM partitions.
     """
 
     def __init__(self, columns: int):
@@ -112,22 +112,22 @@ class PsumWritePort(wiring.Signature):
 
 
 class LineRead(wiring.Signature):
-    """Reads adjacent bytes of one partition, seen from the reader: DMA, and the controller's window.
+    """Line read port of DMA engines and the controller's window, seen from the reader.
 
     Arguments:
-        size: bytes of an access; the address is a multiple of it. A power of two, at most `spec.config.LINE_BYTES`.
+        size: bytes per access, a power of two up to `spec.config.LINE_BYTES`.
         late: `port_latency` of the machine.
 
     Members:
-        valid, storage, partition, address: a request, which must stay until it is taken.
-        ready: the request is taken at the end of this cycle.
-        data: `latency` cycles after the request was taken. Of PSUM only the aligned word of 4 bytes that `word` names
-            is read; it comes in its place, with anything beside it.
-        word: of PSUM, which word of the access.
+        valid: a request; stable until accepted, with all other members.
+        address: in bytes, a multiple of `size`.
+        word: for PSUM, 4-byte word of the access.
+        ready: the request is accepted at the end of this cycle.
+        data: `latency` cycles after acceptance. PSUM reads only `word`, at its position; the rest is undefined.
     """
 
     LATENCY = timing.LINE_READ_LATENCY
-    """Cycles from a request that is taken to its data, by `port_latency`."""
+    """Cycles from an accepted request to its data, by `port_latency`."""
 
     def __init__(self, size: int, late: int = 0):
         self.size = size
@@ -146,17 +146,17 @@ class LineRead(wiring.Signature):
 
 
 class LineWrite(wiring.Signature):
-    """Writes adjacent bytes of one partition, seen from the writer.
+    """Line write port, seen from the writer; undescribed members are as of `LineRead`.
 
     Arguments:
-        size: bytes of an access, as of :class:`LineRead`.
+        size: bytes per access, as of `LineRead`.
 
     Members:
-        valid, storage, partition, address: as of :class:`LineRead`; but in front of the memory another line may take
-            the place of one that is not taken (:class:`hdl.memory.line_buffer.LineBuffer`).
-        data, mask: bytes, and which of them to write. Of PSUM all enabled bytes lie in one aligned word of 4.
-        ready: the write is taken at the end of this cycle; a read request taken in a later cycle sees it, but behind a
-            buffer of lines only once that says `written`.
+        valid: a write; stable until accepted, but behind a `LineBuffer` a stalled one may change.
+        data: bytes.
+        mask: bytes to write; at PSUM all in one aligned word of 4.
+        ready: the write is accepted at the end of this cycle; reads accepted later see it, with a line buffer only once
+            that reports `written`.
     """
 
     def __init__(self, size: int):

@@ -1,12 +1,12 @@
-"""PSUM: the accumulators below the array, one partition a column.
+"""PSUM: the accumulators below the array, one partition per column.
 
-A partition reads a word, adds the column sum to it and writes it back, one per cycle: FP32, or INT32 for INT8 products.
-Overwriting is adding to the neutral element, which is -0 in FP32: x + -0 is x for every x, both zeros included; so a
-word that is overwritten is not read.
+Each partition reads a word, adds the column sum and writes the result, one word per cycle: FP32, or INT32 for INT8
+products. Overwriting adds the neutral element, without a read; in FP32 that is -0, as x + -0 is x for every x, both
+zeros included.
 
-Each bank reads one word and writes one word a cycle; there are eight, or fewer memories that hold several banks of the
-addresses each. Sums never wait; whoever else reads or writes PSUM waits in the cycles in which they use the same bank.
-Others read two words a cycle, of different banks, and write one.
+Addresses form eight banks, in eight or fewer memories. Each memory reads one word and writes one word per cycle. Sums
+never stall; other units stall while sums use their memory. These read two words of different memories, and write one,
+per cycle.
 """
 
 from functools import partial
@@ -29,7 +29,7 @@ PSUM_ADDRESS = unsigned(dict(TENSOR_FIELDS)["psum"])
 
 
 class PsumWrite(data.Struct):
-    """What happens to a word: which one, added to or replaced, FP32 or INT32; and in which partitions."""
+    """Operation on a word of some partitions: add or replace (`accumulate`), INT32 or FP32 (`integer`)."""
 
     address: PSUM_ADDRESS
     accumulate: unsigned(1)
@@ -38,22 +38,24 @@ class PsumWrite(data.Struct):
 
 
 class Psum(wiring.Component):
-    """All partitions of PSUM.
+    """Accumulates one word per cycle in all partitions.
+
+    A word's new value can be read `spacing` cycles after `valid`; the sequencer does not use it earlier.
 
     Arguments:
-        columns: partitions.
-        words: of a bank of addresses, of which there are `PSUM_BANKS`.
+        columns: number of partitions.
+        words: words per address bank; there are `PSUM_BANKS` of them.
         add_latency: pipeline stages of the adders.
-        banks: memories that these lie in.
+        banks: number of memories.
 
     Ports:
-        valid: column sums arrive in the next cycle. write: what to do with them (:class:`PsumWrite`).
-        sums: the column sums, FP32, 32 bits for each partition, a cycle after `valid`.
-        reads, shared_reads, writes: ports for everyone else; a request that waits may change. The two that read never
-            ask for the same bank. reading: a bit for each bank in which sums read, whose readers wait.
-
-    One word per cycle. The written word can be read `spacing` cycles after `valid`, so the same word must not be
-    asked for again earlier than that: the sequencer sees to it.
+        valid: column sums arrive in the next cycle.
+        write: operation on them.
+        sums: column sums, FP32, a cycle after `valid`.
+        reads: for other units; a stalled request may change.
+        shared_reads: as `reads`, never at the same bank.
+        writes: for other units; a stalled request may change.
+        reading: banks that sums read, and that stall other readers.
     """
 
     def __init__(self, columns: int, words: int, add_latency: int, banks: int = PSUM_BANKS):

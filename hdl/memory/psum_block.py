@@ -1,4 +1,4 @@
-"""The banks and adders of PSUM: partitions, and blocks of them that are converted, and compiled, only once."""
+"""PSUM storage: banks and adders of the partitions, in blocks that are converted and compiled only once."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -17,21 +17,21 @@ from neuroncore_rtl.spec.config import PSUM_BANKS
 __all__ = ["PSUM_READERS", "PsumBlock", "PsumGeometry", "PsumPartition", "PsumPartitions", "common_ports"]
 
 BLOCK = 32
-"""Partitions of a block."""
+"""Partitions per block."""
 
 PSUM_READERS = 2
-"""Words that are read for the outside at once, of different banks."""
+"""Words read per cycle for units other than the tensor engine, from different banks."""
 
 NEGATIVE_ZERO = 0x80000000
 
 
 @dataclass(frozen=True)
 class PsumGeometry:
-    """How PSUM's words are divided.
+    """Division of PSUM's words.
 
     Arguments:
-        words: of each of the `PSUM_BANKS` banks of the addresses.
-        banks: of memory, as many or fewer: a bank of the addresses is in the one of its number modulo so many.
+        words: words per address bank; there are `PSUM_BANKS` of them.
+        banks: number of memories; address bank n is in memory n modulo `banks`.
     """
 
     words: int
@@ -39,12 +39,10 @@ class PsumGeometry:
 
     @property
     def bank_bits(self) -> int:
-        """Bits that number a bank of memory."""
         return (self.banks - 1).bit_length()
 
     @property
     def depth(self) -> int:
-        """Words of a bank of memory."""
         return PSUM_BANKS // self.banks * self.words
 
     @property
@@ -52,22 +50,28 @@ class PsumGeometry:
         return (self.words - 1).bit_length()
 
     def bank(self, address: Value) -> Value:
-        """Return the bank of memory of a word address."""
+        """Return the memory of a word address."""
         return address[self._word_bits : self._word_bits + self.bank_bits]
 
     def word(self, address: Value) -> Value:
-        """Return where in its bank of memory that is."""
+        """Return the position of a word address in its memory."""
         end = (PSUM_BANKS * self.words - 1).bit_length()
         return Cat(address[: self._word_bits], address[self._word_bits + self.bank_bits : end])
 
 
 def common_ports(geometry: PsumGeometry) -> dict:
-    """Return the ports of a partition that all partitions have in common, those of banks with a part for each bank.
+    """Return the ports that are common to all partitions.
 
-    reads, read_words: banks that are read, and where. accumulate, old_bank: the sum that comes now is added to what
-    this bank has read in the cycle before, or else to the neutral element. update, update_integer: the FP32 or INT32
-    result of the sum that came `add_latency` cycles ago is written to these banks. store, mask: these bytes of a word
-    from outside are. write_words: where banks are written. read_banks: of each reader outside, the bank that is read.
+    Ports:
+        reads: banks to read, at `read_words`.
+        accumulate: the current sum is added to the old word, else to the neutral element.
+        old_bank: bank that read the old word in the previous cycle.
+        update: banks to write with the result of the sum `add_latency` cycles ago.
+        update_integer: the result is INT32, else FP32.
+        store: banks to write from outside.
+        mask: bytes of that word to write.
+        write_words: word to write, per bank.
+        read_banks: bank of each outside reader.
     """
     banks, number = geometry.banks, geometry.bank_bits
     places = data.ArrayLayout((geometry.depth - 1).bit_length(), banks)
@@ -86,17 +90,14 @@ def common_ports(geometry: PsumGeometry) -> dict:
 
 
 class PsumPartition(wiring.Component):
-    """The banks of one partition and their adder.
-
-    Arguments:
-        geometry: how the words are divided.
-        add_latency: pipeline stages of the adder.
+    """Banks and adder of one partition.
 
     Ports (besides `common_ports`):
-        sum: a column sum, FP32.
-        updates, stores: whether this partition takes part in `update`, in `store`.
-        store_data: the word from outside.
-        read_data: the words that `read_banks` have read, which are now those of the cycle before.
+        sum: column sum, FP32.
+        updates: `update` applies to this partition.
+        stores: `store` applies to this partition.
+        store_data: word from outside.
+        read_data: words from `read_banks`, which PsumBlock delays to the cycle of the data.
     """
 
     def __init__(self, geometry: PsumGeometry, add_latency: int):
@@ -117,8 +118,8 @@ class PsumPartition(wiring.Component):
             into_int.value.eq(self.sum),
             addend.eq(Mux(self.accumulate, old, 0)),
         ]
-        # The INT32 sum is made where the FP32 adder takes its operands into registers, if it does, and waits for it, so
-        # that both write at the same time.
+        # The INT32 sum is registered where the FP32 adder registers its operands, if it does, and then delayed to the
+        # same latency.
         places = add.CUTS[self.add_latency]
         terms = Pipeline(m, places).cut("input", integer=into_int.out, addend=addend)
         integer_sum = Signal(32)
@@ -148,7 +149,6 @@ class PsumPartition(wiring.Component):
 
 
 def _block_ports(partitions: int, geometry: PsumGeometry) -> dict:
-    """Return the ports of :class:`PsumBlock`."""
     values = data.ArrayLayout(32, partitions)
     return common_ports(geometry) | {
         "sums": In(values),
@@ -160,15 +160,9 @@ def _block_ports(partitions: int, geometry: PsumGeometry) -> dict:
 
 
 class PsumBlock(wiring.Component):
-    """Some partitions side by side.
+    """Several partitions: ports as `PsumPartition`, each with one element per partition except `common_ports`.
 
-    Arguments:
-        partitions: how many.
-        geometry: how the words are divided.
-        add_latency: pipeline stages of the adders.
-
-    Ports: those of :class:`PsumPartition`, with a part for each partition where it is not one of `common_ports`;
-        `read_banks` a cycle earlier, with the read.
+    `read_banks` is a cycle earlier, with the read.
     """
 
     def __init__(self, partitions: int, geometry: PsumGeometry, add_latency: int):
@@ -179,7 +173,7 @@ class PsumBlock(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # Registered here, so that a simulator sees no output that depends on an input of the same cycle.
+        # A register, so that a simulator sees no output that depends on an input of the same cycle.
         read_banks = Signal.like(self.read_banks, reset_less=True)
         m.d.sync += read_banks.eq(self.read_banks)
         for index in range(self.partitions):
@@ -198,10 +192,7 @@ class PsumBlock(wiring.Component):
 
 
 class PsumPartitions(wiring.Component):
-    """All partitions, in blocks.
-
-    Arguments, ports: those of :class:`PsumBlock`.
-    """
+    """All partitions, in blocks; ports as `PsumBlock`."""
 
     def __init__(self, partitions: int, geometry: PsumGeometry, add_latency: int):
         self.partitions = partitions

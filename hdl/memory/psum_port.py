@@ -1,7 +1,6 @@
-"""The way to PSUM for everyone but the tensor engine, of all partitions at one address: two reads a cycle of different
-banks, one of them the vector engine's, and one write.
+"""PSUM port: arbitrates all accesses to PSUM except those of the tensor engine.
 
-A line port reads and writes one word of one partition through it.
+Each access is to all partitions at one address; a line port reads or writes one word of one partition through it.
 """
 
 from amaranth import Array, Cat, Module, Mux, Signal, Value
@@ -18,20 +17,19 @@ __all__ = ["PsumPort"]
 
 
 class PsumPort(wiring.Component):
-    """Serves one writer a cycle: vector, scalar, line ports, with the patience of those. It serves two readers, the
-    vector engine and one of the others; if they meet at a bank, the same goes first as if there were only one.
+    """Grants one write per cycle, and two reads of different banks: the vector engine's and one other.
 
-    Arguments:
-        config: the machine's parameters.
+    Priority: vector, scalar, then line ports with aging (`BankArbiter`). It decides between two reads only if they
+    request the same bank.
 
-    Ports (storage is not looked at):
-        vector, scalar: read ports. vector_write, scalar_write: write ports.
-        line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
-        turn: see :class:`hdl.memory.bank_arbiter.BankArbiter`.
-        psum, psum_shared, psum_write: to the tensor engine, which has PSUM: the vector engine's reads, those of the
-            others, and all writes. A request that waits gives way to one that goes before.
-        reading: a bit for each bank of PSUM whose readers wait in this cycle.
-        read_stalls, write_stalls: bits for vector, scalar, and each line port, which ask and are not served.
+    Ports (`storage` is ignored):
+        turn: see `BankArbiter`.
+        psum: vector reads, to PSUM in the tensor engine; a stalled request yields to one with priority.
+        psum_shared: all other reads; as `psum`.
+        psum_write: all writes; as `psum`.
+        reading: PSUM banks that stall their readers in this cycle.
+        read_stalls: stalled requests of vector, scalar and each line port.
+        write_stalls: as `read_stalls`.
     """
 
     def __init__(self, config: Config):
@@ -57,20 +55,22 @@ class PsumPort(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        self._read(m)
-        self._write(m)
+        self._connect_reads(m)
+        self._connect_writes(m)
         return m
 
     def _arbitrate(
         self, m: Module, name: str, engines: list, lines: list, ready: Value, early: list | None = None
     ) -> BankArbiter:
-        """Answer those who ask for a port, and return who decides: it grants the port to one of them.
+        """Add an arbiter that grants a port to one requester, and return it.
 
         Arguments:
-            name: of the direction.
-            engines, lines: who asks.
-            ready: whether who is granted the port is served.
-            early: the same of the engines, where it is known before it is known who is granted the port.
+            m: module that gets the logic.
+            name: direction.
+            engines: requesters with fixed priority.
+            lines: line ports.
+            ready: the granted request is accepted.
+            early: per engine a `ready` known before arbitration; default `ready`.
         """
         arbiter = BankArbiter(len(engines), len(lines), self.config.psum_banks, bool(self.config.port_latency))
         m.submodules[f"{name}_arbiter"] = arbiter
@@ -84,14 +84,14 @@ class PsumPort(wiring.Component):
             m.d.comb += asker.ready.eq(arbiter.grants[number] & served[number])
         return arbiter
 
-    def _read(self, m: Module) -> None:
+    def _connect_reads(self, m: Module) -> None:
         config, vector, psum, shared = self.config, self.vector, self.psum, self.psum_shared
         engines, lines = [self.scalar], [self.line_reads[port] for port in range(config.hbm_ports)]
         ready = Signal()
         bank_of = PsumGeometry(config.psum_words, config.psum_banks).bank
         wanted, early = bank_of(vector.address[2:]), None
         if config.port_latency:
-            # Without a look at what lines ask for.
+            # Independent of the line ports' requests.
             own = bank_of(self.scalar.address[2:])
             early = [~(self.reading & 1 << own).any() & ~(vector.valid & (wanted == own))]
         arbiter = self._arbitrate(m, "read", engines, lines, ready, early)
@@ -119,7 +119,7 @@ class PsumPort(wiring.Component):
                     m.d.comb += shared.address.eq(address)
                     if number >= len(engines):
                         m.d.sync += partition.eq(lines[number - len(engines)].partition)
-        # As late as SBUF's.
+        # Same latency as SBUF.
         late = config.port_latency
         vector_data, shared_data = (
             delayed(m, port.data, late, f"{name}_data") for name, port in (("psum", psum), ("shared", shared))
@@ -129,7 +129,7 @@ class PsumPort(wiring.Component):
         m.d.comb += [vector.data.eq(vector_data), self.scalar.data.eq(shared_data)]
         m.d.comb += [line.data.eq(word.replicate(config.hbm_bytes // 4)) for line in lines]
 
-    def _write(self, m: Module) -> None:
+    def _connect_writes(self, m: Module) -> None:
         config, psum_write = self.config, self.psum_write
         engines = [self.vector_write, self.scalar_write]
         lines = [self.line_writes[port] for port in range(config.hbm_ports)]
@@ -153,14 +153,14 @@ class PsumPort(wiring.Component):
 
 
 def _word(m: Module, name: str, line, size: int) -> tuple[Signal, Signal, Signal]:
-    """Return the one word of a line that is written: its place, the mask of its bytes, and the word."""
+    """Return position, byte mask and data of the one word that a line writes."""
     place, mask, word = 0, 0, 0
     for number in range(size // 4):
         part = line.mask.word_select(number, 4)
         place |= Mux(part.any(), number, 0)
         mask |= part
         word |= Mux(part.any(), line.data.word_select(number, 32), 0)
-    # Signals, since an expression becomes logic as often as it is used.
+    # Signals: an expression would become logic at each use.
     chosen = tuple(
         Signal.like(Value.cast(value), name=f"{name}_{what}")
         for what, value in (("place", place), ("mask", mask), ("word", word))

@@ -1,9 +1,9 @@
-"""SBUF: the operand memory of all engines, a partition in banks that are interleaved by lines.
+"""SBUF: operand memory of all engines; a partition has several banks, interleaved by lines.
 
     readers, line ports -> arbiter -> [blocks of partitions] -> data
     writers, line ports -> arbiter ->
 
-Banks read and write at once; what asks for different banks does not disturb each other.
+Accesses to different banks, or in different directions, do not conflict.
 """
 
 from functools import partial
@@ -23,24 +23,18 @@ __all__ = ["Sbuf"]
 
 
 class Sbuf(wiring.Component):
-    """Serves every port that meets no other one at its bank and direction in the same cycle.
+    """Serves all ports without a conflict at their bank and direction.
 
-    Of several the first is served: moving, vector, scalar. Stationary, whose weights are seldom urgent, and the line
-    ports go in turn, and only if none of those asks, or if they have waited for
-    `hdl.memory.bank_arbiter.LINE_PATIENCE` cycles. A line access occupies its bank in all partitions.
+    Priority in a conflict: moving, vector, scalar, then round robin between stationary (weights are seldom urgent) and
+    the line ports. A request of the latter two precedes all engines after `LINE_PATIENCE` stalled cycles. A line access
+    occupies its bank in all partitions.
 
-    Arguments:
-        config: the machine's parameters.
-
-    Ports (storage is not looked at):
-        moving, stationary: read ports of `config.rows` partitions, 32 bits and `config.load_bytes`.
-        vector, scalar: read ports of all partitions, 32 bits.
-        vector_write, scalar_write: write ports.
-        line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
-        read_turn, write_turn: see :class:`hdl.memory.bank_arbiter.BankArbiter`.
-        read_stalls: bits for moving, vector, scalar, stationary, and each line port, which ask and are not served.
-        write_stalls: bits for vector, scalar, and each line port.
-        active: a request is made, or on its way; else the clock may stand still.
+    Ports (`storage` is ignored):
+        read_turn: `turn` of `BankArbiter`.
+        write_turn: `turn` of `BankArbiter`.
+        read_stalls: stalled requests of moving, vector, scalar, stationary and each line port.
+        write_stalls: stalled requests of vector, scalar and each line port.
+        active: a request is pending or in flight; else the clock may stop.
     """
 
     def __init__(self, config: Config):
@@ -71,8 +65,8 @@ class Sbuf(wiring.Component):
         build = partial(SbufPartitions, config.partitions, self.geometry, config.port_latency)
         module = f"sbuf_partitions_{config.partitions}_{self.geometry}"
         partitions = lanes(m, "partitions", module, build, platform, of=("sbuf_partition_",))
-        self._read(m, partitions)
-        self._write(m, partitions)
+        self._connect_reads(m, partitions)
+        self._connect_writes(m, partitions)
 
         engines = [getattr(self, name) for name in (*SBUF_READERS, "vector_write", "scalar_write")]
         requested, reading = Signal(), Signal(self.line_reads[0].signature.latency - 1)
@@ -84,7 +78,7 @@ class Sbuf(wiring.Component):
         return m
 
     def _arbitrate(self, m: Module, name: str, engines: list, lines: list, stalls: Value) -> list[Signal]:
-        """Answer the ports, and return of each bank which one is served: a bit for each, at most one of them set."""
+        """Connect the ports to an arbiter; return for each bank one bit per port, set for the one served."""
         arbiter = BankArbiter(len(engines), len(lines), self.geometry.banks, bool(self.config.port_latency))
         m.submodules[f"{name}_arbiter"] = arbiter
         ports = engines + lines
@@ -102,13 +96,13 @@ class Sbuf(wiring.Component):
             m.d.comb += served[-1].eq(arbiter.grants & at_bank)
         return served
 
-    def _read(self, m: Module, partitions: SbufPartitions) -> None:
+    def _connect_reads(self, m: Module, partitions: SbufPartitions) -> None:
         size = self.config.hbm_bytes
         readers = [self.moving, self.vector, self.scalar, self.stationary]
         lines = [self.line_reads[port] for port in range(self.config.hbm_ports)]
         ports = readers + lines
         served = self._arbitrate(m, "read", readers[:-1], [self.stationary, *lines], self.read_stalls)
-        block_of, partition_of = zip(*(_split(line.partition) for line in lines), strict=True)
+        block_of, partition_of = zip(*(_locate(line.partition) for line in lines), strict=True)
 
         lockstep = Cat(bank[: len(readers)].any() for bank in served)
         read_line = Cat(one_of(bank, [port.address[self.geometry.line] for port in ports]) for bank in served)
@@ -137,16 +131,16 @@ class Sbuf(wiring.Component):
             late_block = delayed(m, block, line.signature.latency, f"line_block{number}")
             m.d.comb += line.data.eq(Array(lines[number] for lines in partitions.lines)[late_block])
 
-    def _write(self, m: Module, partitions: SbufPartitions) -> None:
+    def _connect_writes(self, m: Module, partitions: SbufPartitions) -> None:
         config = self.config
         writers = {name: getattr(self, f"{name}_write") for name in ("vector", "scalar")}
         lines = [self.line_writes[port] for port in range(config.hbm_ports)]
         engines = list(writers.values())
         ports = engines + lines
         served = self._arbitrate(m, "write", engines, lines, self.write_stalls)
-        block_of, partition_of = zip(*(_split(line.partition) for line in lines), strict=True)
+        block_of, partition_of = zip(*(_locate(line.partition) for line in lines), strict=True)
 
-        # Which bytes of a line each of them writes, if its bank is granted.
+        # Bytes of a line that each port writes if granted.
         size, end = config.hbm_bytes, self.geometry.place.stop
         words, places = range(self.geometry.words), range(config.line_bytes // size)
         bytes_of = [Cat(Mux(port.address[2:end] == word, port.mask, 0) for word in words) for port in engines]
@@ -173,6 +167,6 @@ class Sbuf(wiring.Component):
             ]
 
 
-def _split(partition: Value) -> tuple[Value, Value]:
-    """Return the block of a partition and its number in it."""
+def _locate(partition: Value) -> tuple[Value, Value]:
+    """Return a partition's block, and its number in that block."""
     return partition[BLOCK_BITS:], partition[:BLOCK_BITS]

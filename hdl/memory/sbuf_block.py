@@ -1,4 +1,4 @@
-"""Some partitions of SBUF side by side: converted, and compiled for simulation, only once."""
+"""SBUF storage: blocks of partitions that are converted, and compiled for simulation, only once."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -15,26 +15,26 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["BLOCK_BITS", "SBUF_READERS", "Geometry", "SbufBlock", "SbufPartitions", "port_bits"]
 
 BLOCK = 8
-"""Partitions of a block; the last one may have fewer."""
+"""Partitions per block; the last one may have fewer."""
 
 BLOCK_BITS = (BLOCK - 1).bit_length()
-"""Number of a partition in its block."""
+"""Bits of a partition's number in its block."""
 
 SBUF_READERS = ("moving", "stationary", "vector", "scalar")
-"""Who reads all partitions in lockstep."""
+"""Ports that read all partitions in lockstep."""
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """How a partition is divided, and who reaches one alone.
+    """Division of a partition into banks and lines, and the widths of its ports.
 
     Arguments:
-        banks: how many.
-        lines: of a bank.
-        line_bytes: bytes of a line.
-        ports: line ports.
-        size: bytes of a line port's access.
-        load_bytes: bytes that the stationary port reads of a partition.
+        banks: number of banks.
+        lines: lines per bank.
+        line_bytes: bytes per line.
+        ports: number of line ports.
+        size: bytes per access of a line port.
+        load_bytes: bytes per partition that the stationary port reads.
     """
 
     banks: int
@@ -46,49 +46,47 @@ class Geometry:
 
     @classmethod
     def of(cls, config: Config) -> "Geometry":
-        """Return that of a machine."""
+        """Return the geometry of a machine."""
         banks, line = config.sbuf_banks, config.line_bytes
         lines, size = config.sbuf_bytes // line // banks, config.hbm_bytes
         return cls(banks, lines, line, config.hbm_ports, size, config.load_bytes)
 
     @property
     def place(self) -> slice:
-        """Of a byte address, the place in a line."""
+        """Bits of a byte address that select the byte in a line."""
         return slice(0, (self.line_bytes - 1).bit_length())
 
     @property
     def bank(self) -> slice:
-        """Of a byte address, the bank."""
+        """Bits of a byte address that select the bank."""
         return slice(self.place.stop, self.place.stop + self.bank_bits)
 
     @property
     def line(self) -> slice:
-        """Of a byte address, the line in its bank."""
+        """Bits of a byte address that select the line in a bank."""
         return slice(self.bank.stop, self.bank.stop + self.line_bits)
 
     @property
     def bank_bits(self) -> int:
-        """Bits that number a bank."""
         return (self.banks - 1).bit_length()
 
     @property
     def line_bits(self) -> int:
-        """Bits that number a line in its bank."""
         return (self.lines - 1).bit_length()
 
     @property
     def words(self) -> int:
-        """Words of 32 bits in a line."""
+        """Words of 32 bits per line."""
         return self.line_bytes // 4
 
     @property
     def select_bits(self) -> int:
-        """Bits of bank above place in a line, of a line port's access."""
+        """Bits that select bank and position in a line, for a line port's access."""
         return self.bank_bits + (self.line_bytes // self.size - 1).bit_length()
 
     @property
     def readers(self) -> dict[str, int]:
-        """How many adjacent words each of `SBUF_READERS` has of a partition."""
+        """Adjacent words per partition that each of `SBUF_READERS` reads."""
         return {name: self.load_bytes // 4 if name == "stationary" else 1 for name in SBUF_READERS}
 
     def __str__(self) -> str:
@@ -96,28 +94,26 @@ class Geometry:
 
 
 def port_bits(ports: int) -> int:
-    """Return the bits that number line ports; at least one."""
+    """Return the bits of a line port's number; at least one."""
     return max(1, (ports - 1).bit_length())
 
 
 class SbufPartition(wiring.Component):
-    """The banks of one partition, and what reads and writes of it.
+    """Banks of one partition, with multiplexers for reads and writes.
 
-    Arguments:
-        geometry: how it is divided.
+    The ports are those of `SbufBlock`, common to all partitions, except its own enables and words, and:
 
-    Ports, all but the last five those of :class:`SbufBlock` with the same names, the same for all partitions:
-        *_select: what the readers have of the lines that were read in the cycle before, as `moving`, `stationary`,
-            `vector`, `scalar`. line_select: of each line port bank above place in the line, as its part of `lines`.
-        write_data: of each bank what a line port writes.
-        write_here: a bit for each bank, whether a line port writes it in this partition.
-        vector_enable, vector_word, scalar_enable, scalar_word: those of this partition.
+    Ports:
+        *_select: data of each lockstep reader in the lines read in the previous cycle.
+        line_select: bank (upper bits) and position in the line, per line port.
+        write_data: data of the line port that writes, per bank.
+        write_here: banks that a line port writes in this partition.
     """
 
     def __init__(self, geometry: Geometry):
         self.geometry = geometry
         banks, ports, size = geometry.banks, geometry.ports, geometry.size
-        members = _reading(1, geometry) | {
+        members = _read_ports(1, geometry) | {
             "line_select": In(data.ArrayLayout(geometry.select_bits, ports)),
             "lines": Out(data.ArrayLayout(8 * size, ports)),
             "write_line": In(data.ArrayLayout(geometry.line_bits, banks)),
@@ -151,7 +147,6 @@ class SbufPartition(wiring.Component):
         return m
 
     def _bank(self, m: Module, bank: int, platform) -> Value:
-        """Add a bank, and return the line that it has read."""
         lines, size, words = self.geometry.lines, self.geometry.line_bytes, self.geometry.words
         memory = shared(m, f"bank{bank}", f"bank_{lines}x{size}", partial(Bank, lines, size), platform)
         single, by_scalar = self.write_single[bank], self.write_scalar[bank]
@@ -168,8 +163,7 @@ class SbufPartition(wiring.Component):
         return memory.data
 
 
-def _reading(partitions: int, geometry: Geometry) -> dict:
-    """Return the ports of those who read partitions in lockstep."""
+def _read_ports(partitions: int, geometry: Geometry) -> dict:
     banks = geometry.banks
     members = {"read": In(banks), "read_line": In(data.ArrayLayout(geometry.line_bits, banks))}
     for name, words in geometry.readers.items():
@@ -179,9 +173,8 @@ def _reading(partitions: int, geometry: Geometry) -> dict:
 
 
 def _block_ports(partitions: int, geometry: Geometry) -> dict:
-    """Return the ports of :class:`SbufBlock`."""
     banks, ports, size = geometry.banks, geometry.ports, geometry.size
-    members = _reading(partitions, geometry) | {
+    members = _read_ports(partitions, geometry) | {
         "line_taken": In(ports),
         "line_select": In(data.ArrayLayout(BLOCK_BITS + geometry.select_bits, ports)),
         "lines": Out(data.ArrayLayout(8 * size, ports)),
@@ -199,31 +192,32 @@ def _block_ports(partitions: int, geometry: Geometry) -> dict:
     return members
 
 
-def _of_partitions(geometry: Geometry) -> dict[str, int]:
-    """Return the ports of a block that have a part for each partition, and its bits."""
+def _partition_bits(geometry: Geometry) -> dict[str, int]:
+    """Return the ports of a block with one element per partition, and the bits of an element."""
     reads = {name: 32 * words for name, words in geometry.readers.items()}
     return reads | {"vector_enable": 1, "vector_words": 32, "scalar_enable": 1, "scalar_words": 32}
 
 
 class SbufBlock(wiring.Component):
-    """The banks of some partitions, and the way from them and to them. Whose turn a bank is has been decided.
+    """Banks of several partitions and their multiplexers, after arbitration.
 
-    Arguments:
-        partitions: how many.
-        geometry: how each of them is divided.
+    Ports are few and wide, as each costs time at the boundary of a separately compiled block. No output depends on an
+    input of the same cycle; otherwise a simulator would evaluate the block twice.
 
-    Ports, few and wide, as each costs time at the boundary of a block that is compiled apart; and no output depends on
-    an input of the same cycle, lest a simulator evaluate all of it again:
-        read: a bit for each bank that is read. read_line: its line, of each bank.
-        moving_select, stationary_select, vector_select, scalar_select: bank above place in the line, which `moving`,
-            `stationary`, `vector`, `scalar` have of all partitions a cycle after the read.
-        line_taken: a bit for each line port that reads here. line_select: of each what it reads: partition above bank
-            above place in the line. lines: its bytes, two cycles later and until it reads here again.
-        write_line: of each bank the line that is written. write_bytes: of each bank which bytes of it.
-        write_single: a bit for each bank, of which one partition is written by a line port; else the `scalar_enable`
-            ones with `scalar_words` if its bit of `write_scalar` is set, or else the `vector_enable` ones with
-            `vector_words`. write_here: a bit for each bank, whether that partition is here. write_partition,
-            write_port: of each bank its number in this block, and the line port. write_lines: bytes of each line port.
+    Ports:
+        read: banks to read, at `read_line`.
+        *_select: bank (upper bits) and position in the line, per lockstep reader. Its words of all partitions are valid
+            a cycle after the read.
+        line_taken: line ports that read here.
+        line_select: partition, bank and position in the line, from the upper bits down, per line port.
+        lines: bytes per line port, two cycles later and until its next read here.
+        write_bytes: bytes to write at `write_line`, per bank.
+        write_single: banks that a line port writes, in one partition.
+        write_scalar: other banks that the scalar engine writes; the vector engine writes the rest.
+        write_here: banks of `write_single` with their partition in this block.
+        write_partition: number of that partition in this block, per bank.
+        write_port: number of the line port that writes, per bank.
+        write_lines: bytes of each line port.
     """
 
     def __init__(self, partitions: int, geometry: Geometry):
@@ -272,7 +266,6 @@ class SbufBlock(wiring.Component):
         return m
 
     def _line(self, m: Module, bank: int) -> Signal:
-        """Return what line ports write to a bank."""
         line = Signal(8 * self.geometry.size, name=f"write_line{bank}")
         m.d.comb += line.eq(self.write_lines[0])
         for number in range(1, self.geometry.ports):
@@ -282,13 +275,9 @@ class SbufBlock(wiring.Component):
 
 
 class SbufPartitions(wiring.Component):
-    """All partitions, in blocks.
+    """All partitions, in blocks. Ports: as `SbufBlock`; those of `OF_A_BLOCK` have one element per block.
 
-    Arguments: those of :class:`SbufBlock`.
-        latency: cycles until what is wanted is at the banks, so that who gets one can be decided in a cycle of its own.
-
-    Ports: those of :class:`SbufBlock`; the ports that are a block's own, `OF_A_BLOCK`, are an array with one for each
-        block.
+    A request takes `latency` cycles to the banks; 1 gives arbitration a separate cycle.
     """
 
     OF_A_BLOCK = ("read", "line_taken", "lines", "write_here")
@@ -303,7 +292,7 @@ class SbufPartitions(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        of_partitions = _of_partitions(self.geometry)
+        of_partitions = _partition_bits(self.geometry)
         for number, count in enumerate(self.counts):
             build = partial(SbufBlock, count, self.geometry)
             block = shared(m, f"block{number}", f"sbuf_block_{count}_{self.geometry}", build, platform)

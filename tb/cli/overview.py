@@ -1,4 +1,4 @@
-"""What `make help` prints, gathered from the code: a screen of targets, TESTs and presets; of a TEST its variables."""
+"""Text of `make help`, generated from the code: targets, TESTs and presets, or the variables of one of them."""
 
 import dataclasses
 import re
@@ -18,22 +18,18 @@ MAKEFILE = ROOT / "Makefile"
 
 
 def targets() -> list[tuple[str, str]]:
-    """Return the Makefile's targets with what the comment behind each says."""
+    """Return the Makefile's targets and their help comments."""
     return re.findall(r"^([a-z-]+):.*?## (.+)$", MAKEFILE.read_text(), re.MULTILINE)
 
 
 def show(name: str | None, commands: Sequence[Command] = registry.COMMANDS) -> None:
-    """Print the overview, or what there is to say of a TEST, or of a command, as wide as the terminal.
-
-    Raises:
-        UsageError: if there is no TEST, and no command, of that name.
-    """
+    """Print the overview, or the help of a TEST or command, in the width of the terminal."""
     width = terminal().width
-    click.echo(overview(width) if name is None else described(*_named(name, commands), width), nl=False)
+    click.echo(overview(width) if name is None else command_help(*_find_command(name, commands), width), nl=False)
 
 
-def _named(name: str, commands: Sequence[Command]) -> tuple[Command, str]:
-    """Return a command or a TEST, and how make runs it."""
+def _find_command(name: str, commands: Sequence[Command]) -> tuple[Command, str]:
+    """Return a command or a TEST, and the make command line that runs it."""
     for command in commands:
         if command.name == name:
             return command, f"make {name}"
@@ -49,15 +45,15 @@ def overview(width: int) -> str:
             (group, " ".join(registry.tests(modules))) for group, modules in registry.GROUPS.items()
         ],
         "more": [
-            ("make help TEST=matmul", "what a TEST does and its variables; TEST=bench: those of a target"),
+            ("make help TEST=matmul", "summary and variables of a TEST; TEST=bench: of a target"),
             ("PRESET=", f"the machine: {', '.join(sizes)} processing elements"),
         ],
     }
     return _text(sections, width)
 
 
-def described(one: Command, line: str, width: int) -> str:
-    """Return what a TEST, or a command, does and takes, in lines of at most `width` characters."""
+def command_help(one: Command, line: str, width: int) -> str:
+    """Return summary and variables of a TEST or command, in lines of at most `width` characters."""
     names = [option.name for option in one.options]
     presets = {
         name: ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in dataclasses.asdict(config).items())

@@ -83,7 +83,7 @@ def random_cases(seed: int, formats: Sequence[Format], count: int) -> Cases:
             operands = {"x": x, "w": w, "acc": acc}
             operands |= {f"{name}_half": np.full(some, half or 0) for name, half in zip("xw", halves, strict=True)}
             operands = {name: words.astype(np.uint32) for name, words in operands.items()}
-            parts.append(Cases.generated(np.full(some, fmt.code, np.uint8), operands))
+            parts.append(Cases.from_operands(np.full(some, fmt.code, np.uint8), operands))
     return comparison.interleave(rng, parts)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.formats import Format
-from neuroncore_rtl.tb.check.comparison import Cases, Comparison, cases_of, labelled
+from neuroncore_rtl.tb.check.comparison import Cases, Comparison, cases_of, record_label
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows
 
 __all__ = ["played_jobs", "played_rows"]
@@ -28,9 +28,9 @@ def played_jobs(
 
 
 def played_rows(settings: Settings, results: Sequence[Result], own: str, drawn: Sequence[str] = ()) -> Rows:
-    """Return the rows of a job of cases; `own`, `drawn` as of :func:`tb.check.comparison.labelled`."""
+    """Return the rows of a job of cases; `own`, `drawn` as of :func:`tb.check.comparison.record_label`."""
     (result,) = results
     found = result.job.subject.verdict(result.outcome)
-    label, used = labelled(settings, own, drawn)
+    label, used = record_label(settings, own, drawn)
     judged = {"compared": found.compared, "mismatches": found.mismatches, "failures": found.failures}
     return Rows(label=label, settings=used, rows=found.rows, **judged)

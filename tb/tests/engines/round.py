@@ -40,7 +40,7 @@ def random_cases(seed: int, formats: Sequence[Format], modes: Sequence[str], cou
             "value": value.astype(np.uint32),
             "random": np.zeros(share, np.uint32) if random is None else random.astype(np.uint32),
         }
-        parts.append(Cases.generated(np.full(share, fmt.code, np.uint8), operands))
+        parts.append(Cases.from_operands(np.full(share, fmt.code, np.uint8), operands))
     return comparison.interleave(rng, parts)
 
 

@@ -62,7 +62,7 @@ def _rows_of(one: Added, errors: Mapping[str, GradientErrors]) -> Iterator[tuple
     yield f"{name} same bits", {"on every rank": words[0], "under all conditions": words[1]}
     yield f"{name} sums", {"sha256": hashlib.sha256(sums[0][0].tobytes()).hexdigest()[:16]}
     for what, found in errors.items():
-        yield f"error of {what}", found.shown()
+        yield f"error of {what}", found.rows()
 
 
 def _jobs(settings: Settings) -> Iterator[Job]:

@@ -171,7 +171,7 @@ def test_help_fits_a_screen():
 @pytest.mark.parametrize("name", [*registry.tests(), *(command.name for command in registry.COMMANDS)])
 def test_help_of_one_has_its_variables_and_the_presets(name):
     one = registry.tests().get(name) or next(command for command in registry.COMMANDS if command.name == name)
-    sections = sections_of(overview.described(one, "make", width=1000))
+    sections = sections_of(overview.command_help(one, "make", width=1000))
     assert sections["variables"] == {f"{option.name}=": option.describe() for option in one.options}
     assert list(sections.get("PRESET=, named configurations", PRESETS)) == list(PRESETS)
     assert one.summary in next(iter(sections.values())).values()
