@@ -22,8 +22,8 @@ VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
-help: $(READY) ## list targets, TESTs and presets; make help TEST=matmul lists the variables of a TEST
-	@$(TB) help $(if $(TEST),$(QUOTED_TEST))
+help: $(READY) ## list targets, TESTs and presets; make help TEST=matmul lists variables, with ALL=1 every parameter
+	@$(TB) help $(if $(TEST),$(QUOTED_TEST) $(VARIABLES))
 
 sim: $(READY) ## run a TEST in a simulator and compare every result bit for bit: make sim TEST=matmul [NAME=VALUE ...]
 	@$(TB) sim $(QUOTED_TEST) $(VARIABLES)

@@ -132,11 +132,14 @@ def doctor():
 
 @app.command("help")
 @click.argument("test", metavar="[TEST]", required=False)
-def show_help(test: str | None):
-    """List targets, TESTs and presets, or the variables of a TEST or a target."""
+@click.argument("words", metavar="[ALL=1]", nargs=-1)
+def show_help(test: str | None, words: tuple[str, ...]):
+    """List targets, TESTs and presets, or the variables of a TEST or a target; ALL=1 lists every parameter."""
     from neuroncore_rtl.tb.cli.overview import show
 
-    show(test, ALL_COMMANDS)
+    if wrong := [word for word in words if word not in ("ALL=0", "ALL=1")]:
+        raise UsageError(f"a variable of help must be ALL=0 or ALL=1, not {wrong[0]!r}")
+    show(test, words[-1:] == ("ALL=1",), ALL_COMMANDS)
 
 
 @app.command()
