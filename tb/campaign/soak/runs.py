@@ -29,7 +29,7 @@ def judged(case: Case) -> Verdict:
         ValueError: if there can be no such program.
     """
     try:
-        return case.run()
+        return case.judge()
     except SimulationFailed as error:
         said = str(error).strip().splitlines()
         kind = CaseKind.HANG if "did not finish" in str(error) else CaseKind.BROKEN_OFF

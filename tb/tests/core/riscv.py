@@ -26,7 +26,7 @@ from neuroncore_rtl.tb.check.riscv_lockstep import LockstepComparison, compare
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_riscv_program
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
-__all__ = ["EXTERNAL_RATE", "TEST", "followed", "random_executable", "verdict"]
+__all__ = ["EXTERNAL_RATE", "TEST", "follow", "random_executable", "verdict"]
 
 DEFAULT_COUNT = {"verilator": 10_000, "icarus": 1_000}
 
@@ -53,7 +53,7 @@ def verdict(outcome: Outcome, limit: int) -> list[str]:
     return [f"the program must write 1 to tohost when it passes, not {outcome.exit_code:#x}"]
 
 
-def followed(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[LockstepComparison, list[str]]:
+def follow(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[LockstepComparison, list[str]]:
     """Return the comparison with the golden hart, and what is wrong beside its mismatch."""
     with progress(f"golden: {len(outcome.events):,} instructions"):
         comparison = compare(program, outcome.events)
@@ -111,7 +111,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
         )
     compared, mismatches, lockstep = 0, 0, {}
     if settings.lockstep:
-        comparison, problems = followed(program, outcome, memory=random)
+        comparison, problems = follow(program, outcome, memory=random)
         failures += problems
         compared, mismatches = comparison.compared, int(comparison.mismatch is not None)
         lockstep = {"traps": comparison.traps, "interrupts": comparison.interrupts}

@@ -15,7 +15,7 @@ from neuroncore_rtl.run.harness.run import Device, run
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
-from neuroncore_rtl.tb.tests.core.riscv import followed, verdict
+from neuroncore_rtl.tb.tests.core.riscv import follow, verdict
 
 __all__ = ["elf_files", "run_architecture_tests", "run_tests", "signed_programs"]
 
@@ -167,7 +167,7 @@ def _run(test: Test, device: Device, settings: Settings) -> tuple[list[str], int
     work = CpuWork(program=program, limit=LIMIT, trace=True, memory=test.reference is not None)
     outcome = run(device, work, sim=settings.sim, doing=f"running {test.path.name}")
     problems = verdict(outcome, LIMIT)
-    comparison, wrong = followed(program, outcome, memory=False)
+    comparison, wrong = follow(program, outcome, memory=False)
     problems += wrong
     if comparison.mismatch:
         problems.append(f"golden disagrees: {comparison.mismatch}")
