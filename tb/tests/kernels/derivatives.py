@@ -1,4 +1,4 @@
-"""Layers and their derivatives in float64: what backward kernels are compared with."""
+"""Layers and their derivatives in float64, the references of backward kernels."""
 
 import math
 
@@ -31,7 +31,7 @@ def layernorm_gradients(
 
 
 def _normal(x: np.ndarray, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the normalised rows, and the inverse of their deviations."""
+    """Return the normalised rows, and the inverses of their standard deviations."""
     centred = x - x.mean(1, keepdims=True)
     inverse = 1 / np.sqrt((centred**2).mean(1, keepdims=True) + epsilon)
     return centred * inverse, inverse
@@ -44,15 +44,17 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 
 def softmax_gradient(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """Return the gradient of x, by that of y = softmax(x)."""
+    """Return the gradient of x, given that of y = softmax(x)."""
     return y * (dy - (y * dy).sum(-1, keepdims=True))
 
 
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -> np.ndarray:
-    """Return softmax(q k.T / sqrt(width)) v; if causal, the last query sees all keys, others fewer.
+    """Return the attention of v; if causal, the last query sees all keys, and each earlier one sees one key less.
+
+    The result is softmax(q k.T / sqrt(width)) v.
 
     Raises:
-        ValueError: if there are more queries than keys if causal: what sees no key has no softmax.
+        ValueError: if causal with more queries than keys, since a query without a key has no softmax.
     """
     return _weights(q, k, causal) @ v
 
@@ -60,7 +62,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False)
 def attention_gradients(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, dout: np.ndarray, causal: bool = False
 ) -> dict[str, np.ndarray]:
-    """Return dq, dk and dv; ValueError as of :func:`attention`."""
+    """Return dq, dk and dv; ValueError as :func:`attention`."""
     weights = _weights(q, k, causal)
     slopes = softmax_gradient(weights, dout @ v.T) / np.sqrt(q.shape[1])
     return {"dq": slopes @ k, "dk": slopes.T @ q, "dv": weights.T @ dout}
@@ -86,7 +88,7 @@ def gelu(x: np.ndarray, function: str = "gelu") -> tuple[np.ndarray, np.ndarray]
 
 
 def crossentropy(logits: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cross entropy of each row, [rows, 1], and the gradient of the logits by their sum.
+    """Return the cross entropy of each row, [rows, 1], and the gradient of their sum with respect to the logits.
 
     Arguments:
         logits: [rows, classes].
@@ -106,13 +108,11 @@ def encoder_gradients(
     causal: bool = False,
     epsilon: float = 1e-5,
 ) -> dict[str, np.ndarray]:
-    """Return the gradients of an encoder layer's parameters, by their names, and of x, by "x".
+    """Return the gradients of an encoder layer's parameters by name, and of x by "x".
 
-    Arguments:
-        x, dy: [tokens, features].
-        weights: by name: `w` and `bias` of query, key, value, output, up and down, `gamma` and `beta` of the
-            normalisations first and second, such as "query.w".
-        causal: whether a token sees only those up to itself.
+    x and dy are [tokens, features]. The weights have names such as "query.w": `w` and `bias` of query, key, value,
+    output, up and down, `gamma` and `beta` of the normalisations first and second. If causal, a token sees itself and
+    earlier ones.
     """
     found = {}
 
