@@ -8,15 +8,7 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.spec.formats import FP32, INT32
 from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits
-from neuroncore_rtl.tb.stimulus.operands import (
-    SIGNS,
-    add_cases,
-    fp32_bits,
-    mixed,
-    partners,
-    random_fp32,
-    special_fp32,
-)
+from neuroncore_rtl.tb.stimulus.operands import SIGNS, add_cases, fp32_bits, mixed, partners, random_fp32, special_fp32
 
 __all__ = [
     "alu_cases", "divide_cases", "fma_cases", "multiply_cases", "power_cases", "remainder_cases", "special_pairs",

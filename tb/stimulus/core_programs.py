@@ -190,11 +190,7 @@ class CoreWriter:
         """Add a LoadStationary or a MultiplyMoving, as is said or at random."""
         rng, config = self.rng, self.config
         fmt = config.matmul_formats[rng.integers(len(config.matmul_formats))]
-        common = {
-            "format": fmt,
-            "half": int(rng.integers(2)) * (fmt is FP32),
-            **random_rows(rng, config),
-        }
+        common = {"format": fmt, "half": int(rng.integers(2)) * (fmt is FP32), **random_rows(rng, config)}
         if loads is None:
             loads = rng.random() < 0.4
         if self.loaded is None or loads:

@@ -76,12 +76,7 @@ class Choices:
 
 
 def random_elementwise_program(
-    rng: np.random.Generator,
-    config: Config,
-    count: int,
-    choices: Choices,
-    *,
-    bytes_per_partition: int | None = None,
+    rng: np.random.Generator, config: Config, count: int, choices: Choices, *, bytes_per_partition: int | None = None
 ) -> ElementwiseProgram:
     """Return a program of `count` instructions.
 

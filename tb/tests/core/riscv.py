@@ -13,15 +13,7 @@ from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES, PATIENCE, CpuDevice, 
 from neuroncore_rtl.run.job import DeviceJob
 from neuroncore_rtl.run.report import progress, recordings, shown
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import (
-    RECORDED,
-    SEED,
-    Option,
-    Settings,
-    UsageError,
-    integer,
-    switch,
-)
+from neuroncore_rtl.run.settings import RECORDED, SEED, Option, Settings, UsageError, integer, switch
 from neuroncore_rtl.tb.check.riscv_lockstep import LockstepComparison, compare
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_riscv_program
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario

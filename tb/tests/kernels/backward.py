@@ -17,13 +17,7 @@ from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, s
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.tb.tests.kernels import derivatives
 from neuroncore_rtl.tb.tests.kernels.layers import layer_test, sizes
-from neuroncore_rtl.tb.tests.kernels.transformer import (
-    ATTENTION,
-    EPSILON,
-    draw_head,
-    encoder_options,
-    encoder_weights,
-)
+from neuroncore_rtl.tb.tests.kernels.transformer import ATTENTION, EPSILON, draw_head, encoder_options, encoder_weights
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, References
 
 __all__ = ["TESTS"]

@@ -1,8 +1,8 @@
-"""TEST=digits: real input. A trained network reads handwritten digits.
+"""TEST=digits: a trained network classifies handwritten digits.
 
-TARGET=core is the machine as its users have it: an image for each batch, from pixels in HBM to probabilities and digits
-there; the controller decides whether a batch is computed a second time, with FP32 products.
-TARGET=engine has every matrix product done by the tensor engine alone, and numpy between them.
+TARGET=core runs one image per batch, from pixels in HBM to probabilities and digits in HBM. The controller decides
+whether a batch is computed again with FP32 products. TARGET=engine runs each matrix product on the tensor engine only,
+with numpy between the products.
 """
 
 from collections.abc import Container, Generator, Iterable, Sequence
@@ -30,31 +30,22 @@ from neuroncore_rtl.tb.stimulus.tensor_tiling import TiledProduct
 from neuroncore_rtl.tb.tests.kernels.products import counters_of, ideal_cycles, product_jobs
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
-__all__ = [
-    "TARGET_ACCURACY",
-    "TARGET_DIFFERENCE",
-    "TEST",
-    "control_path",
-    "executed_sections",
-    "held_out",
-    "results_of",
-    "sizes_of",
-]
+__all__ = ["TARGET_DIFFERENCE", "TEST", "control_path", "executed_sections", "results_of", "sizes_of"]
 
 TARGET_ACCURACY = 0.95
-"""Below this the bench fails: the arithmetic may be exact and the program around it still wrong."""
+"""The TEST fails below this: with exact arithmetic, the program can still be wrong."""
 
 TARGET_DIFFERENCE = {BF16: 0.05, FP32: 1e-5}
-"""Probabilities differ from numpy's in FP32 by no more, by the format of the products."""
+"""Largest difference from numpy's FP32 probabilities, by the format of the products."""
 
 
 def sizes_of(layers: list[Layer]) -> tuple[int, ...]:
-    """Return the pixels, the hidden units and the digits of a network."""
+    """Return the number of pixels, hidden units and digits of a network."""
     return layers[0].weight.shape[0], *(layer.weight.shape[1] for layer in layers)
 
 
 def results_of(classifier: Classifier, hbm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the digits, int32 [batch], and the probabilities, float32 [batch, digits], that a run left in HBM."""
+    """Return the digits, int32 [batch], and the probabilities, float32 [batch, digits], from HBM after a run."""
     found = (tensor.elements(hbm) for tensor in (classifier.digits, classifier.probabilities))
     return tuple(np.ascontiguousarray(codes).view(t) for codes, t in zip(found, (np.int32, np.float32), strict=True))
 
@@ -62,21 +53,21 @@ def results_of(classifier: Classifier, hbm: np.ndarray) -> tuple[np.ndarray, np.
 def control_path(images: int, lanes: int) -> ControlPath:
     """Return the path of the control program for a batch.
 
-    Behind a section it reads a word of SBUF for each image, of so many `lanes` in a tile, and writes a line of text, in
-    which a number of one digit is that of the images it is unsure of.
+    After a section it reads one word of SBUF per image, `lanes` images per tile, and prints a line. The formula assumes
+    that the number of unsure images in that line has one digit.
     """
     counted = 13 * images + 5 * (images // lanes) + 18 * (1 + len(str(images))) + 233
     return ControlPath(first=10, between=17 + counted, last=15 + counted)
 
 
 def executed_sections(image: Image, addresses: Container[int]) -> list[int]:
-    """Return the sections of an image of which records were executed; addresses: of all records that were."""
+    """Return the sections of an image with executed records; addresses: of all executed records."""
     return sorted({block.section for block in image.blocks if block.address in addresses})
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """Images that the core classifies at once, and the program that does."""
+    """A batch of images and the program that classifies it on the core."""
 
     number: int
     images: np.ndarray
@@ -119,7 +110,7 @@ def _jobs(settings: Settings) -> Jobs:
 
 
 def _path(image: Image, batch: int, outcome: CoreOutcome) -> dict[str, object]:
-    """Return the options of :func:`golden.timing.predict`: golden tells whether a batch is computed again."""
+    """Return the options of :func:`golden.timing.predict`; golden decides whether a batch is computed again."""
     sections = executed_sections(image, {address for _, address in outcome.records})
     return {"sections": sections, "path": control_path(batch, image.config.columns)}
 
@@ -128,10 +119,11 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     config, layers, (images, labels) = settings.config, digits.load(), held_out(settings)
     if settings.target == "model":
         return _predicted_rows(settings, layers, results)
-    found = _found_by_engine(layers, results) if settings.target == "engine" else _found(settings, layers, results)
-    accuracy, reference = (
-        float((guessed == labels).mean()) for guessed in (found.digits, digits.classify(layers, images).argmax(axis=1))
+    found = (
+        _engine_results(layers, results) if settings.target == "engine" else _core_results(settings, layers, results)
     )
+    guesses = found.digits, digits.classify(layers, images).argmax(axis=1)
+    accuracy, reference = (float((guessed == labels).mean()) for guessed in guesses)
     failures = list(found.failures)
     if accuracy < TARGET_ACCURACY:
         failures.append(f"accuracy must be at least {TARGET_ACCURACY:.0%}, not {accuracy:.2%}")
@@ -143,8 +135,8 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Found:
-    """What the results of all jobs say: digits, integer [images], and fields of `Rows`."""
+class _Results:
+    """Results of all jobs: digits, integer [images], and fields of `Rows`."""
 
     digits: np.ndarray
     rows: dict[str, str]
@@ -156,18 +148,17 @@ class _Found:
     mismatches: int = 0
 
 
-def _found(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> _Found:
-    """Return what images on the core have found."""
+def _core_results(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> _Results:
+    """Return the results of the images on the core."""
     failures, predicted, rows, ideal = [], [], {}, 0
     for result in results:
         batch, image = result.job.subject, result.job.images[0]
         found = results_of(batch.classifier, result.memory)
         predicted.append(found[0])
         run = result.outcome.parts[0]
-        passes = [
-            NETWORK_PASSES[number] for number in executed_sections(image, {event.address for event in run.events})
-        ]
-        # What is wrong with a run that is not golden's is said by its failures.
+        executed = executed_sections(image, {event.address for event in run.events})
+        passes = [NETWORK_PASSES[number] for number in executed]
+        # A run that differs from golden already has failures.
         wrong = () if result.failures else _disagreements(*found, settings, layers, batch.images, passes, run.console)
         failures += [f"batch {batch.number}: {failure}" for failure in wrong]
         ideal += sum(_ideal_cycles(layers, len(batch.images), fmt, settings.config) for fmt in passes)
@@ -175,7 +166,7 @@ def _found(settings: Settings, layers: list[Layer], results: Sequence[Result]) -
         files = {**result.files, **result.profile_rows}
         rows |= {f"batch_{batch.number}_{what}": path for what, path in files.items()}
     names = [f"batch {result.job.subject.number}" for result in results]
-    return _Found(digits=np.concatenate(predicted), rows=rows, ideal_cycles=ideal, names=names, failures=failures)
+    return _Results(digits=np.concatenate(predicted), rows=rows, ideal_cycles=ideal, names=names, failures=failures)
 
 
 def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> Rows:
@@ -203,7 +194,7 @@ def _disagreements(
     passes: list[Format],
     console: str,
 ) -> Iterable[str]:
-    """Say where results do not follow from each other, or are far from numpy's."""
+    """Yield contradictions between the results, and deviations from numpy."""
     if wrong := int((predicted != probabilities.argmax(axis=1)).sum()):
         yield f"digits must be the most probable ones, but {wrong} are not"
     fmt = passes[-1]
@@ -224,7 +215,7 @@ def _ideal_cycles(layers: list[Layer], images: int, fmt: Format, config: Config)
 
 
 def _layer_jobs(settings: Settings, layers: list[Layer], images: np.ndarray) -> Generator[DeviceJob, Result, None]:
-    """Yield the jobs of all layers' products; numpy computes what is between them."""
+    """Yield the jobs of all layers' products; numpy computes the functions between them."""
     values = images
     for number, layer in enumerate(layers):
         a, b = encode(values, BF16), encode(layer.weight, BF16)
@@ -239,7 +230,7 @@ def _layer_jobs(settings: Settings, layers: list[Layer], images: np.ndarray) -> 
 
 @dataclass(frozen=True)
 class _LayerProduct:
-    """A part of the product of a layer: its number, the tensor engine's program, and both operands."""
+    """A part of a layer's product: the layer's number, the tensor engine's program, and both operands."""
 
     layer: int
     program: TiledProduct
@@ -256,8 +247,8 @@ def _product(results: Sequence[Result]) -> np.ndarray:
     return product
 
 
-def _found_by_engine(layers: list[Layer], results: Sequence[Result]) -> _Found:
-    """Return what the products of all layers have found."""
+def _engine_results(layers: list[Layer], results: Sequence[Result]) -> _Results:
+    """Return the results of the products of all layers."""
     compared = mismatches = 0
     config = results[0].job.on.config
     for number in range(len(layers)):
@@ -266,7 +257,7 @@ def _found_by_engine(layers: list[Layer], results: Sequence[Result]) -> _Found:
         compared += product.size
         mismatches += int((product != golden.matrix_product(first.a, first.b, BF16, config.rows)).sum())
     values = product.view(np.float32) + layers[-1].bias
-    return _Found(
+    return _Results(
         digits=values.argmax(axis=1),
         rows=dict(results[0].files),
         ideal_cycles=_ideal_cycles(layers, len(values), BF16, config),
@@ -276,15 +267,14 @@ def _found_by_engine(layers: list[Layer], results: Sequence[Result]) -> _Found:
     )
 
 
-_CONFIDENCE = "the core computes a batch again in FP32 if an image's digit is less probable than so many percent"
+_CONFIDENCE = "percent; the core computes a batch again in FP32 if an image's digit is less probable"
 
 TEST = Scenario(
     name="digits",
-    summary="held-out handwritten digits classified by a trained network, from HBM to HBM on the core, or with its "
-    "products on the tensor engine alone",
+    summary="a trained network classifies handwritten digits on the core, or with products on the tensor engine only",
     options=(
         integer("IMAGES", 360, "held-out images to classify", 20, 360),
-        integer("BATCH", 120, "images that the core computes at once", 1, 360),
+        integer("BATCH", 120, "images that the core computes together", 1, 360),
         integer("CONFIDENCE", 50, _CONFIDENCE, 0, 100),
         *core_options("core", "the tensor engine", "small"),
     ),

@@ -1,4 +1,4 @@
-"""TEST=nki: a kernel written for AWS's Neuron Kernel Interface, as it is, on this machine (docs/nki.md)."""
+"""TEST=nki: an unmodified kernel of AWS's Neuron Kernel Interface on this machine (docs/nki.md)."""
 
 import inspect
 import re
@@ -44,7 +44,7 @@ INPUTS = "q=16x32:bf16 k=16x32:bf16 v=32x16:bf16 causal=True"
 
 @dataclass(frozen=True)
 class _Recorded:
-    """A recorded kernel, its arguments, and the function of numpy that it is compared with."""
+    """A recorded kernel, its arguments, and its numpy reference."""
 
     made: Recorded
     arguments: Mapping[str, object]
@@ -108,7 +108,7 @@ def _label(settings: Settings) -> str:
 
 
 def _line_table(done: ProgramResult) -> dict[str, dict[str, object]]:
-    """Return the costs of the kernel's lines, and what is published of their instructions."""
+    """Return the cost of each line of the kernel, next to the published cost of its instructions."""
     rows = line_table(done.lines, done.cycles)
     published = published_by_line(done.program.entries)
     for line in done.lines:
@@ -118,7 +118,7 @@ def _line_table(done: ProgramResult) -> dict[str, dict[str, object]]:
 
 
 def _listed(settings: Settings) -> Rows:
-    """Return what there is: the functions of KERNEL's file and of the files that ship, and every call."""
+    """Return the list of kernels in KERNEL's file and in the shipped files, and of all supported calls."""
     named = settings.kernel.rpartition(":")[0] or settings.kernel
     files = [named, *(str(file.relative_to(ROOT)) for file in sorted((ROOT / EXAMPLES).glob("[!_]*.py")))]
     found = {}
@@ -148,16 +148,16 @@ def _grid(text: str | None) -> tuple[int, ...]:
 
 TEST = Scenario(
     name="nki",
-    summary="a kernel of AWS's Neuron Kernel Interface, its file as it is; cycles of its lines",
+    summary="an unmodified kernel of AWS's Neuron Kernel Interface; cycles of its lines",
     options=(
         choice("KERNEL", KERNEL, "path/to/file.py:function"),
-        choice("INPUTS", INPUTS, "its arguments: name=128x512:bf16 random, name=file.npy, name=value"),
+        choice("INPUTS", INPUTS, "arguments of the kernel: name=128x512:bf16 (random), name=file.npy, name=value"),
         choice("GRID", None, "programs along each axis, such as 4 or 2x8"),
-        choice("REFERENCE", None, "path/to/file.py:function of numpy with the same arguments: the error is printed"),
-        switch("LIST", 0, "only list the kernels of KERNEL's file and those that ship, and every call"),
-        choice("TARGET", "core", "the RTL of the core, its timing model, or golden alone", ("core", "model", "golden")),
+        choice("REFERENCE", None, "path/to/file.py:function in numpy with the same arguments, to print the error"),
+        switch("LIST", 0, "1 only lists the kernels of KERNEL's file, the shipped kernels, and all calls"),
+        choice("TARGET", "core", "the RTL of the core, its timing model, or golden only", ("core", "model", "golden")),
         *configuration_options("small"),
-        choice("ORDER", NKI_ORDER, "of the instructions of a queue", ORDERS),
+        choice("ORDER", NKI_ORDER, "order of the instructions in a queue", ORDERS),
         SEED,
         *HBM_OPTIONS,
         *RECORDED,
@@ -166,4 +166,3 @@ TEST = Scenario(
     jobs=_jobs,
     rows=_rows,
 )
-"""The TEST."""

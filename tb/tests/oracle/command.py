@@ -9,12 +9,7 @@ from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.sim.vectors import chosen
 from neuroncore_rtl.tb.stimulus.fpgen import read_fpgen
 from neuroncore_rtl.tb.stimulus.testfloat import PROGRAM, TESTFLOAT_FUNCTIONS, read_testfloat
-from neuroncore_rtl.tb.tests.oracle.programs import (
-    elf_files,
-    run_architecture_tests,
-    run_tests,
-    signed_programs,
-)
+from neuroncore_rtl.tb.tests.oracle.programs import elf_files, run_architecture_tests, run_tests, signed_programs
 from neuroncore_rtl.tb.tests.oracle.reductions import run_all_reduces
 from neuroncore_rtl.tb.tests.oracle.scalars import report_of_scalars
 

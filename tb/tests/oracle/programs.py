@@ -39,10 +39,7 @@ _TEST = re.compile(r"(rv\d+)([a-z]+)-([a-z]+)-(\S+)")
 GROUPS = ("rv32ui", "rv32um", "rv32mi")
 """Of riscv-tests: the base instructions, multiplication and division, and machine mode."""
 
-NOT_THERE = {
-    "rv32mi-p-breakpoint": "trigger registers",
-    "rv32mi-p-pmpaddr": "memory protection",
-}
+NOT_THERE = {"rv32mi-p-breakpoint": "trigger registers", "rv32mi-p-pmpaddr": "memory protection"}
 """Tests of these of what is optional and the processor has not."""
 
 
