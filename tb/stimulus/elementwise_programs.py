@@ -1,8 +1,8 @@
-"""Random programs of the vector and the scalar engine.
+"""Random programs of the vector and scalar engines.
 
-They compute nothing useful. Shapes, formats, steps and partitions change from one instruction to the next; results are
-read as soon as they are there, overwritten, and shared between the engines. Bits that an instruction does not use are
-random, so that hardware which looks at them is noticed.
+They compute nothing useful. Shapes, formats, steps and partitions change from one instruction to the next. Results are
+read immediately, overwritten, and shared between the engines. Unused bits of an instruction are random, to expose
+hardware that depends on them.
 """
 
 from collections import Counter
@@ -30,23 +30,22 @@ __all__ = ["Choices", "Writer", "garbled", "random_elementwise_program", "random
 
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
 
-_REMAINDERS = 8
-"""Most elements of a lane whose remainders are taken: of more they would take most of a program's cycles."""
+_REMAINDERS = 8  # largest number of elements per lane with remainders; more would dominate a program's cycles
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What a random program consists of.
+    """Composition of a random program.
 
     Arguments:
-        opcodes: those that it draws from.
-        formats: of its tensors; an instruction may mix them.
-        elements: a lane's elements of an instruction; None for a few, seldom many.
-        functions: codes of ACTIVATE's functions.
-        related: share of the tensors that lie where others were, rather than at a place of their own.
-        slow: whether operations of the iterative units are among the others.
-        operations: of the vector lanes' ALUs.
-        stochastic: opcodes whose results may be rounded stochastically.
+        opcodes: candidate opcodes.
+        formats: candidate formats of tensors; an instruction may mix them.
+        elements: elements per lane; None for mostly few.
+        functions: candidate function codes of ACTIVATE.
+        related: share of tensors that overlap others instead of having separate addresses.
+        slow: whether operations of the iterative units are included.
+        operations: candidate operations of the vector ALUs.
+        stochastic: opcodes with stochastic rounding of some results.
     """
 
     opcodes: tuple[Opcode, ...] = tuple(Opcode)
@@ -59,7 +58,7 @@ class Choices:
     stochastic: frozenset[Opcode] = elementwise.STOCHASTIC
 
     def on(self, config: Config) -> "Choices":
-        """Return those of them that the lanes of a machine have units for."""
+        """Return the choices for which the machine's lanes have units."""
         without = set(VECTOR_UNITS) - config.vector_units
         opcodes = set().union(*(elementwise.UNIT_OPCODES.get(unit, ()) for unit in without))
         operations = set().union(*(elementwise.UNIT_OPERATIONS.get(unit, ()) for unit in without))
@@ -80,13 +79,7 @@ def random_elementwise_program(
 ) -> ElementwiseProgram:
     """Return a program of `count` instructions.
 
-    Arguments:
-        rng: decides everything.
-        config: the machine's parameters.
-        count: instructions.
-        choices: what they are drawn from.
-        bytes_per_partition: of SBUF that is used, a multiple of 4; None: the whole, which lets accesses touch the
-            partition's end.
+    bytes_per_partition is the part of SBUF in use, a multiple of 4; None: all of it, so that accesses touch its end.
     """
     size = config.sbuf_bytes if bytes_per_partition is None else bytes_per_partition
     memories = {
@@ -104,13 +97,11 @@ def random_elementwise_program(
 
 
 def random_records(rng: np.random.Generator, program: Program) -> list[EngineRecord]:
-    """Return the records of a program of these engines alone, with random bits where they mean nothing in some, and not
-    always overlapping."""
+    """Return the records of a program, some with random unused bits, and some without `overlap`."""
     return [_record(rng, entry, program.config) for entry in program.entries]
 
 
 def _record(rng: np.random.Generator, entry: Entry, config: Config) -> EngineRecord:
-    """Return an entry for the harness, with random bits where they mean nothing, not always overlapping."""
     values = entry.instruction.fields(config)
     values["overlap"] &= int(rng.random() < 0.7)
     if rng.random() < 0.33:
@@ -121,15 +112,7 @@ def _record(rng: np.random.Generator, entry: Entry, config: Config) -> EngineRec
 def garbled(
     rng: np.random.Generator, layout: Layout, values: dict[str, int], unused: Set[str], signed: Set[str] = frozenset()
 ) -> dict[str, int]:
-    """Return the values of a layout's fields with random ones in those that mean nothing: who looks at them is noticed.
-
-    Arguments:
-        rng: decides them.
-        layout: the fields.
-        values: of every field.
-        unused: fields that mean nothing.
-        signed: fields in two's complement.
-    """
+    """Return the values of a layout's fields with random values for the unused fields; signed: two's complement."""
     changed = dict(values)
     for name, width in layout:
         if name in unused:
@@ -139,16 +122,16 @@ def garbled(
 
 
 class Writer:
-    """A program as it grows.
+    """A program under construction.
 
     Arguments:
-        rng, config, choices: as of :func:`random_elementwise_program`.
-        memories: SBUF and PSUM before the program, uint8 [partitions, bytes]; they get elements worth reading.
-        append: puts an instruction at the program's end; ValueError if it is refused.
+        rng, config, choices: see :func:`random_elementwise_program`.
+        memories: initial SBUF and PSUM, uint8 [partitions, bytes]; they receive meaningful elements.
+        append: appends an instruction to the program; ValueError if it is illegal.
 
     Attributes:
-        instructions: what was added.
-        places: where its tensors lie.
+        instructions: added instructions.
+        places: placement of their tensors.
     """
 
     def __init__(
@@ -162,13 +145,10 @@ class Writer:
         self.rng, self.config, self.choices, self.append = rng, config, choices.on(config), append
         self.places = Places(rng, config, memories, choices.related)
         self.instructions: list[Elementwise] = []
-        self.drawn: Counter[AluOp] = Counter()
-        """Operations that instructions have, so that rare ones are drawn more often."""
-        self.summed = 0
-        """Lanes whose running sums are known."""
+        self.drawn: Counter[AluOp] = Counter()  # uses of each operation, to prefer rare ones
+        self.summed = 0  # lanes with defined running sums
 
     def add(self) -> None:
-        """Add one instruction."""
         instruction = self._append(self._instruction())
         if instruction.opcode == Opcode.ACTIVATE:
             self.summed = instruction.partitions
@@ -176,7 +156,7 @@ class Writer:
         self.places.note(instruction)
 
     def _append(self, unplaced: Elementwise) -> Elementwise:
-        """Choose where results go, and append the instruction."""
+        """Choose the destination, and append the instruction."""
         values = unplaced.fields(self.config)
         for _ in range(100):
             placed = replace(unplaced, dst=self._destination(unplaced))
@@ -187,7 +167,7 @@ class Writer:
                 self.append(placed)
                 return placed
             except ValueError as refusal:
-                # A destination may not lie across a source, nor running sums go on that none has started.
+                # A destination must not partly overlap a source; running sums must have been started.
                 if not any(rule in str(refusal) for rule in ("must be apart", "must have one before it")):
                     raise
         raise ValueError("the memories must have room for a destination beside the sources")
@@ -196,7 +176,7 @@ class Writer:
         rng, config = self.rng, self.config
         opcode = self.choices.opcodes[rng.integers(len(self.choices.opcodes))]
         used = elementwise.uses({"opcode": opcode, "sum_store": int(rng.random() < 0.5)})
-        follows = self._followed(opcode)
+        follows = self._producer(opcode)
         shape = follows.shape if follows else self._shape(opcode)
         lanes = follows.partitions if follows else self._lanes(opcode)
         axes = int(rng.integers(1, DIMENSIONS + 1)) if opcode == Opcode.TENSOR_REDUCE else 0
@@ -227,8 +207,8 @@ class Writer:
                 partial = replace(partial, **{name: self._immediate(partial, name, integer)})
         return self._numbered(partial)
 
-    def _followed(self, opcode: Opcode) -> Elementwise | None:
-        """Return an instruction whose result is to be this one's first source: one of the last few, or none."""
+    def _producer(self, opcode: Opcode) -> Elementwise | None:
+        """Return one of the last instructions, to use its result as the first source; None for no such use."""
         rng = self.rng
         if not self.instructions or rng.random() > self.choices.related:
             return None
@@ -265,7 +245,7 @@ class Writer:
         return tuple(counts)
 
     def _factors(self, volume: int, dimensions: int) -> list[int]:
-        """Return counts whose product is `volume`."""
+        """Return random counts with the product `volume`."""
         counts = [1] * dimensions
         rest = volume
         for d in range(dimensions - 1, 0, -1):
@@ -282,7 +262,7 @@ class Writer:
         return partitions if self.rng.random() < 0.5 else int(self.rng.integers(1, self.config.partitions + 1))
 
     def _formats(self, opcode: Opcode, used: frozenset[str]) -> dict[str, Format]:
-        """Return a format for every place that an instruction may use, all integers in some."""
+        """Return a format for every operand, in some instructions all integers."""
         rng = self.rng
         names = ["dst", *sorted(used & {"a", "b", "s0", "s1"}), *(["b"] if "result" in used else [])]
         available = self.choices.formats
@@ -346,7 +326,7 @@ class Writer:
         return int(stimulus.random_fp32(rng, 1)[0])
 
     def _related(self, access: Access, integer: bool) -> int:
-        """Return a scalar that goes with the first element of a lane."""
+        """Return a scalar related to the first element of a lane."""
         lane = self.rng.integers(0, 4, 1)
         code, fmt = self.places.elements(access, lane, (1,)).ravel(), access.format
         if integer:
@@ -358,7 +338,7 @@ class Writer:
         return int(stimulus.partners(self.rng, FP32, bits)[0])
 
     def _numbered(self, instruction: Elementwise) -> Elementwise:
-        """Return the instruction with what its opcode takes beside tensors and operations."""
+        """Return the instruction with its index, seed, function and other immediate fields."""
         rng, opcode = self.rng, instruction.opcode
         changes = {}
         if opcode in (Opcode.IOTA, Opcode.AFFINE_SELECT) or instruction.stochastic or opcode == Opcode.DROPOUT:
@@ -386,7 +366,7 @@ class Writer:
         return Access(format=FP32, address=0, steps=(0,) * len(shape))
 
     def _source(self, partial: Elementwise, name: str, fmt: Format, storage: Storage, partner: Access | None) -> Access:
-        """Return an access to read, with elements worth reading unless something was written there before."""
+        """Return an access to read, with meaningful elements unless an instruction has written there."""
         access = self.places.place(partial, name, fmt, storage, self.places.steps(partial.shape, source=True))
         shape = shape_of(partial.fields(self.config), name, len(partial.shape))
         self.places.fill(access, shape, partial.opcode, name, partner)
@@ -399,7 +379,7 @@ class Writer:
         return Pointer(format=fmt, address=access.address, partition=access.partition)
 
     def _destination(self, instruction: Elementwise) -> Access:
-        """Return where to write: a place of its own, somewhere among what is there, or a source's place."""
+        """Return a destination: separate addresses, random ones, or those of a source."""
         rng, fmt = self.rng, instruction.dst.format
         whole = {"a"} if instruction.opcode == Opcode.MATCH_REPLACE8 else {"a", "b"}
         sources = [

@@ -1,4 +1,4 @@
-"""Cases of scalar operations with the results that somebody else expects of them, whatever file they came from."""
+"""Cases of scalar operations with the results that an external suite expects, from any file format."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,13 +12,13 @@ __all__ = ["Reading", "ScalarCases"]
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarCases:
-    """Cases of one operation; all arrays have one element a case.
+    """Cases of one operation; each array has one element per case.
 
     Arguments:
-        operation: its name, one of `tb.tests.oracle.units.ORACLE_OPERATIONS`.
-        operands: words (uint32), right-aligned.
-        expected: words (uint32) of the results, right-aligned; any NaN stands for all.
-        origin: says where a case came from.
+        operation: name of the operation in `tb.tests.oracle.units.ORACLE_OPERATIONS`.
+        operands: uint32 words, right-aligned.
+        expected: uint32 words of the results, right-aligned; any NaN stands for all.
+        origin: returns the source of a case, as text.
     """
 
     operation: str
@@ -34,8 +34,8 @@ class Reading(NamedTuple):
     """A suite that is being read.
 
     Arguments:
-        cases: its cases in pieces, so that not all of them are in memory at once.
-        left_out: how many cases were left out by why; whole when `cases` is at its end.
+        cases: its cases in blocks, to bound the memory.
+        left_out: number of skipped cases by reason; complete when `cases` is exhausted.
     """
 
     cases: Iterator[ScalarCases]

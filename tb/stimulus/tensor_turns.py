@@ -1,19 +1,20 @@
-"""Turns of loads and multiplications one right behind the other, which those drawn one by one seldom have: of them the
-sequencing of the tensor engine is wrong about, if it is."""
+"""Close sequences of loads and multiplications, which independent random draws seldom produce.
+
+They expose faults in the tensor engine's sequencing.
+"""
 
 __all__ = ["CLOSE", "TURNS"]
 
 LOAD, MULTIPLY = True, False
 
 TURNS = (
-    # Weights that replace others, while the multiplication that takes them waits already.
+    # Weights replace others while the multiplication that uses them is already pending.
     (LOAD, LOAD, MULTIPLY),
     (LOAD, LOAD, LOAD, MULTIPLY),
-    # Weights are loaded beside each multiplication, or serve two of them.
+    # Weights are loaded during a multiplication, or used by two.
     (LOAD, MULTIPLY, LOAD, MULTIPLY),
     (LOAD, MULTIPLY, MULTIPLY),
 )
-"""Whether each is a load."""
+"""Sequences; True is a load."""
 
-CLOSE = 0.15
-"""Share of the random choices that are such turns."""
+CLOSE = 0.15  # probability of such a sequence instead of an independent draw

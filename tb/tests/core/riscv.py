@@ -1,6 +1,6 @@
-"""TEST=riscv: a program on the controller's processor, every instruction beside the golden hart.
+"""TEST=riscv: a program on the controller's processor, every instruction compared with the golden hart.
 
-The program is an ELF file, such as one of the public RISC-V tests, or a random one.
+The program is an ELF file, such as one of the public RISC-V tests, or random.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,7 @@ __all__ = ["EXTERNAL_RATE", "TEST", "follow", "random_executable", "verdict"]
 
 DEFAULT_COUNT = {"verilator": 10_000, "icarus": 1_000}
 
-EXTERNAL_RATE = 64
-"""Cycles of 65,536 in which a random program gets an external interrupt."""
+EXTERNAL_RATE = 64  # external interrupts of a random program, per 65,536 cycles
 
 
 def random_executable(seed: int, items: int) -> Executable:
@@ -33,7 +32,7 @@ def random_executable(seed: int, items: int) -> Executable:
 
 
 def verdict(outcome: Outcome, limit: int) -> list[str]:
-    """Return why a program did not pass, a sentence each."""
+    """Return the reasons why a program did not pass, one sentence each."""
     if outcome.ending == Ending.STUCK:
         return [f"no instruction retired for {PATIENCE:,} cycles"]
     if outcome.exit_code is None:
@@ -46,7 +45,7 @@ def verdict(outcome: Outcome, limit: int) -> list[str]:
 
 
 def follow(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[LockstepComparison, list[str]]:
-    """Return the comparison with the golden hart, and what is wrong beside its mismatch."""
+    """Return the comparison with the golden hart, and the problems other than its mismatch."""
     with progress(f"golden: {len(outcome.events):,} instructions"):
         comparison = compare(program, outcome.events)
     problems = []
@@ -61,7 +60,7 @@ def follow(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[Lock
 
 
 def _write_trace(outcome: Outcome) -> Path:
-    """Write what retired, a line each, and return the file."""
+    """Write the retired instructions, one per line, and return the file."""
     path = recordings() / "traces" / "riscv.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
@@ -72,7 +71,7 @@ def _write_trace(outcome: Outcome) -> Path:
 
 
 def _random(settings: Settings) -> int | None:
-    """Return the parts of the random program; None: there is a program of ELF."""
+    """Return the number of parts of the random program; None with ELF."""
     return None if settings.elf is not None else settings.count or DEFAULT_COUNT[settings.sim]
 
 
@@ -84,7 +83,7 @@ def _name(settings: Settings) -> str:
 def _jobs(settings: Settings) -> Jobs:
     count = _random(settings)
     if count is not None and not settings.lockstep:
-        raise UsageError("LOCKSTEP=0 must be given with ELF: a random program does not say whether it passed")
+        raise UsageError("LOCKSTEP=0 must be given with ELF: a random program does not report a result")
     random = count is not None
     program = random_executable(settings.seed, count) if random else read_executable(settings.elf, MEMORY_BYTES)
     given = {"limit": settings.limit, "stall": settings.stall, "seed": settings.seed}
@@ -99,7 +98,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     failures = verdict(outcome, settings.limit)
     if failures and program.compressed:
         failures.append(
-            f"{name} may have compressed instructions, which the processor does not know: use -march=rv32im"
+            f"{name} may have compressed instructions, which the processor does not support: use -march=rv32im"
         )
     compared, mismatches, lockstep = 0, 0, {}
     if settings.lockstep:
@@ -131,7 +130,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
 
 _COUNTS = ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items())
 _COUNT = f"parts of the random program, of one to nine instructions; default {_COUNTS}"
-_ELF = "program with the symbol tohost, to which it writes 1 if it passes; a random program if not given"
+_ELF = "program with the symbol tohost, to which it writes 1 if it passes; default: a random program"
 
 TEST = Scenario(
     name="riscv",
@@ -140,12 +139,10 @@ TEST = Scenario(
         Option(name="ELF", type=Path, default=None, help=_ELF),
         integer("COUNT", None, _COUNT, 1, 50_000),
         SEED,
-        integer("STALL", 0, "both buses refuse and delay in so many of 256 cycles, at random", 0, 192),
-        integer("LIMIT", 10_000_000, "cycles after which the program is given up", 1, 10**12),
-        switch(
-            "LOCKSTEP", 1, "0 leaves out the comparison with the golden hart: the program of ELF says whether it passed"
-        ),
-        switch("TRACE", 0, "1 keeps what retired, a line each"),
+        integer("STALL", 0, "random cycles per 256 in which each bus stalls", 0, 192),
+        integer("LIMIT", 10_000_000, "cycle limit", 1, 10**12),
+        switch("LOCKSTEP", 1, "0 skips the comparison with the golden hart: the program of ELF reports its result"),
+        switch("TRACE", 0, "1 writes the retired instructions, one per line"),
         *RECORDED,
     ),
     jobs=_jobs,

@@ -27,8 +27,7 @@ from neuroncore_rtl.tb.tests.scenario import Rows as ReportRows
 
 __all__ = ["TEST"]
 
-ADDITIONS, START, ADDEND = 2048, 1024.0, 0.5
-"""The published example (AWS Neuron documentation, rounding modes)."""
+ADDITIONS, START, ADDEND = 2048, 1024.0, 0.5  # the published example (AWS Neuron documentation, rounding modes)
 
 SAMPLES, FEATURES, RATE = 16, 4, 1 / 32
 

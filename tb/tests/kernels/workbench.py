@@ -50,8 +50,7 @@ ELSEWHERE = {*SIZES, "PRESET", "ROWS", "COLUMNS", "DTYPE", "SIM", "TARGET", "LAN
 Matrix = MatrixRows | HbmTensor
 Matrices = Sequence[Matrix]
 Kernel = Callable[..., None]
-References = Mapping[str, tuple[Matrix, np.ndarray]]
-"""Results by name, each with its float64 reference."""
+References = Mapping[str, tuple[Matrix, np.ndarray]]  # results by name, each with its float64 reference
 
 
 class Draws(np.random.Generator):

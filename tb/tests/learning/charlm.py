@@ -31,11 +31,8 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = ["TEST", "image_of", "model_of"]
 
-LINES = 20
-"""Approximate number of steps with a line in the report."""
-
-SIZES = ("SEQ", "BATCH", "DIM", "HEADS", "HIDDEN", "LAYERS", "STEPS", "RATE")
-"""Variables that distinguish runs."""
+LINES = 20  # approximate number of steps with a line in the report
+SIZES = ("SEQ", "BATCH", "DIM", "HEADS", "HIDDEN", "LAYERS", "STEPS", "RATE")  # variables that distinguish runs
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from neuroncore_rtl.tb.tests.learning.learning import adamw_step
 
 __all__ = ["losses", "scores", "trained", "written_text"]
 
-Parameters = Mapping[str, np.ndarray]
-"""Parameters by name (`kernels.models.charlm.network.Sizes.shapes`)."""
+Parameters = Mapping[str, np.ndarray]  # parameters by name (`kernels.models.charlm.network.Sizes.shapes`)
 
 
 def scores(parameters: Parameters, sizes: Sizes, inputs: np.ndarray) -> np.ndarray:

@@ -25,8 +25,7 @@ __all__ = [
     "ideal_training_cycles", "learning_job", "learning_rows",
 ]  # fmt: skip
 
-LIMIT = 5_000_000
-"""Cycle limit of a section."""
+LIMIT = 5_000_000  # cycle limit of a section
 
 
 def learning_job(image: Image, settings: Settings, name: str, note: str, subject: object = None) -> ImageJob:

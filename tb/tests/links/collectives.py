@@ -23,8 +23,7 @@ from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
 
 __all__ = ["TEST"]
 
-BATCH = 50
-"""Collectives per simulation."""
+BATCH = 50  # collectives per simulation
 
 TEMPERS = {"latency": (1, 8, 64, 150), "gap": (0, 0, 5), "port_rate": (0, 0, 4 * 256), "stall": (0, 0, 40, 160)}
 """Candidates of the HBM behaviour; the engines need responses in order."""

@@ -28,23 +28,12 @@ from neuroncore_rtl.tb.tests.links.workloads import workload_job
 
 __all__ = ["GIVEN", "SUM_DTYPES", "Added", "Vectors", "conditions_of", "sum_jobs"]
 
-SUM_DTYPES = (CollectiveType.FP32, CollectiveType.BF16)
-"""Formats of the sums; BF16 rounds stochastically."""
-
-STEP = 1
-"""Stream of random numbers: the one of the first training step."""
-
-GIVEN = "as given"
-"""Reference condition."""
-
-PAUSES = 96
-"""Additional pauses of a slow HBM, in cycles per 256."""
-
-DISTURBED = 0.005
-"""Least share of disturbed frames where ranks are late."""
-
-LATE = 1000
-"""Largest delay of a rank in cycles."""
+SUM_DTYPES = (CollectiveType.FP32, CollectiveType.BF16)  # formats of the sums; BF16 rounds stochastically
+STEP = 1  # stream of random numbers: the one of the first training step
+GIVEN = "as given"  # reference condition
+PAUSES = 96  # additional pauses of a slow HBM, in cycles per 256
+DISTURBED = 0.005  # least share of disturbed frames where ranks are late
+LATE = 1000  # largest delay of a rank in cycles
 
 
 @dataclass(frozen=True)

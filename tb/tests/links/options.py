@@ -12,14 +12,9 @@ __all__ = [
     "share_of",
 ]  # fmt: skip
 
-_CHIPS = MAX_CORES // CORES_PER_CHIP
-"""Largest number of chips."""
-
-CHIPS = 4
-"""Default number of chips."""
-
-LINK_BYTES = 16
-"""Default bytes of a flit between engines without cores."""
+_CHIPS = MAX_CORES // CORES_PER_CHIP  # largest number of chips
+CHIPS = 4  # default number of chips
+LINK_BYTES = 16  # default bytes of a flit between engines without cores
 
 ERRORS = choice(
     "ERRORS", "0", "share of disturbed frames on every wire, from 0 to 0.01: a bit flipped, a frame lost or repeated"

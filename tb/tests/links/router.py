@@ -32,17 +32,13 @@ hotspot: one flit in eight is sent to core 0. tornado: almost half way around ea
 channel 1, the last two use the other direction.
 """
 
-CUT_CYCLE = 1000
-"""Cycle of the cut."""
-
-PATIENCE = 3 * LinkEnd.DEAD_CYCLES
-"""Cycles without any moving flit after which the traffic is stuck."""
+CUT_CYCLE = 1000  # cycle of the cut
+PATIENCE = 3 * LinkEnd.DEAD_CYCLES  # cycles without any moving flit after which the traffic is stuck
 
 NOTICE = LinkEnd.DEAD_CYCLES + 256
 """Largest number of cycles from a cut until the receiving end declares the link dead: in-flight flits arrive first."""
 
-LISTED = 5
-"""Largest number of listed failures of a kind."""
+LISTED = 5  # largest number of listed failures of a kind
 
 
 def partners_of(instance: Instance, pattern: str) -> list[int]:

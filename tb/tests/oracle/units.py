@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Scalar operations that other people's cases are about: which units of the hardware compute them, and golden."""
+"""Scalar operations of third-party suites: the hardware units that compute them, and golden."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,20 +32,23 @@ ORACLE_UNITS: Mapping[str, Callable[[int, int], Playable]] = {
     "widen": lambda mac, vector: PlayedUnit(Widen(1), ("dtype", "word"), output="fp32"),
     "round": lambda mac, vector: PlayedUnit(Fp32Rounder(), _ROUNDER_PORTS, output="word"),
 }
-"""Units, by the latencies of the multiply-accumulate and of the lanes' ALU: a processing element with edge decoders,
-and of a vector lane the ALU, its multiply-add, the divider, and both ends."""
+"""Units, given the latencies of the multiply-accumulate and of the lanes' ALU.
+
+They are a processing element with edge decoders, and a vector lane's ALU, multiply-add, divider, widening and rounding.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OracleOperation:
-    """An operation as one unit computes it.
+    """An operation on one unit.
 
     Arguments:
-        unit: one of `ORACLE_UNITS`.
-        fields: from the operands to the inputs of the unit, by name, uint32.
-        golden: from the operands to the results; words (uint32).
+        unit: key of `ORACLE_UNITS`.
+        fields: maps the operands to the unit's inputs by name, uint32.
+        golden: maps the operands to the results, uint32 words.
         result: format of the result.
-        takes: from the operands to which cases the unit takes; all of them if None. why: the others are left out.
+        takes: maps the operands to a mask of the cases to play; None: all.
+        why: reason for skipping the other cases.
     """
 
     unit: str
@@ -57,7 +60,7 @@ class OracleOperation:
 
 
 def nan(words: np.ndarray) -> np.ndarray:
-    """Return which words of FP32 are NaN."""
+    """Return a mask of the FP32 words that are NaN."""
     return words << np.uint32(1) > np.uint32(FP32.infinity << 1)
 
 
@@ -149,4 +152,3 @@ ORACLE_OPERATIONS: Mapping[str, tuple[OracleOperation, ...]] = {
     **{f"{fmt.name} to fp32": _widened(fmt) for fmt in (FP16, BF16, INT32, UINT32)},
     **{f"fp32 to {fmt.name}": _rounded(fmt) for fmt in (FP16, BF16, INT32, UINT32)},
 }
-"""By name."""

@@ -32,9 +32,7 @@ __all__ = ["CollectiveCase", "collective_labels", "draw_errors"]
 
 CHIPS = (2, 2, 3, 4, 4, 6, 8)
 
-ERRORS = (0.0, 0.0, 0.001, 0.01)
-"""Shares of disturbed frames."""
-
+ERRORS = (0.0, 0.0, 0.001, 0.01)  # shares of disturbed frames
 LIMIT = 4_000_000
 
 Item = tuple[tuple[int, Collective, int], ...]

@@ -26,8 +26,7 @@ from neuroncore_rtl.tb.tests.soak.parts import Part, part_of
 
 __all__ = ["CoreCase", "draw_garble", "drawn_choices"]
 
-SEMAPHORES_EACH = 2
-"""Instructions per semaphore: programs for a core with few semaphores are short."""
+SEMAPHORES_EACH = 2  # instructions per semaphore: programs for a core with few semaphores are short
 
 
 @dataclass(frozen=True, kw_only=True)

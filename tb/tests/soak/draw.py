@@ -16,8 +16,7 @@ from neuroncore_rtl.tb.tests.soak.tensor_case import TensorCase
 
 __all__ = ["PER_MACHINE", "SUBJECTS", "case_of", "drawn_case", "machine_number", "read_case", "subject_of"]
 
-PER_MACHINE = 40
-"""Cases per machine: a build takes as long as this many runs."""
+PER_MACHINE = 40  # cases per machine: a build takes as long as this many runs
 
 SUBJECTS: dict[str, type[Case]] = {
     one.subject: one for one in (CoreCase, CollectiveCase, TensorCase, ElementwiseCase, RiscvCase, InstanceCase)

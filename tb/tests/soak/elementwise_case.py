@@ -26,8 +26,7 @@ __all__ = ["ElementwiseCase"]
 
 STALLS = (0, 0, 40, 100, 200)
 
-BYTES = (2048, 4096, 4096, 16384)
-"""SBUF in use, in bytes per partition."""
+BYTES = (2048, 4096, 4096, 16384)  # SBUF in use, in bytes per partition
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,14 +38,10 @@ from neuroncore_rtl.tb.tests.soak.parts import Part, part_of
 
 __all__ = ["InstanceCase"]
 
-SIDES = (2, 2, 3, 4)
-"""Rows and columns; small, because an instance has at least four cores."""
-
+SIDES = (2, 2, 3, 4)  # rows and columns; small, because an instance has at least four cores
 CHIPS = (2, 2, 3)
 
-LARGEST = 1024
-"""Bytes of a collective's source or destination."""
-
+LARGEST = 1024  # bytes of a collective's source or destination
 LIMIT = 2_000_000
 
 

@@ -25,9 +25,7 @@ __all__ = [
 SIDES = (2, 3, 4, 4, 5, 6, 7, 8, 8, 12, 16)
 """Rows and columns. More of them repeat the same hardware and cost proportionally more time."""
 
-SBUF = (4, 8, 8, 12, 16, 24, 32, 192)
-"""SBUF in KiB per partition; mostly small, because all of it is compared."""
-
+SBUF = (4, 8, 8, 12, 16, 24, 32, 192)  # SBUF in KiB per partition; mostly small, because all of it is compared
 DMA_ENGINES = (1, 2, 2, 3, 4, 5, 8, 16)
 
 WHOLE_RANGE = (

@@ -19,9 +19,7 @@ from neuroncore_rtl.tb.tests.soak.case import Case, CaseKind, Verdict
 
 __all__ = ["RiscvCase"]
 
-NOTHING = (0x13).to_bytes(4, "little")
-"""ADDI x0, x0, 0."""
-
+NOTHING = (0x13).to_bytes(4, "little")  # ADDI x0, x0, 0
 LIMIT = 1_000_000
 
 

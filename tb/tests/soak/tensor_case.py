@@ -23,8 +23,7 @@ __all__ = ["TensorCase"]
 
 STALLS = (0, 0, 40, 100, 200)
 
-Item = isa.Instruction | tuple[int, int]
-"""An instruction, or a read of PSUM: its first word and the number of words."""
+Item = isa.Instruction | tuple[int, int]  # an instruction, or a read of PSUM: its first word and the number of words
 
 
 @dataclass(frozen=True, kw_only=True)
