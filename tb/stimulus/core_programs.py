@@ -22,8 +22,7 @@ from neuroncore_rtl.spec.isa.fields import pack, unpack, width_of
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, Writer, garbled
 from neuroncore_rtl.tb.stimulus.nops import NopProgram
-from neuroncore_rtl.tb.stimulus.tensor_turns import CLOSE, TURNS
-from neuroncore_rtl.tb.stimulus.tensor_windows import random_columns, random_rows
+from neuroncore_rtl.tb.stimulus.tensor_windows import CLOSE, TURNS, random_columns, random_rows
 
 __all__ = ["CoreChoices", "CoreProgram", "CoreWriter", "execute_in_order", "garbled_image", "random_core_program"]
 
@@ -174,7 +173,6 @@ class CoreWriter:
         return CoreProgram(self.program, contents, results)
 
     def _add_tensor(self, loads: bool | None = None) -> None:
-        """Add a LoadStationary or a MultiplyMoving."""
         rng, config = self.rng, self.config
         fmt = config.matmul_formats[rng.integers(len(config.matmul_formats))]
         common = {"format": fmt, "half": int(rng.integers(2)) * (fmt is FP32), **random_rows(rng, config)}

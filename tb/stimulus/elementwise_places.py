@@ -20,7 +20,6 @@ PAIRED = 0.8  # share of second operands with elements related to those of the f
 
 
 def _cast(codes: np.ndarray, source: Format, target: Format) -> np.ndarray:
-    """Return the codes of the nearest numbers in another format."""
     values = decode(codes, source) if source.is_float else codes.astype(np.int64).astype(np.float64)
     return round_fp32(operands.fp32_bits(values).ravel(), target, "rne", None).reshape(codes.shape)
 

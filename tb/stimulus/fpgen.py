@@ -94,7 +94,6 @@ def _case(fields: list[str], left_out: Counter) -> list[int] | None:
 
 
 def _word(text: str) -> int:
-    """Return the bits of a number of binary32."""
     if text in _NANS:
         return _NANS[text]
     found = _NUMBER.fullmatch(text)

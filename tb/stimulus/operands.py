@@ -217,7 +217,6 @@ def fp32_bits(value) -> np.ndarray:
 
 
 def _with_exponent(bits, exponent, fmt: Format = FP32) -> np.ndarray:
-    """Return the codes with their exponent field replaced."""
     position = fmt.mantissa_bits + fmt.padding_bits
     field = ((1 << fmt.exponent_bits) - 1) << position
     return (bits.astype(np.int64) & ~field | (exponent.astype(np.int64) << position)).astype(bits.dtype)

@@ -15,8 +15,7 @@ from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from neuroncore_rtl.tb.stimulus.tensor_turns import CLOSE, TURNS
-from neuroncore_rtl.tb.stimulus.tensor_windows import random_columns, random_rows
+from neuroncore_rtl.tb.stimulus.tensor_windows import CLOSE, TURNS, random_columns, random_rows
 
 __all__ = ["random_tensor_program", "replayed"]
 
@@ -145,7 +144,6 @@ class _Recorder:
         self.steps.append(TensorStep(instruction, drains))
 
     def read(self, psum: int, words: int) -> None:
-        """Add a drain of the current PSUM."""
         self.drains.append(Drain(self.moves, psum, words))
         self.expected.append(self.engine.psum[:, psum : psum + words].T.copy())
         self.readers[psum : psum + words] = len(self.drains)

@@ -53,8 +53,6 @@ def _cycles(p: int, q: int, k: int, config: Config) -> int:
 
 
 class _Memory:
-    """Operand memory, filled from address 0."""
-
     def __init__(self, rows: int, element: int):
         self.rows, self.element, self.size = rows, element, 0
         self.parts: list[np.ndarray] = []

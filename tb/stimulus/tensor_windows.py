@@ -1,11 +1,25 @@
-"""Random positions of operands in the array: rows and columns, that is, partitions of memories."""
+"""Random tensor instructions: positions of operands in the array, and close sequences of loads and multiplications."""
 
 import numpy as np
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.tensor import column_starts, row_starts
 
-__all__ = ["random_columns", "random_rows"]
+__all__ = ["CLOSE", "TURNS", "random_columns", "random_rows"]
+
+LOAD, MULTIPLY = True, False
+
+TURNS = (
+    # Weights replace others while the multiplication that uses them is already pending.
+    (LOAD, LOAD, MULTIPLY),
+    (LOAD, LOAD, LOAD, MULTIPLY),
+    # Weights are loaded during a multiplication, or used by two.
+    (LOAD, MULTIPLY, LOAD, MULTIPLY),
+    (LOAD, MULTIPLY, MULTIPLY),
+)
+"""Sequences that expose faults in the engine's sequencing, and that independent draws seldom produce."""
+
+CLOSE = 0.15  # probability of such a sequence instead of an independent draw
 
 
 def random_rows(rng: np.random.Generator, config: Config, full: float = 0.0) -> dict[str, int]:

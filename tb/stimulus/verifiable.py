@@ -52,7 +52,6 @@ def expected(dtype: CollectiveType, op: ReduceOp, ranks: int, seed: int, count: 
 
 
 def _hashed(a: np.ndarray, b: np.ndarray | np.uint64) -> np.ndarray:
-    """Return a hash of two words, uint64."""
     with np.errstate(over="ignore"):
         a = a + np.uint64(1 << 32) + b
         a = (a ^ a >> np.uint64(32)) * _GOLDEN_RATIO
@@ -127,7 +126,6 @@ def _shuffled(ranks: int, rank: int, random: np.ndarray) -> tuple[np.ndarray, np
 
 
 def _half_more(random: np.ndarray, most: int) -> np.ndarray:
-    """Return random integers from most / 2 to most."""
     return (most + 1) // 2 + _below(_halves(random)[0], most // 2 + 1)
 
 

@@ -126,13 +126,11 @@ def _check(m: Module, name: str, axi) -> Signal:
 
 
 def _clocked(module: str, sizes: Mapping[str, int], **ports: Value) -> Instance:
-    """Return an instance of a Verilog module, with its clock."""
     parameters = {f"p_{name}": size for name, size in sizes.items()}
     return Instance(module, **parameters, i_clk=ClockSignal(), i_rst=ResetSignal(), **ports)
 
 
 def _spread(m: Module, axi, port) -> None:
-    """Connect the signals of an `AxiPort` with those of a `FullPort`."""
     for (name,), member, inside in axi.signature.flatten(axi):
         outside = getattr(port, name)
         m.d.comb += outside.eq(inside) if member.flow == Out else inside.eq(outside)

@@ -60,7 +60,6 @@ def follow(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[Lock
 
 
 def _write_trace(outcome: Outcome) -> Path:
-    """Write the retired instructions, one per line, and return the file."""
     path = recordings() / "traces" / "riscv.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:

@@ -66,8 +66,6 @@ def executed_sections(image: Image, addresses: Container[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Batch:
-    """A batch of images and the program that classifies it on the core."""
-
     number: int
     images: np.ndarray
     classifier: Classifier
@@ -109,7 +107,6 @@ def _jobs(settings: Settings) -> Jobs:
 
 
 def _path(image: Image, batch: int, outcome: CoreOutcome) -> dict[str, object]:
-    """Return the options of :func:`golden.timing.predict`; golden decides whether a batch is computed again."""
     sections = executed_sections(image, {address for _, address in outcome.records})
     return {"sections": sections, "path": control_path(batch, image.config.columns)}
 
@@ -148,7 +145,6 @@ class _Results:
 
 
 def _core_results(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> _Results:
-    """Return the results of the images on the core."""
     failures, predicted, rows, ideal = [], [], {}, 0
     for result in results:
         batch, image = result.job.subject, result.job.images[0]
@@ -169,7 +165,6 @@ def _core_results(settings: Settings, layers: list[Layer], results: Sequence[Res
 
 
 def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> Rows:
-    """Return the rows of the timing model."""
     rows, ideal = {"images": settings.images}, 0
     for result in results:
         batch, image = result.job.subject, result.job.images[0]
@@ -229,8 +224,6 @@ def _layer_jobs(settings: Settings, layers: list[Layer], images: np.ndarray) -> 
 
 @dataclass(frozen=True)
 class _LayerProduct:
-    """A part of a layer's product: the layer's number, the tensor engine's program, and both operands."""
-
     layer: int
     program: TiledProduct
     a: np.ndarray
@@ -238,7 +231,6 @@ class _LayerProduct:
 
 
 def _product(results: Sequence[Result]) -> np.ndarray:
-    """Return the product of a layer, uint32."""
     first = results[0].job.subject
     product = np.zeros((len(first.a), first.b.shape[1]), np.uint32)
     for result in results:
@@ -247,7 +239,6 @@ def _product(results: Sequence[Result]) -> np.ndarray:
 
 
 def _engine_results(layers: list[Layer], results: Sequence[Result]) -> _Results:
-    """Return the results of the products of all layers."""
     compared = mismatches = 0
     config = results[0].job.on.config
     for number in range(len(layers)):

@@ -44,8 +44,6 @@ INPUTS = "q=16x32:bf16 k=16x32:bf16 v=32x16:bf16 causal=True"
 
 @dataclass(frozen=True)
 class _Recorded:
-    """A recorded kernel, its arguments, and its numpy reference."""
-
     made: Recorded
     arguments: Mapping[str, object]
     reference: Callable | None
@@ -108,7 +106,6 @@ def _label(settings: Settings) -> str:
 
 
 def _line_table(done: ProgramResult) -> dict[str, dict[str, object]]:
-    """Return the cost of each line of the kernel, next to the published cost of its instructions."""
     rows = line_table(done.lines, done.cycles)
     published = published_by_line(done.program.entries)
     for line in done.lines:

@@ -111,7 +111,6 @@ def _accumulate(runs: int, seed: int) -> np.ndarray:
 
 
 def _descend(x: np.ndarray, y: np.ndarray, steps: int) -> np.ndarray:
-    """Return the squared error after each step of the descent in float64."""
     weights, losses = np.zeros(FEATURES), []
     for _ in range(steps + 1):
         residues = x @ weights - y
@@ -121,7 +120,6 @@ def _descend(x: np.ndarray, y: np.ndarray, steps: int) -> np.ndarray:
 
 
 def _plot(sums: dict[str, np.ndarray], losses: dict[str, np.ndarray]) -> Path:
-    """Draw both experiments and return the path of the picture."""
     pyplot = headless_pyplot()
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     left.plot(START + ADDEND * np.arange(ADDITIONS + 1), "k--", lw=1, label="exact")

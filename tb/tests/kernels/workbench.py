@@ -125,7 +125,6 @@ class Workbench(ABC):
         return matrix, decode(codes, fmt)
 
     def _ideal_cycles(self) -> dict[str, int]:
-        """Return the cycles of each engine without any stall."""
         cycles = dict.fromkeys(ENGINES, 0)
         for one, times in self._executed():
             if one.engine.name.lower() in cycles:
@@ -152,8 +151,7 @@ class Workbench(ABC):
         )
 
     @abstractmethod
-    def _activity(self, settings: Settings, result: Result) -> dict[str, object]:
-        """Return the rows with the engines' activity."""
+    def _activity(self, settings: Settings, result: Result) -> dict[str, object]: ...
 
 
 def label_of(settings: Settings) -> str:

@@ -23,7 +23,7 @@ from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.options import TILE_OPTION, check_room, core_options
 from neuroncore_rtl.run.report import progress, shown
-from neuroncore_rtl.run.result import Result, predicted_rows
+from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, refusals
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.tests.learning import language_model, learning
@@ -150,18 +150,17 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
         "plot": shown(learning.draw_losses(f"charlm-{label}", title, curves)),
         **learning.learning_rows(result),
     }
-    if result.prediction:
-        rows |= predicted_rows(result.prediction, settings.config)
-    else:
-        label, rows["config"] = f"core-{label}-{settings.sim}", settings.config.named
+    label, target = learning.target_rows(label, settings, results)
     failures = (*learning.golden_failures(result), *learning.disagreements(lines.losses))
     return Rows(
-        label=label, rows=rows, ideal_cycles=learning.ideal_training_cycles(result.job.images[0]), failures=failures
+        label=label,
+        rows=rows | target,
+        ideal_cycles=learning.ideal_training_cycles(result.job.images[0]),
+        failures=failures,
     )
 
 
 def _one_line(text: str) -> str:
-    """Return a text as one line."""
     return text.replace("\n", " / ")
 
 
@@ -188,7 +187,6 @@ class _Lines:
         self.text = task.text.decode(self._written[0][self._first : task.inputs, 0])
 
     def _codes(self, tensor: HbmTensor) -> tuple[np.ndarray, np.ndarray]:
-        """Return the codes of a tensor after the run, and golden's."""
         memories = self._result.memory, self._result.expected.memories["hbm"][0]
         return tuple(np.array(tensor.elements(memory)) for memory in memories)
 

@@ -15,14 +15,14 @@ from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.check.runs import cycles_of_runs
 from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.run.options import hbm_of
-from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.tb.tests.figures import headless_pyplot, write_figure
 
 __all__ = [
     "Curve", "adamw_step", "cycles_by_run", "disagreements", "draw_losses", "ends_of", "golden_failures",
-    "ideal_training_cycles", "learning_job", "learning_rows",
+    "ideal_training_cycles", "learning_job", "learning_rows", "target_rows",
 ]  # fmt: skip
 
 LIMIT = 5_000_000  # cycle limit of a section
@@ -49,6 +49,14 @@ def learning_rows(result: Result) -> dict[str, object]:
     if result.prediction is not None:
         return result.profile_rows
     return {"busy": result.rows["busy"], **result.files, **result.profile_rows}
+
+
+def target_rows(label: str, settings: Settings, results: Sequence[Result]) -> tuple[str, dict[str, object]]:
+    """Return the label of a report, and its rows of the timing model or of the core."""
+    predictions = [result.prediction for result in results if result.prediction]
+    if predictions:
+        return label, predicted_rows(sum(predictions[1:], predictions[0]), settings.config)
+    return f"core-{label}-{settings.sim}", {"config": settings.config.named}
 
 
 def golden_failures(result: Result) -> Iterator[str]:
@@ -102,7 +110,6 @@ def disagreements(losses: np.ndarray) -> Iterator[str]:
 
 
 def _ends(losses: np.ndarray) -> tuple[float, float]:
-    """Return the mean losses of the first and of the last quarter of the steps."""
     few = -(-len(losses) // 4)
     return float(losses[:few].mean()), float(losses[-few:].mean())
 

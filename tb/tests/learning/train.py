@@ -22,7 +22,7 @@ from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.options import TILE_OPTION, core_options
 from neuroncore_rtl.run.report import shown
-from neuroncore_rtl.run.result import Result, predicted_rows
+from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, choice, integer, refusals
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.tests.learning import learning
@@ -146,18 +146,13 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     names = list(curves)
     curves["float64"] = reference(task, settings.batch, settings.steps)
     label = _label(settings)
-    extra = _outcome_rows(curves, task) | {"plot": shown(_plot(curves, settings, label))} | notes
-    predictions = [result.prediction for result in results if result.prediction]
-    if predictions:
-        extra |= predicted_rows(sum(predictions[1:], predictions[0]), settings.config)
-    else:
-        label, extra = f"core-{label}-{settings.sim}", {"config": settings.config.named} | extra
+    rows = _outcome_rows(curves, task) | {"plot": shown(_plot(curves, settings, label))} | notes
+    label, target = learning.target_rows(label, settings, results)
     ideal = sum(learning.ideal_training_cycles(result.job.images[0]) for result in results)
-    return Rows(label=label, names=names, rows=extra, ideal_cycles=ideal, failures=failures)
+    return Rows(label=label, names=names, rows=rows | target, ideal_cycles=ideal, failures=failures)
 
 
 def _outcome_rows(curves: Mapping[str, Trained], task: Task) -> dict[str, object]:
-    """Return the report rows of what was learned."""
     rounded = [decode(encode(part, fmt), fmt) for part, fmt in zip(task.start, (BF16, FP32, BF16, FP32), strict=True)]
     return {
         **learning.ends_of({name: found.losses for name, found in curves.items()}),
@@ -167,7 +162,6 @@ def _outcome_rows(curves: Mapping[str, Trained], task: Task) -> dict[str, object
 
 
 def _plot(curves: Mapping[str, Trained], settings: Settings, label: str) -> Path:
-    """Draw the losses; return the path of the picture."""
     styles = {"sr": ("tab:blue", "-"), "rne": ("tab:red", "-"), "float64": ("black", "--")}
     drawn = []
     for name, found in curves.items():

@@ -181,7 +181,6 @@ class Added:
 
 
 def _sums(job: Job, hbm: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the sums of each rank."""
     codes = job.subject.codes
     for core in job.subject.condition.group.cores:
         dst = job.workload.lists[core][0].dst

@@ -50,7 +50,6 @@ def _failures(one: Added, errors: Mapping[str, GradientErrors]) -> Iterator[str]
 
 
 def _rows_of(one: Added, errors: Mapping[str, GradientErrors]) -> Iterator[tuple[str, object]]:
-    """Yield the report rows of one format."""
     name, sums, bound = one.dtype.name, [*one.sums.values()], one.ring_cycles
     yield f"{name} cycles", {what: result.cycles for what, result in one.results.items()}
     yield f"{name} ring bound", {"cycles": bound, "efficiency": f"{bound / max(one.reference.cycles, 1):.1%}"}

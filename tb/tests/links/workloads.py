@@ -162,7 +162,6 @@ def _hasty(workload: Workload, events: Sequence[Sequence[Event]]) -> Iterator[st
 
 
 def _duration(instance: Instance, outcome: Outcome) -> int:
-    """Return the cycles from the acceptance of the first collective to the retirement of the last."""
     begin, end = span_of(instance, outcome)
     return end - begin
 
@@ -177,7 +176,6 @@ class CollectiveJob(DeviceJob):
         return replace(self.load, seed=seed, sampled=sampled)
 
     def golden(self) -> Expected:
-        """Return the HBM of each core after golden's execution of the lists."""
         memories = self.workload.memories.copy()
         golden_run(self.workload.lists, {core: memories[core] for core in self.workload.lists}, self.instance.cores)
         return Expected(memories={"hbm": memories})

@@ -105,7 +105,6 @@ def run_suite(settings: Settings) -> Report:
 
 
 def _find_tests(name: str, given: str | None) -> object:
-    """Return the tests of a suite in FROM."""
     suite = SUITES[name]
     if suite.find is None:
         if given is not None:

@@ -68,9 +68,7 @@ def elf_files(path: Path) -> list[Path]:
 def run_tests(settings: Settings, files: Sequence[Path], device: Device | None = None) -> Report:
     """Run riscv-tests; device: a replacement of the processor, to prove that faults are detected."""
     left_out = Counter()
-    return _report(
-        "riscv-tests", settings, list(_tests(files, left_out)), left_out, device or CpuDevice(memory_bytes=MEMORY_BYTES)
-    )
+    return _report("riscv-tests", settings, list(_tests(files, left_out)), left_out, device)
 
 
 def _tests(files: Sequence[Path], left_out: Counter) -> Iterator[Test]:
@@ -97,13 +95,7 @@ def run_architecture_tests(
 ) -> Report:
     """Run riscv-arch-test; found: ELF files and references; device: as :func:`run_tests`."""
     left_out = Counter()
-    return _report(
-        "riscv-arch-test",
-        settings,
-        list(_signed(*found, left_out)),
-        left_out,
-        device or CpuDevice(memory_bytes=MEMORY_BYTES),
-    )
+    return _report("riscv-arch-test", settings, list(_signed(*found, left_out)), left_out, device)
 
 
 def signed_programs(path: Path) -> tuple[list[Path], list[Path]] | None:
@@ -132,7 +124,8 @@ def _signed(programs: Sequence[Path], references: Sequence[Path], left_out: Coun
             yield Test(path, path.parent.name, words)
 
 
-def _report(suite: str, settings: Settings, tests: Sequence[Test], left_out: Counter, device: Device) -> Report:
+def _report(suite: str, settings: Settings, tests: Sequence[Test], left_out: Counter, device: Device | None) -> Report:
+    device = device or CpuDevice(memory_bytes=MEMORY_BYTES)
     table, failures, compared, mismatches = defaultdict(Counter), [], 0, 0
     for test in tests:
         problems, events, differs = _run_test(test, device, settings)

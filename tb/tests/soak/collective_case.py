@@ -44,12 +44,8 @@ class CollectiveCase(ListedCase):
     """Collectives on the engines of an instance.
 
     Arguments:
-        machine: the instance.
         items: collectives, in an order in which they can run one after another.
         memories: uint8 [cores, bytes].
-        behaviour: behaviour of HBM.
-        errors: share of disturbed frames.
-        seed: seed of the disturbances.
     """
 
     machine: Instance

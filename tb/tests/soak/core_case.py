@@ -31,13 +31,7 @@ SEMAPHORES_EACH = 2  # instructions per semaphore: programs for a core with few 
 
 @dataclass(frozen=True, kw_only=True)
 class CoreCase(ConfigCase):
-    """Images on a core.
-
-    Arguments:
-        machine: parameters of the core.
-        parts: the images, by ascending address.
-        behaviour: behaviour of HBM.
-    """
+    """Images on a core, by ascending address."""
 
     machine: Config
     parts: tuple[Part, ...]

@@ -34,12 +34,8 @@ class ElementwiseCase(ConfigCase, ListedCase):
     """Program of both engines.
 
     Arguments:
-        machine: parameters of the core.
         items: instructions, in an order in which they can run one after another.
         sbuf, psum: uint8 [partitions, bytes].
-        garble: seed of random values for the unused bits of the records; None: they are zero.
-        stall: number of cycles in 256 in which each stream and port pauses.
-        seed: seed of the pauses.
     """
 
     machine: Config

@@ -50,12 +50,8 @@ class InstanceCase(Case):
     """Images on all cores of an instance.
 
     Arguments:
-        machine: the instance.
         parts: image of each core. The instructions of one collective, on all cores of its group, count as one item.
-        behaviour: behaviour of HBM.
         delays: cycles before the start of each core.
-        errors: share of disturbed frames.
-        seed: seed of the disturbances.
     """
 
     machine: Instance
@@ -180,7 +176,6 @@ def _is_collective(instruction: Instruction) -> bool:
 
 
 def _peers(one: Collective) -> tuple[int, ...]:
-    """Return the cores of a collective."""
     if one.kind in (CollectiveKind.SEND, CollectiveKind.RECEIVE):
         return tuple(sorted((one.core, one.group.cores[one.root])))
     return tuple(sorted(one.group.cores))

@@ -30,8 +30,6 @@ class RiscvCase(Case):
     Arguments:
         image: uint8 [bytes], initial contents of memory.
         body: first byte, and end, of the removable instructions; a removed one becomes a NOP.
-        stall: number of cycles in 256 in which each bus pauses.
-        seed: seed of the pauses.
         external: interrupts per 65,536 cycles.
     """
 

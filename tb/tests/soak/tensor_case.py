@@ -31,11 +31,8 @@ class TensorCase(ConfigCase, ListedCase):
     """Program of the tensor engine.
 
     Arguments:
-        machine: parameters of the core.
         items: instructions and reads of PSUM, in order.
         stationary, moving: operand memories, uint8 [rows, bytes].
-        stall: number of cycles in 256 in which each stream pauses.
-        seed: seed of the pauses.
     """
 
     machine: Config
@@ -95,7 +92,6 @@ class TensorCase(ConfigCase, ListedCase):
 
 
 def _halves(psum: int, words: int) -> list[tuple[int, int]]:
-    """Return both halves of a read that has several words."""
     halves = (psum, words // 2), (psum + words // 2, words - words // 2)
     return [half for half in halves if 0 < half[1] < words]
 
