@@ -38,13 +38,7 @@ REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
 
 @dataclass(frozen=True)
 class CollectiveIssue:
-    """A collective of a group.
-
-    Arguments:
-        kind, group: kind of the collective, and its cores.
-        count: elements per block.
-        places: index of the instruction in each participating core's list.
-    """
+    """A collective of a group; places: index of the instruction in each participating core's list."""
 
     kind: CollectiveKind
     group: Group
@@ -54,13 +48,10 @@ class CollectiveIssue:
 
 @dataclass(frozen=True)
 class Workload:
-    """Collectives of an instance.
+    """Collectives of an instance, in the order of their creation.
 
-    Arguments:
-        lists: instructions of each core.
-        delays: cycles before each instruction is issued, by core.
-        memories: uint8 [cores, bytes].
-        issues: the collectives, in the order of their creation.
+    By core, `lists` has the instructions, and `delays` the cycles before each of them is issued; the memories are uint8
+    [cores, bytes].
     """
 
     lists: dict[int, list[Collective]]
@@ -161,13 +152,8 @@ def random_workload(
 ) -> Workload:
     """Return random collectives; each core executes its own in the order of their creation.
 
-    The common order excludes a deadlock. Collectives without a common core run at the same time.
-
-    Arguments:
-        rng, instance: source of all decisions, and the instance.
-        collectives: number of collectives.
-        largest: largest size of src or dst in bytes.
-        longest_delay: largest delay before an instruction, in cycles; delays are drawn on a logarithmic scale.
+    The common order excludes a deadlock. Collectives without a common core run at the same time. A src or dst has at
+    most `largest` bytes; delays before instructions are drawn on a logarithmic scale.
     """
     room = 4 * _aligned(largest, COLLECTIVE_PAGE)
     words = [stimulus.random_fp32(rng, room // 4) for _ in range(instance.cores)]

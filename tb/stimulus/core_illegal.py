@@ -47,12 +47,9 @@ class Writable:
 
 @dataclass(frozen=True)
 class Flipped:
-    """An image with flipped bits.
+    """An image with flipped bits, all instructions that it may execute, and the required fault.
 
-    Arguments:
-        image: the image.
-        instructions: all instructions that it may execute.
-        fault: the required fault; None if it is open: the change may be legal, or wait for an event that never occurs.
+    Without a fault, the change may be legal, or the record may wait for an event that never occurs.
     """
 
     image: Image

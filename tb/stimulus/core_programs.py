@@ -58,12 +58,9 @@ class CoreChoices:
 
 @dataclass(frozen=True)
 class CoreProgram:
-    """A program and the initial contents of HBM.
+    """A program, the initial contents of its tensors in HBM, and its results there.
 
-    Arguments:
-        program: instructions in program order.
-        contents: initial contents of tensors in HBM.
-        results: tensors in HBM that the program writes; `sbuf` and `psum` hold the final on-chip memories.
+    The results `sbuf` and `psum` are the final on-chip memories.
     """
 
     program: Program
@@ -216,7 +213,7 @@ class CoreWriter:
         return address
 
     def _add_copy(self) -> None:
-        """Add a copy; those that write over what they read are drawn again."""
+        """Add a copy, drawn again while its destination overlaps its source."""
         queue = int(self.rng.choice(self.program.dma_queues))
         while True:
             copy = self._copy()

@@ -154,7 +154,7 @@ def lone_macs(fmt: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     fraction = (fit & 0x7FFFFF) >> cut << fmt.padding_bits
     x, w = fmt.bias - distance // 2 << position | fraction, fmt.bias - (distance - distance // 2) << position
     parts += [(x, w, acc) for acc in (ONE, ONE + 1)] + [(w, x, acc) for acc in (ONE, ONE + 1)]
-    # Products whose bits need both operands.
+    # Products with bits that need both operands.
     x, w, acc = _multiplied(min(fmt.precision, 12))
     x, w = (fmt.bias << position | bits << max(position - 11, 0) >> max(11 - position, 0) for bits in (x, w))
     parts.append((x, w, acc))

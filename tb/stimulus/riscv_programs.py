@@ -47,12 +47,9 @@ Item = Callable[[int, Sequence[int]], list[int]]
 
 @dataclass(frozen=True)
 class RandomProgram:
-    """A program as stored in memory.
+    """A program as stored in memory from LOCAL_BASE.
 
-    Arguments:
-        image: bytes from LOCAL_BASE.
-        items: number of items in the body.
-        body: offsets of the body's first byte and of its end.
+    The body has `items` items, between two offsets: its first byte and its end.
     """
 
     image: bytes
@@ -331,7 +328,7 @@ class _Writer:
         return self.words(i_type(Opcode.MISC_MEM, self.any(), self.below(0, 2), self.any(), self.immediate()))
 
     def modify(self) -> tuple[int, Item]:
-        """Return code that overwrites one of its own instructions."""
+        """Return code that overwrites one of its instructions."""
         rd, base = (int(n) for n in self.rng.choice(np.arange(1, FREE), 2, replace=False))
         written = i_type(Opcode.OP_IMM, self.free(), 0, self.any(), self.immediate())
         stored = u_type(Opcode.AUIPC, base, 0), s_type(Opcode.STORE, 2, base, rd, 12)

@@ -31,11 +31,9 @@ class ScalarCases:
 
 
 class Reading(NamedTuple):
-    """A suite that is being read.
+    """A suite that is being read in blocks of cases, to bound the memory.
 
-    Arguments:
-        cases: its cases in blocks, to bound the memory.
-        left_out: number of skipped cases by reason; complete when `cases` is exhausted.
+    The number of skipped cases by reason is complete when `cases` is exhausted.
     """
 
     cases: Iterator[ScalarCases]

@@ -61,14 +61,10 @@ def replayed(
     stationary: np.ndarray,
     moving: np.ndarray,
 ) -> tuple[TensorProgram, np.ndarray]:
-    """Return the program of given instructions, and its reads as :func:`random_tensor_program`.
+    """Return the program of given items, and its reads as :func:`random_tensor_program`; ValueError if one is illegal.
 
-    Raises ValueError if an instruction is illegal in its position.
-
-    Arguments:
-        config: parameters of the machine.
-        items: instructions, and reads of PSUM between them: first word and number of words.
-        stationary, moving: operand memories, uint8 [rows, bytes].
+    An item is an instruction, or a read of PSUM: first word and number of words. The operand memories are uint8 [rows,
+    bytes].
     """
     recorder = _Recorder(config, stationary, moving)
     context = Context(config)

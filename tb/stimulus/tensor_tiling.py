@@ -25,11 +25,7 @@ LOAD_OVERHEAD = 2  # least cycles between the last step of a load and the first 
 
 @dataclass(frozen=True)
 class TiledProduct(TensorProgram):
-    """Program for a part of C, and the position of that part.
-
-    Arguments:
-        tiles: rows and columns of C for each drain, and whether the tile is transposed.
-    """
+    """Program for a part of C; tiles: rows and columns of C for each drain, and whether the tile is transposed."""
 
     tiles: list[tuple[slice, slice, bool]]
 
@@ -73,11 +69,8 @@ class _Memory:
 def tiled_products(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) -> Iterator[TiledProduct]:
     """Yield the programs that together compute C; each fits the operand memory.
 
-    Raises ValueError if the shapes do not match, or a single tile of K does not fit the operand memory.
-
-    Arguments:
-        a, b: unsigned storage words of `fmt`, [M, K] and [K, N].
-        fmt, config: number format of both, and the machine.
+    A and B are unsigned storage words of `fmt`. Raises ValueError if their shapes do not match, or a single tile of K
+    does not fit the operand memory.
     """
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or 0 in a.shape + b.shape:
         raise ValueError(f"a and b must be matrices of shapes [M, K] and [K, N], not {a.shape} and {b.shape}")

@@ -5,8 +5,8 @@ multiples of one last place, such that every partial sum, in any order, is repre
 for each element, add up to one significand, the others to the negative of another one. So the result does not depend on
 the order. Maxima and minima are of floats of a middle range. Integers are arbitrary, and their sums wrap.
 
-The algorithm is that of verifiable/verifiable.cu of https://github.com/NVIDIA/nccl-tests at commit a0b82b2,
-reimplemented; `tests/tb/stimulus/test_verifiable.py` has numbers of the original.
+The code reimplements verifiable/verifiable.cu of https://github.com/NVIDIA/nccl-tests at commit a0b82b2;
+`tests/tb/stimulus/test_verifiable.py` has numbers of the original.
 """
 
 import numpy as np

@@ -79,11 +79,7 @@ class HbmBench(wiring.Component):
 
 
 class RamBench(wiring.Component):
-    """Units of the machine with a port `axi` each, at one arbiter.
-
-    Ports:
-        axi: the arbiter's port.
-        idle: set while no request is outstanding.
+    """Units of the machine with a port `axi` each, at one arbiter with the port `axi`; `idle`: no request outstanding.
 
     Other ports of a unit are under the unit's name.
     """

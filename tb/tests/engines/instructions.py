@@ -42,13 +42,10 @@ def instruction_options(first: Option) -> tuple[Option, ...]:
 
 
 def instruction_jobs(settings: Settings, label: str, opcodes: Sequence[Opcode], **drawn: object) -> Jobs:
-    """Yield the job of COUNT random instructions; UsageError if the lanes have no unit for them.
+    """Yield the job of COUNT random instructions of one engine; UsageError if the lanes have no unit for them.
 
-    Arguments:
-        settings: settings of a TEST with `instruction_options`.
-        label: name of the selection, for the error.
-        opcodes: opcodes of one engine; those without a unit in the lanes are skipped.
-        drawn: other fields of `tb.stimulus.elementwise_programs.Choices`.
+    Opcodes without a unit in the lanes are skipped. The label names the selection in the error; `drawn` are other
+    fields of `tb.stimulus.elementwise_programs.Choices`.
     """
     config = settings.config
     engine = "scalar" if Opcode.ACTIVATE in opcodes else "vector"

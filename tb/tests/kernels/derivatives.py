@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 __all__ = [
-    "attention", "attention_gradients", "crossentropy", "encoder_gradients", "gelu", "layernorm",
+    "attention", "attention_gradients", "crossentropy", "encoded", "encoder_gradients", "gelu", "layernorm",
     "layernorm_gradients", "linear_gradients", "softmax", "softmax_gradient",
 ]  # fmt: skip
 
@@ -44,17 +44,14 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 
 def softmax_gradient(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """Return the gradient of x, given that of y = softmax(x)."""
+    """Return the gradient of x, given the gradient of y = softmax(x)."""
     return y * (dy - (y * dy).sum(-1, keepdims=True))
 
 
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -> np.ndarray:
-    """Return the attention of v; if causal, the last query sees all keys, and each earlier one sees one key less.
+    """Return softmax(q k.T / sqrt(width)) v; if causal, the last query sees all keys, each earlier one sees one less.
 
-    The result is softmax(q k.T / sqrt(width)) v.
-
-    Raises:
-        ValueError: if causal with more queries than keys, since a query without a key has no softmax.
+    Raises ValueError if causal with more queries than keys, since a query without a key has no softmax.
     """
     return _weights(q, k, causal) @ v
 
@@ -88,16 +85,35 @@ def gelu(x: np.ndarray, function: str = "gelu") -> tuple[np.ndarray, np.ndarray]
 
 
 def crossentropy(logits: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cross entropy of each row, [rows, 1], and the gradient of their sum with respect to the logits.
-
-    Arguments:
-        logits: [rows, classes].
-        labels: integers [rows].
-    """
+    """Return the cross entropy of each row, [rows, 1], and the gradient of their sum with respect to the logits."""
     y, rows = softmax(logits), np.arange(len(labels))
     loss = -np.log(y[rows, labels])[:, None]
     y[rows, labels] -= 1
     return loss, y
+
+
+def encoded(
+    x: np.ndarray, weights: dict[str, np.ndarray], heads: int, causal: bool = False, epsilon: float = 1e-5
+) -> np.ndarray:
+    """Return an encoder layer of x [tokens, features]; weights: see :func:`encoder_gradients`."""
+    last = _encoder_stages(x, weights, heads, causal, epsilon)[-1]
+    return layernorm(last, weights["second.gamma"], weights["second.beta"], epsilon)
+
+
+def _encoder_stages(
+    x: np.ndarray, weights: dict[str, np.ndarray], heads: int, causal: bool, epsilon: float
+) -> tuple[list[list[np.ndarray]], np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return query, key and value by head, the attention, and the inputs of first norm, MLP, gelu, and second norm."""
+
+    def dense(name: str, values: np.ndarray) -> np.ndarray:
+        return values @ weights[f"{name}.w"] + weights[f"{name}.bias"]
+
+    parts = [np.split(dense(name, x), heads, axis=1) for name in ("query", "key", "value")]
+    mixed = np.concatenate([attention(*one, causal) for one in zip(*parts, strict=True)], axis=1)
+    sums = x + dense("output", mixed)
+    middle = layernorm(sums, weights["first.gamma"], weights["first.beta"], epsilon)
+    up = dense("up", middle)
+    return parts, mixed, sums, middle, up, middle + dense("down", gelu(up)[0])
 
 
 def encoder_gradients(
@@ -116,9 +132,6 @@ def encoder_gradients(
     """
     found = {}
 
-    def dense(name: str, values: np.ndarray) -> np.ndarray:
-        return values @ weights[f"{name}.w"] + weights[f"{name}.bias"]
-
     def dense_gradient(name: str, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         dx, found[f"{name}.w"], found[f"{name}.bias"] = linear_gradients(values, weights[f"{name}.w"], slopes).values()
         return dx
@@ -128,13 +141,9 @@ def encoder_gradients(
         dx, found[f"{name}.gamma"], found[f"{name}.beta"] = gradients.values()
         return dx
 
-    parts = [np.split(dense(name, x), heads, axis=1) for name in ("query", "key", "value")]
-    mixed = np.concatenate([attention(*one, causal) for one in zip(*parts, strict=True)], axis=1)
-    sums = x + dense("output", mixed)
-    middle = layernorm(sums, weights["first.gamma"], weights["first.beta"], epsilon)
-    up = dense("up", middle)
+    parts, mixed, sums, middle, up, last = _encoder_stages(x, weights, heads, causal, epsilon)
     hidden, bends = gelu(up)
-    slopes = norm_gradient("second", middle + dense("down", hidden), dy)
+    slopes = norm_gradient("second", last, dy)
     slopes = slopes + dense_gradient("up", middle, dense_gradient("down", hidden, slopes) * bends)
     slopes = norm_gradient("first", sums, slopes)
     dmixed = np.split(dense_gradient("output", mixed, slopes), heads, axis=1)

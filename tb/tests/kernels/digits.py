@@ -112,56 +112,38 @@ def _path(image: Image, batch: int, outcome: CoreOutcome) -> dict[str, object]:
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
-    config, layers, (images, labels) = settings.config, digits.load(), held_out(settings)
+    layers, (images, labels) = digits.load(), held_out(settings)
     if settings.target == "model":
         return _predicted_rows(settings, layers, results)
-    found = (
-        _engine_results(layers, results) if settings.target == "engine" else _core_results(settings, layers, results)
-    )
-    guesses = found.digits, digits.classify(layers, images).argmax(axis=1)
-    accuracy, reference = (float((guessed == labels).mean()) for guessed in guesses)
-    failures = list(found.failures)
+    guessed, found = (_engine_rows if settings.target == "engine" else _core_rows)(settings, layers, results)
+    guesses = guessed, digits.classify(layers, images).argmax(axis=1)
+    accuracy, reference = (float((guess == labels).mean()) for guess in guesses)
+    failures = [*found.failures]
     if accuracy < TARGET_ACCURACY:
         failures.append(f"accuracy must be at least {TARGET_ACCURACY:.0%}, not {accuracy:.2%}")
     accuracies = {"accuracy": f"{accuracy:.2%}", "accuracy_of_numpy_FP32": f"{reference:.2%}"}
-    label = f"core-{_label(settings)}" if settings.target == "core" else _label(settings)
-    rows = {"images": len(images), **accuracies, "config": config.named, **found.rows}
-    counted = {"compared": found.compared, "mismatches": found.mismatches, "ideal_cycles": found.ideal_cycles}
-    return Rows(label=label, rows=rows, names=found.names, failures=failures, cycles=found.cycles, **counted)
+    rows = {"images": len(images), **accuracies, "config": settings.config.named, **found.rows}
+    return replace(found, rows=rows, failures=failures)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Results:
-    """Results of all jobs: digits, integer [images], and fields of `Rows`."""
-
-    digits: np.ndarray
-    rows: dict[str, str]
-    ideal_cycles: int
-    names: Sequence[str] = ()
-    failures: Sequence[str] = ()
-    cycles: int | None = None
-    compared: int = 0
-    mismatches: int = 0
-
-
-def _core_results(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> _Results:
+def _core_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> tuple[np.ndarray, Rows]:
+    """Return the digits of all images, and the rows of the batches."""
     failures, predicted, rows, ideal = [], [], {}, 0
     for result in results:
-        batch, image = result.job.subject, result.job.images[0]
-        found = results_of(batch.classifier, result.memory)
-        predicted.append(found[0])
-        run = result.outcome.parts[0]
-        executed = executed_sections(image, {event.address for event in run.events})
+        batch, run = result.job.subject, result.outcome.parts[0]
+        predicted.append(results_of(batch.classifier, result.memory)[0])
+        executed = executed_sections(result.job.images[0], {event.address for event in run.events})
         passes = [NETWORK_PASSES[number] for number in executed]
         # A run that differs from golden already has failures.
-        wrong = () if result.failures else _disagreements(*found, settings, layers, batch.images, passes, run.console)
+        wrong = () if result.failures else _disagreements(settings, layers, result, passes[-1])
         failures += [f"batch {batch.number}: {failure}" for failure in wrong]
         ideal += sum(_ideal_cycles(layers, len(batch.images), fmt, settings.config) for fmt in passes)
         rows[f"batch_{batch.number}"] = f"{result.cycles:,} cycles; {'; '.join(run.console.splitlines())}"
         files = {**result.files, **result.profile_rows}
         rows |= {f"batch_{batch.number}_{what}": path for what, path in files.items()}
     names = [f"batch {result.job.subject.number}" for result in results]
-    return _Results(digits=np.concatenate(predicted), rows=rows, ideal_cycles=ideal, names=names, failures=failures)
+    label = f"core-{_label(settings)}"
+    return np.concatenate(predicted), Rows(label=label, rows=rows, ideal_cycles=ideal, names=names, failures=failures)
 
 
 def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> Rows:
@@ -169,8 +151,7 @@ def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[R
     for result in results:
         batch, image = result.job.subject, result.job.images[0]
         (outcome,) = result.expected.outcomes
-        sections = executed_sections(image, {address for _, address in outcome.records})
-        passes = (NETWORK_PASSES[section] for section in sections)
+        passes = [NETWORK_PASSES[number] for number in _path(image, 0, outcome)["sections"]]
         ideal += sum(_ideal_cycles(layers, len(batch.images), fmt, settings.config) for fmt in passes)
         rows |= {f"batch_{batch.number}_{what}": row for what, row in result.profile_rows.items()}
     predictions = [result.prediction for result in results]
@@ -179,28 +160,21 @@ def _predicted_rows(settings: Settings, layers: list[Layer], results: Sequence[R
     return Rows(label=_label(settings), rows=rows, names=names, ideal_cycles=ideal)
 
 
-def _disagreements(
-    predicted: np.ndarray,
-    probabilities: np.ndarray,
-    settings: Settings,
-    layers: list[Layer],
-    images: np.ndarray,
-    passes: list[Format],
-    console: str,
-) -> Iterable[str]:
-    """Yield contradictions between the results, and deviations from numpy."""
+def _disagreements(settings: Settings, layers: list[Layer], result: Result, fmt: Format) -> Iterable[str]:
+    """Yield contradictions between a batch's results, and deviations from numpy; fmt: of the last products."""
+    batch = result.job.subject
+    predicted, probabilities = results_of(batch.classifier, result.memory)
     if wrong := int((predicted != probabilities.argmax(axis=1)).sum()):
         yield f"digits must be the most probable ones, but {wrong} are not"
-    fmt = passes[-1]
     unsure = int((probabilities.max(axis=1) < np.float32(settings.confidence / 100)).sum())
-    expected, last = f"{fmt.name}: unsure of {unsure} of {len(images)} images", console.splitlines()[-1]
+    expected = f"{fmt.name}: unsure of {unsure} of {len(batch.images)} images"
+    last = result.outcome.parts[0].console.splitlines()[-1]
     if last != expected:
         yield f"the controller must end with {expected!r}, not {last!r}"
     if unsure and fmt is not FP32:
         yield f"{unsure} images below the threshold must be computed again, but were not"
-    difference = float(np.abs(probabilities - digits.classify(layers, images)).max())
-    if not difference <= TARGET_DIFFERENCE[fmt]:
-        limit = TARGET_DIFFERENCE[fmt]
+    difference, limit = np.abs(probabilities - digits.classify(layers, batch.images)).max(), TARGET_DIFFERENCE[fmt]
+    if not difference <= limit:
         yield f"probabilities must be within {limit} of numpy's in FP32, but one is off by {difference:.2g}"
 
 
@@ -238,23 +212,18 @@ def _product(results: Sequence[Result]) -> np.ndarray:
     return product
 
 
-def _engine_results(layers: list[Layer], results: Sequence[Result]) -> _Results:
+def _engine_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> tuple[np.ndarray, Rows]:
+    """Return the digits of all images, and the rows of the layers' products."""
     compared = mismatches = 0
-    config = results[0].job.on.config
     for number in range(len(layers)):
         own = [result for result in results if result.job.subject.layer == number]
         first, product = own[0].job.subject, _product(own)
         compared += product.size
-        mismatches += int((product != golden.matrix_product(first.a, first.b, BF16, config.rows)).sum())
+        mismatches += int((product != golden.matrix_product(first.a, first.b, BF16, settings.config.rows)).sum())
     values = product.view(np.float32) + layers[-1].bias
-    return _Results(
-        digits=values.argmax(axis=1),
-        rows=dict(results[0].files),
-        ideal_cycles=_ideal_cycles(layers, len(values), BF16, config),
-        cycles=counters_of(results)["cycles"],
-        compared=compared,
-        mismatches=mismatches,
-    )
+    ideal, cycles = _ideal_cycles(layers, len(values), BF16, settings.config), counters_of(results)["cycles"]
+    counted = {"compared": compared, "mismatches": mismatches, "ideal_cycles": ideal, "cycles": cycles}
+    return values.argmax(axis=1), Rows(label=_label(settings), rows=dict(results[0].files), **counted)
 
 
 _CONFIDENCE = "percent; the core computes a batch again in FP32 if an image's digit is less probable"

@@ -30,12 +30,7 @@ FUNCTIONS = {
 def layer_test(what: str, *options: Option, preset: str = "small") -> Callable[[KernelBuild], KernelScenario]:
     """Return a decorator that makes a TEST on the core of the function that builds a layer.
 
-    The TEST has the function's name without the leading underscore.
-
-    Arguments:
-        what: description of the layer.
-        options: variables of this TEST only.
-        preset: default configuration.
+    The TEST has the function's name without the leading underscore, and `preset` as default configuration.
     """
     options = (*options, TILE_OPTION, *core_options("core", None, preset))
     summary = f"{what}, bit for bit and against float64"

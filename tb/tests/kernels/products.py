@@ -94,14 +94,11 @@ def product_jobs(
     seed: int = 1,
     device: TensorDevice | None = None,
 ) -> Iterator[DeviceJob]:
-    """Yield the jobs of A x B on the tensor engine, one per program; only the first has a waveform.
+    """Yield the jobs of A x B on the tensor engine, one per program; only the first has a waveform, `name`.
 
-    Arguments:
-        a, b: storage words of `fmt`, [M, K] and [K, N].
-        fmt, config: number format and machine.
-        name: name of the waveform.
-        stall, seed: see `run.harness.engines.tensor.TensorWork`.
-        device: a tensor engine of that configuration; None: the Verilog of the current sources.
+    A and B are storage words of `fmt`, [M, K] and [K, N]; for stall and seed see
+    `run.harness.engines.tensor.TensorWork`. A given device must have that configuration; otherwise the current sources
+    are built.
     """
     for program in tiled_products(a, b, fmt, config):
         yield DeviceJob(

@@ -37,13 +37,7 @@ _STEPS = integer("STEPS", 400, "steps of gradient descent", 1, 2000)
 
 @dataclass(frozen=True)
 class _Experiment:
-    """Both experiments on a workbench.
-
-    Arguments:
-        bench: the workbench with their programs.
-        sums, fitted: sums and weights after each step, by rounding.
-        inputs, targets: training data of the descent, float64.
-    """
+    """Both experiments on a workbench: sums and weights after each step by rounding, and float64 training data."""
 
     bench: EngineWorkbench
     sums: Mapping[str, Rows]

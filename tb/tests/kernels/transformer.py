@@ -19,7 +19,7 @@ from neuroncore_rtl.tb.tests.kernels import derivatives
 from neuroncore_rtl.tb.tests.kernels.layers import layer_test, sizes
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, References
 
-__all__ = ["ATTENTION", "TESTS", "draw_head", "encoded", "encoder_options", "encoder_weights"]
+__all__ = ["ATTENTION", "TESTS", "draw_head", "encoder_options", "encoder_weights"]
 
 ATTENTION = (
     *sizes(SEQ=(64, "queries")),
@@ -43,12 +43,9 @@ def encoder_options(tokens: int, features: int, hidden: int) -> tuple[Option, ..
 def draw_head(
     bench: CoreWorkbench, rng: np.random.Generator, number: int, shape: tuple[int, int, int]
 ) -> tuple[tuple[HbmTensor, ...], tuple[np.ndarray, ...]]:
-    """Place a random q_t, k_t and v for a head; return them, and q, k and v in float64.
+    """Place a random q_t, k_t and v for the head of this number; return them, and q, k and v in float64.
 
-    Arguments:
-        bench, rng: the workbench and the random numbers.
-        number: number of the head.
-        shape: number of queries, of keys, and of features.
+    The shape is the number of queries, of keys, and of features.
     """
     queries, keys, width = shape
     shapes = {"q_t": (width, queries), "k_t": (width, keys), "v": (keys, width)}
@@ -93,21 +90,6 @@ def _load_heads(program: Program, heads: Sequence[tuple[HbmTensor, ...]]) -> lis
 EPSILON = 1e-5
 
 
-def encoded(x: np.ndarray, weights: dict[str, np.ndarray], heads: int, causal: bool = False) -> np.ndarray:
-    """Return an encoder layer of x [tokens, features] in float64; weights: named by `encoder_weights`."""
-
-    def dense(name: str, values: np.ndarray) -> np.ndarray:
-        return values @ weights[f"{name}.w"] + weights[f"{name}.bias"]
-
-    def normed(name: str, values: np.ndarray) -> np.ndarray:
-        return derivatives.layernorm(values, weights[f"{name}.gamma"], weights[f"{name}.beta"], EPSILON)
-
-    parts = (np.split(dense(name, x), heads, axis=1) for name in ("query", "key", "value"))
-    mixed = [derivatives.attention(*one, causal) for one in zip(*parts, strict=True)]
-    h = normed("first", x + dense("output", np.concatenate(mixed, axis=1)))
-    return normed("second", h + dense("down", derivatives.gelu(dense("up", h))[0]))
-
-
 def encoder_weights(
     bench: CoreWorkbench, rng: np.random.Generator, features: int, hidden: int
 ) -> tuple[EncoderWeights, dict[str, np.ndarray]]:
@@ -143,7 +125,7 @@ def _encoder(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator)
     y = bench.room("y", x.shape, BF16)
     layer = encoder(bench.program, load(bench.program, x), weights, settings.heads, epsilon=EPSILON)
     store(bench.program, y, layer.last.y)
-    return {"y": (y, encoded(values, numbers, settings.heads))}
+    return {"y": (y, derivatives.encoded(values, numbers, settings.heads))}
 
 
 @layer_test(
@@ -166,7 +148,7 @@ def _decoder(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator)
     program.append(dma_scatter(y, found.tiles[0], position[:1]))
     program.append(tensor_scalar(position, position, 1, AluOp.ADD))
     bench.runs = [0, *(1 for _ in range(tokens))]
-    return {"y": (y, encoded(values, numbers, settings.heads, causal=True))}
+    return {"y": (y, derivatives.encoded(values, numbers, settings.heads, causal=True))}
 
 
 TESTS = (_attention, _encoder, _decoder)

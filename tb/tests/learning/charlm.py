@@ -1,7 +1,7 @@
 """TEST=charlm: a small transformer learns Shakespeare's sonnets on the core by characters, and then writes.
 
 One image does all of it without a host in between; the parameters stay in HBM between steps. The report has a line per
-step and per character: the loss next to that of a float64 training, the cycles, and whether RTL and golden agree bit
+step and per character: the loss next to a float64 training's, the cycles, and whether RTL and golden agree bit
 for
 bit. A step compares the loss of every character, a written character compares all scores.
 

@@ -7,7 +7,6 @@ import numpy as np
 from neuroncore_rtl.kernels.models.charlm.network import Sizes
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.tb.tests.kernels import derivatives
-from neuroncore_rtl.tb.tests.kernels.transformer import EPSILON, encoded
 from neuroncore_rtl.tb.tests.learning.learning import adamw_step
 
 __all__ = ["losses", "scores", "trained", "written_text"]
@@ -33,9 +32,7 @@ def gradients(parameters: Parameters, sizes: Sizes, window: np.ndarray) -> tuple
     last = derivatives.linear_gradients(passed[-1], parameters["output.w"], slopes / len(labels))
     found, slopes = {"output.w": last["dw"], "output.bias": last["dbias"][0]}, last["dx"]
     for layer in reversed(range(sizes.layers)):
-        own = derivatives.encoder_gradients(
-            passed[layer], _layer(parameters, layer), sizes.heads, slopes, causal=True, epsilon=EPSILON
-        )
+        own = derivatives.encoder_gradients(passed[layer], _layer(parameters, layer), sizes.heads, slopes, causal=True)
         slopes = own.pop("x")
         found |= {
             f"layer{layer}.{name}": value.reshape(parameters[f"layer{layer}.{name}"].shape)
@@ -76,7 +73,7 @@ def _forward(parameters: Parameters, sizes: Sizes, inputs: np.ndarray) -> tuple[
     """Return the scores, the input of every layer, and the output of the last one."""
     passed = [parameters["embedding"][inputs] + parameters["position"][: len(inputs)]]
     for layer in range(sizes.layers):
-        passed.append(encoded(passed[-1], _layer(parameters, layer), sizes.heads, causal=True))
+        passed.append(derivatives.encoded(passed[-1], _layer(parameters, layer), sizes.heads, causal=True))
     return passed[-1] @ parameters["output.w"] + parameters["output.bias"], passed
 
 

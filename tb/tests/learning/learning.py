@@ -29,14 +29,9 @@ LIMIT = 5_000_000  # cycle limit of a section
 
 
 def learning_job(image: Image, settings: Settings, name: str, note: str, subject: object = None) -> ImageJob:
-    """Return the job of an image that trains a network.
+    """Return the job of an image that trains a network, with `name` for its files and `subject` as in `ImageJob`.
 
-    Arguments:
-        image: the image, with its runs of sections.
-        settings: settings of a TEST with the options of the core.
-        name: name of the recorded files.
-        note: golden's work, for the progress display.
-        subject: see `ImageJob`.
+    The note describes golden's work in the progress display.
     """
     simulated = {} if settings.target == "model" else {"limit": LIMIT * len(image.runs)}
     name = name if settings.target == "model" else f"{name}-{settings.sim}"
@@ -116,13 +111,9 @@ def _ends(losses: np.ndarray) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Curve:
-    """Losses in a picture.
+    """Losses in a picture, float64 [steps].
 
-    Arguments:
-        losses: float64 [steps].
-        label: entry in the legend.
-        colour, line: style of the moving mean; see matplotlib.
-        faint: whether each step's loss is also drawn.
+    Colour and line are the style of the moving mean, see matplotlib; `faint` also draws each step's loss.
     """
 
     losses: np.ndarray

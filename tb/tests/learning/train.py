@@ -35,13 +35,7 @@ ROUNDINGS = {"sr": "stochastic", "rne": "to nearest even"}
 
 @dataclass(frozen=True)
 class Task:
-    """Data of a training.
-
-    Arguments:
-        images, labels: the training set in the order of the steps.
-        start: initial weight and bias of both layers, float64.
-        options: options of AdamW.
-    """
+    """Training set in the order of the steps, initial weight and bias of both layers in float64, options of AdamW."""
 
     images: np.ndarray
     labels: np.ndarray
@@ -72,12 +66,7 @@ def trainer_of(settings: Settings, task: Task, rounding: str) -> DigitsTrainer:
 
 @dataclass(frozen=True)
 class Trained:
-    """Outcome of a training.
-
-    Arguments:
-        losses: float64 [steps], means of a batch.
-        parameters: weight and bias of both layers, float64.
-    """
+    """Losses, float64 [steps], means of a batch, and final weight and bias of both layers, float64."""
 
     losses: np.ndarray
     parameters: list[np.ndarray]

@@ -38,14 +38,7 @@ LATE = 1000  # largest delay of a rank in cycles
 
 @dataclass(frozen=True)
 class Condition:
-    """Environment of an all-reduce.
-
-    Arguments:
-        instance, group: the instance, and the core of every rank.
-        behaviour: behaviour of HBM.
-        errors: share of disturbed frames.
-        late: largest delay of a rank in cycles.
-    """
+    """Instance, core of every rank, HBM, share of disturbed frames, and largest delay of a rank in cycles."""
 
     instance: Instance
     group: Group
@@ -98,13 +91,9 @@ def workload_of(condition: Condition, codes: np.ndarray, dtype: CollectiveType, 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors of an all-reduce.
+    """Vectors of an all-reduce under the condition of this name.
 
-    Arguments:
-        dtype: their format.
-        name, condition: the condition and its name.
-        gradients: float32 [ranks, elements].
-        codes: gradients rounded to the format to nearest, [ranks, elements].
+    The gradients are float32 [ranks, elements]; the codes are the gradients rounded to the format to nearest.
     """
 
     dtype: CollectiveType
@@ -156,7 +145,12 @@ class Added:
     @cached_property
     def sums(self) -> dict[str, np.ndarray]:
         """Sums of each rank by condition, [ranks, elements]."""
-        return {name: np.stack([*_sums(result.job, result.hbm)]) for name, result in self.results.items()}
+        found = {}
+        for name, result in self.results.items():
+            vectors, lists = result.job.subject, result.job.workload.lists
+            parts = [result.hbm[core, lists[core][0].dst :] for core in vectors.condition.group.cores]
+            found[name] = np.stack([part[: vectors.codes[0].nbytes].view(vectors.codes.dtype) for part in parts])
+        return found
 
     @property
     def ring_cycles(self) -> int:
@@ -178,10 +172,3 @@ class Added:
             f"{name} stochastically": errors_of(decode(summed, fmt), gradients, fmt, stochastic=True),
             f"{name} to nearest even by golden": errors_of(decode(nearest, fmt), gradients, fmt),
         }
-
-
-def _sums(job: Job, hbm: np.ndarray) -> Iterator[np.ndarray]:
-    codes = job.subject.codes
-    for core in job.subject.condition.group.cores:
-        dst = job.workload.lists[core][0].dst
-        yield hbm[core, dst : dst + codes[0].nbytes].view(codes.dtype)

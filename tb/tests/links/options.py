@@ -87,13 +87,9 @@ def share_of(settings: Settings) -> float:
 
 
 def groups_of(instance: Instance, cores: int, groups: int, stride: int) -> list[Group]:
-    """Return equal, concurrent groups of all chips' cores; UsageError if the cores cannot be divided so.
+    """Return equal, concurrent groups of `cores` of each chip's two; UsageError if the cores cannot be divided so.
 
-    Arguments:
-        instance: the instance.
-        cores: participating cores of each chip, 1 or 2.
-        groups: number of groups.
-        stride: participating cores from one rank to the next; as many groups interleave.
+    Each rank is `stride` participating cores after the previous one, and `stride` groups interleave.
     """
     step = CORES_PER_CHIP // cores
     taking_part = instance.chips * cores

@@ -43,14 +43,9 @@ def target_label(settings: Settings) -> str:
 def workload_job(
     instance: Instance, workload: Workload, settings: Settings, *, check_axi: bool = True, **given: object
 ) -> Job:
-    """Return the job of a workload for TARGET.
+    """Return the job of a workload for TARGET: see `engine_job` for the engines; whole cores also take CORE.
 
     A whole core starts after the delay before its first collective; later delays are those of the records.
-
-    Arguments:
-        instance, workload, check_axi: see `engine_job`.
-        settings: settings with TARGET and, for whole cores, CORE.
-        given: behaviour, errors, name, pictures and subject.
     """
     if settings.target == "engine":
         return engine_job(instance, workload, check_axi=check_axi, **given)
@@ -75,16 +70,9 @@ def engine_job(
     limit: int = 20_000_000,
     **names: object,
 ) -> "CollectiveJob":
-    """Return the job of a workload for the collective engines only.
+    """Return the job of a workload for the collective engines only; `errors` is the share of disturbed frames.
 
-    Arguments:
-        instance: the instance.
-        workload: lists of the engines, and contents of HBM.
-        behaviour: behaviour of HBM.
-        errors: share of disturbed frames.
-        check_axi: whether protocol checkers watch the AXI ports.
-        limit: cycle limit.
-        names: name, pictures and subject, see `run.job.Job`.
+    The run ends after `limit` cycles. For name, pictures and subject see `run.job.Job`.
     """
     kinds = {issue.kind.name.lower().replace("_", "-") for issue in workload.issues}
     own = {name: getattr(workload, name) for name in ("lists", "memories", "delays")}

@@ -42,13 +42,7 @@ NOT_THERE = {"rv32mi-p-breakpoint": "trigger registers", "rv32mi-p-pmpaddr": "me
 
 @dataclass(frozen=True)
 class Test:
-    """A program of a suite.
-
-    Arguments:
-        path: the ELF file.
-        group: its group of tests.
-        reference: words of its signature, uint32; None if it checks itself.
-    """
+    """A program of a suite; reference: words of its signature, uint32; None if it checks itself."""
 
     path: Path
     group: str

@@ -34,13 +34,9 @@ NOT_THERE = "int8, uint8, uint32, int64, uint64, float16, float64, fp8; prod, av
 
 @dataclass(frozen=True)
 class AllReduce:
-    """An all-reduce of the first cores.
+    """An all-reduce of the first cores, see `spec.isa.collective.Collective`.
 
-    Arguments:
-        dtype, op, narrow: see `spec.isa.collective.Collective`.
-        ranks: number of participating cores, from core 0.
-        count: number of elements.
-        src: HBM address of the operands of every rank; the results follow.
+    Every rank has its operands at the HBM address `src`; the results follow.
     """
 
     dtype: CollectiveType

@@ -27,13 +27,7 @@ def report_of_scalars(
     """Play the cases of a suite, print the first wrong results, and return the report.
 
     Every case runs on every unit that computes its operation. The suite's results decide; hardware and golden are both
-    compared with them.
-
-    Arguments:
-        suite: name of the suite.
-        reading: its cases.
-        settings: FROM, SIM, MAC_LATENCY and VECTOR_LATENCY.
-        mutate: changes the Verilog of the units, to prove that faults are detected.
+    compared with them. `mutate` changes the Verilog of the units, to prove that faults are detected.
     """
 
     @cache

@@ -45,14 +45,7 @@ class CaseKind:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Outcome of a run.
-
-    Arguments:
-        kind: one of :class:`CaseKind`; `CaseKind.NONE` for a pass.
-        compared: number of bytes, or of controller instructions, compared with golden.
-        cycles: length of the run.
-        failures: one sentence per failure.
-    """
+    """Kind of failure, see :class:`CaseKind`, compared bytes or controller instructions, cycles, and failures."""
 
     kind: str
     compared: int
