@@ -180,7 +180,6 @@ def random_workload(
 def _random_collective(
     rng: np.random.Generator, kind: CollectiveKind, group: Group, largest: int, room: int
 ) -> Iterator[Collective]:
-    """Yield the instruction of every participating core for a random collective of a group."""
     dtype = CollectiveType(rng.integers(len(CollectiveType)))
     blocks = max(1, *blocks_of(kind, group.ranks))
     most = max(1, (largest // blocks // LINE * LINE) // element_bytes(dtype))
@@ -225,7 +224,6 @@ def _any_chunk(rng: np.random.Generator) -> int:
 
 
 def _random_places(rng: np.random.Generator, sizes: Sequence[int], room: int) -> tuple[int, int]:
-    """Return two random addresses, one in each half of a memory."""
     half = room // 2
     first = [half * (n ^ int(flip)) for flip in (rng.integers(2),) for n in (0, 1)]
     free = [(half - _aligned(size, LINE)) // LINE for size in sizes]

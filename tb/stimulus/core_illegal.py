@@ -120,7 +120,6 @@ def _meaningful_bit(rng, engine: isa.Engine) -> int:
 
 
 def _is_tame(instruction: isa.Instruction, values: dict[str, int], image: Image) -> bool:
-    """Return whether an instruction ends soon and writes to HBM only within the image's tensors."""
     if prod(value for name, value in values.items() if name.startswith("count")) > LARGEST:
         return False
     spans = [region.span for region in instruction.writes if region.storage == isa.Storage.HBM]

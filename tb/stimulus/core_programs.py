@@ -205,7 +205,6 @@ class CoreWriter:
         self.elementwise.places.note(instruction)
 
     def _sbuf_address(self, fmt: Format, count: int, step: int, alignment: int) -> int:
-        """Return the address of an operand in SBUF, with meaningful elements there."""
         size = fmt.bits // 8
         units = (self.choices.sbuf_bytes // size - (count - 1) * step - 1) // alignment
         address = int(self.rng.integers(units + 1)) * alignment * size
@@ -251,7 +250,6 @@ class CoreWriter:
     def _tensor(
         self, shape: list[int], fmt: Format, storage: isa.Storage, index: isa.DmaIndex | None, *, source: bool
     ) -> isa.DmaTensor:
-        """Return a random placement of a shape in a storage, drawn again until it fits."""
         rng = self.rng
         size = fmt.bits // 8
         hbm = storage == isa.Storage.HBM

@@ -37,7 +37,6 @@ def _extent(shape: tuple[int, ...], steps: np.ndarray, size: int) -> tuple[int, 
 
 
 def _addresses(access: Access, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the address of every element of an access within a partition, in order."""
     addresses = np.full((), access.address)
     for length, step in zip(shape[-len(access.steps) :], access.steps[-len(shape) :], strict=True):
         addresses = addresses[..., np.newaxis] + access.format.bits // 8 * step * np.arange(length)
@@ -131,7 +130,7 @@ class Places:
         addresses = _addresses(access, shape)
         codes = self._codes(fmt, (len(memory), count), opcode, name, shape)
         if name == "b" and opcode in (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8) and partner.format == fmt:
-            codes = self._found(codes, access, partner)
+            codes = self._searched_values(codes, access, partner)
         elif partner is not None and self.rng.random() < PAIRED:
             codes = self._paired(codes, access, shape, partner)
         octets = np.ascontiguousarray(codes).astype(codes.dtype.newbyteorder("<")).view(np.uint8)
@@ -162,7 +161,7 @@ class Places:
         rows = np.clip(lanes + access.partition, 0, len(words) - 1)
         return words[rows, np.clip(places, 0, words.shape[1] - 1)]
 
-    def _found(self, codes: np.ndarray, access: Access, searched: Access) -> np.ndarray:
+    def _searched_values(self, codes: np.ndarray, access: Access, searched: Access) -> np.ndarray:
         """Return values to search, most of them among the first searched elements of the same lane."""
         rng = self.rng
         lanes = np.arange(len(codes))[:, np.newaxis] - access.partition

@@ -156,7 +156,6 @@ class Writer:
         self.places.note(instruction)
 
     def _append(self, unplaced: Elementwise) -> Elementwise:
-        """Choose the destination, and append the instruction."""
         values = unplaced.fields(self.config)
         for _ in range(100):
             placed = replace(unplaced, dst=self._destination(unplaced))
@@ -245,7 +244,6 @@ class Writer:
         return tuple(counts)
 
     def _factors(self, volume: int, dimensions: int) -> list[int]:
-        """Return random counts with the product `volume`."""
         counts = [1] * dimensions
         rest = volume
         for d in range(dimensions - 1, 0, -1):
@@ -262,7 +260,6 @@ class Writer:
         return partitions if self.rng.random() < 0.5 else int(self.rng.integers(1, self.config.partitions + 1))
 
     def _formats(self, opcode: Opcode, used: frozenset[str]) -> dict[str, Format]:
-        """Return a format for every operand, in some instructions all integers."""
         rng = self.rng
         names = ["dst", *sorted(used & {"a", "b", "s0", "s1"}), *(["b"] if "result" in used else [])]
         available = self.choices.formats
@@ -338,7 +335,6 @@ class Writer:
         return int(stimulus.partners(self.rng, FP32, bits)[0])
 
     def _numbered(self, instruction: Elementwise) -> Elementwise:
-        """Return the instruction with its index, seed, function and other immediate fields."""
         rng, opcode = self.rng, instruction.opcode
         changes = {}
         if opcode in (Opcode.IOTA, Opcode.AFFINE_SELECT) or instruction.stochastic or opcode == Opcode.DROPOUT:
@@ -366,7 +362,6 @@ class Writer:
         return Access(format=FP32, address=0, steps=(0,) * len(shape))
 
     def _source(self, partial: Elementwise, name: str, fmt: Format, storage: Storage, partner: Access | None) -> Access:
-        """Return an access to read, with meaningful elements unless an instruction has written there."""
         access = self.places.place(partial, name, fmt, storage, self.places.steps(partial.shape, source=True))
         shape = shape_of(partial.fields(self.config), name, len(partial.shape))
         self.places.fill(access, shape, partial.opcode, name, partner)

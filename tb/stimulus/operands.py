@@ -238,7 +238,6 @@ def _border(rng, fmt: Format, n: int) -> np.ndarray:
 
 
 def _last_place(value, fmt: Format) -> np.ndarray:
-    """Return the exponent of the last place of `fmt` at finite values, 0 elsewhere."""
     if not fmt.is_float:
         return np.zeros(np.shape(value), np.int64)
     exponent = np.frexp(np.where(np.isfinite(value), value, 0))[1].astype(np.int64) - 1

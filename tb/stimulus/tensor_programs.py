@@ -195,7 +195,6 @@ class _Writer(_Recorder):
         self.last = move
 
     def _rows(self) -> dict[str, int]:
-        """Return rows, mostly from the first row of the weights."""
         rows = random_rows(self.rng, self.config, FULL)
         return rows if self.rng.random() < 0.4 else {"row": self.loaded.row, "k": min(rows["k"], self.loaded.k)}
 

@@ -95,7 +95,6 @@ def tiled_products(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) ->
 
 
 def _program(stationary, moving, p: slice, q: slice, transposed: bool, fmt: Format, config: Config) -> TiledProduct:
-    """Return the program for stationary columns `p` and moving columns `q`."""
     element = fmt.bits // 8
     k_tiles = cut(0, stationary.shape[0], config.rows)
     weights, data = _Memory(config.rows, element), _Memory(config.rows, element)

@@ -112,7 +112,6 @@ def _lines(path: Path, name: str, seed: int) -> Iterator[bytes]:
 
 
 def _words(lines: list[bytes], where: str) -> list[np.ndarray]:
-    """Return the columns of lines with equal layout."""
     widths = [len(field) for field in lines[0].split()]
     text = b"".join(lines)
     length = sum(widths) + len(widths)

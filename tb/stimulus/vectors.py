@@ -67,7 +67,6 @@ def _read(path: Path, names: tuple[str, ...], parse: Callable[[list[str]], tuple
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields of every line with fields."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):

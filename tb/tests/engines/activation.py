@@ -27,7 +27,6 @@ ALPHA = 0.1  # parameter of the functions that have one
 
 
 def _arguments(rng: np.random.Generator, lanes: int, elements: int) -> np.ndarray:
-    """Return float32 arguments [lanes, elements] of either sign, magnitudes from 2**-24 to 2**8."""
     size = np.exp2(rng.uniform(-24, 8, (lanes, elements)))
     near = rng.uniform(-8, 8, (lanes, elements))
     return np.where(rng.random((lanes, elements)) < 0.5, near, size * rng.choice([-1, 1], size.shape)).astype(

@@ -59,8 +59,6 @@ HEADING = f"{'instruction':36} {'N':>4} {'alone':>7} {'dependent':>10} {'overlap
 
 @dataclass(frozen=True)
 class _Planned:
-    """A case with a number of elements, its instruction, and the index of its first record on its engine."""
-
     case: CostCase
     instruction: Elementwise
     engine: str

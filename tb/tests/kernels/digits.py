@@ -127,7 +127,6 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
 
 
 def _core_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> tuple[np.ndarray, Rows]:
-    """Return the digits of all images, and the rows of the batches."""
     failures, predicted, rows, ideal = [], [], {}, 0
     for result in results:
         batch, run = result.job.subject, result.outcome.parts[0]
@@ -183,7 +182,6 @@ def _ideal_cycles(layers: list[Layer], images: int, fmt: Format, config: Config)
 
 
 def _layer_jobs(settings: Settings, layers: list[Layer], images: np.ndarray) -> Generator[DeviceJob, Result, None]:
-    """Yield the jobs of all layers' products; numpy computes the functions between them."""
     values = images
     for number, layer in enumerate(layers):
         a, b = encode(values, BF16), encode(layer.weight, BF16)
@@ -213,7 +211,6 @@ def _product(results: Sequence[Result]) -> np.ndarray:
 
 
 def _engine_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> tuple[np.ndarray, Rows]:
-    """Return the digits of all images, and the rows of the layers' products."""
     compared = mismatches = 0
     for number in range(len(layers)):
         own = [result for result in results if result.job.subject.layer == number]

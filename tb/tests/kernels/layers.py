@@ -133,7 +133,6 @@ def _rope(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) ->
 
 
 def _correlation(image: np.ndarray, weights: np.ndarray, window: ConvWindow) -> np.ndarray:
-    """Return the correlation of a filter with an image at all positions, in float64."""
     padded = np.pad(image, [(0, 0), *((more, more) for more in window.padding)])
     places = np.lib.stride_tricks.sliding_window_view(padded, weights.shape[:2], (1, 2))
     down, across = window.stride

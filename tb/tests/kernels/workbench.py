@@ -132,7 +132,6 @@ class Workbench(ABC):
         return cycles
 
     def _executed(self) -> Iterator[tuple[Instruction, int]]:
-        """Yield each instruction with its number of executions."""
         times = None if self.runs is None else Counter(self.runs)
         for entry in self.program.entries:
             yield entry.instruction, 1 if times is None else times[entry.section]
@@ -207,7 +206,6 @@ class CoreWorkbench(Workbench):
         return {"roofline": bound} | result.rows
 
     def _moved(self) -> int:
-        """Return the bytes that the program reads from HBM or writes to it."""
         copied = ((times, part) for one, times in self._executed() for part in one.transfers)
         return sum(times * size for times, (_, storage, size) in copied if storage == Storage.HBM)
 

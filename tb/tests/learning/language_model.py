@@ -70,7 +70,6 @@ def written_text(parameters: Parameters, sizes: Sizes, prompt: np.ndarray, count
 
 
 def _forward(parameters: Parameters, sizes: Sizes, inputs: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the scores, the input of every layer, and the output of the last one."""
     passed = [parameters["embedding"][inputs] + parameters["position"][: len(inputs)]]
     for layer in range(sizes.layers):
         passed.append(derivatives.encoded(passed[-1], _layer(parameters, layer), sizes.heads, causal=True))
@@ -78,6 +77,5 @@ def _forward(parameters: Parameters, sizes: Sizes, inputs: np.ndarray) -> tuple[
 
 
 def _layer(parameters: Parameters, layer: int) -> dict[str, np.ndarray]:
-    """Return the parameters of an encoder layer, with the names of `tb.tests.kernels.derivatives`."""
     start = f"layer{layer}."
     return {name.removeprefix(start): value for name, value in parameters.items() if name.startswith(start)}

@@ -136,7 +136,6 @@ _REDUCTION = (
 
 
 def _test(name: str, kind: CollectiveKind, summary: str) -> Scenario:
-    """Return the TEST of a kind of collective; every group executes it."""
     options = collective_options(
         integer("GROUPS", 1, "concurrent groups", 1, 64),
         integer("STRIDE", 1, "participating cores from one rank to the next; as many groups interleave", 1, 63),

@@ -99,7 +99,6 @@ def failures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> Itera
 
 
 def _shortfalls(outcome: Outcome, *, may_miss: bool) -> Iterator[str]:
-    """Yield the ways on which flits were lost or duplicated."""
     sent, received = outcome.counters["sent"], outcome.counters["received"]
     wrong = [way for way in sorted(sent.keys() | received.keys()) if sent[way] != received[way]]
     if may_miss:
@@ -134,7 +133,6 @@ def noticed_after(instance: Instance, cut: Cut, outcome: Outcome) -> int | None:
 
 
 def _carried(instance: Instance, sent: Mapping[Way, int]) -> Counter[int]:
-    """Return the expected flits on each wire, by golden's routes."""
     found = Counter()
     for way, flits in sent.items():
         for hop in route(instance, *way):

@@ -184,8 +184,6 @@ class CollectiveJob(DeviceJob):
 
 @dataclass(frozen=True, kw_only=True)
 class _CollectiveImageJob(ImageJob):
-    """A workload on whole cores, each with its list as a boot image."""
-
     workload: Workload
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterable[str]:

@@ -45,7 +45,6 @@ def _vectors(path: Path) -> list[Path]:
 
 
 def _testfloat(path: Path) -> Path | None:
-    """Return the program, at any depth of a folder, or a folder of its outputs."""
     if path.is_file() or any((path / f"{name}.txt").is_file() for name in TESTFLOAT_FUNCTIONS):
         return path
     return next((file for file in sorted(path.rglob(PROGRAM)) if file.is_file()), None)

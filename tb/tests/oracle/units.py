@@ -73,10 +73,7 @@ def _alu(op: AluOp, **limits: object) -> tuple[OracleOperation]:
         zero = np.zeros_like(a)
         return {"op": _full(a, op), "integer": zero, "uint32": zero, "a": a, "b": zero if b is None else b}
 
-    def golden(a, b=0):
-        return alu(op, a, b)
-
-    return (OracleOperation(unit="ALU", fields=fields, golden=golden, **limits),)
+    return (OracleOperation(unit="ALU", fields=fields, golden=lambda a, b=0: alu(op, a, b), **limits),)
 
 
 def _on_words(function: Callable, *operands: np.ndarray) -> np.ndarray:
@@ -84,13 +81,14 @@ def _on_words(function: Callable, *operands: np.ndarray) -> np.ndarray:
 
 
 def _widened(fmt: Format) -> tuple[OracleOperation]:
-    def fields(word):
-        return {"dtype": _full(word, fmt.code), "word": word}
-
     def golden(word):
         return arith.widen(word.astype(arith.storage_dtype(fmt)), fmt)
 
-    return (OracleOperation(unit="widen", fields=fields, golden=golden),)
+    return (
+        OracleOperation(
+            unit="widen", fields=lambda word: {"dtype": _full(word, fmt.code), "word": word}, golden=golden
+        ),
+    )
 
 
 def _rounded(fmt: Format) -> tuple[OracleOperation]:
