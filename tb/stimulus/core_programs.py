@@ -101,15 +101,10 @@ def execute_in_order(image: Image, program: Program) -> Engines:
 
 
 class CoreWriter:
-    """A program under construction; callers may also append instructions to `program`.
+    """A program under construction, for the core of this number in its instance.
 
-    Arguments:
-        rng, config, choices, base, order: see :func:`random_core_program`.
-        core: number of the executing core in its instance.
-
-    Attributes:
-        program: the program.
-        hbm: the part of HBM that its copies use.
+    For the other arguments see :func:`random_core_program`. Callers may also append instructions to `program`. Its
+    copies use the part `hbm` of HBM.
     """
 
     def __init__(

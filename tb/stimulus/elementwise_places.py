@@ -44,15 +44,10 @@ def _addresses(access: Access, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class Places:
-    """The memories while a program is written.
+    """The memories while a program is written: initial SBUF and PSUM, uint8 [partitions, bytes].
 
-    Arguments:
-        rng, config: source of all decisions, and the machine.
-        memories: initial SBUF and PSUM, uint8 [partitions, bytes]; `fill` writes meaningful elements into them.
-        related: share of tensors that overlap others instead of having separate addresses.
-
-    Attributes:
-        written: bytes of a partition of SBUF and PSUM that an instruction may have written.
+    `fill` writes meaningful elements into them. `related` is the share of tensors that overlap others instead of having
+    separate addresses; `written` marks the bytes of a partition that an instruction may have written.
     """
 
     def __init__(self, rng: np.random.Generator, config: Config, memories: dict[Storage, np.ndarray], related: float):

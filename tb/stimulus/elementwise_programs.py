@@ -122,16 +122,11 @@ def garbled(
 
 
 class Writer:
-    """A program under construction.
+    """A program under construction; for rng, config and choices see :func:`random_elementwise_program`.
 
-    Arguments:
-        rng, config, choices: see :func:`random_elementwise_program`.
-        memories: initial SBUF and PSUM, uint8 [partitions, bytes]; they receive meaningful elements.
-        append: appends an instruction to the program; ValueError if it is illegal.
-
-    Attributes:
-        instructions: added instructions.
-        places: placement of their tensors.
+    The initial memories, uint8 [partitions, bytes], receive meaningful elements. `append` appends an instruction to the
+    program, or raises ValueError if it is illegal. `instructions` has the added ones, `places` the placement of their
+    tensors.
     """
 
     def __init__(

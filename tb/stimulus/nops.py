@@ -16,14 +16,10 @@ SCRATCH = 4  # semaphores without a waiting record
 
 @dataclass
 class NopProgram(Program):
-    """A program of one section with NOPs before some records.
+    """A program of one section with NOPs before the given share of records; the seed makes all decisions.
 
     Such a record's waits move to a NOP before it in its queue, or to NOPs in any queues that increment a separate
     semaphore. The program has the first half of the semaphores, the NOPs have the second half.
-
-    Arguments:
-        share: share of records with NOPs.
-        seed: seed of all decisions.
     """
 
     share: float = 0.2

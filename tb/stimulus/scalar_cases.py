@@ -12,13 +12,10 @@ __all__ = ["Reading", "ScalarCases"]
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarCases:
-    """Cases of one operation; each array has one element per case.
+    """Cases of one of `tb.tests.oracle.units.ORACLE_OPERATIONS`; each array has one element per case.
 
-    Arguments:
-        operation: name of the operation in `tb.tests.oracle.units.ORACLE_OPERATIONS`.
-        operands: uint32 words, right-aligned.
-        expected: uint32 words of the results, right-aligned; any NaN stands for all.
-        origin: returns the source of a case, as text.
+    Operands and expected results are uint32 words, right-aligned; any NaN stands for all. `origin` names a case's
+    source.
     """
 
     operation: str

@@ -99,8 +99,10 @@ def _terms(fmt: FloatFormat, ranks: int, rank: int, seed: int, index: np.ndarray
     place, random = _shuffled(ranks, rank, random)
 
     most = (2 << fmt.mantissa_bits) - 1
-    total, random = _half_more(random, most), _mixed(random)
-    other, random = _another(random, most, total), _mixed(random)
+    total, random = (most + 1) // 2 + _below(_halves(random)[0], most // 2 + 1), _mixed(random)
+    # Another integer from the same half of the range.
+    other, random = total + 1 + _below(_halves(random)[0], most // 2), _mixed(random)
+    other = np.where(other > most, other - most // 2, other)
     odd = place % 2 == 1
     # Even places have a share in the first sum, odd places in the other.
     shares = [_share(place // 2, count, part) for count, part in (((ranks + 1) // 2, total), (ranks // 2, other))]
@@ -123,16 +125,6 @@ def _shuffled(ranks: int, rank: int, random: np.ndarray) -> tuple[np.ndarray, np
     place = np.full(len(random), rank, np.int64)
     place = permuted(place, a, b) + rest if rank <= mask else place - (mask + 1)
     return np.where(place <= mask, permuted(place, b, a), place), _mixed(random)
-
-
-def _half_more(random: np.ndarray, most: int) -> np.ndarray:
-    return (most + 1) // 2 + _below(_halves(random)[0], most // 2 + 1)
-
-
-def _another(random: np.ndarray, most: int, first: np.ndarray) -> np.ndarray:
-    """Return random integers of the same range, but different from `first`."""
-    found = first + 1 + _below(_halves(random)[0], most // 2)
-    return np.where(found > most, found - most // 2, found)
 
 
 def _share(place: np.ndarray, count: int, total: np.ndarray) -> np.ndarray:

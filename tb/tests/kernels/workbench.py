@@ -70,15 +70,11 @@ KernelBuild = Callable[["Workbench", Settings, np.random.Generator], References]
 
 
 class Workbench(ABC):
-    """A program under construction, and the initial contents of its memory.
+    """A program under construction, and its initial contents: placed matrices and their codes.
 
-    Arguments:
-        config: parameters of the machine.
-        order, tile: see :class:`kernels.program.Program`.
+    For the order and the tile see :class:`kernels.program.Program`.
 
     Attributes:
-        program: the program.
-        contents: placed matrices and their codes.
         references: results by name, each with its float64 reference.
         runs: section numbers in the order of execution; None: every section once.
     """

@@ -37,16 +37,10 @@ SIZES = ("SEQ", "BATCH", "DIM", "HEADS", "HIDDEN", "LAYERS", "STEPS", "RATE")  #
 
 @dataclass(frozen=True)
 class Task:
-    """Data of a training, and the text to write.
+    """Text to learn, sizes of the network, initial parameters in float64 by name, and text to write.
 
-    Arguments:
-        text: text to learn.
-        sizes: sizes of the network.
-        start: initial parameters, float64 by name.
-        starts: first character of each window, int64 [steps, windows per step].
-        options: options of AdamW.
-        prompt: beginning of the text to write.
-        written: number of characters to write.
+    `starts` has the first character of each window, int64 [steps, windows per step]; `written` characters follow the
+    prompt.
     """
 
     text: Text

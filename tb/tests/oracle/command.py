@@ -18,15 +18,9 @@ __all__ = ["SUITES", "Suite", "run_oracle", "run_suite"]
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """A third-party test suite.
+    """A third-party test suite from `origin`, `tried` at one commit, with `takes`, the variables of some suites only.
 
-    Arguments:
-        origin: URL of the suite.
-        tried: commit that was tested.
-        expects: description of FROM.
-        find: returns the tests in FROM, if any; None: the suite has no FROM.
-        run: runs the suite on the settings and the found tests.
-        takes: variables of this suite that others do not have.
+    `find` returns the tests in FROM, which `expects` describes, if any; None: the suite has no FROM. `run` runs them.
     """
 
     origin: str

@@ -40,15 +40,10 @@ They are a processing element with edge decoders, and a vector lane's ALU, multi
 
 @dataclass(frozen=True, kw_only=True)
 class OracleOperation:
-    """An operation on one unit.
+    """An operation on one of `ORACLE_UNITS`.
 
-    Arguments:
-        unit: key of `ORACLE_UNITS`.
-        fields: maps the operands to the unit's inputs by name, uint32.
-        golden: maps the operands to the results, uint32 words.
-        result: format of the result.
-        takes: maps the operands to a mask of the cases to play; None: all.
-        why: reason for skipping the other cases.
+    `fields` maps the operands to the unit's inputs by name, and `golden` maps them to the results, uint32 words.
+    `takes` maps them to a mask of the cases to play, None for all, and `why` is the reason for skipping the others.
     """
 
     unit: str

@@ -57,16 +57,11 @@ def smaller_instructions(instruction: isa.Instruction) -> Iterator[isa.Instructi
 
 @dataclass(frozen=True, kw_only=True)
 class Part(Stored):
-    """Program of one core, as one image.
+    """Program of one core, as one image at the HBM address `base`.
 
-    Arguments:
-        base: HBM address of the image.
-        order: order of the instructions, see :class:`kernels.program.Program`.
-        nops: share of the records preceded by NOPs.
-        seed: seed of those NOPs.
-        garble: seed of random values for the unused bits of the records; None: they are zero.
-        steps: instructions, each with its queue; None: the program chooses the queue.
-        memory: uint8 [bytes], contents of HBM after the image's header.
+    A share of the records is preceded by NOPs, drawn from `seed`; for `order` see :class:`kernels.program.Program`, for
+    `garble` :class:`Case`. A step is an instruction and its queue; None: the program chooses it. The memory, uint8
+    [bytes], follows the image's header in HBM.
     """
 
     base: int

@@ -185,7 +185,7 @@ def test_a_golden_all_reduce_in_another_order_gives_the_same_and_a_wrong_one_is_
         ({"SUITE": "riscv-arch-test", "FROM": "{}"}, "FROM must be a folder with its ELF files.*, not '{}'; source"),
         (
             {"SUITE": "fpgen", "FROM": "{}"},
-            "FROM must be a folder with IBM's files .*, not '{}'; source .*tried",
+            "FROM must be a folder with IBM's files .*, not '{}'; source: .*tried",
         ),
         ({"SUITE": "testfloat", "FROM": "{}/gone"}, "FROM must be the program testfloat_gen, .*, not '{}/gone'"),
         ({"SUITE": "nccl-tests", "FROM": "{}"}, "FROM must not be given with SUITE=nccl-tests"),
