@@ -10,10 +10,7 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.golden.core.engines import Engines
-from neuroncore_rtl.kernels.program.copies import dma_copy
-from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.kernels.program import HbmTensor, Image, Program, Tensor, build_image, dma_copy
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, INT8, INT32, Format

@@ -29,7 +29,6 @@ from neuroncore_rtl.tb.stimulus.elementwise_places import EIGHTS, Places, shape_
 __all__ = ["Choices", "Writer", "garbled", "random_elementwise_program", "random_records"]
 
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
-
 _REMAINDERS = 8  # largest number of elements per lane with remainders; more would dominate a program's cycles
 
 

@@ -14,14 +14,12 @@ from neuroncore_rtl.spec.formats import FP32, Format
 __all__ = ["bits_apart", "lone_bits", "lone_factors", "lone_fraction_bits", "lone_macs", "lone_powers", "lone_products"]
 
 ONE = 0x3F80_0000
-
 _NEAR = (ONE, ONE + 1, 0x00800000, 0x00FFFFFF, 0x01800001)  # numbers from which others differ in one bit
 
 _LEFT = [(field, bit) for field in range(1, 28) for bit in {0, 22 - field, 23 - field, 24 - field} if 0 <= bit < 23]
 """Exponent fields near the smallest one, and remaining bits of sums that just become normal, or stay subnormal."""
 
 _FRACTION = FP32.infinity ^ 0x7FFFFFFF
-
 _FARTHEST = 16  # largest distance in places of an addend above a product; beyond it, factors are rare
 
 
@@ -190,7 +188,7 @@ def _multiplied(bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _factors(bits: int, low: int, dropped: int, length: int = 0) -> tuple[int, int] | None:
-    """Return two numbers of `bits` bits with a product that ends in the `dropped` bits `low`; None if there are none.
+    """Return two numbers of `bits` bits with a product that ends in the `dropped` bits `low`, or None.
 
     A nonzero length is the required number of bits of the product.
     """

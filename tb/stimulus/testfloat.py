@@ -48,7 +48,6 @@ TESTFLOAT_FUNCTIONS = {
 
 CHUNK = 1_000_000  # cases per block, to bound the memory
 _INVALID = 16
-
 _COMPARISONS = ("equal", "less", "less or equal")
 _TRUE = FP32.bias << FP32.mantissa_bits  # result of a true comparison in the lanes, 1.0; TestFloat's is 1
 _DIGITS = np.full(256, 16, np.uint8)

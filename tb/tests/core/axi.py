@@ -26,7 +26,6 @@ from neuroncore_rtl.run.sim.layouts import define_lines
 __all__ = ["BENCH_BYTES", "CHECKER_VERILOG", "HbmBench", "RamBench", "design", "run_axi"]
 
 CHECKER_VERILOG = HBM_VERILOG.with_name("axi_checker.v")
-
 BENCH_BYTES = 1 << 16  # size of the memory of `HbmBench`
 
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program.image import Image
-from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program import Image, Program
 from neuroncore_rtl.run.jobs import ALIGNMENT, ImageJob
 from neuroncore_rtl.run.options import ORDER, random_hbm
 from neuroncore_rtl.run.report import progress

@@ -21,7 +21,6 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 __all__ = ["EXTERNAL_RATE", "TEST", "follow", "random_executable", "verdict"]
 
 DEFAULT_COUNT = {"verilator": 10_000, "icarus": 1_000}
-
 EXTERNAL_RATE = 64  # external interrupts of a random program, per 65,536 cycles
 
 
@@ -106,10 +105,10 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
         compared, mismatches = comparison.compared, int(comparison.mismatch is not None)
         lockstep = {"traps": comparison.traps, "interrupts": comparison.interrupts}
     instructions = outcome.counters["instructions"]
+    program_settings = {"ELF": None if random else str(settings.elf), "COUNT": _random(settings)}
     return Rows(
         label=f"{name}-{settings.sim}",
-        settings=settings.values
-        | {"ELF": None if random else str(settings.elf), "COUNT": _random(settings) if random else None},
+        settings=settings.values | program_settings,
         compared=compared,
         mismatches=mismatches,
         judge=None if settings.lockstep else "the program",

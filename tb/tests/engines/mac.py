@@ -33,7 +33,6 @@ WORD = data.StructLayout({"format": FormatCode, "x": 32, "w": 32, "acc": 32, "x_
 
 FORMATS_PLAYED = (*MAC_FORMATS, FP32)  # formats of random cases; an FP32 case multiplies one half by one half
 _HALVES = ("hi", "lo")
-
 _BY_CODE = list(FORMATS.values())
 
 

@@ -41,7 +41,7 @@ class Measurement:
 
     @property
     def as_expected(self) -> bool:
-        """Whether every figure equals the formula's."""
+        """True if every figure equals the formula's."""
         return all(set(self.measured[name]) == {self.expected[name]} for name in self.expected)
 
     def line(self) -> str:

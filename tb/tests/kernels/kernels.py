@@ -25,7 +25,6 @@ from neuroncore_rtl.tb.tests.kernels.workbench import KernelBuild, KernelScenari
 __all__ = ["TESTS"]
 
 EPSILON = 1e-5
-
 FLOATS = ("fp32", "tf32", "bf16", "fp16")  # formats of the kernels' operands
 ROWS = integer("M", 40, "rows of the matrix, one partition each", 1, 65536)
 COLUMNS = integer("N", 96, "columns of the matrix", 1, 65535)

@@ -1,6 +1,5 @@
 """TESTs of network layers: each runs from HBM to HBM on the core and is compared with float64."""
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +14,7 @@ from neuroncore_rtl.kernels.tiling.transfer import load, store
 from neuroncore_rtl.run.options import TILE_OPTION, core_options
 from neuroncore_rtl.run.settings import Option, Settings, choice, integer
 from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.tb.tests.kernels import derivatives
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, KernelBuild, KernelScenario, References
 
 __all__ = ["TESTS", "layer_test", "sizes"]
@@ -22,7 +22,7 @@ __all__ = ["TESTS", "layer_test", "sizes"]
 FUNCTIONS = {
     "identity": lambda z: z,
     "relu": lambda z: np.maximum(z, 0),
-    "gelu": lambda z: z * (1 + np.vectorize(math.erf)(z / np.sqrt(2))) / 2,
+    "gelu": lambda z: derivatives.gelu(z)[0],
 }
 """Activation functions of layers, in float64."""
 

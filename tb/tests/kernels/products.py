@@ -5,9 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from neuroncore_rtl.kernels.library.matmul import matmul, passes
-from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.tensor import HbmTensor
+from neuroncore_rtl.kernels.program import HbmTensor, Image, Program, build_image
 from neuroncore_rtl.run.harness.engines.tensor import TENSOR_COUNTERS, TensorDevice, TensorWork
 from neuroncore_rtl.run.job import DeviceJob
 from neuroncore_rtl.run.result import Result
@@ -60,8 +58,7 @@ def product_program(
 ) -> tuple[Program, HbmTensor, HbmTensor, HbmTensor]:
     """Return the program that multiplies [M, K] by [K, N] on the core, the product, A transposed, and B.
 
-    Raises:
-        ValueError: if the product exceeds `MOST_INSTRUCTIONS`; also as :func:`kernels.library.matmul.matmul`.
+    Raises ValueError if the product exceeds `MOST_INSTRUCTIONS`, and as :func:`kernels.library.matmul.matmul`.
     """
     program = Program(config, order=order)
     left, right = program.space.hbm("a", fmt, (k, m)), program.space.hbm("b", fmt, (k, n))

@@ -73,10 +73,7 @@ def _attention(bench: CoreWorkbench, settings: Settings, rng: np.random.Generato
 
 
 def _load_heads(program: Program, heads: Sequence[tuple[HbmTensor, ...]]) -> list[Head]:
-    """Append the loads of heads: q_t and k_t of a head come before v of the previous head.
-
-    Scores need q_t and k_t first.
-    """
+    """Append the loads of heads: q_t and k_t, which the scores need, precede v of the previous head."""
     found: list[Head] = []
     scored: list[list[Rows]] = []
     for number in range(len(heads) + 1):

@@ -14,11 +14,8 @@ from types import MappingProxyType
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.program.image import build_image
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.rows import Rows as MatrixRows
-from neuroncore_rtl.kernels.program.rows import place_rows, replicate
-from neuroncore_rtl.kernels.program.tensor import HbmTensor
+from neuroncore_rtl.kernels.program import HbmTensor, Program, build_image, place_rows, replicate
+from neuroncore_rtl.kernels.program import Rows as MatrixRows
 from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.run.activity import hbm_cycles, roofline
 from neuroncore_rtl.run.arrays import encode
@@ -165,7 +162,7 @@ class CoreWorkbench(Workbench):
     """Matrices in HBM; the program is an image that loads them tile by tile, computes and stores."""
 
     def _ideal_cycles(self) -> dict[str, int]:
-        """Return the cycles of each engine without stalls; for the tensor engine, those that move a column in."""
+        """Return the cycles of each engine without stalls; the tensor engine's count the moved columns."""
         columns = sum(one.columns * times for one, times in self._executed())
         return super()._ideal_cycles() | {"tensor": columns}
 

@@ -65,8 +65,7 @@ class Task:
 def task_of(settings: Settings) -> Task:
     """Return the task: SEED draws the initial parameters, and the first characters of the windows.
 
-    Raises:
-        UsageError: if the sizes do not fit the text, the context or the simulated HBM.
+    Raises UsageError if the sizes do not fit the text, the context or the simulated HBM.
     """
     text = sonnets()
     with refusals():
@@ -159,12 +158,7 @@ def _one_line(text: str) -> str:
 
 
 class _Lines:
-    """Lines of the report of a run.
-
-    Attributes:
-        losses: float64 [steps], means of all characters.
-        text: text written after the prompt.
-    """
+    """Lines of a run's report; losses: float64 [steps], means of all characters; text: written after the prompt."""
 
     def __init__(self, task: Task, model: LanguageModel, result: Result):
         self._task, self._result = task, result

@@ -71,7 +71,7 @@ def cycles_by_run(result: Result) -> list[int]:
 
 
 def ideal_training_cycles(image: Image) -> int:
-    """Return the cycles of the busiest engine without stalls; for the tensor engine, those that move a column in."""
+    """Return the cycles of the busiest engine without stalls; the tensor engine's count the moved columns."""
     cycles, times = Counter(), Counter(image.runs)
     for block, entries in zip(image.blocks, image.entries, strict=True):
         once = sum(busy_cycles(entry.instruction, image.config) for entry in entries)

@@ -44,13 +44,11 @@ def ring_bound(instance: Instance, kind: CollectiveKind, group: Group, size: int
     return None if moved is None else int(-(-moved // (CHANNELS * instance.link_bytes)))
 
 
+_SHARED = (CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_GATHER, CollectiveKind.ALL_TO_ALL)
 BUS_SHARES = {
     CollectiveKind.ALL_REDUCE: lambda n: 2 * (n - 1) / n,
-    CollectiveKind.REDUCE_SCATTER: lambda n: (n - 1) / n,
-    CollectiveKind.ALL_GATHER: lambda n: (n - 1) / n,
-    CollectiveKind.ALL_TO_ALL: lambda n: (n - 1) / n,
-    CollectiveKind.BROADCAST: lambda n: 1,
-    CollectiveKind.SEND: lambda n: 1,
+    **dict.fromkeys(_SHARED, lambda n: (n - 1) / n),
+    **dict.fromkeys((CollectiveKind.BROADCAST, CollectiveKind.SEND), lambda n: 1),
 }
 """Least share of a rank's bytes on the bus, as NCCL's benchmarks count it."""
 

@@ -104,7 +104,6 @@ class Vectors:
 
     @property
     def label(self) -> str:
-        """Format and condition."""
         return f"{self.dtype.name}, {self.name}"
 
 
@@ -139,7 +138,6 @@ class Added:
 
     @property
     def reference(self) -> Result:
-        """Result under the reference condition."""
         return self.results[GIVEN]
 
     @cached_property

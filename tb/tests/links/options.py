@@ -33,10 +33,8 @@ INSTANCE_OPTIONS = (
 """Variables of the instance."""
 
 CORES = integer("CORES", 2, "participating cores of each chip", 1, 2)
-
 _CORE = "core in the waveform; for few chips, because every core is compiled separately"
 CORE = integer("CORE", None, _CORE, 0, MAX_CORES - 1)
-
 _TARGET = "the collective engines only, or whole cores, which execute the collectives as images"
 TARGET_OPTIONS = (
     choice("TARGET", "engine", _TARGET, ("engine", "core")),

@@ -46,10 +46,8 @@ def expected_result(x: np.ndarray, w: np.ndarray, fmt: Format, rows: int, shards
     ranks, depth = len(shards), w.shape[0]
     parts = [slice(rank * depth // ranks, (rank + 1) * depth // ranks) for rank in range(ranks)]
     partial = np.stack([golden.matrix_product(x[:, part], w[part], fmt, rows).reshape(-1) for part in parts])
-    strips = [
-        [e.instruction for e in shard.program.entries if e.queue == collective_queue(shard.program.config)]
-        for shard in shards
-    ]
+    queue = collective_queue(shards[0].program.config)
+    strips = [[e.instruction for e in shard.program.entries if e.queue == queue] for shard in shards]
     result, done = np.zeros(partial.shape[1], np.uint32), 0
     for instructions in zip(*strips, strict=True):
         part = slice(done, done + instructions[0].count)

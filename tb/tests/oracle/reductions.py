@@ -48,7 +48,6 @@ class AllReduce:
 
     @property
     def name(self) -> str:
-        """Key of the report's table."""
         return f"{self.dtype.name.lower()} {self.op.name.lower()}{', narrow' if self.narrow else ''}"
 
     @property
@@ -58,7 +57,6 @@ class AllReduce:
 
     @property
     def dst(self) -> int:
-        """HBM address of the results."""
         return self.src + self.pitch
 
     def instruction(self, rank: int) -> Collective:

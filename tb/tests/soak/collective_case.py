@@ -19,19 +19,12 @@ from neuroncore_rtl.spec.isa import Context
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind
 from neuroncore_rtl.tb.stimulus.collective_programs import CollectiveIssue, Workload, random_workload
 from neuroncore_rtl.tb.tests.links.workloads import engine_job
+from neuroncore_rtl.tb.tests.soak import machines
 from neuroncore_rtl.tb.tests.soak.case import ListedCase, Verdict, smaller_sizes, text_of, verdict_of
-from neuroncore_rtl.tb.tests.soak.machines import (
-    drawn_hbm,
-    drawn_instance,
-    hbm_labels,
-    instance_labels,
-    plainer_instances,
-)
 
 __all__ = ["CollectiveCase", "collective_labels", "draw_errors"]
 
 CHIPS = (2, 2, 3, 4, 4, 6, 8)
-
 ERRORS = (0.0, 0.0, 0.001, 0.01)  # shares of disturbed frames
 LIMIT = 4_000_000
 
@@ -66,13 +59,13 @@ class CollectiveCase(ListedCase):
             for issue in made.issues
         )
         errors = draw_errors(rng)
-        behaviour = drawn_hbm(rng, links=True)
+        behaviour = machines.drawn_hbm(rng, links=True)
         return cls(machine=machine, items=items, memories=made.memories, behaviour=behaviour, **errors)
 
     @classmethod
     def drawn_machine(cls, rng: np.random.Generator) -> Instance:
         core = PRESETS["small"].with_overrides(hbm_bytes=int(rng.choice([8, 16, 32, 64])))
-        return drawn_instance(rng, core, CHIPS)
+        return machines.drawn_instance(rng, core, CHIPS)
 
     def _workload(self) -> Workload:
         lists: dict[int, list[Collective]] = {}
@@ -106,13 +99,13 @@ class CollectiveCase(ListedCase):
 
     def plainer(self) -> Iterator[Self]:
         used = max((core for item in self.items for core, _, _ in item), default=0)
-        for instance in plainer_instances(self.machine, used):
+        for instance in machines.plainer_instances(self.machine, used):
             yield replace(self, machine=instance, memories=self.memories[: instance.cores])
 
     def covers(self) -> Counter[str]:
         instructions = (one for item in self.items for _, one, _ in item)
         found = Counter(label for one in instructions for label in collective_labels(one))
-        return found + instance_labels(self.machine, self.errors) + hbm_labels(self.behaviour)
+        return found + machines.instance_labels(self.machine, self.errors) + machines.hbm_labels(self.behaviour)
 
     def lines(self) -> list[str]:
         return [f"core {core}: {text_of(one)}" for item in self.items for core, one, _ in item]

@@ -25,7 +25,6 @@ from neuroncore_rtl.tb.tests.soak.parts import instruction_labels, smaller_instr
 __all__ = ["ElementwiseCase"]
 
 STALLS = (0, 0, 40, 100, 200)
-
 BYTES = (2048, 4096, 4096, 16384)  # SBUF in use, in bytes per partition
 
 

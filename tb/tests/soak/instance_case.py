@@ -22,25 +22,16 @@ from neuroncore_rtl.spec.isa import Instruction
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
 from neuroncore_rtl.tb.stimulus.core_programs import CoreWriter
+from neuroncore_rtl.tb.tests.soak import machines
 from neuroncore_rtl.tb.tests.soak.case import Case, Verdict, smaller_sizes, verdict_of
 from neuroncore_rtl.tb.tests.soak.collective_case import collective_labels, draw_errors
 from neuroncore_rtl.tb.tests.soak.core_case import draw_garble, drawn_choices
-from neuroncore_rtl.tb.tests.soak.machines import (
-    drawn_config,
-    drawn_hbm,
-    drawn_instance,
-    hbm_labels,
-    instance_labels,
-    machine_labels,
-    plainer_instances,
-)
 from neuroncore_rtl.tb.tests.soak.parts import Part, part_of
 
 __all__ = ["InstanceCase"]
 
 SIDES = (2, 2, 3, 4)  # rows and columns; small, because an instance has at least four cores
 CHIPS = (2, 2, 3)
-
 LARGEST = 1024  # bytes of a collective's source or destination
 LIMIT = 2_000_000
 
@@ -87,14 +78,14 @@ class InstanceCase(Case):
             parts.append(part_of(writer.finish(), draw_garble(rng)))
         errors = draw_errors(rng)
         delays = tuple(int(10 ** rng.uniform(0, 3)) for _ in parts)
-        behaviour = drawn_hbm(rng, links=True)
+        behaviour = machines.drawn_hbm(rng, links=True)
         return cls(machine=machine, parts=tuple(parts), behaviour=behaviour, delays=delays, **errors)
 
     @classmethod
     def drawn_machine(cls, rng: np.random.Generator) -> Instance:
-        core = drawn_config(rng, SIDES).with_overrides(sbuf_bytes=16 * 1024, dma_engines=2, hbm_ports=1)
+        core = machines.drawn_config(rng, SIDES).with_overrides(sbuf_bytes=16 * 1024, dma_engines=2, hbm_ports=1)
         core = core.with_overrides(semaphores=max(128, core.semaphores), psum_words=max(64, core.psum_words))
-        return drawn_instance(rng, core, CHIPS)
+        return machines.drawn_instance(rng, core, CHIPS)
 
     @cached_property
     def _items(self) -> list[list[tuple[int, int]]]:
@@ -155,7 +146,7 @@ class InstanceCase(Case):
 
     def plainer(self) -> Iterator[Self]:
         used = max((core for core, part in enumerate(self.parts) if part.steps), default=0)
-        for instance in plainer_instances(self.machine, used):
+        for instance in machines.plainer_instances(self.machine, used):
             cut = {name: getattr(self, name)[: instance.cores] for name in ("parts", "delays")}
             yield replace(self, machine=instance, **cut)
 
@@ -163,8 +154,14 @@ class InstanceCase(Case):
         found = sum((part.covers() for part in self.parts), Counter())
         collectives = (one for part in self.parts for one, _ in part.steps if _is_collective(one))
         found += Counter(label for one in collectives for label in collective_labels(one) if label.startswith("c"))
-        core = {label: n for label, n in machine_labels(self.machine.core).items() if not label.startswith("cores:")}
-        found += instance_labels(self.machine, self.errors) + hbm_labels(self.behaviour) + Counter(core)
+        core = {
+            label: n
+            for label, n in machines.machine_labels(self.machine.core).items()
+            if not label.startswith("cores:")
+        }
+        found += (
+            machines.instance_labels(self.machine, self.errors) + machines.hbm_labels(self.behaviour) + Counter(core)
+        )
         return found + Counter({"engine:controller": len(self.parts)})
 
     def lines(self) -> list[str]:

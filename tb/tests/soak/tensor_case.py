@@ -22,7 +22,6 @@ from neuroncore_rtl.tb.tests.soak.parts import instruction_labels, smaller_instr
 __all__ = ["TensorCase"]
 
 STALLS = (0, 0, 40, 100, 200)
-
 Item = isa.Instruction | tuple[int, int]  # an instruction, or a read of PSUM: its first word and the number of words
 
 
