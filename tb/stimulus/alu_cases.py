@@ -14,9 +14,7 @@ __all__ = [
     "alu_cases", "divide_cases", "fma_cases", "multiply_cases", "power_cases", "remainder_cases", "special_pairs",
 ]  # fmt: skip
 
-_BORDERS = (-151, -150, -149, -148, -128, -127, -126, -125, -102, 0, 126, 127)
-"""Exponents of a product at and just beyond the ends of FP32's range."""
-
+_BORDERS = (-151, -150, -149, -148, -128, -127, -126, -125, -102, 0, 126, 127)  # exponents at FP32's ends and beyond
 _ONE = 0x3F80_0000
 _QUOTIENTS = np.array([2.0**-150, 1.5 * 2.0**-149, 2.0**-126 - 2.0**-150, 2.0**-126, FP32.max, 2.0**128 - 2.0**103])
 """Smallest and largest numbers, subnormals, and ties between each and its neighbour."""

@@ -29,10 +29,7 @@ __all__ = [
 
 COLLECTIVE_PAGE = 4096  # alignment of memories, and of the results of a single collective
 LINE = 64  # alignment of operands
-
 COLLECTIVE_FORMATS = {CollectiveType.FP32: FP32, CollectiveType.BF16: BF16, CollectiveType.INT32: INT32}
-"""Formats of the elements."""
-
 REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
 
 
@@ -84,15 +81,13 @@ def lists_side_by_side(
     groups: Sequence[Group],
     count: int,
     dtype: CollectiveType,
-    *,
-    op: ReduceOp = ReduceOp.SUM,
-    narrow: bool = False,
-    stochastic: bool = False,
+    **fields: object,
 ) -> Workload:
     """Return one collective of every group, all at the same time; memories other than src are random bytes.
 
     SEND means transfers around the group: each rank sends to the next one and receives from the previous one. Even
-    ranks send first, odd ranks receive first. The groups have no core in common; a block has `count` elements.
+    ranks send first, odd ranks receive first. The groups have no core in common; a block has `count` elements. The
+    fields are op, narrow and stochastic of `spec.isa.collective.Collective`.
     """
     size = count * element_bytes(dtype)
     pitch = _aligned(size, LINE)
@@ -102,7 +97,7 @@ def lists_side_by_side(
     dst = _aligned(src_bytes, COLLECTIVE_PAGE)
     room = max(dst + _aligned(dst_bytes, COLLECTIVE_PAGE), COLLECTIVE_PAGE)
     memories = rng.integers(0, 256, (instance.cores, room), np.uint8)
-    shared = {"kind": kind, "dtype": dtype, "op": op, "narrow": narrow, "stochastic": stochastic, "pitch": pitch}
+    shared = {"kind": kind, "dtype": dtype, "pitch": pitch, **fields}
     shared |= {"count": 0 if kind == CollectiveKind.BARRIER else count, "dst": dst, "seed": 0x1234567, "stream": 5}
     lists = {}
     for group in groups:

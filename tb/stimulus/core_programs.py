@@ -30,16 +30,11 @@ SKIPPED = 4  # number of last words with arbitrary numbers, for copies that skip
 
 @dataclass(frozen=True, kw_only=True)
 class CoreChoices:
-    """Composition of a random program.
+    """Composition of a random program: shares of the engines' instructions, sizes, and choices for elementwise ones.
 
-    Arguments:
-        tensor, elementwise, copies: shares of the engines' instructions.
-        longest: largest number of moving columns of a multiplication; every other one has at most 8. Long ones still
-            add to a bank of PSUM when other engines request it.
-        nops: share of records preceded by NOPs.
-        sbuf_bytes, psum_bytes, hbm_bytes: bytes in use, per partition and of HBM; multiples of 4, on chip at least
-            4096, so that every instruction finds room.
-        elementwise_choices: choices for the vector and scalar engines.
+    A multiplication has at most `longest` moving columns, every other one at most 8; long ones still add to a bank of
+    PSUM when other engines request it. `nops` is the share of records preceded by NOPs. The bytes in use, per partition
+    and of HBM, are multiples of 4, on chip at least 4096, so that every instruction finds room.
     """
 
     tensor: float = 0.3

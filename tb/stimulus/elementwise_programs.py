@@ -28,23 +28,19 @@ from neuroncore_rtl.tb.stimulus.elementwise_places import EIGHTS, Places, shape_
 
 __all__ = ["Choices", "Writer", "garbled", "random_elementwise_program", "random_records"]
 
+Append = Callable[[Elementwise], object]
+Memories = dict[Storage, np.ndarray]
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
 _REMAINDERS = 8  # largest number of elements per lane with remainders; more would dominate a program's cycles
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """Composition of a random program.
+    """Candidates of a random program: opcodes, formats, which an instruction may mix, functions, and ALU operations.
 
-    Arguments:
-        opcodes: candidate opcodes.
-        formats: candidate formats of tensors; an instruction may mix them.
-        elements: elements per lane; None for mostly few.
-        functions: candidate function codes of ACTIVATE.
-        related: share of tensors that overlap others instead of having separate addresses.
-        slow: whether operations of the iterative units are included.
-        operations: candidate operations of the vector ALUs.
-        stochastic: opcodes with stochastic rounding of some results.
+    A lane has `elements` elements, None for mostly few. `related` is the share of tensors that overlap others instead
+    of having separate addresses. `slow` includes the operations of the iterative units, and `stochastic` has the
+    opcodes with stochastic rounding of some results.
     """
 
     opcodes: tuple[Opcode, ...] = tuple(Opcode)
@@ -128,14 +124,7 @@ class Writer:
     tensors.
     """
 
-    def __init__(
-        self,
-        rng: np.random.Generator,
-        config: Config,
-        choices: Choices,
-        memories: dict[Storage, np.ndarray],
-        append: Callable[[Elementwise], object],
-    ):
+    def __init__(self, rng: np.random.Generator, config: Config, choices: Choices, memories: Memories, append: Append):
         self.rng, self.config, self.choices, self.append = rng, config, choices.on(config), append
         self.places = Places(rng, config, memories, choices.related)
         self.instructions: list[Elementwise] = []

@@ -40,9 +40,7 @@ ILLEGAL_FUNCT3 = {
 """Values of funct3 without an instruction, or without one if other bits are set, by opcode."""
 
 FREE = 24  # registers below this number are general
-
-Item = Callable[[int, Sequence[int]], list[int]]
-"""Returns the words of an item, given its number and the addresses of all items."""
+Item = Callable[[int, Sequence[int]], list[int]]  # returns an item's words, given its number and all items' addresses
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,6 @@ def _handler(rng: np.random.Generator) -> tuple[list[int], list[int]]:
 
 
 def _prologue(rng: np.random.Generator, handler: int, table: int, memory_bytes: int) -> list[int]:
-    """Return the setup of registers, traps and timer."""
     words = []
     for register in range(1, FREE):
         words += load_constant(register, _value(rng))

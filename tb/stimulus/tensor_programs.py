@@ -19,9 +19,7 @@ from neuroncore_rtl.tb.stimulus.tensor_windows import CLOSE, TURNS, random_colum
 
 __all__ = ["random_tensor_program", "replayed"]
 
-WILD = (0.0, 0.0, 0.002, 0.02, 0.3)
-"""Candidate shares of special elements of an operand; mostly few, because a NaN hides other terms."""
-
+WILD = (0.0, 0.0, 0.002, 0.02, 0.3)  # candidate shares of special elements; mostly few, because a NaN hides other terms
 FULL = 0.5  # share of operands with all rows or columns
 
 

@@ -23,10 +23,7 @@ __all__ = ["MAC_LAYOUT", "ROUND_FORMATS", "ROUND_LAYOUT", "VectorError", "read_m
 
 MAC_LAYOUT = "FORMAT X W ACC [EXPECTED]"
 ROUND_LAYOUT = "FORMAT rne|sr VALUE [RANDOM] [EXPECTED]"
-
 ROUND_FORMATS: tuple[Format, ...] = tuple(fmt for fmt in FORMATS.values() if fmt != FP32)
-"""Target formats of a vector file; FP32 needs no rounding."""
-
 _HEXADECIMAL = re.compile(r"(?:0[xX])?[0-9a-fA-F]+", re.ASCII)
 
 

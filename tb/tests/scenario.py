@@ -84,7 +84,6 @@ def run_jobs(jobs: Jobs, on: Target, bandwidth: int = 0) -> Iterator[Result]:
 
 
 def _report(test: Scenario, settings: Settings) -> Report:
-    """Run a TEST and return its report."""
     target, sums, failures = target_of(settings), Counter(), []
 
     def summed() -> Iterator[Result]:

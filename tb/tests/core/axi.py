@@ -43,10 +43,7 @@ class FullPort(wiring.Signature):
 class HbmBench(wiring.Component):
     """The HBM model with `ports` ports, and an arbiter per port for `each` managers; port 0 has the first managers.
 
-    Ports:
-        managers: ports of the managers.
-        dump: writes the memory to its file.
-        idle: set while no request is outstanding.
+    `dump` writes the memory to its file; `idle` is set while no request is outstanding.
     """
 
     def __init__(self, size: int, ports: int, each: int):
@@ -132,6 +129,7 @@ def _spread(m: Module, axi, port) -> None:
 
 
 def design(bench: wiring.Component) -> simulation.Design:
+    """Return the design of a bench, for simulation."""
     name = type(bench).__name__
     verilog = [path.read_text() for path in (HBM_VERILOG, CHECKER_VERILOG)]
     return simulation.Design(name, "\n".join((define_lines(HBM_ARGUMENTS), *verilog, to_verilog(name, bench))))

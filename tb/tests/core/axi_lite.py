@@ -39,4 +39,5 @@ class ControlBench(wiring.Component):
 
 
 def control_design(config: Config) -> simulation.Design:
+    """Return the design of the bench, for simulation."""
     return simulation.Design("ControlBench", to_verilog("ControlBench", ControlBench(config)))

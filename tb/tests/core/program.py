@@ -24,9 +24,7 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 __all__ = ["TEST", "random_images"]
 
 BATCH = 16  # programs per simulation
-
-OPCODES = (*Opcode, *[Opcode.ACTIVATE] * 5)
-"""Opcodes of the vector engine, and the scalar engine's often enough to keep it busy."""
+OPCODES = (*Opcode, *[Opcode.ACTIVATE] * 5)  # enough of the scalar engine's opcode to keep it busy
 
 TEMPERS = {
     "latency": (1, 8, 64, 150), "gap": (0, 0, 5), "rate": (0, 0, 4 * 256), "stall": (0, 40, 160),

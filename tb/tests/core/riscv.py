@@ -69,7 +69,6 @@ def _write_trace(outcome: Outcome) -> Path:
 
 
 def _random(settings: Settings) -> int | None:
-    """Return the number of parts of the random program; None with ELF."""
     return None if settings.elf is not None else settings.count or DEFAULT_COUNT[settings.sim]
 
 

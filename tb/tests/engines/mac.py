@@ -28,9 +28,7 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["FORMATS_PLAYED", "TEST", "MacUnit"]
 
-WORD = data.StructLayout({"format": FormatCode, "x": 32, "w": 32, "acc": 32, "x_half": 1, "w_half": 1})
-"""Input word of a case."""
-
+WORD = data.StructLayout({"format": FormatCode, "x": 32, "w": 32, "acc": 32, "x_half": 1, "w_half": 1})  # one case
 FORMATS_PLAYED = (*MAC_FORMATS, FP32)  # formats of random cases; an FP32 case multiplies one half by one half
 _HALVES = ("hi", "lo")
 _BY_CODE = list(FORMATS.values())
@@ -75,23 +73,15 @@ def random_cases(seed: int, formats: Sequence[Format], count: int) -> Cases:
     parts = []
     for number, fmt in enumerate(formats):
         share = (count + number) // len(formats)
-        for halves, some in _shares(fmt, share):
-            x, w, acc = stimulus.mac_cases(
-                rng, fmt, some, *(None if half is None else _HALVES[half] for half in halves)
-            )
-            operands = {"x": x, "w": w, "acc": acc}
-            operands |= {f"{name}_half": np.full(some, half or 0) for name, half in zip("xw", halves, strict=True)}
-            operands = {name: words.astype(np.uint32) for name, words in operands.items()}
+        pairs = list(product((0, 1), repeat=2)) if fmt == FP32 else [(None, None)]
+        for place, halves in enumerate(pairs):
+            some = (share + place) // len(pairs)
+            names = (None if half is None else _HALVES[half] for half in halves)
+            words = dict(zip(("x", "w", "acc"), stimulus.mac_cases(rng, fmt, some, *names), strict=True))
+            words |= {f"{name}_half": np.full(some, half or 0) for name, half in zip("xw", halves, strict=True)}
+            operands = {name: word.astype(np.uint32) for name, word in words.items()}
             parts.append(Cases.generated(np.full(some, fmt.code, np.uint8), operands))
     return comparison.interleave(rng, parts)
-
-
-def _shares(fmt: Format, count: int) -> list[tuple[tuple[int | None, int | None], int]]:
-    """Return the halves to multiply and their numbers of cases; None: the format has no halves."""
-    if fmt != FP32:
-        return [((None, None), count)]
-    pairs = list(product((0, 1), repeat=2))
-    return [(pair, (count + number) // len(pairs)) for number, pair in enumerate(pairs)]
 
 
 def compare(cases: Cases, mac_latency: int, file: Path | None = None) -> Comparison:

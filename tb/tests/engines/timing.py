@@ -11,7 +11,7 @@ from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import SIM, Settings, UsageError, configuration_options
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import dependent_period, latency, period
-from neuroncore_rtl.spec.isa import Context, Elementwise
+from neuroncore_rtl.spec.isa import Context
 from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, CostCase, formula
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
@@ -23,15 +23,11 @@ REPEATED = 3  # number of measured periods of each kind
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Cycles of an instruction, measured and by the formulas of `spec.costs`.
+    """Cycles of an instruction with some elements per lane, measured and by the formulas of `spec.costs`.
 
-    Arguments:
-        case: the instruction.
-        elements: elements per lane.
-        measured: alone: from acceptance by an idle engine to retirement; overlapped: period of independent
-            instructions; dependent: period of instructions that each wait for the previous one's write. All `REPEATED`
-            figures if they differ.
-        expected: cycles by the formulas.
+    alone: from acceptance by an idle engine to retirement. overlapped: period of independent instructions. dependent:
+    period of instructions that each wait for the previous one's write. Periods are all `REPEATED` figures if they
+    differ.
     """
 
     case: CostCase
@@ -57,14 +53,6 @@ class Measurement:
 HEADING = f"{'instruction':36} {'N':>4} {'alone':>7} {'dependent':>10} {'overlapped':>10} {'published':>10}"
 
 
-@dataclass(frozen=True)
-class _Planned:
-    case: CostCase
-    instruction: Elementwise
-    engine: str
-    first: int
-
-
 def timing_job(
     config: Config, *, cases: Sequence[CostCase] = CASES, elements: Sequence[int] = ELEMENTS
 ) -> ElementwiseJob:
@@ -79,7 +67,7 @@ def timing_job(
             instruction = case.build(case.elements(wanted, config), config)
             instruction.check(Context(config))
             engine = instruction.engine.name.lower()
-            plan.append(_Planned(case, instruction, engine, counts[engine]))
+            plan.append((case, instruction, engine, counts[engine]))
             kinds = [True] * (1 + REPEATED) + [False] * (1 + REPEATED)
             for number, overlap in enumerate([True, *kinds]):
                 # The first one runs alone: both engines issue the next one after its retirement.
@@ -99,8 +87,8 @@ def timing_job(
 def measurements_of(result: Result) -> list[Measurement]:
     """Return the measurements of a `timing_job`."""
     config, measurements = result.job.config, []
-    for one in result.job.subject:
-        events, first = result.outcome.parts[one.engine], one.first
+    for case, instruction, engine, first in result.job.subject:
+        events = result.outcome.parts[engine]
         retired = events.retired
         # The first instruction of a run fills the pipeline; the periods after it count.
         runs = {
@@ -110,9 +98,9 @@ def measurements_of(result: Result) -> list[Measurement]:
         formulas = {"alone": latency, "overlapped": period, "dependent": dependent_period}
         measured = {"alone": [retired[first] - events.events[first].issued]}
         measured |= {name: np.diff(cycles).tolist() for name, cycles in runs.items()}
-        expected = {name: cycles(one.instruction, config) for name, cycles in formulas.items()}
-        elements = int(np.prod(one.instruction.shape))
-        measurements.append(Measurement(case=one.case, elements=elements, measured=measured, expected=expected))
+        expected = {name: cycles(instruction, config) for name, cycles in formulas.items()}
+        elements = int(np.prod(instruction.shape))
+        measurements.append(Measurement(case=case, elements=elements, measured=measured, expected=expected))
     return measurements
 
 

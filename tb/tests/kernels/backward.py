@@ -16,8 +16,9 @@ from neuroncore_rtl.kernels.training.layernorm_backward import layernorm_backwar
 from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, switch
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.tb.tests.kernels import derivatives
+from neuroncore_rtl.tb.tests.kernels.derivatives import EPSILON
 from neuroncore_rtl.tb.tests.kernels.layers import layer_test, sizes
-from neuroncore_rtl.tb.tests.kernels.transformer import ATTENTION, EPSILON, draw_head, encoder_options, encoder_weights
+from neuroncore_rtl.tb.tests.kernels.transformer import ATTENTION, draw_head, encoder_options, encoder_weights
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, References
 
 __all__ = ["TESTS"]
@@ -130,7 +131,7 @@ def _encoder_backward(bench: CoreWorkbench, settings: Settings, rng: np.random.G
     x, values = bench.place("x", rng.normal(size=shape), BF16)
     weights, numbers = encoder_weights(bench, rng, settings.dim, settings.hidden)
     dy, slopes = bench.place("dy", rng.normal(size=shape), BF16)
-    exact = derivatives.encoder_gradients(values, numbers, heads, slopes, causal, EPSILON)
+    exact = derivatives.encoder_gradients(values, numbers, heads, slopes, causal)
     # The exact gradient of the key bias is zero. Next to the query and value gradients, its error has a scale.
     joint = {f"{name}.bias": number for number, name in enumerate(("query", "key", "value"))}
     exact["attention.bias"] = np.concatenate([exact.pop(name) for name in joint])

@@ -1,30 +1,33 @@
 """Layers and their derivatives in float64, the references of backward kernels."""
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
 __all__ = [
-    "attention", "attention_gradients", "crossentropy", "encoded", "encoder_gradients", "gelu", "layernorm",
+    "EPSILON", "attention", "attention_gradients", "crossentropy", "encoded", "encoder_gradients", "gelu", "layernorm",
     "layernorm_gradients", "linear_gradients", "softmax", "softmax_gradient",
 ]  # fmt: skip
 
+Gradients = dict[str, np.ndarray]
+Weights = Mapping[str, np.ndarray]
+EPSILON = 1e-5  # of the variances in normalisations
 
-def linear_gradients(x: np.ndarray, w: np.ndarray, dy: np.ndarray) -> dict[str, np.ndarray]:
+
+def linear_gradients(x: np.ndarray, w: np.ndarray, dy: np.ndarray) -> Gradients:
     """Return dx, dw and dbias [1, outputs] of y = x w + bias."""
     return {"dx": dy @ w.T, "dw": x.T @ dy, "dbias": dy.sum(0, keepdims=True)}
 
 
-def layernorm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, epsilon: float = 1e-5) -> np.ndarray:
+def layernorm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, epsilon: float = EPSILON) -> np.ndarray:
     """Return (x - mean) / sqrt(variance + epsilon) * gamma + beta of each row."""
     return _normal(x, epsilon)[0] * gamma + beta
 
 
-def layernorm_gradients(
-    x: np.ndarray, gamma: np.ndarray, dy: np.ndarray, epsilon: float = 1e-5
-) -> dict[str, np.ndarray]:
+def layernorm_gradients(x: np.ndarray, gamma: np.ndarray, dy: np.ndarray) -> Gradients:
     """Return dx, dgamma and dbeta, [1, features] each."""
-    (normal, inverse), slopes = _normal(x, epsilon), dy * gamma
+    (normal, inverse), slopes = _normal(x, EPSILON), dy * gamma
     along = slopes.mean(1, keepdims=True) + normal * (slopes * normal).mean(1, keepdims=True)
     dgamma, dbeta = ((dy * weight).sum(0, keepdims=True) for weight in (normal, 1))
     return {"dx": (slopes - along) * inverse, "dgamma": dgamma, "dbeta": dbeta}
@@ -58,7 +61,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False)
 
 def attention_gradients(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, dout: np.ndarray, causal: bool = False
-) -> dict[str, np.ndarray]:
+) -> Gradients:
     """Return dq, dk and dv; ValueError as :func:`attention`."""
     weights = _weights(q, k, causal)
     slopes = softmax_gradient(weights, dout @ v.T) / np.sqrt(q.shape[1])
@@ -92,17 +95,12 @@ def crossentropy(logits: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np
     return loss, y
 
 
-def encoded(
-    x: np.ndarray, weights: dict[str, np.ndarray], heads: int, causal: bool = False, epsilon: float = 1e-5
-) -> np.ndarray:
+def encoded(x: np.ndarray, weights: Weights, heads: int, causal: bool = False) -> np.ndarray:
     """Return an encoder layer of x [tokens, features]; weights: see :func:`encoder_gradients`."""
-    last = _encoder_stages(x, weights, heads, causal, epsilon)[-1]
-    return layernorm(last, weights["second.gamma"], weights["second.beta"], epsilon)
+    return layernorm(_encoder_stages(x, weights, heads, causal)[-1], weights["second.gamma"], weights["second.beta"])
 
 
-def _encoder_stages(
-    x: np.ndarray, weights: dict[str, np.ndarray], heads: int, causal: bool, epsilon: float
-) -> tuple[list[list[np.ndarray]], np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _encoder_stages(x: np.ndarray, weights: Weights, heads: int, causal: bool) -> tuple:
     """Return query, key and value by head, the attention, and the inputs of first norm, MLP, gelu, and second norm."""
 
     def dense(name: str, values: np.ndarray) -> np.ndarray:
@@ -111,19 +109,12 @@ def _encoder_stages(
     parts = [np.split(dense(name, x), heads, axis=1) for name in ("query", "key", "value")]
     mixed = np.concatenate([attention(*one, causal) for one in zip(*parts, strict=True)], axis=1)
     sums = x + dense("output", mixed)
-    middle = layernorm(sums, weights["first.gamma"], weights["first.beta"], epsilon)
+    middle = layernorm(sums, weights["first.gamma"], weights["first.beta"])
     up = dense("up", middle)
     return parts, mixed, sums, middle, up, middle + dense("down", gelu(up)[0])
 
 
-def encoder_gradients(
-    x: np.ndarray,
-    weights: dict[str, np.ndarray],
-    heads: int,
-    dy: np.ndarray,
-    causal: bool = False,
-    epsilon: float = 1e-5,
-) -> dict[str, np.ndarray]:
+def encoder_gradients(x: np.ndarray, weights: Weights, heads: int, dy: np.ndarray, causal: bool = False) -> Gradients:
     """Return the gradients of an encoder layer's parameters by name, and of x by "x".
 
     x and dy are [tokens, features]. The weights have names such as "query.w": `w` and `bias` of query, key, value,
@@ -137,11 +128,11 @@ def encoder_gradients(
         return dx
 
     def norm_gradient(name: str, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        gradients = layernorm_gradients(values, weights[f"{name}.gamma"], slopes, epsilon)
+        gradients = layernorm_gradients(values, weights[f"{name}.gamma"], slopes)
         dx, found[f"{name}.gamma"], found[f"{name}.beta"] = gradients.values()
         return dx
 
-    parts, mixed, sums, middle, up, last = _encoder_stages(x, weights, heads, causal, epsilon)
+    parts, mixed, sums, middle, up, last = _encoder_stages(x, weights, heads, causal)
     hidden, bends = gelu(up)
     slopes = norm_gradient("second", last, dy)
     slopes = slopes + dense_gradient("up", middle, dense_gradient("down", hidden, slopes) * bends)

@@ -26,16 +26,13 @@ from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Settings, integer
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
-from neuroncore_rtl.tb.stimulus.tensor_tiling import TiledProduct
 from neuroncore_rtl.tb.tests.kernels.products import counters_of, ideal_cycles, product_jobs
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = ["TARGET_DIFFERENCE", "TEST", "control_path", "executed_sections", "results_of", "sizes_of"]
 
 TARGET_ACCURACY = 0.95  # the TEST fails below this: with exact arithmetic, the program can still be wrong
-
-TARGET_DIFFERENCE = {BF16: 0.05, FP32: 1e-5}
-"""Largest difference from numpy's FP32 probabilities, by the format of the products."""
+TARGET_DIFFERENCE = {BF16: 0.05, FP32: 1e-5}  # from numpy's FP32 probabilities, by format of the products
 
 
 def sizes_of(layers: list[Layer]) -> tuple[int, ...]:
@@ -188,35 +185,28 @@ def _layer_jobs(settings: Settings, layers: list[Layer], images: np.ndarray) -> 
         jobs = product_jobs(a, b, BF16, settings.config, name=None if number else "digits", stall=settings.stall)
         results = []
         for job in jobs:
-            results.append((yield replace(job, subject=_LayerProduct(number, job.subject, a, b))))
+            results.append((yield replace(job, subject=(number, job.subject, a, b))))
         values = _product(results).view(np.float32) + layer.bias
         if number + 1 < len(layers):
             values = digits.gelu(values)
 
 
-@dataclass(frozen=True)
-class _LayerProduct:
-    layer: int
-    program: TiledProduct
-    a: np.ndarray
-    b: np.ndarray
-
-
 def _product(results: Sequence[Result]) -> np.ndarray:
-    first = results[0].job.subject
-    product = np.zeros((len(first.a), first.b.shape[1]), np.uint32)
+    """Return a layer's product, uint32; a job's subject is the layer's number, a tiled product, and both operands."""
+    _, _, a, b = results[0].job.subject
+    product = np.zeros((len(a), b.shape[1]), np.uint32)
     for result in results:
-        result.job.subject.program.gather(result.outcome.memories["psum"], product)
+        result.job.subject[1].gather(result.outcome.memories["psum"], product)
     return product
 
 
 def _engine_rows(settings: Settings, layers: list[Layer], results: Sequence[Result]) -> tuple[np.ndarray, Rows]:
     compared = mismatches = 0
     for number in range(len(layers)):
-        own = [result for result in results if result.job.subject.layer == number]
-        first, product = own[0].job.subject, _product(own)
+        own = [result for result in results if result.job.subject[0] == number]
+        (_, _, a, b), product = own[0].job.subject, _product(own)
         compared += product.size
-        mismatches += int((product != golden.matrix_product(first.a, first.b, BF16, settings.config.rows)).sum())
+        mismatches += int((product != golden.matrix_product(a, b, BF16, settings.config.rows)).sum())
     values = product.view(np.float32) + layers[-1].bias
     ideal, cycles = _ideal_cycles(layers, len(values), BF16, settings.config), counters_of(results)["cycles"]
     counted = {"compared": compared, "mismatches": mismatches, "ideal_cycles": ideal, "cycles": cycles}

@@ -34,7 +34,6 @@ __all__ = ["TEST"]
 
 
 def _operands(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
-    """Return A and B, drawn from SEED."""
     rng, fmt = np.random.default_rng(settings.seed), format_named(settings.dtype)
     a = random_matrix(rng, fmt, settings.m, settings.k)
     return a, random_matrix(rng, fmt, settings.k, settings.n)
@@ -48,7 +47,6 @@ def _label(settings: Settings) -> str:
 
 
 def _moved(settings: Settings) -> int:
-    """Return the bytes that HBM must move."""
     m, k, n = settings.m, settings.k, settings.n
     return (m * k + k * n) * format_named(settings.dtype).bits // 8 + 4 * m * n
 

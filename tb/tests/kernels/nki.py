@@ -2,8 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,6 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.frontends.nki.costs import published_by_line
 from neuroncore_rtl.frontends.nki.dialects.load import kernels_in, load_kernel
 from neuroncore_rtl.frontends.nki.dialects.table import calls
-from neuroncore_rtl.frontends.nki.record import Recorded
 from neuroncore_rtl.frontends.nki.runtime.inputs import arguments_of, input_errors, reference_of
 from neuroncore_rtl.frontends.nki.runtime.raised import told
 from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, found_in, recorded
@@ -42,13 +41,6 @@ KERNEL = f"{EXAMPLES}/newer.py:attention"
 INPUTS = "q=16x32:bf16 k=16x32:bf16 v=32x16:bf16 causal=True"
 
 
-@dataclass(frozen=True)
-class _Recorded:
-    made: Recorded
-    arguments: Mapping[str, object]
-    reference: Callable | None
-
-
 def _jobs(settings: Settings) -> Jobs:
     if settings.list:
         return
@@ -62,20 +54,20 @@ def _jobs(settings: Settings) -> Jobs:
         label = f"run-program-{config.rows}x{config.columns}"
         label += f"-{settings.sim}" if settings.target == "core" else ""
         job = program_job(made.program, made.inputs, label, hbm_of(settings))
-    yield replace(job, subject=_Recorded(made, arguments, reference))
+    yield replace(job, subject=(made, arguments, reference))
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     if settings.list:
         return _listed(settings)
     (result,), config = results, settings.config
-    found = result.job.subject
-    done = ProgramResult(**vars(result), program=found.made.program)
+    made, arguments, reference = result.job.subject
+    done = ProgramResult(**vars(result), program=made.program)
     with refusals():
-        outputs = tuple(done.read(view.allocation.tensor(0)) for view in found.made.results)
+        outputs = tuple(done.read(view.allocation.tensor(0)) for view in made.results)
         against = {}
-        if found.reference:
-            against = {"against_numpy": input_errors(found.reference, found.arguments, outputs)}
+        if reference:
+            against = {"against_numpy": input_errors(reference, arguments, outputs)}
     lines = {}
     if done.cycles is not None:
         lines = {
@@ -85,13 +77,13 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
         }
     if done.profile is not None:
         lines |= {"profile": shown(done.profile), f"cycles_of_{done.busiest}": done.causes}
-    pairs = zip(outputs, found.made.results, strict=True)
+    pairs = zip(outputs, made.results, strict=True)
     return Rows(
         label=_label(settings),
         rows={
             "outputs": ", ".join(f"{list(one.shape)} {view.dtype}" for one, view in pairs),
-            "records": len(found.made.program.entries),
-            "inserted": dict(found.made.inserted) or "nothing",
+            "records": len(made.program.entries),
+            "inserted": dict(made.inserted) or "nothing",
             **against,
             "config": config.named,
             **lines,

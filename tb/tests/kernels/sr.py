@@ -5,8 +5,8 @@ numbers are 1 apart; stochastic rounding arrives near 2048. The second experimen
 rounding to nearest even stops when a step is below half a last place, stochastic rounding continues.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode, round_stochastic
 from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend_stochastic
-from neuroncore_rtl.kernels.program.rows import Rows
 from neuroncore_rtl.run.options import STALL
 from neuroncore_rtl.run.report import shown
 from neuroncore_rtl.run.result import Result
@@ -35,17 +34,6 @@ _M = integer("M", 16, "independent runs, one partition each", 1, 1024)
 _STEPS = integer("STEPS", 400, "steps of gradient descent", 1, 2000)
 
 
-@dataclass(frozen=True)
-class _Experiment:
-    """Both experiments on a workbench: sums and weights after each step by rounding, and float64 training data."""
-
-    bench: EngineWorkbench
-    sums: Mapping[str, Rows]
-    fitted: Mapping[str, Rows]
-    inputs: np.ndarray
-    targets: np.ndarray
-
-
 def _jobs(settings: Settings) -> Jobs:
     runs, steps, seed = settings.m, settings.steps, settings.seed
     rng = np.random.default_rng(seed)
@@ -64,17 +52,16 @@ def _jobs(settings: Settings) -> Jobs:
             accumulate(bench.program, sums[name], 1, ADDEND, rounding)
         for name, rounding in seeds.items():
             descend_stochastic(bench.program, fitted[name], problem, rounding)
-    experiment = _Experiment(bench, sums, fitted, exact_inputs.reshape(SAMPLES, FEATURES), exact_targets)
+    experiment = bench, sums, fitted, exact_inputs.reshape(SAMPLES, FEATURES), exact_targets
     yield replace(bench.job("sr", settings), subject=experiment)
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> ReportRows:
     (result,), runs, steps = results, settings.m, settings.steps
-    found = result.job.subject
-    codes = partial(found.bench.codes, result=result)
-    sums = {name: decode(codes(rows), FP16) for name, rows in found.sums.items()}
-    fitted = {name: decode(codes(rows), BF16).reshape(-1, steps + 1, FEATURES) for name, rows in found.fitted.items()}
-    x, y = found.inputs, found.targets
+    bench, own_sums, own_weights, x, y = result.job.subject
+    codes = partial(bench.codes, result=result)
+    sums = {name: decode(codes(rows), FP16) for name, rows in own_sums.items()}
+    fitted = {name: decode(codes(rows), BF16).reshape(-1, steps + 1, FEATURES) for name, rows in own_weights.items()}
     losses = {n: np.mean((w @ x.T - y) ** 2, -1) for n, w in fitted.items()}
     losses["float64"] = _descend(x, y, steps)
     plot = _plot(sums, losses)
@@ -91,7 +78,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> ReportRows:
         "plot": shown(plot),
     }
     failures = () if untiled else ("the sums differ from those of one tensor without tiles",)
-    rows = found.bench.rows(settings, result)
+    rows = bench.rows(settings, result)
     return replace(rows, rows={**rows.rows, **extra}, failures=failures)
 
 

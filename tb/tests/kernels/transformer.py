@@ -16,6 +16,7 @@ from neuroncore_rtl.run.settings import Option, Settings, integer, switch
 from neuroncore_rtl.spec.formats import BF16, INT32
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.tb.tests.kernels import derivatives
+from neuroncore_rtl.tb.tests.kernels.derivatives import EPSILON
 from neuroncore_rtl.tb.tests.kernels.layers import layer_test, sizes
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, References
 
@@ -82,9 +83,6 @@ def _load_heads(program: Program, heads: Sequence[tuple[HbmTensor, ...]]) -> lis
         if number:
             found.append(Head(*scored[number - 1], load(program, heads[number - 1][2])))
     return found
-
-
-EPSILON = 1e-5
 
 
 def encoder_weights(

@@ -69,11 +69,8 @@ KernelBuild = Callable[["Workbench", Settings, np.random.Generator], References]
 class Workbench(ABC):
     """A program under construction, and its initial contents: placed matrices and their codes.
 
-    For the order and the tile see :class:`kernels.program.Program`.
-
-    Attributes:
-        references: results by name, each with its float64 reference.
-        runs: section numbers in the order of execution; None: every section once.
+    For the order and the tile see :class:`kernels.program.Program`. The references are results by name, each with its
+    float64 reference. `runs` are the executed sections in order; None: every section once.
     """
 
     runs: Sequence[int] | None = None

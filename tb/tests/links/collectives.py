@@ -56,12 +56,8 @@ def _rows(settings: Settings, results: Iterable[Result]) -> Rows:
     for done in results:
         outcome, workload, (name, behaviour) = done.outcome, done.job.workload, done.job.subject
         _, cycles = span_of(instance, outcome)
-        sums.update(
-            instructions=sum(map(len, workload.lists.values())),
-            cycles=cycles,
-            seconds=outcome.seconds,
-            disturbed=sum(outcome.links.disturbed),
-        )
+        disturbed, instructions = sum(outcome.links.disturbed), sum(map(len, workload.lists.values()))
+        sums.update(instructions=instructions, cycles=cycles, seconds=outcome.seconds, disturbed=disturbed)
         kinds.update(issue.kind.name.lower() for issue in workload.issues)
         counts = [issue.count for issue in workload.issues if issue.kind != CollectiveKind.BARRIER]
         sizes.update(10 ** (len(str(count)) - 1) for count in counts)

@@ -45,7 +45,7 @@ TARGET_OPTIONS = (
 
 
 def collective_options(*own: Option) -> tuple[Option, ...]:
-    """Return the variables of a TEST of one collective after another; own: those of this TEST only."""
+    """Return the variables of a TEST of collectives; own: those of this TEST only."""
     return (*INSTANCE_OPTIONS, *TARGET_OPTIONS, CORES, *own, ERRORS, SEED, LATENCY, STALL, *RECORDED)
 
 

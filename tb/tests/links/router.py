@@ -34,10 +34,7 @@ channel 1, the last two use the other direction.
 
 CUT_CYCLE = 1000  # cycle of the cut
 PATIENCE = 3 * LinkEnd.DEAD_CYCLES  # cycles without any moving flit after which the traffic is stuck
-
-NOTICE = LinkEnd.DEAD_CYCLES + 256
-"""Largest number of cycles from a cut until the receiving end declares the link dead: in-flight flits arrive first."""
-
+NOTICE = LinkEnd.DEAD_CYCLES + 256  # most cycles from a cut to a dead link: in-flight flits arrive first
 LISTED = 5  # largest number of listed failures of a kind
 
 

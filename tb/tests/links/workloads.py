@@ -29,10 +29,7 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.stimulus.collective_programs import Workload
 
-__all__ = [
-    "collective_events", "collective_images", "engine_job", "span_of", "target_label", "workload_failures",
-    "workload_job",
-]  # fmt: skip
+__all__ = ["collective_events", "engine_job", "span_of", "target_label", "workload_failures", "workload_job"]
 
 
 def target_label(settings: Settings) -> str:

@@ -32,9 +32,7 @@ OTHERWISE = {
 
 MEMORY_BYTES = 2 << 20  # size of memory; a test of JAL reaches one MiB in both directions
 _TEST = re.compile(r"(rv\d+)([a-z]+)-([a-z]+)-(\S+)")
-
-GROUPS = ("rv32ui", "rv32um", "rv32mi")
-"""Groups of riscv-tests: base instructions, multiplication and division, machine mode."""
+GROUPS = ("rv32ui", "rv32um", "rv32mi")  # base instructions, multiplication and division, machine mode
 
 NOT_THERE = {"rv32mi-p-breakpoint": "trigger registers", "rv32mi-p-pmpaddr": "memory protection"}
 """Tests of optional features that the processor does not have."""
@@ -84,9 +82,7 @@ def _tests(files: Sequence[Path], left_out: Counter) -> Iterator[Test]:
             yield Test(path, machine + group)
 
 
-def run_architecture_tests(
-    settings: Settings, found: tuple[list[Path], list[Path]], device: Device | None = None
-) -> Report:
+def run_architecture_tests(settings: Settings, found: Sequence[list[Path]], device: Device | None = None) -> Report:
     """Run riscv-arch-test; found: ELF files and references; device: as :func:`run_tests`."""
     left_out = Counter()
     return _report("riscv-arch-test", settings, list(_signed(*found, left_out)), left_out, device)

@@ -136,12 +136,7 @@ class Case(Stored, ABC):
 
     @abstractmethod
     def judge(self) -> Verdict:
-        """Execute the case on the RTL and on golden.
-
-        Raises:
-            ValueError: if the program is not legal.
-            SimulationFailed: if the simulation breaks off.
-        """
+        """Execute the case on the RTL and on golden; ValueError if it is illegal, SimulationFailed if that breaks."""
 
     @abstractmethod
     def without(self, numbers: Collection[int]) -> Self:

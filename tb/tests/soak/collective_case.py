@@ -34,11 +34,9 @@ Item = tuple[tuple[int, Collective, int], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class CollectiveCase(ListedCase):
-    """Collectives on the engines of an instance.
+    """Collectives on the engines of an instance, on memories uint8 [cores, bytes].
 
-    Arguments:
-        items: collectives, in an order in which they can run one after another.
-        memories: uint8 [cores, bytes].
+    The collectives are in an order in which they can run one after another.
     """
 
     machine: Instance

@@ -30,11 +30,9 @@ BYTES = (2048, 4096, 4096, 16384)  # SBUF in use, in bytes per partition
 
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseCase(ConfigCase, ListedCase):
-    """Program of both engines.
+    """Program of both engines, on memories uint8 [partitions, bytes].
 
-    Arguments:
-        items: instructions, in an order in which they can run one after another.
-        sbuf, psum: uint8 [partitions, bytes].
+    The instructions are in an order in which they can run one after another.
     """
 
     machine: Config

@@ -38,11 +38,9 @@ LIMIT = 2_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceCase(Case):
-    """Images on all cores of an instance.
+    """Images on all cores of an instance, which start after `delays` cycles.
 
-    Arguments:
-        parts: image of each core. The instructions of one collective, on all cores of its group, count as one item.
-        delays: cycles before the start of each core.
+    The instructions of one collective, on all cores of its group, count as one item.
     """
 
     machine: Instance

@@ -22,9 +22,7 @@ __all__ = [
     "plainer_configs", "plainer_instances",
 ]  # fmt: skip
 
-SIDES = (2, 3, 4, 4, 5, 6, 7, 8, 8, 12, 16)
-"""Rows and columns. More of them repeat the same hardware and cost proportionally more time."""
-
+SIDES = (2, 3, 4, 4, 5, 6, 7, 8, 8, 12, 16)  # rows and columns; more of them only cost more time
 SBUF = (4, 8, 8, 12, 16, 24, 32, 192)  # SBUF in KiB per partition; mostly small, because all of it is compared
 DMA_ENGINES = (1, 2, 2, 3, 4, 5, 8, 16)
 

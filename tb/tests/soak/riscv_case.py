@@ -25,12 +25,9 @@ LIMIT = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class RiscvCase(Case):
-    """Program of the controller.
+    """Program of the controller as uint8 [bytes], with `external` interrupts per 65,536 cycles.
 
-    Arguments:
-        image: uint8 [bytes], initial contents of memory.
-        body: first byte, and end, of the removable instructions; a removed one becomes a NOP.
-        external: interrupts per 65,536 cycles.
+    The body is the first byte, and the end, of the removable instructions; a removed one becomes a NOP.
     """
 
     image: np.ndarray

@@ -27,12 +27,7 @@ Item = isa.Instruction | tuple[int, int]  # an instruction, or a read of PSUM: i
 
 @dataclass(frozen=True, kw_only=True)
 class TensorCase(ConfigCase, ListedCase):
-    """Program of the tensor engine.
-
-    Arguments:
-        items: instructions and reads of PSUM, in order.
-        stationary, moving: operand memories, uint8 [rows, bytes].
-    """
+    """Instructions and reads of PSUM, in order, on operand memories, uint8 [rows, bytes]."""
 
     machine: Config
     items: tuple[Item, ...]
