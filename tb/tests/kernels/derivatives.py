@@ -52,9 +52,10 @@ def softmax_gradient(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
 
 
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -> np.ndarray:
-    """Return softmax(q k.T / sqrt(width)) v; if causal, the last query sees all keys, each earlier one sees one less.
+    """Return the attention softmax(q k.T / sqrt(width)) v.
 
-    Raises ValueError if causal with more queries than keys, since a query without a key has no softmax.
+    If causal, the last query sees all keys, each earlier one sees one less. Raises ValueError if causal with more
+    queries than keys, since a query without a key has no softmax.
     """
     return _weights(q, k, causal) @ v
 

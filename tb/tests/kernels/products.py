@@ -21,7 +21,7 @@ __all__ = [
     "product_jobs", "product_program", "random_matrix",
 ]  # fmt: skip
 
-MOST_INSTRUCTIONS = 1 << 19  # of tensor instructions in an image: a minute of planning, 64 MiB of records
+MOST_INSTRUCTIONS = 1 << 19  # limit of tensor instructions in an image: a minute of planning, 64 MiB of records
 
 
 def ideal_cycles(m: int, k: int, n: int, fmt: Format, config: Config) -> int:

@@ -110,7 +110,7 @@ class Vectors:
 def sum_jobs(
     dtype: CollectiveType, gradients: np.ndarray, conditions: Mapping[str, Condition], settings: Settings
 ) -> Iterator[Job]:
-    """Yield a job per condition that adds gradients in a format; the subjects are `Vectors`; settings: with TARGET."""
+    """Yield a job per condition that adds gradients in a format; the subjects are `Vectors`."""
     codes = encode(gradients, COLLECTIVE_FORMATS[dtype])
     for name, condition in conditions.items():
         first = dtype == SUM_DTYPES[0] and name == GIVEN

@@ -52,7 +52,7 @@ def collective_options(*own: Option) -> tuple[Option, ...]:
 def instance_of(settings: Settings) -> Instance:
     """Return the instance that the variables describe; UsageError if it is illegal.
 
-    For TARGET=core, its cores are those of PRESET. Otherwise there are only their HBMs, with beats of two flits if
+    For TARGET=core, its cores are those of PRESET; otherwise only their HBMs exist, with beats of two flits if
     possible.
     """
     named = INSTANCES.get(settings.values.get("INSTANCE"))

@@ -42,7 +42,7 @@ def workload_job(
 ) -> Job:
     """Return the job of a workload for TARGET: see `engine_job` for the engines; whole cores also take CORE.
 
-    A whole core starts after the delay before its first collective; later delays are those of the records.
+    A whole core starts after the delay before its first collective; it ignores the later delays.
     """
     if settings.target == "engine":
         return engine_job(instance, workload, check_axi=check_axi, **given)

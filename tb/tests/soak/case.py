@@ -107,9 +107,9 @@ class Stored:
 class Case(Stored, ABC):
     """Program, machine and disturbances. Cases with equal machines share a build.
 
-    Subclasses document their own fields; common ones are: `behaviour`, the behaviour of HBM; `errors`, the share of
-    disturbed frames on links; `stall`, the number of cycles in 256 in which each stream or bus pauses; `garble`, the
-    seed of random values for the unused bits of records, None for zeros; `seed`, the seed of the other disturbances.
+    Common fields of subclasses: `behaviour`, the behaviour of HBM; `errors`, the share of disturbed frames on links;
+    `stall`, the number of cycles in 256 in which each stream or bus pauses; `garble`, the seed of random unused bits of
+    records, None for plain records; `seed`, the seed of the other disturbances.
 
     Attributes:
         subject: name of the class in a file.

@@ -87,10 +87,7 @@ def drawn_hbm(rng: np.random.Generator, *, links: bool = False) -> Hbm:
 
 
 def plainer_configs(config: Config) -> Iterator[Config]:
-    """Yield configurations closer to the default: first with all other parameters reset, then with one reset each.
-
-    Rows and columns remain.
-    """
+    """Yield configurations closer to the default: all parameters but rows and columns reset, then each one of them."""
     defaults = {field.name: field.default for field in fields(Config) if field.name not in ("rows", "columns", "cores")}
     changed = {name: value for name, value in defaults.items() if getattr(config, name) != value}
     one_by_one = [{name: value} for name, value in changed.items()]
