@@ -28,7 +28,7 @@ BUILDS = 6
 def judge_case(case: Case) -> Verdict:
     """Run a case and return its verdict; an aborted simulation is a failure, an invalid program a ValueError."""
     try:
-        return case.run()
+        return case.judge()
     except SimulationFailed as error:
         said = str(error).strip().splitlines()
         kind = CaseKind.HANG if "did not finish" in str(error) else CaseKind.BROKEN_OFF

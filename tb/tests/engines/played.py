@@ -1,4 +1,4 @@
-"""TESTs that play random cases, or those of a vector file, through a unit of arithmetic."""
+"""Shared jobs and rows of TESTs that play cases through an arithmetic unit."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -19,16 +19,15 @@ def played_jobs(
     compare: Callable[..., Comparison],
     formats: Iterable[Format],
 ) -> Jobs:
-    """Yield the job that plays the cases; arguments as of :func:`tb.check.comparison.cases_of`.
+    """Yield the job that plays the cases; see :func:`tb.check.comparison.cases_of` for the arguments.
 
-    Arguments (further):
-        compare: returns the comparison of cases that came from a `file`, or from none.
+    compare returns the comparison of cases, and takes the `file` that they are from, or None.
     """
     yield compare(cases_of(settings, read, draw, formats), file=settings.vectors).job()
 
 
 def played_rows(settings: Settings, results: Sequence[Result], own: str, drawn: Sequence[str] = ()) -> Rows:
-    """Return the rows of a job of cases; `own`, `drawn` as of :func:`tb.check.comparison.record_label`."""
+    """Return the rows of a job of cases; `own`, `drawn`: see :func:`tb.check.comparison.record_label`."""
     (result,) = results
     found = result.job.subject.verdict(result.outcome)
     label, used = record_label(settings, own, drawn)

@@ -26,7 +26,7 @@ from neuroncore_rtl.tb.campaign.task import perform
 from neuroncore_rtl.tb.cli import soak
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.stimulus.tensor_programs import replayed
-from neuroncore_rtl.tb.tests.soak import draw, tensor_case
+from neuroncore_rtl.tb.tests.soak import draw, machines, tensor_case
 from neuroncore_rtl.tb.tests.soak.case import CaseKind, kind_of
 from neuroncore_rtl.tb.tests.soak.draw import PER_MACHINE, SUBJECTS, TURNS, case_of, drawn_case
 from neuroncore_rtl.tb.tests.soak.machines import drawn_config
@@ -280,6 +280,6 @@ def test_a_defect_of_the_hardware_is_found_cut_down_kept_and_repeated(monkeypatc
     running._built.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(TensorDevice, "design", broken)
-        patch.setattr(tensor_case, "drawn_config", lambda rng: Config(rows=4, columns=4))
+        patch.setattr(machines, "drawn_config", lambda rng: Config(rows=4, columns=4))
         check_that_it_is_found_and_repeated(patch, tmp_path, soaked(patch, tmp_path, "RUNS=1", "TRIES=60"), most=4)
     running._built.cache_clear()
