@@ -1,16 +1,16 @@
-"""The loop of the activation functions: integers, one rounding, the same bits as the hardware.
+"""Evaluation loop of the activation functions: integer arithmetic and one rounding, bit-exact.
 
     y = round(P * M), round(P * M + e * ln2) or round(2**(P * M))
 
-P is a polynomial of a segment that z's sign and exponent choose, M is 1, |z|, the fraction of a logarithm or the
-position within a quadrant. Each step has the number of its section in docs/activation.md.
+P is a polynomial of the segment that z's sign and exponent select. M is 1, |z|, the fraction of a logarithm, or the
+position within a quadrant. Steps have the numbers of the sections of docs/activation.md.
 """
 
 import numpy as np
 from numba import carray, njit  # pyright: ignore[reportPrivateImportUsage] - numba has no types.
 from numba.types import CPointer, int64, uint32, uint64, void  # pyright: ignore[reportAttributeAccessIssue] - nor these.
 
-from neuroncore_rtl.golden.arith.kept import OPTIONS
+from neuroncore_rtl.golden.arith.numba_cache import OPTIONS
 from neuroncore_rtl.spec.functions.layout import (
     BINADES_BITS,
     COEFFICIENT_GUARD,
@@ -54,7 +54,7 @@ _REDUCED_MASK = (1 << REDUCED_BITS) - 1
 
 @njit(inline="always")
 def _bit_length(value):
-    """Bits of a positive integer below 2**63."""
+    """Return the bits of a positive integer below 2**63."""
     n = 0
     for step in (32, 16, 8, 4, 2, 1):
         if value >> step:
@@ -65,7 +65,7 @@ def _bit_length(value):
 
 @njit(inline="always")
 def _decode(word):
-    """The significand, its top bit set, and the exponent of a finite number that is not zero."""
+    """Return significand, its top bit set, and exponent of a finite nonzero number."""
     significand, exponent = word & _SIGNIFICAND, (word >> 23 & 0xFF) - 127
     if exponent > -127:
         return significand | _UNITY, exponent
@@ -75,7 +75,7 @@ def _decode(word):
 
 @njit(inline="always")
 def _round(magnitude, exponent, sign):
-    """The FP32 word of magnitude * 2**exponent, to nearest even."""
+    """Return the FP32 word of magnitude * 2**exponent, to nearest even."""
     if magnitude == 0:
         return sign << 31
     length = _bit_length(magnitude)
@@ -104,18 +104,14 @@ _SIGNATURE = void(
 
 @njit(_SIGNATURE, **OPTIONS)
 def evaluate(words, result, count, specials, alpha, parity, control, segments, exp2, windows):
-    """Compute the results of words.
+    """Evaluate a function on the `count` FP32 patterns `words`.
 
-    Arguments:
-        words, result: `count` FP32 patterns.
-        specials: the results at +0, -0, +Inf and -Inf.
-        alpha: the parameter's word.
-        parity: 1 if the exponent's lowest bit chooses the row of the control table, else 0.
-        control, segments, exp2: the tables.
-        windows: [128, 2], the upper and lower part of 2 / pi for each exponent.
+    `specials` are the results at +0, -0, +Inf and -Inf, `alpha` is the parameter's word. With `parity` 1 the exponent's
+    lowest bit selects the row of the control table. `windows` [128, 2] is the upper and lower part of 2 / pi for each
+    exponent.
     """
     words, result = carray(words, count), carray(result, count)
-    # Only the length of a row is looked at.
+    # carray uses only the length of a row here.
     control, segments, exp2 = carray(control, (1, _INVALID + 1)), carray(segments, (1, 5)), carray(exp2, (1, 3))
     windows = carray(windows, (128, 2))
     alpha_sign = alpha >> 31
