@@ -1,4 +1,4 @@
-"""A window of the controller's address space onto an on-chip memory."""
+"""Window of the controller's address space onto an on-chip memory."""
 
 import numpy as np
 
@@ -12,8 +12,9 @@ class Window:
 
     Arguments:
         memory: uint8 [partitions, bytes].
-        base, pitch_bits: where it is.
-        loaded: every word that is read is appended.
+        base: address of the window.
+        pitch_bits: log2 of the distance between partitions.
+        loaded: every word read is appended.
     """
 
     def __init__(self, memory: np.ndarray, base: int, pitch_bits: int, loaded: list[int]):
