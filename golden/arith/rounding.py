@@ -26,12 +26,8 @@ def round_fp32(value_bits, fmt: Format, mode: str = "rne", random=None) -> np.nd
     Float targets keep subnormals and the sign of a zero, overflow to infinity, and have only the canonical NaN. Integer
     targets saturate, infinities too; NaN gives 0.
 
-    Arguments:
-        value_bits: FP32 bit patterns.
-        fmt: target format.
-        mode: "rne" or "sr". Stochastic rounding rounds away from zero iff f * 2**32 + random >= 2**32, with the
-            discarded fraction f of the module's docstring.
-        random: 32-bit words for "sr", broadcast against the values; None for "rne".
+    `mode` is "rne" or "sr". Stochastic rounding, with 32-bit words `random`, rounds away from zero iff
+    f * 2**32 + random >= 2**32, with the discarded fraction f of the module's docstring.
     """
     if mode not in MODES:
         raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")

@@ -43,12 +43,9 @@ def threefry2x32(key, counter, rounds: int = ROUNDS) -> tuple[np.ndarray, np.nda
 def random_words(seed: int, stream: int, index) -> np.ndarray:
     """Return a random word per element, uint32.
 
-    It is word 0 of Threefry-2x32-20 with key (seed, stream) and counter (low, high half of the index).
-
-    Arguments:
-        seed: 32-bit word of the run.
-        stream: 32-bit word that separates uses of randomness within the run.
-        index: logical index of the element in its tensor, below 2**64, any shape.
+    It is word 0 of Threefry-2x32-20 with key (seed, stream) and counter (low, high half of the index). `seed` is a
+    32-bit word of the run, `stream` one that separates uses of randomness within the run, `index` the element's logical
+    index in its tensor, below 2**64.
 
     Raises:
         TypeError: if seed or stream is not an integer.

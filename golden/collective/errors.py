@@ -13,7 +13,7 @@ class CollectiveError(Exception):
         core: core that reports the error.
         cause: broken rule; DISAGREE if another rank's instruction differs; AXI beyond its memory; None if the machine
             does not detect the fault.
-        detail: detail of the cause.
+        detail: as the machine reports it.
     """
 
     def __init__(self, message: str, core: int, cause: Rule | Cause | None = None, detail: int = 0):

@@ -29,12 +29,7 @@ _PLACES = {name: place for place, (name, _) in enumerate(SIGNATURE_FIELDS)}
 def execute_lists(
     instructions: dict[int, list[Collective]], memories: dict[int, np.ndarray], cores: int = MAX_CORES
 ) -> None:
-    """Execute the lists of all cores.
-
-    Arguments:
-        instructions: list of each core.
-        memories: uint8 [bytes] of each core, written in place.
-        cores: number of cores of the instance.
+    """Execute the list of each core of an instance of `cores`, on its memory, uint8 [bytes].
 
     Raises:
         CollectiveError: if an instruction is illegal, or two ranks disagree. Earlier collectives are complete.

@@ -58,12 +58,7 @@ class State(Protocol):
 
 
 class RiscvInstruction(NamedTuple):
-    """A decoded instruction.
-
-    Arguments:
-        rd: destination register, 0 if none.
-        execute: function of hart and pc; returns the next pc.
-    """
+    """A decoded instruction: destination register, 0 if none, and function of hart and pc that returns the next pc."""
 
     rd: int
     execute: Callable[[State, int], int]

@@ -33,12 +33,8 @@ class Hart:
     """RV32IM with Zicsr, Zicntr and Zifencei, machine mode only.
 
     Accesses to memory may be misaligned. One that crosses a word is done in two parts, the lower address first; if the
-    second part of a store faults, the first stays written. Accesses to peripherals must be aligned.
-
-    Arguments:
-        memory: memory of program and data.
-        peripheral: bus at all other addresses, or None.
-        pc: start address.
+    second part of a store faults, the first stays written. Accesses to the peripheral, at all addresses outside of
+    memory, must be aligned.
 
     Attributes:
         x: registers x[0] to x[31], and the `DISCARD` register x[32]; x[0] is 0.

@@ -24,16 +24,7 @@ class Bus(Protocol):
 
 
 class LocalMemory:
-    """Memory of program and data.
-
-    Arguments:
-        image: initial contents; the rest is zero.
-        base: its address, a multiple of 4.
-        size: bytes, a multiple of 4.
-
-    Attributes:
-        bytes: the contents.
-    """
+    """Memory of program and data, `size` bytes from `base` on, both multiples of 4; zero after the initial image."""
 
     def __init__(self, image: bytes = b"", *, base: int = LOCAL_BASE, size: int = LOCAL_BYTES):
         if len(image) > size:
@@ -100,11 +91,7 @@ class Timer:
 
 
 class AddressMap:
-    """Address decoder in front of several buses.
-
-    Arguments:
-        regions: first address, bytes and bus of each region.
-    """
+    """Address decoder in front of several buses; a region is first address, bytes and bus."""
 
     def __init__(self, regions: Iterable[tuple[int, int, Bus]]):
         self.regions = [(first, first + size, bus) for first, size, bus in regions]
@@ -121,4 +108,4 @@ class AddressMap:
         for first, end, bus in self.regions:
             if first <= address < end:
                 return bus
-        raise AccessFault(f"there is nothing at {address:#x}")
+        raise AccessFault(f"no region contains {address:#x}")

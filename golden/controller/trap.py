@@ -25,12 +25,7 @@ class Cause(enum.IntEnum):
 
 
 class Trap(Exception):
-    """A RISC-V exception.
-
-    Arguments:
-        cause: value of mcause.
-        value: value of mtval.
-    """
+    """A RISC-V exception: the values of mcause and mtval."""
 
     def __init__(self, cause: Cause, value: int):
         super().__init__(cause, value)

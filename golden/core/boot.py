@@ -12,8 +12,7 @@ __all__ = ["BootFault", "boot_program"]
 class BootFault(Exception):
     """An image's header is wrong, or HBM ends before the image's program.
 
-    Arguments:
-        word: index of the first wrong header word; 0 if the header or program cannot be read.
+    `word` is the index of the first wrong header word, 0 if header or program cannot be read.
     """
 
     def __init__(self, word: int):

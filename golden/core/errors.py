@@ -9,7 +9,7 @@ __all__ = ["CoreError", "Errors"]
 
 @dataclass(frozen=True)
 class CoreError:
-    """An error that the core reports.
+    """An error of the core.
 
     Arguments:
         cause: a `spec.isa.Rule` or a `spec.isa.Cause`.
@@ -29,11 +29,7 @@ class CoreError:
 
 
 class Errors:
-    """Latches the first error; no queue issues records after it.
-
-    Attributes:
-        first: the error, or None.
-    """
+    """Latches the first error; no queue issues records after it."""
 
     def __init__(self):
         self.first: CoreError | None = None

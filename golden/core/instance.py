@@ -32,7 +32,7 @@ def run_instance(
         instructions: maximum for each controller.
     """
     if len(memories) != config.cores:
-        raise ValueError(f"memories must be those of {config.cores} cores, not {len(memories)}")
+        raise ValueError(f"memories must have one entry for each of {config.cores} cores, not {len(memories)}")
     network = Network(dict(enumerate(memories)))
     cores = [Core(config, memory, order, number=n, network=network) for n, memory in enumerate(memories)]
     runs = [core.steps(base, instructions) for core, base in zip(cores, bases or [0] * len(cores), strict=True)]

@@ -188,7 +188,7 @@ class Registers:
 
 def _check(allowed: bool, address: int) -> None:
     if not allowed:
-        raise AccessFault(f"there is no such register at {address:#x}, or it refuses the access")
+        raise AccessFault(f"no register at {address:#x}, or it refuses the access")
 
 
 def _semaphore(address: int, first: int) -> int | None:

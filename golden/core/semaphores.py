@@ -8,14 +8,7 @@ __all__ = ["Semaphores"]
 
 
 class Semaphores:
-    """Semaphores of a core.
-
-    Arguments:
-        count: number of semaphores; a larger semaphore number is reduced modulo it.
-
-    Attributes:
-        values: value of each, initially 0.
-    """
+    """Semaphores of a core, initially 0; a number beyond their count is reduced modulo the count."""
 
     def __init__(self, count: int = SEMAPHORE_COUNT):
         self.values = [0] * count

@@ -36,5 +36,5 @@ class Window:
         partition, byte = divmod(address - self._base, 1 << self._pitch_bits)
         partitions, words = self._words.shape
         if size != 4 or partition >= partitions or byte >= 4 * words:
-            raise AccessFault(f"there is no word of an on-chip memory at {address:#x}")
+            raise AccessFault(f"no word of an on-chip memory at {address:#x}")
         return partition, byte // 4

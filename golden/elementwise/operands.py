@@ -22,10 +22,7 @@ __all__ = ["Operands"]
 class Operands:
     """Operands of a legal instruction; every tensor has the shape [partitions, 4 free dimensions, outermost first].
 
-    Arguments:
-        instruction: an instruction of either engine.
-        config: the machine's parameters.
-        sbuf, psum: uint8 [partitions, bytes], the memories.
+    `sbuf` and `psum` are the memories, uint8 [partitions, bytes].
 
     Attributes:
         partitions: number of lanes.

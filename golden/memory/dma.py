@@ -17,12 +17,7 @@ __all__ = ["DmaFault", "dma_copy"]
 
 
 class DmaFault(Exception):
-    """A legal copy cannot be finished.
-
-    Arguments:
-        cause: AXI if it reaches beyond HBM; INDEX if a row number is not below its limit.
-        detail: the row number for INDEX, else 0.
-    """
+    """A legal copy cannot be finished: AXI beyond HBM; INDEX if a row number, the detail, is not below its limit."""
 
     def __init__(self, cause: Cause, detail: int = 0):
         super().__init__(cause, detail)

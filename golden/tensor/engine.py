@@ -17,8 +17,6 @@ __all__ = ["TensorEngine"]
 
 @dataclass(frozen=True)
 class _Weights:
-    """A loaded stationary operand."""
-
     instruction: LoadStationary
     operand: Packed
 
@@ -40,7 +38,7 @@ class TensorEngine:
         """Execute one instruction.
 
         A LoadStationary overwrites the shadow registers. A MultiplyMoving uses the last load, in the rows of both. The
-        memories are uint8 [rows, bytes], little-endian; that of the other operand may be None.
+        memories are uint8 [rows, bytes], little-endian; each instruction reads one, and the other may be None.
 
         Raises:
             ValueError: if it is illegal after the previous instructions, or reads beyond the memory.

@@ -23,16 +23,10 @@ BLOCK = 256
 
 
 def matrix_product(a_bits, b_bits, fmt: Format, rows: int) -> np.ndarray:
-    """Return the product of two matrices as the tensor engine computes it; the tiling of M and N does not matter.
+    """Return the product of codes of `fmt` [M, K] and [K, N] as the tensor engine computes it, uint32 [M, N].
 
-    Arguments:
-        a_bits: codes of `fmt` [M, K], the stationary operand, transposed.
-        b_bits: codes of `fmt` [K, N], the moving operand.
-        fmt: one of `spec.formats.MATMUL_FORMATS`.
-        rows: rows of the array, the tile length along K.
-
-    Returns:
-        uint32 [M, N]: FP32 patterns; for INT8, INT32 (view as int32).
+    Results are FP32 patterns; for INT8, INT32 (view as int32). They do not depend on the tiling of M and N, but on the
+    `rows` of the array, the tile length along K. The [M, K] operand is the stationary one.
     """
     a_bits, b_bits = np.asarray(a_bits), np.asarray(b_bits)
     if a_bits.ndim != 2 or b_bits.ndim != 2 or a_bits.shape[1] != b_bits.shape[0]:

@@ -117,7 +117,7 @@ class _Pass:
         return module.globals.get(name) or ir.Function(module, loads if what == "load" else stores, name)
 
     def pieces(self, count: Value, size: int) -> Value:
-        """Return the number of pieces of a size that hold `count` elements, rounded up."""
+        """Return `count` / `size`, rounded up."""
         return self.builder.sdiv(self.builder.add(count, INDEX(size - 1)), INDEX(size))
 
     def place(self, array: Value, number: Value, inside: Value) -> Value:

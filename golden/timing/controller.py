@@ -92,7 +92,7 @@ def flow_path(operations: Sequence[tuple[str, bool]]) -> ControlPath:
     """Return the path of `kernels/control/flow.c`.
 
     Arguments:
-        operations: executed operations in order: name, and whether it is a taken branch.
+        operations: executed operations: name, and whether it is a taken branch.
     """
     gaps = [FLOW_FIRST]
     for name, leaves in operations:
@@ -111,7 +111,7 @@ class Controller:
     Arguments:
         config, agenda: configuration and event queue.
         hbm, semaphores, queues: of the core.
-        image: the image to run.
+        image: image to run.
         words: size of the control program with its arguments.
         sections, path: see :func:`golden.timing.predict`.
     """

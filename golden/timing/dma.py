@@ -115,14 +115,13 @@ class DmaEngine:
 
             def accept(last: int) -> None:
                 self._continue_source(copy, last + self._interval(0, last))
-                late = self._config.port_latency  # and a cycle in the reader
+                late = self._config.port_latency  # the reader adds as many cycles
                 latency = timing.LINE_READ_LATENCY[late] + late
                 self._arrive(copy, beats, now + latency, last + latency)
 
             self._access(copy, copy.source, 0, copy.start(number, copy.source.beats), beats, now, beats, accept)
 
     def _continue_source(self, copy: Copy, cycle: int) -> None:
-        """Continue after a group was requested."""
         if copy.requested < copy.groups:
             self._agenda.at(cycle, self._request_group, copy)
         else:

@@ -43,7 +43,7 @@ class ElementwiseEngine:
         self._config, self._agenda = config, agenda
         self._calendars = banks.calendars
         self._priority = SCALAR if engine == Engine.SCALAR else VECTOR
-        self._held: tuple[Job, int] | None = None  # and the cycle of its verdict
+        self._held: tuple[Job, int] | None = None  # in the checker, and the cycle of its verdict
         self._judged: Job | None = None
         self._running = False
         self._last = self._written = -1  # last step and last write of the previous instruction

@@ -7,7 +7,7 @@ __all__ = ["Agenda"]
 
 
 class Agenda:
-    """Calls functions in the order of their cycles; within a cycle in the order of insertion.
+    """Calls functions in the order of their cycles, within a cycle in the order of insertion.
 
     Attributes:
         now: current cycle.
@@ -23,7 +23,7 @@ class Agenda:
         self._number += 1
         heappush(self._heap, (cycle, self._number, call, arguments))
 
-    def run(self) -> None:
+    def run_all(self) -> None:
         """Make all calls, including those scheduled meanwhile."""
         heap = self._heap
         while heap:

@@ -35,11 +35,7 @@ class MemoryTiming:
 
 
 class Server:
-    """Serves one item per cycle in order of arrival.
-
-    Attributes:
-        free: first idle cycle.
-    """
+    """Serves one item per cycle in order of arrival; `free` is its first idle cycle."""
 
     def __init__(self):
         self.free = 0
@@ -105,10 +101,7 @@ class TimedHbm:
 class _Limited:
     """Reads and writes under the shared bandwidth limit: groups of beats, all ports and directions round robin.
 
-    Arguments:
-        agenda: the event queue.
-        share: cycles per beat.
-        ports: number of ports.
+    A beat takes `share` cycles.
     """
 
     def __init__(self, agenda: Agenda, share: float, ports: int):

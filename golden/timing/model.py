@@ -71,7 +71,7 @@ def predict(
     if config.cores > 1:
         raise ValueError(f"cores must be 1, as collectives have no timing model, not {config.cores}")
     if image.flow is not None and (sections is None or path is None):
-        raise ValueError("sections and path must be those of a run, as the image has registers or loops")
+        raise ValueError("sections and path must be given for an image with registers or loops")
     agenda = Agenda()
     hbm = TimedHbm(config, memory, agenda)
     fetcher, semaphores = Fetcher(config, agenda, hbm), Semaphores(agenda)
@@ -94,10 +94,10 @@ def predict(
     sections = image.runs if sections is None else sections
     controller = Controller(config, agenda, hbm, semaphores, queues, image, size // 4, sections, path)
     controller.start()
-    agenda.run()
+    agenda.run_all()
     if controller.ended is None:
         stuck = next(queue.number for queue in queues if queue.pending)
-        raise ValueError(f"records must not wait for ever, but one of queue {queue_name(stuck, config)} does")
+        raise ValueError(f"a record of queue {queue_name(stuck, config)} waits for ever")
     return Prediction(
         cycles=controller.ended,
         records=trace,

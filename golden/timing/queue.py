@@ -53,8 +53,7 @@ class Queue:
         pending: records of started blocks that have not finished.
         idle_since: cycle since which none is pending.
         waits: stall cycles by cause.
-        on_place: called when a block slot becomes free; or None.
-        on_idle: called when no record is pending; or None.
+        on_place, on_idle: called when a block slot becomes free, and when no record is pending; or None.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Queue:
         self._model, self._trace = model, trace
         model.queue = self
         self._blocks: deque[tuple[int, Sequence[Record]]] = deque()
-        self._requested = 0  # records of the first block
+        self._requested = 0  # requested records of the first block
         self._prefetched: deque[tuple[Record, Timed]] = deque()
         self._requesting = self._offering = self._blocked = False
         self._in_flight = 0
@@ -112,7 +111,6 @@ class Queue:
         self._fetcher.fetch(self._accept_request, arrive)
 
     def _accept_request(self) -> None:
-        """Continue after a request for a record was accepted."""
         self._requesting = False
         self._requested += 1
         if self._requested == len(self._blocks[0][1]):

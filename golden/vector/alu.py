@@ -76,7 +76,7 @@ def alu(op: AluOp, a, b, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray
     of the arithmetic; bitwise ones ignore it. Raises ValueError if integers lack the operation.
     """
     if arithmetic and op in FLOAT_ONLY:
-        raise ValueError(f"op must be one that integers have, not {op.name}")
+        raise ValueError(f"integers have no operation {op.name}")
     a, b = np.asarray(a, np.uint32), np.asarray(b, np.uint32)
     if op is AluOp.BYPASS:
         return np.broadcast_arrays(a, b)[0].copy()

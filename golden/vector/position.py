@@ -19,12 +19,7 @@ def affine_mask(numbers, op: AluOp) -> np.ndarray:
 
 
 def dropped(random, probability) -> np.ndarray:
-    """Return True where random / 2**32 < probability, compared exactly; False for NaN.
-
-    Arguments:
-        random: 32-bit words.
-        probability: FP32 words.
-    """
+    """Return True where random words / 2**32 < FP32 words `probability`, compared exactly; False for NaN."""
     with np.errstate(invalid="ignore"):
         return np.ldexp(np.asarray(random, np.float64), -32) < np.asarray(probability, np.uint32).view(np.float32)
 

@@ -20,7 +20,7 @@ associative and commutative to the bit.
 """
 
 _LAST_OF_EQUALS = {AluOp.LARGER_MAGNITUDE, AluOp.SMALLER_MAGNITUDE}
-"""Operations that return their second operand if the magnitudes are equal."""
+"""Operations that return their second operand unless the first has the larger, or smaller, magnitude."""
 
 _EXTREMES = {AluOp.MAX: np.max, AluOp.MIN: np.min}
 
@@ -53,9 +53,9 @@ def negative(words, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
 
 
 def scan(a, b, start, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, arithmetic=Arithmetic.FP32) -> np.ndarray:
-    """Return all r[i] = op1(op0(a[i], r[i-1]), b[i]), each optionally reversed, with r[-1] = start: words [..., n].
+    """Return all r[i] = op1(op0(a[i], r[i-1]), b[i]), each optionally reversed, with r[-1] = start.
 
-    `a` and `b` are words [..., n], `start` words [...].
+    All but `start` [...] are words [..., n].
     """
     a, b = (np.ascontiguousarray(np.moveaxis(np.asarray(x, np.uint32), -1, 0)) for x in (a, b))
     results = np.empty_like(a)
@@ -88,7 +88,7 @@ def _in_order(op: AluOp, start, words: np.ndarray) -> np.ndarray:
 def _compiled(op: AluOp):
     """Return the compiled loop in_order(rows, totals, count, length), which combines each total with its row.
 
-    A NaN stays a NaN, with any payload.
+    NaN results have arbitrary payloads.
     """
     builder, (rows, totals, count, length) = new_function("in_order", *[FLOAT.as_pointer()] * 2, INDEX, INDEX)
     combine = builder.fadd if op is AluOp.ADD else builder.fmul
