@@ -7,7 +7,7 @@ from neuroncore_rtl.spec.formats import FP32, MAC_FORMATS, FloatFormat, Format
 __all__ = ["OPERAND_BITS", "canonical", "canonical_value", "decode", "operand", "storage_dtype"]
 
 OPERAND_BITS = 12
-"""Significand bits of an array operand. The 24 bits of FP32 are split into two halves."""
+"""Significand bits of an array operand; the 24 of FP32 are split into two halves."""
 
 
 def storage_dtype(fmt: Format) -> np.dtype:
@@ -42,7 +42,7 @@ def canonical(bits, fmt: FloatFormat = FP32) -> np.ndarray:
 
 
 def canonical_value(value) -> np.ndarray:
-    """Return float32 with every NaN replaced by the canonical NaN."""
+    """Return float32 with every NaN canonical."""
     value = np.asarray(value, np.float32)
     is_nan = np.isnan(value)
     return np.where(is_nan, np.uint32(FP32.nan).view(np.float32), value) if is_nan.any() else value

@@ -31,7 +31,6 @@ def has_feature(name: str) -> bool:
 
 @cache
 def has_fused_multiply_add() -> bool:
-    """Return whether this processor has a multiply-add with one rounding."""
     return platform.machine() in ("aarch64", "arm64") or has_feature("fma")
 
 
@@ -65,7 +64,7 @@ def load_compiled(module: binding.ModuleRef, name: str) -> tuple[int, binding.Ex
 
 
 def assembly(builder: IRBuilder) -> str:
-    """Return a function as assembler text for this processor."""
+    """Return a function as assembler text."""
     return _machine().emit_assembly(_optimised(builder))
 
 
@@ -81,7 +80,6 @@ def _optimised(builder: IRBuilder) -> binding.ModuleRef:
 
 
 def _machine() -> binding.TargetMachine:
-    """Return the code generator for this processor."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     features = binding.get_host_cpu_features().flatten()

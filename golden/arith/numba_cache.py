@@ -1,7 +1,4 @@
-"""Cache of functions that Numba compiles: compiled once, stored in `sim_build`, later loaded without Numba.
-
-Importing Numba and compiling takes seconds; loading the stored code takes milliseconds.
-"""
+"""Cache of functions that Numba compiles: stored in `sim_build`, later loaded in milliseconds without Numba."""
 
 import ctypes
 import hashlib
@@ -29,12 +26,8 @@ OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper
 def cached_function(module: str, name: str) -> Callable[..., None]:
     """Return a compiled function of integers and of arrays (for its pointers). It runs without the GIL.
 
-    A change of its module, of `spec/`, Numba or the processor recompiles it. The module may use no other sources.
-
-    Arguments:
-        module: full name of the module, imported only to compile.
-        name: name of a function in it, decorated by `numba.njit` with `OPTIONS` and one signature of pointers and int64
-            without a result.
+    A change of its module, of `spec/`, Numba or the processor recompiles it. The module may use no other sources; it is
+    imported only to compile. `numba.njit` must have `OPTIONS` and one signature of pointers and int64 without a result.
     """
     path = SIM_BUILD / "golden" / f"{name}-{_digest(module)}.ll"
     if not path.is_file():

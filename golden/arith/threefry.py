@@ -21,7 +21,7 @@ PARITY = 0x1BD11BDA
 
 
 def threefry2x32(key, counter, rounds: int = ROUNDS) -> tuple[np.ndarray, np.ndarray]:
-    """Return the two random words, uint32 arrays, of a key and a counter of two uint32 words each; broadcast.
+    """Return the two random words of a key and a counter, which are two uint32 words each and broadcast.
 
     The key is injected after every fourth round.
     """

@@ -16,8 +16,7 @@ _TABLE_BITS = 16
 def widen(codes, fmt: Format) -> np.ndarray:
     """Return codes of any format as FP32 bit patterns, exact; only 32-bit integers are rounded, to nearest even.
 
-    NaN becomes canonical, for FP32 too. TF32 ignores its 13 padding bits, except that a set one turns an infinity into
-    a NaN.
+    NaN becomes canonical, for FP32 too. Padding bits of TF32: see :func:`golden.arith.decode`.
     """
     codes = np.asarray(codes, storage_dtype(fmt))
     if fmt.bits <= _TABLE_BITS:
@@ -45,7 +44,6 @@ def saturate(values, fmt: IntFormat) -> np.ndarray:
 
 @cache
 def _table(fmt: Format) -> np.ndarray:
-    """Return the FP32 bit patterns of every code."""
     values = decode(np.arange(1 << fmt.bits), fmt).astype(np.float32)
     return canonical(values.view(np.uint32))
 

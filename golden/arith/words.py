@@ -15,18 +15,14 @@ BLOCK = 1 << 15
 
 
 def load_words(codes, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return codes as words (uint32) of an arithmetic."""
+    """Return codes as words (uint32): FP32 patterns, or integers if the arithmetic is one of integers."""
     return integers(codes, cast("IntFormat", fmt)) if arithmetic else widen(codes, fmt)
 
 
 def store_words(words, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32, random=None) -> np.ndarray:
-    """Return words as codes of a format.
+    """Return words (uint32) as codes of a format: integers saturate, FP32 is rounded once.
 
-    Arguments:
-        words: uint32.
-        fmt: target format.
-        arithmetic: arithmetic of the words: integers saturate, FP32 is rounded once.
-        random: random words for stochastic rounding, broadcast; None rounds to nearest even.
+    Random words select stochastic rounding; None rounds to nearest even.
     """
     words = np.ascontiguousarray(words, np.uint32)
     if arithmetic:

@@ -32,11 +32,9 @@ _IN_PLACE = {
 
 
 def execute_group(instructions: list[Collective], memories: Mapping[int, np.ndarray]) -> None:
-    """Execute one collective of a group; all blocks are read before any is written.
+    """Execute one collective of a group on uint8 [bytes] memories; all blocks are read before any is written.
 
-    Arguments:
-        instructions: legal instructions that agree: one per rank in order, or a SEND and its RECEIVE.
-        memories: uint8 [bytes] of each core, its HBM.
+    The instructions are legal and agree: one per rank in order, or a SEND and its RECEIVE.
 
     Raises:
         CollectiveError: if a block reaches beyond a memory, or src and dst overlap with an undefined result.

@@ -28,7 +28,7 @@ def last_rank(kind: CollectiveKind, count: int, ranks: int, chunk: int, block: i
 
 
 def orders(last: np.ndarray, ranks: int) -> np.ndarray:
-    """Return the ranks in the order in which they add, int [ranks, elements].
+    """Return the order in which the ranks add, int [ranks, elements].
 
     `last` is the rank that adds last, for every element. Channel 0 passes the ranks upward, channel 1 downward.
     """

@@ -1,8 +1,8 @@
 """Instruction decoder: turns each instruction word into a Python function, once.
 
 The function executes the instruction on a hart at a pc and returns the next pc. If it raises `Trap` it has changed
-nothing, except that the first part of a store in two parts may be written. A destination x0 is replaced by `DISCARD`,
-an extra register that is never read.
+nothing, except perhaps the first part of a store in two parts. A destination x0 is replaced by `DISCARD`, an extra
+register that is never read.
 """
 
 from collections.abc import Callable

@@ -84,7 +84,7 @@ class Hart:
             raise Trap(Cause.FETCH_FAULT, pc) from None
 
     def load(self, address: int, size: int) -> int:
-        """Return 1, 2 or 4 bytes; raise the trap of a load instruction if the access fails."""
+        """Return 1, 2 or 4 bytes; raise the trap of a failed load instruction."""
         if address & size - 1 and address < self.memory.base:
             raise Trap(Cause.LOAD_MISALIGNED, address)
         first = min(size, 4 - (address & 3))
@@ -94,7 +94,7 @@ class Hart:
         return value
 
     def store(self, address: int, size: int, value: int) -> None:
-        """Write 1, 2 or 4 bytes; raise the trap of a store instruction if the access fails."""
+        """Write 1, 2 or 4 bytes; raise the trap of a failed store instruction."""
         if address & size - 1 and address < self.memory.base:
             raise Trap(Cause.STORE_MISALIGNED, address)
         first = min(size, 4 - (address & 3))

@@ -27,16 +27,16 @@ SLICE = 500
 
 @dataclass(frozen=True)
 class CoreOutcome:
-    """Result of a run.
+    """Result of a run; the memories are not copied.
 
     Arguments:
         exit_code: exit code of the controller's program; None if it has not ended.
-        error: first error that the core reported, or None.
+        error: first reported error, or None.
         records: (queue, HBM address) of every retired record, in order.
         console: output of the program.
         loaded: words that the program read on chip, in order.
-        sbuf, psum: uint8 [partitions, bytes], not copied.
-        hbm: uint8 [bytes], not copied.
+        sbuf, psum: uint8 [partitions, bytes].
+        hbm: uint8 [bytes].
     """
 
     exit_code: int | None
@@ -168,7 +168,7 @@ class Core:
         return most
 
     def _wakes(self, deadline: int | None) -> int | None:
-        """Return the time of the next event for a sleeping or stalled controller; None without one."""
+        """Return the time of the next event for a sleeping or stalled controller, or None."""
         times = [] if deadline is None else [deadline]
         if not self._stalled and self._timer.now < self._timer.compare < NEVER:
             times.append(self._timer.compare)

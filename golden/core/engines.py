@@ -26,7 +26,7 @@ class Engines:
 
     Arguments:
         config: the machine's parameters.
-        hbm: uint8 [bytes], read and written by copies.
+        hbm: uint8 [bytes], for copies.
         number: number of the core in its instance.
         network: meeting point of collectives; None for a single core.
 

@@ -39,9 +39,9 @@ class Network:
         self.woken: set[int] = set()
 
     def execute(self, core: int, instruction: Collective) -> tuple[int, int] | None:
-        """Bring a core to a collective; return cause and detail if it fails, None when it has ended.
+        """Execute a core's collective; return cause and detail if it fails, None when it has ended.
 
-        Each call must pass the same legal instruction until it has ended.
+        Each call must pass the same legal instruction until one returns.
 
         Raises:
             WaitingCores: if the group is incomplete; call again later.

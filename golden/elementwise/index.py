@@ -11,7 +11,7 @@ _MODULUS = 1 << 64
 
 
 def element_index(index: Index, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return base + lane * partition + the sum of idx[d] * steps[d] modulo 2**64: uint64 [partitions, *shape]."""
+    """Return the elements' numbers: base + lane * partition + the sum of idx[d] * steps[d], modulo 2**64, uint64."""
     steps = (index.partition, *(index.steps or (0,) * len(shape)))
     numbers = np.full((), index.base % _MODULUS, np.uint64)
     for count, step in zip((partitions, *shape), steps, strict=True):

@@ -91,7 +91,7 @@ class Operands:
         scatter(self._memories[access.storage], access, codes, where)
 
     def write_positions(self, words: np.ndarray) -> None:
-        """Saturate and write integers to dst in any arithmetic; a signed dst takes the word 0xFFFFFFFF as -1."""
+        """Saturate and write integer words to dst, whatever the arithmetic; in a signed dst 0xFFFFFFFF is -1."""
         access, shape = self._access("dst")
         arithmetic = Arithmetic.INT32 if cast("IntFormat", access.format).signed else Arithmetic.UINT32
         codes = store_words(words.reshape(-1, *shape), access.format, arithmetic)

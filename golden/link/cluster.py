@@ -87,8 +87,8 @@ def all_reduce(
 ) -> ClusterTiming:
     """Return the time of an all-reduce of `count` elements over all cores of all instances.
 
-    Elements have their memory format between instances, so each phase rounds BF16. `narrow`, of
-    `spec.isa.collective.Collective`, and `parameters` apply within instances.
+    Elements have their memory format between instances, so each phase rounds BF16. `narrow` (see
+    `spec.isa.collective.Collective`) and `parameters` apply within instances.
     """
     cores = cluster.instance.cores
     share = -(-count // cores)

@@ -25,8 +25,7 @@ def route(instance: Instance, source: int, destination: int, channel: int) -> li
     """Return the hops between two cores; none on one chip.
 
     A torus is crossed along the row first. If both ways round a ring are equally long, channel 0 uses up and channel 1
-    down. A flit is on virtual channel 0 until it passes the end of a ring; that link and the dimension's later ones use
-    1.
+    down. In each dimension a flit starts on virtual channel 0, and changes to 1 on the link that passes the ring's end.
     """
     chip, goal = source // CORES_PER_CHIP, destination // CORES_PER_CHIP
     hops = []
@@ -59,7 +58,6 @@ def _steps(size: int, place: int, end: int, channel: int) -> int:
 
 
 def _sizes(instance: Instance) -> list[int]:
-    """Return the ring length of each dimension."""
     if instance.topology == Topology.RING:
         return [instance.chips]
     return [instance.width, instance.chips // instance.width]

@@ -95,7 +95,7 @@ class LinkCase:
 
     @property
     def group(self) -> Group:
-        """Group of the ranks."""
+        """Base, stride and number of the ranks."""
         return Group(self.base, self.stride, self.ranks)
 
     @property
@@ -192,7 +192,7 @@ class _Ring:
         self.free: np.ndarray | None = None
 
     def _ways(self, channel: int) -> list[list[Hop]]:
-        """Return the route from every rank to the next one of a channel."""
+        """Return each rank's route to the next one of a channel."""
         cores, n = self.case.group.cores, self.case.ranks
         return [route(self.case.instance, cores[r], cores[(r + 1 - 2 * channel) % n], channel) for r in range(n)]
 
@@ -201,7 +201,6 @@ class _Ring:
         return (hops + 1) * p.router + hops * (p.link + self.case.instance.link_latency)
 
     def finish(self, rounds: int) -> float:
-        """Return the cycle in which the last rank retires."""
         case, p = self.case, self.parameters
         if not self.elements:
             return 0

@@ -118,13 +118,11 @@ def multiply_tiles(
 
 @cache
 def compile_pass(masked: bool, integer: bool = False, fused: bool | None = None):
-    """Return the compiled function of `multiply_tiles`, with the arguments of :func:`golden.tensor.tile.build_pass`.
+    """Return the compiled function of :func:`golden.tensor.tile.build_pass`.
 
-    Arguments:
-        masked: whether to use the presence masks.
-        integer: whether PSUM holds INT32.
-        fused: whether to use the processor's fused multiply-add; None if it has one. Otherwise every step is a float64
-            sum and a cast: slower, the same bits for 12 significand bits (:func:`golden.arith.fma_fp32`).
+    If `fused`, by default if the processor can, it uses fused multiply-adds. Otherwise every step is a float64 sum and
+    a
+    cast: slower, the same bits for 12 significand bits (:func:`golden.arith.fma_fp32`).
     """
     return compile_function(build_pass(WIDTH, masked, integer, has_fused_multiply_add() if fused is None else fused))
 

@@ -26,15 +26,12 @@ TILE = 4
 def build_pass(width: int, masked: bool, integer: bool, fused: bool) -> IRBuilder:
     """Return the builder of the function behind :func:`golden.tensor.kernel.multiply_tiles`.
 
-    Its arguments: pointers to the stationary operand [tiles, rows, TILE], the moving operand [blocks, rows, width],
-    their masks, and PSUM; the rows to multiply; partitions and columns of PSUM; for each of the five arrays the
+    The function's arguments: pointers to the stationary operand [tiles, rows, TILE], the moving operand [blocks, rows,
+    width], their masks, and PSUM; the rows to multiply; partitions and columns of PSUM; for each of the five arrays the
     elements from one tile, block or partition to the next; whether to accumulate; initial value of the chains.
 
-    Arguments:
-        width: moving columns of a block; LLVM splits it into the processor's vectors.
-        masked: whether to use the masks.
-        integer: whether PSUM holds INT32.
-        fused: see :func:`golden.arith.machine_code.multiply_add`.
+    `width` is the moving columns of a block, which LLVM splits into the processor's vectors. If `integer`, PSUM holds
+    INT32. For `fused` see :func:`golden.arith.machine_code.multiply_add`.
     """
     pointers = FLOAT, FLOAT, FLAG, FLAG, WORD_TYPE if integer else FLOAT
     kinds = *(kind.as_pointer() for kind in pointers), *[INDEX] * 8, FLAG, FLOAT
@@ -44,8 +41,6 @@ def build_pass(width: int, masked: bool, integer: bool, fused: bool) -> IRBuilde
 
 
 class _Pass:
-    """Builder and arguments of the function."""
-
     def __init__(self, builder, width: int, masked: bool, integer: bool, fused: bool, *arguments: Value):
         self.builder, self.width, self.masked, self.integer, self.fused = builder, width, masked, integer, fused
         self.stationary, self.moving, self.stationary_present, self.moving_present, self.psum = arguments[:5]
@@ -121,11 +116,11 @@ class _Pass:
         return self.builder.sdiv(self.builder.add(count, INDEX(size - 1)), INDEX(size))
 
     def place(self, array: Value, number: Value, inside: Value) -> Value:
-        """Return the pointer to element `inside` of tile, block or partition `number` of an array."""
+        """Return the pointer to element `inside` of tile, block or partition `number`."""
         return self.builder.gep(array, [self.builder.add(self.builder.mul(number, self.steps[array]), inside)])
 
     def spread(self, value: Any) -> Value:
-        """Return a vector filled with one value."""
+        """Return a vector filled with a value."""
         kind = ir.VectorType(value.type, self.width)
         one = self.builder.insert_element(kind(ir.Undefined), value, WORD_TYPE(0))
         return self.builder.shuffle_vector(one, kind(ir.Undefined), self.words(None))

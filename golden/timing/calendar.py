@@ -349,7 +349,7 @@ class Walk(NamedTuple):
 
     Arguments:
         state: see `begin_steps`; updated in place.
-        plan: a `golden.timing.plan.Plan` as a plain tuple, as Numba's cache does not notice changes of other files.
+        plan: a `golden.timing.plan.Plan` as a plain tuple: Numba's cache does not notice changes of other files.
         shape: counts, outermost first.
         a, b, dst: see `begin_steps`.
     """

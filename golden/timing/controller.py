@@ -108,12 +108,8 @@ def flow_path(operations: Sequence[tuple[str, bool]]) -> ControlPath:
 class Controller:
     """Rings the doorbells for an image's blocks, and records the end of its program.
 
-    Arguments:
-        config, agenda: configuration and event queue.
-        hbm, semaphores, queues: of the core.
-        image: image to run.
-        words: size of the control program with its arguments.
-        sections, path: see :func:`golden.timing.predict`.
+    `words` is the size of the control program with its arguments; for sections and path see
+    :func:`golden.timing.predict`.
     """
 
     def __init__(

@@ -73,11 +73,11 @@ class Copy:
         return TO_WRITER + self.through
 
     def start(self, number: int, whole: int) -> int:
-        """Return the share of `whole` that the groups before `number` have."""
+        """Return how much of `whole`, spread over all groups, precedes group `number`."""
         return whole * number // self.groups
 
     def part(self, number: int, whole: int) -> int:
-        """Return the share of `whole` that group `number` has."""
+        """Return how much of `whole`, spread over all groups, belongs to group `number`."""
         return self.start(number + 1, whole) - self.start(number, whole)
 
 

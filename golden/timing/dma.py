@@ -26,7 +26,7 @@ AHEAD = 24
 
 
 class DmaEngine:
-    """One DMA engine, by its number."""
+    """One DMA engine."""
 
     queue: Queue
 
@@ -55,11 +55,11 @@ class DmaEngine:
     # Checker
 
     def ready(self) -> int | None:
-        """See `EngineModel`."""
+        """Return the first cycle in which it accepts an instruction, or None if unknown."""
         return 0 if self._held is None else None
 
     def start(self, record: Record, timed: Timed) -> None:
-        """See `EngineModel`."""
+        """Accept an instruction in this cycle."""
         if not self._copies:
             self._since = self._agenda.now
         self._copies += 1
@@ -137,7 +137,7 @@ class DmaEngine:
         self._begin()
 
     def _interval(self, side: int, cycle: int) -> int:
-        """Return the cycles between accesses of this engine: its line port serves the active engines round robin."""
+        """Return the cycles between this engine's accesses: the number of active engines on its line port."""
         return 1 + sum(other is not self and other.until[side] > cycle for other in self._mates)
 
     def _access(
@@ -151,10 +151,10 @@ class DmaEngine:
         cycles: int,
         then: Callable[[int], None],
     ) -> None:
-        """Reserve `count` on-chip accesses from `first` on, a few cycles ahead, and schedule the rest.
+        """Reserve `count` accesses of a walk, from number `first` on, for the next cycles, and schedule the rest.
 
-        They are spread over `cycles` from `begin` on. `side` is 0 for the source, 1 for the destination. `then` is
-        called with the cycle of the last one.
+        They are spread over `cycles` from `begin` on. `side`: 0 source, 1 destination. `then` is called with the last
+        cycle.
         """
         banks, psum = self._banks, copy.storages[side] == Storage.PSUM
         interval = self._interval(side, begin)
@@ -205,7 +205,6 @@ class DmaEngine:
             self._agenda.at(max(begin, self._agenda.now), self._consume, copy)
 
     def _consume(self, copy: Copy) -> None:
-        """Accept a group that begins to arrive, and write it."""
         beats, first, last = copy.arrived.popleft()
         number = copy.consumed
         copy.consumed += 1

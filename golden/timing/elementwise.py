@@ -27,8 +27,8 @@ __all__ = ["ElementwiseEngine"]
 
 
 AHEAD = {VECTOR: 256, SCALAR: 128}
-"""Cycles ahead for which an engine reserves banks. The vector engine, of higher priority, reserves more, so that the
-scalar engine finds its reservations. Both reserve for longer than they use one bank, so that stalled lines find them.
+"""Cycles ahead for which an engine reserves banks: more for the vector engine, of higher priority, so that the scalar
+engine finds its reservations; for both more than they use one bank, so that stalled lines find them.
 """
 
 Job = tuple[Record, Timed]
@@ -52,11 +52,11 @@ class ElementwiseEngine:
         self.busy, self.waited = 0, {"bank": 0}
 
     def ready(self) -> int | None:
-        """See `EngineModel`."""
+        """Return the first cycle in which it accepts an instruction, or None if unknown."""
         return 0 if self._held is None else None
 
     def start(self, record: Record, timed: Timed) -> None:
-        """See `EngineModel`."""
+        """Accept an instruction in this cycle."""
         registers = timing.ELEMENTWISE_CHECKER_REGISTERS[self._config.port_latency]
         verdict = self._agenda.now + timing.ELEMENTWISE_CHECKER_INTERVAL + registers
         self._held = (record, timed), verdict

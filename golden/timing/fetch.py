@@ -28,9 +28,11 @@ class Fetcher:
         self._serving = False
 
     def fetch(self, accepted: Callable[[], None], arrived: Callable[[int], None]) -> None:
-        """Request a record in this cycle; `accepted` is called in the cycle of acceptance.
+        """Request a record in this cycle.
 
-        `arrived` is called with the cycle in which the record is at its queue's head.
+        Arguments:
+            accepted: called in the cycle in which the request is accepted.
+            arrived: called with the cycle in which the record is at the head of its queue.
         """
         self._waiting.append((accepted, arrived))
         self._serve_soon()

@@ -48,14 +48,14 @@ class Server:
 
 
 Call = Callable[[int, int], None]
-"""Called with the cycles of the first and last beat of a read, or of the last beat of a write and its response."""
+"""Called with the cycles of first and last beat of a read, or of last beat and response of a write."""
 
 
 class TimedHbm:
     """All ports of HBM."""
 
     BURSTS = 64
-    """Maximum number of outstanding read bursts of a port."""
+    """Maximum outstanding read bursts of a port."""
 
     def __init__(self, config: Config, timing: MemoryTiming, agenda: Agenda):
         self.latency = timing.latency

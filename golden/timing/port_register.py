@@ -19,11 +19,11 @@ class PortRegister:
         self._held: tuple[Record, Timed] | None = None
 
     def ready(self) -> int | None:
-        """See `EngineModel`."""
+        """Return the first cycle in which it accepts an instruction, or None if unknown."""
         return 0 if self._held is None else None
 
     def start(self, record: Record, timed: Timed) -> None:
-        """See `EngineModel`."""
+        """Accept an instruction in this cycle."""
         self._held = record, timed
         self._agenda.at(self._agenda.now + 1, self.engine_ready)
 
@@ -39,5 +39,5 @@ class PortRegister:
         self._agenda.at(self._agenda.now + 1, self.queue.engine_ready)
 
     def retire(self, record: Record, timed: Timed) -> None:
-        """Forward to the queue that the engine finishes a record in this cycle."""
+        """Tell the queue that the engine finishes a record in this cycle."""
         self.queue.retire(record, timed)

@@ -19,14 +19,14 @@ class EngineModel(Protocol):
     """An engine as its queue sees it.
 
     Attributes:
-        queue: set by the queue. The engine calls `Queue.retire` for a finished record, and `Queue.engine_ready` when it
+        queue: set by the queue. The engine calls its `retire` for a finished record, and its `engine_ready` when it
             accepts instructions again.
     """
 
     queue: Any
 
     def ready(self) -> int | None:
-        """Return the first cycle in which it accepts an instruction; None if that is unknown."""
+        """Return the first cycle in which it accepts an instruction, or None if unknown."""
 
     def start(self, record: Record, timed: Timed) -> None:
         """Accept an instruction in this cycle."""
@@ -124,7 +124,6 @@ class Queue:
         self._agenda.at(max(cycle, self._look_from), self._look)
 
     def _look(self) -> None:
-        """Check the semaphore waits of the next record."""
         record, timed = self._prefetched[0]
         if self._offering or timed.ready >= 0:
             return

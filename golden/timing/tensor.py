@@ -17,7 +17,7 @@ __all__ = ["TensorEngine"]
 
 
 class TensorEngine:
-    """The array never stalls, so all cycles of an instruction are known when it is accepted."""
+    """Tensor engine. The array never stalls, so all cycles of an instruction are known when it is accepted."""
 
     queue: Queue
 
@@ -34,11 +34,11 @@ class TensorEngine:
         self.busy, self.waited = 0, {"weights": 0}
 
     def ready(self) -> int:
-        """See `EngineModel`."""
+        """Return the first cycle in which it accepts an instruction."""
         return self._ready
 
     def start(self, record: Record, timed: Timed) -> None:
-        """See `EngineModel`."""
+        """Accept an instruction in this cycle."""
         instruction = cast("LoadStationary | MultiplyMoving", record.instruction)
         is_load = isinstance(instruction, LoadStationary)
         left_queue = self._left_queue[is_load]

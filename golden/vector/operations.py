@@ -28,5 +28,5 @@ def reciprocal(a) -> np.ndarray:
 
 
 def nonzero(a) -> np.ndarray:
-    """Return True where an FP32 pattern is not a zero; NaN gives True."""
+    """Return False for FP32 zeros, True for all other patterns, NaN included."""
     return np.asarray(a, np.uint32) & _MAGNITUDE != 0

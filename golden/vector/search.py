@@ -14,7 +14,7 @@ _MAGNITUDE = np.uint32(0x7FFF_FFFF)
 def max8(words, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
     """Return the largest eight of [..., n] words, n >= 8, descending: [..., 8].
 
-    NaN is the largest. Equal elements, such as -0 and +0, keep their order.
+    NaN is the largest value. Equal elements, such as -0 and +0, keep their order.
     """
     words = np.asarray(words, np.uint32)
     places = np.argsort(-_order(words, arithmetic), axis=-1, kind="stable")[..., :VALUES8]
