@@ -1,4 +1,4 @@
-"""Activity of a core in a run: busy and stalled cycles, bytes, and the bounds of the roofline."""
+"""Activity of a core: busy and stalled cycles, bytes, and the bounds of the roofline."""
 
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.spec.config import Config
@@ -8,14 +8,16 @@ __all__ = ["engine_busy_cycles", "hbm_cycles", "hbm_width", "queue_cycles", "roo
 
 
 def hbm_width(config: Config, bandwidth: int) -> int:
-    """Return the bytes a cycle that HBM moves at most; bandwidth: the limit, 0 for what its ports carry."""
+    """Return the most bytes per cycle of HBM; bandwidth: its limit, 0 for the width of its ports."""
     width = config.hbm_ports * config.hbm_bytes
     return min(width, bandwidth) if bandwidth else width
 
 
 def engine_busy_cycles(run: Outcome) -> dict[str, int]:
-    """Return for each engine the cycles in which it worked, of the tensor engine those in which a column entered the
-    array, of the DMA engines those of the busiest one."""
+    """Return the busy cycles of each engine.
+
+    The tensor engine is busy if a column enters the array; "dma" is the busiest DMA engine.
+    """
     counters = run.counters
     return {
         "tensor": counters["tensor"]["columns"],
@@ -26,8 +28,10 @@ def engine_busy_cycles(run: Outcome) -> dict[str, int]:
 
 
 def queue_cycles(run: Outcome, config: Config) -> dict[str, dict[str, int]]:
-    """Return for each queue that had records the cycles until the program ended, by what they were spent on; what a
-    queue counted after that is idle time."""
+    """Return the cycles of each queue that had records, by cause, up to the end of the program.
+
+    A queue counts on as idle after that end; the surplus is subtracted.
+    """
     found = {}
     for number, queue in enumerate(run.counters["queues"]):
         if queue["records"]:
@@ -38,19 +42,19 @@ def queue_cycles(run: Outcome, config: Config) -> dict[str, dict[str, int]]:
 
 
 def hbm_cycles(moved: int, config: Config, bandwidth: int) -> int:
-    """Return the cycles that HBM needs at least; arguments as of :func:`roofline`."""
+    """Return the fewest cycles of HBM for `moved` bytes; arguments: see :func:`roofline`."""
     return -(-moved // hbm_width(config, bandwidth))
 
 
 def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int) -> str:
-    """Say how many cycles the busiest engine and HBM need at least.
+    """Return the lower bounds on the cycles of the busiest engine and of HBM, as a sentence.
 
     Arguments:
-        engine: its name.
-        ideal: cycles that it takes if it never waits.
+        engine: name of the engine.
+        ideal: its cycles without stalls.
         moved: bytes that HBM must move.
         config: the machine's parameters.
-        bandwidth: bytes a cycle that HBM moves at most; 0 for what its ports carry.
+        bandwidth: most bytes per cycle of HBM; 0 for the width of its ports.
     """
     width, cycles = hbm_width(config, bandwidth), hbm_cycles(moved, config, bandwidth)
     bound = engine if ideal >= cycles else "HBM"
@@ -58,7 +62,7 @@ def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int
 
 
 def summary(run: Outcome, config: Config) -> dict[str, object]:
-    """Return what the engines did, for a report: shares of the cycles, and bytes."""
+    """Return the activity of the engines for a report: shares of the cycles, and bytes."""
     counters, cycles = run.counters, max(run.cycles, 1)
     moved = {name: sum(dma[name] for dma in counters["dma"]) for name in ("read_bytes", "write_bytes")}
     records = {queue_name(number, config): queue["records"] for number, queue in enumerate(counters["queues"])}

@@ -1,7 +1,7 @@
-"""A program's tensors in HBM as numpy arrays: numbers or codes in, numbers of their natural type out.
+"""Conversion between numpy arrays and the codes of tensors in HBM.
 
-Floating-point formats become float32, which holds every number of each of them exactly; integers become int8, int16 or
-int32. Codes are unsigned integers of the format's size.
+Inputs are numbers or codes. Outputs are numbers: float32 for every floating-point format, which it holds exactly, and
+int8, int16 or int32. Codes are unsigned integers of the format's size.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.formats import Format, IntFormat
 __all__ = ["Inputs", "codes_of", "contents", "encode", "numbers_of"]
 
 Inputs = Mapping[str | HbmTensor, ArrayLike]
-"""What tensors in HBM, or views of them, start with, by their names or by themselves."""
+"""Initial contents of tensors in HBM, or of views of them, by the tensors or their names."""
 
 
 def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[HbmTensor, np.ndarray]]:
@@ -24,10 +24,10 @@ def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[Hbm
 
     Arguments:
         inputs: numbers, or codes.
-        tensors: all of the program in HBM.
+        tensors: all tensors of the program in HBM.
 
     Raises:
-        ValueError: if there is no such tensor, or two of a name; as of `codes_of`.
+        ValueError: if a name belongs to no tensor or to several, or `codes_of` raises it.
     """
     if not isinstance(inputs, Mapping):
         raise ValueError(f"inputs must be arrays by names of tensors, such as {{'x': x}}, not {inputs!r}")
@@ -42,7 +42,7 @@ def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[Hbm
 
 
 def _span(tensor: HbmTensor) -> int:
-    """Return the bytes from the start of a tensor, or of a view, to its end."""
+    """Return the bytes from the start of a tensor or view to its end."""
     steps = zip(tensor.shape, tensor.steps or (), strict=True)
     return (1 + sum((count - 1) * max(step, 0) for count, step in steps)) * tensor.format.bits // 8
 
@@ -58,12 +58,12 @@ def _named(name: str, tensors: Sequence[HbmTensor]) -> HbmTensor:
 
 
 def codes_of(tensor: HbmTensor, given: ArrayLike) -> np.ndarray:
-    """Return the codes of what a tensor starts with.
+    """Return the codes of the initial contents of a tensor.
 
     Arguments:
-        tensor: its format and its shape count.
-        given: unsigned integers of the format's size are codes; other numbers are rounded to nearest even by way of
-            FP32, or for an integer format must be what that can hold.
+        tensor: gives the format and the shape.
+        given: unsigned integers of the format's size are codes. Other numbers are rounded to FP32 and then to nearest
+            even; for an integer format they must be integers in its range.
 
     Raises:
         ValueError: if shape, type or range do not fit; the message names the tensor.
@@ -91,7 +91,7 @@ def numbers_of(codes: np.ndarray, fmt: Format) -> np.ndarray:
 
 
 def encode(values: np.ndarray, fmt: Format) -> np.ndarray:
-    """Return the codes of numbers, to nearest even by way of FP32."""
+    """Return the codes of numbers, rounded to FP32 and then to nearest even."""
     if not fmt.is_float:
         return np.asarray(values).astype(np.int64).astype(f"uint{fmt.bits}")
     return round_fp32(np.asarray(values, np.float32).view(np.uint32), fmt, "rne", None)

@@ -1,4 +1,4 @@
-"""Tables of measured figures, whose rows are dicts."""
+"""Tables of measured figures, from one dict per row."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -13,11 +13,11 @@ def table(title: str, rows: Iterable[Mapping[str, object]], columns: str, captio
     """Return a table.
 
     Arguments:
-        title, caption: above it and below it.
-        rows: figures by name; what is true or false reads yes or NO.
-        columns: a heading, a colon and a format of a row's figures for each; a | or a new line between them, and
-            `\\\\n` where a heading has one. WAY stands for each way that the rows have figures of
-            (`bench.ways.side_by_side`) and makes a column for each; `speed_up` is left out where there is but one.
+        title, caption: text above and below the table.
+        rows: figures by name; booleans are printed as yes and NO.
+        columns: for each column a heading, a colon and a format of the row's figures, separated by | or new lines;
+            `\\\\n` is a line break in a heading. A column with WAY is repeated for each way of simulation that the rows
+            have figures of (`bench.ways.side_by_side`); a column of `speed_up` needs more than one way.
     """
     rows = list(rows)
     cells = list(_cells(columns, [way for way in WAYS if any(way in row for row in rows)]))

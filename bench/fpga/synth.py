@@ -13,7 +13,7 @@ from neuroncore_rtl.bench.fpga.boards import BOARDS, MARGIN
 from neuroncore_rtl.bench.fpga.netlist import check, netlist_device
 from neuroncore_rtl.bench.fpga.units import UNITS
 from neuroncore_rtl.run.fpga.modules import by_module, total
-from neuroncore_rtl.run.fpga.paths import estimate_table, estimated
+from neuroncore_rtl.run.fpga.paths import estimate_paths, estimate_table
 from neuroncore_rtl.run.fpga.placement import path_table
 from neuroncore_rtl.run.fpga.synthesis import FAMILIES, versions
 from neuroncore_rtl.run.fpga.whole import largest, whole
@@ -60,7 +60,7 @@ def run_synthesis(settings: Settings) -> int:
         record |= {"compared": compared, "mismatches": mismatches, "bit_exact": bool(compared) and not mismatches}
     elif family.device and settings.unit == WHOLE:
         netlist, modules = whole(unit.build(settings.config), settings.unit)
-        record |= {"largest": modules, "paths": estimated(netlist)}
+        record |= {"largest": modules, "paths": estimate_paths(netlist)}
         record |= routed_unit(netlist, range(1, settings.seeds + 1), settings.unit)
     elif family.device:
         record |= measure_area(unit.build(settings.config), range(1, settings.seeds + 1), settings.unit)

@@ -1,6 +1,6 @@
-"""The deepest logic of a netlist: what would limit its clock, where there is no tool that could place it.
+"""Deepest logic of a netlist: a substitute for the critical path where no tool can place the netlist.
 
-Every cell but those of a register or a memory is a level; a carry chain is one, however long it is.
+Each combinational cell is a level; a carry chain of any length is one level.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,17 +11,17 @@ from neuroncore_rtl.run.fpga.synthesis import Netlist
 __all__ = ["deepest"]
 
 LOGIC = ("LUT", "MUXF", "INV", "CARRY", "DSP48E2")
-"""How the types of those cells begin that an edge passes in the same cycle."""
+"""Prefixes of the types of combinational cells."""
 
 _REGISTERS = ("AREG", "BREG", "MREG", "PREG")
-"""Parameters of a multiplier that say how many registers there are in it."""
+"""Parameters of a multiplier with the number of its registers."""
 
 
 def deepest(netlist: Netlist) -> dict[str, Any]:
-    """Return the longest way between registers, memories, ports and modules that were not looked into.
+    """Return the longest path between registers, memories, ports and black boxes.
 
     Returns:
-        Its `levels`, and `start` and `end`, the signals there; None where the source has no name for it.
+        Its `levels`, and the signals at `start` and `end`, None without a name in the source.
     """
     cells = netlist.module["cells"]
     drivers: dict[Any, Any] = {
@@ -33,7 +33,7 @@ def deepest(netlist: Netlist) -> dict[str, Any]:
         depth[name], before[name] = 0, None
         for port, bit in _inputs(cells[name]):
             driver = drivers.get(bit)
-            levels = depth.get(driver, 0)  # one of a loop counts from nothing
+            levels = depth.get(driver, 0)  # 0 for a cell of a loop
             levels += not (driver is not None and port == "CI" and cells[driver]["type"].startswith("CARRY"))
             if levels > depth[name]:
                 depth[name], before[name] = levels, bit
@@ -76,7 +76,7 @@ def _inputs(cell: Mapping) -> Iterator[tuple[str, int]]:
 
 
 def _in_order(cells: Mapping[str, Mapping], drivers: Mapping[int, str]) -> Iterator[str]:
-    """Yield the cells of logic, each behind those that drive it."""
+    """Yield the combinational cells, each after the cells that drive it."""
     seen: set[str] = set()
     for root in dict.fromkeys(drivers.values()):
         todo = [(root, iter(_bits(cells[root], "input")))] if root not in seen else []

@@ -1,7 +1,7 @@
-"""A unit module by module, each synthesised once and counted as often as it occurs.
+"""Cell counts of a unit, module by module: each is synthesised once and counted once per instance.
 
-That is what makes counts of a machine whose whole the tool would not end with in hours. Logic is not merged across the
-borders of modules, and what is constant at one stays, so the sums are a little too high.
+This gives counts of machines on which Yosys would not finish in hours. Logic is not optimised across the borders of
+modules, so that the sums are slightly too high.
 """
 
 import re
@@ -27,16 +27,19 @@ _PORT = re.compile(r"^  wire .*?(?:input|output) \d+ .*\n", re.MULTILINE)
 
 
 def by_module(component: wiring.Component, family: Family, name: str) -> list[dict[str, Any]]:
-    """Return for each module of a component that is more than wires, itself first, `module`, `times`, its own counts by
-    the names of the family's cells, and its deepest logic (:func:`run.fpga.levels.deepest`); or, if `gates` is true,
-    gates in place of LUTs, which they will be fewer than, and no logic; or, if `counted` is false, nothing.
+    """Return a row for each module of a component that is more than wires, the top module first.
+
+    A row has `module`, `times` (instances), the module's own counts by the names of the family's cells, and its deepest
+    logic (:func:`run.fpga.levels.deepest`). If `gates` is true, it has gates instead of LUTs, an upper bound, and no
+    deepest logic; if `counted` is false, no counts.
 
     Arguments:
-        component: it. name: of its module.
+        component: the component.
         family: one of :data:`run.fpga.synthesis.FAMILIES`.
+        name: of its module.
 
     Raises:
-        MissingTool: as :func:`run.fpga.synthesis.run_tool`.
+        MissingTool: see :func:`run.fpga.synthesis.run_tool`.
     """
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):
@@ -48,7 +51,7 @@ def by_module(component: wiring.Component, family: Family, name: str) -> list[di
     for number, (module, text) in enumerate(modules.items(), 1):
         inside = Counter(_CELL.findall(text))
         if inside.keys() <= modules.keys() and "\n    switch " not in text:
-            cells[module] = inside  # wires alone, which make ABC fail
+            cells[module] = inside  # only wires, on which ABC fails
             continue
         with progress(f"{name}: Yosys, {family.title}, module {number} of {len(modules)}, {module}"):
             inner = [stub for other, stub in stubs.items() if other in inside]
@@ -59,7 +62,7 @@ def by_module(component: wiring.Component, family: Family, name: str) -> list[di
 
 
 def _figures(found: tuple[Netlist, bool] | None, family: Family) -> dict[str, Any]:
-    """Return what is known of a netlist, or of none."""
+    """Return the figures of a netlist; None: unknown figures."""
     netlist, gates = found or (None, False)
     unknown = {"levels": None, "start": None, "end": None}
     counts = family.counts(netlist.cells if netlist else {})
@@ -72,8 +75,11 @@ def _figures(found: tuple[Netlist, bool] | None, family: Family) -> dict[str, An
 
 
 def _synthesised(module: str, rtlil: list[str], verilog: list[str], family: Family) -> tuple[Netlist, bool] | None:
-    """Return the netlist of a module, and whether it is one of gates, as ABC ends without a word on some modules that
-    are mostly wires; None if Yosys ends without it, as on memories with very many ports."""
+    """Return the netlist of a module, and whether it has gates instead of LUTs.
+
+    ABC fails without a message on some modules that are mostly wires; gates are the fallback. Returns None if Yosys
+    fails without ABC as well, as on memories with very many ports.
+    """
     for gates in (False, True):
         with suppress(BuildFailed):
             return synthesise(module, rtlil, verilog, family, gates=gates), gates
@@ -81,11 +87,11 @@ def _synthesised(module: str, rtlil: list[str], verilog: list[str], family: Fami
 
 
 def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str]:
-    """Return how often each module occurs.
+    """Return the number of instances of each module.
 
     Arguments:
-        top: the one that occurs once.
-        cells: of each module its cells by type, other modules among them.
+        top: the top module, with one instance.
+        cells: for each module, its cells by type, including other modules.
     """
     times: Counter[str] = Counter()
     todo = [(top, 1)]
@@ -97,12 +103,12 @@ def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str
 
 
 def total(rows: list[dict[str, Any]], family: Family) -> dict[str, float]:
-    """Return the counts of all modules of :func:`by_module`, as often as they occur."""
+    """Return the sums of the counts of :func:`by_module` over all instances."""
     return {name: sum(row["times"] * row[name] for row in rows) for name in family.cells}
 
 
 def stub(module: str, text: str) -> str:
-    """Return a module's RTLIL without what is in it."""
+    """Return a module's RTLIL with its ports and without its contents."""
     head = next(head for head in _HEAD.finditer(text) if head[1] == module)
     body = text[head.end() :].partition("\nend\n")[0]
     ports = "".join(_PORT.findall(f"{body}\n"))
@@ -110,5 +116,5 @@ def stub(module: str, text: str) -> str:
 
 
 def _black_box(verilog: str) -> str:
-    """Return Verilog whose modules are not looked into."""
+    """Return Verilog with all modules as black boxes."""
     return re.sub(r"^module ", "(* blackbox, keep *) module ", verilog, flags=re.MULTILINE)

@@ -1,7 +1,7 @@
-"""Place and route until the router ends, or stands still.
+"""Place and route with a stop when the router makes no progress.
 
-nextpnr's router1 takes a wire from another net where two want it, and goes on for ever when there are too few. Whether
-there are depends on the placement, and that on the seed.
+nextpnr's router1 rips up a net when two nets need the same wire, and never ends if wires are too few. Whether they are
+depends on the placement, and so on the seed.
 """
 
 import re
@@ -13,33 +13,36 @@ from pathlib import Path
 from neuroncore_rtl.run.report import progress, shown
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
-__all__ = ["remaining", "routed", "stands_still"]
+__all__ = ["remaining", "route", "stands_still"]
 
 PATIENCE = 50
-"""Thousands of connections that a router may make without fewer of them being left than ever before; of those that end,
-each thousand leaves fewer."""
+"""Thousands of connections that the router may make without a new minimum of remaining ones. In runs that end, each
+thousand is a new minimum."""
 
 _THOUSAND = re.compile(r"\|\s*(\d+)\|\s*[\d.]+\s+[\d.]+\|")
 
 
 def remaining(log: str) -> list[int]:
-    """Return how many connections were left after each thousand, from what nextpnr says."""
+    """Return the number of remaining connections after each thousand, from the log of nextpnr."""
     return [int(found) for found in _THOUSAND.findall(log)]
 
 
 def stands_still(left: Sequence[int]) -> bool:
-    """Return whether a router had fewer connections left so long ago that it will not end."""
+    """Return whether the minimum of the remaining connections is older than `PATIENCE`."""
     return bool(left) and len(left) - 1 - left.index(min(left)) > PATIENCE
 
 
-def routed(command: Sequence[str], directory: Path, log: Path, doing: str) -> bool:
-    """Run nextpnr; return whether it came to an end before its router stood still.
+def route(command: Sequence[str], directory: Path, log: Path, doing: str) -> bool:
+    """Run nextpnr; return False if it was stopped because its router made no progress.
 
     Arguments:
-        command: nextpnr. directory: where it runs. log: what it writes, as told by `command`. doing: for the progress.
+        command: nextpnr with its arguments.
+        directory: working directory.
+        log: path of the log, also an argument in `command`.
+        doing: the activity, for the progress display.
 
     Raises:
-        BuildFailed: if nextpnr fails, with the end of what it said.
+        BuildFailed: if nextpnr fails, with the end of its output.
     """
     log.unlink(missing_ok=True)
     said = directory / "nextpnr.txt"

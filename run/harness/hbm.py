@@ -1,5 +1,6 @@
-"""How the HBM of a harness behaves (run/harness/hbm.v), and the files that its content comes from and goes to."""
+"""HBM of a harness (`run/harness/hbm.v`): its behaviour, and the files of its contents."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,12 @@ import numpy as np
 
 from neuroncore_rtl.run.harness.link_view import LinkWork
 from neuroncore_rtl.run.harness.verilog_text import arguments, plusargs
+from neuroncore_rtl.run.settings import Settings
 
-__all__ = ["HBM_ARGUMENTS", "VERILOG", "Hbm", "HbmWork", "optional_arguments", "read_memory", "write_memory"]
+__all__ = [
+    "HBM_ARGUMENTS", "VERILOG", "Hbm", "HbmWork", "hbm_of", "optional_arguments", "random_hbm", "read_memory",
+    "write_memory",
+]  # fmt: skip
 
 VERILOG = Path(__file__).with_suffix(".v")
 
@@ -62,6 +67,18 @@ class Hbm:
         values |= {} if self.size is None else {"size": self.size}
         values |= dict(zip(_BORDERS, (f"{at:x}" for at in (*self.slverr, *self.decerr)), strict=True))
         return plusargs(**{f"hbm_{name}": value for name, value in values.items()})
+
+
+def hbm_of(settings: Settings) -> Hbm:
+    """Return the HBM of the variables LATENCY, BANDWIDTH (unlimited without it), STALL and SEED."""
+    rate = 256 * settings.values.get("BANDWIDTH", 0)
+    return Hbm(latency=settings.latency, rate=rate, stall=settings.stall, seed=settings.seed)
+
+
+def random_hbm(rng: np.random.Generator, **choices: Sequence[int]) -> Hbm:
+    """Return an HBM with random parameters; choices: values of each parameter, which are drawn in this order."""
+    drawn: dict[str, Any] = {name: int(rng.choice(values)) for name, values in choices.items()}
+    return Hbm(**drawn, seed=int(rng.integers(1, 1 << 31)))
 
 
 @dataclass(frozen=True, kw_only=True)

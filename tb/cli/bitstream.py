@@ -13,9 +13,9 @@ from neuroncore_rtl.hdl.board.board import Board
 from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
 from neuroncore_rtl.hdl.board.uart import uart_divisor
 from neuroncore_rtl.hdl.board.ulx3s import OSCILLATOR_HZ, PHASE_DEGREES, Ulx3sPads, Ulx3sPlatform
-from neuroncore_rtl.run.fpga.paths import estimate_table, estimated
+from neuroncore_rtl.run.fpga.paths import estimate_paths, estimate_table
 from neuroncore_rtl.run.fpga.placement import path_table, slowest
-from neuroncore_rtl.run.fpga.routing import remaining, routed
+from neuroncore_rtl.run.fpga.routing import remaining, route
 from neuroncore_rtl.run.fpga.synthesis import ABC, Netlist
 from neuroncore_rtl.run.fpga.whole import LUTS_OF, black_box, instantiated, largest, whole
 from neuroncore_rtl.run.report import progress, shown, terminal
@@ -75,7 +75,7 @@ def make_bitstream(settings: Settings) -> int:
     console = terminal()
     console.print(largest(modules))
     with progress("the slowest paths, estimated"):
-        paths = estimated(board)
+        paths = estimate_paths(board)
     console.print(estimate_table(paths))
     console.print(", ".join(f"{count:,} {cell}" for cell, count in _taken(counts).items()), markup=False)
     if problem := capacity_problem(counts, platform, name):
@@ -102,7 +102,7 @@ def _routed(directory: Path, command: list[str], board: Netlist, name: str, sett
     program, *options = command
     for seed in range(settings.seed, settings.seed + settings.seeds):
         again = [_program(program), *options, "--seed", str(seed)]
-        if not routed(again, directory, log, f"nextpnr: {name}, seed {seed}"):
+        if not route(again, directory, log, f"nextpnr: {name}, seed {seed}"):
             least = min(remaining(log.read_text(errors="replace")))
             console.print(f"seed {seed}: the router stands still, {least:,} connections are left", markup=False)
             continue

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from neuroncore_rtl.run.harness.board.host_port import BOARD_MEMORY_BYTES
 from neuroncore_rtl.run.report import Report, shown
 from neuroncore_rtl.run.settings import Settings
-from neuroncore_rtl.run.targets.board import BOARD_MEMORY_BYTES, BoardTarget, check_machine
+from neuroncore_rtl.run.targets import BoardTarget
 from neuroncore_rtl.tb.tests.kernels import digits, matmul
 from neuroncore_rtl.tb.tests.kernels.digits import results_of
 from neuroncore_rtl.tb.tests.scenario import Scenario, run_jobs
@@ -31,7 +32,7 @@ def _memory(settings: Settings) -> Report:
     ]
     blocks = {place: rng.bytes(512) for place in places}
     with _board(settings).connected(None) as port:
-        check_machine(port, None)
+        port.check_machine(None)
         for place, block in blocks.items():
             port.write(place, block)
         found = {place: port.read(place, 512) for place in blocks}

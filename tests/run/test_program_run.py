@@ -122,7 +122,8 @@ def test_a_program_of_ones_own_and_tensors_as_inputs():
 
 REFUSED = {
     "PRESET must be one of nano, .*, full, not 'huge'": {"preset": "huge"},
-    "TARGET must be one of rtl, golden, model, board, not 'chip'": {"target": "chip"},
+    "TARGET must be one of rtl, golden, model, board, not 'chip'": {"on": "chip"},
+    "the target of a run is its argument `on`, not `target`": {"target": "golden"},
     "a variable of run must be one of PRESET, .*BAUD, not 'SPEED'": {"speed": 3},
     "STALL must be an integer from 0 to 240, not '999'": {"stall": 999},
     r"an input must be one of the program's tensors in HBM \(x, y, untouched\), not 'z'": {"inputs": {"z": VALUES}},
@@ -138,7 +139,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("message", REFUSED)
 def test_bad_arguments_are_refused(message):
-    given = {"preset": "tiny", "target": "golden", **REFUSED[message]}
+    given = {"preset": "tiny", "on": "golden", **REFUSED[message]}
     with pytest.raises(ValueError, match=f"^{message}"):
         run(double, given.pop("inputs", {}), **given)
 

@@ -7,18 +7,30 @@ from typing import Protocol
 
 import serial
 
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.run.harness.outcome import Ending, Outcome
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.host_link import (
     CHECK_BYTES,
+    CONSOLE_BYTES,
+    CONTROL_RESET,
+    CONTROL_START,
     FRAME_HEADER_BYTES,
     HEADER,
+    IDENTITY_WORD,
     PAYLOAD_BYTES,
     SYNC,
     Answer,
     BoardRegister,
+    BoardStatus,
     LinkCommand,
 )
+from neuroncore_rtl.spec.isa import cause_name
 
-__all__ = ["FRAME_BYTES", "HostPort", "LinkError", "SerialLine", "Transport", "make_frame"]
+__all__ = ["BOARD_MEMORY_BYTES", "FRAME_BYTES", "HostPort", "LinkError", "SerialLine", "Transport", "make_frame"]
+
+BOARD_MEMORY_BYTES = 32 << 20
+"""Memory of the board."""
 
 FRAME_BYTES = FRAME_HEADER_BYTES + CHECK_BYTES
 """Of a frame without a payload."""
@@ -127,6 +139,61 @@ class HostPort:
     def read_register(self, register: int) -> int:
         """Return a register; see `write`."""
         return int.from_bytes(self._command(LinkCommand.READ_REGISTER, register, 4, returns=4), "little")
+
+    def check_machine(self, config: Config | None) -> None:
+        """Wait until the board's memory is ready.
+
+        Raises:
+            LinkError: if it is no board, or its machine differs from `config`.
+        """
+        if (identity := self.read_register(BoardRegister.IDENTITY)) != IDENTITY_WORD:
+            raise LinkError(f"IDENTITY must be {IDENTITY_WORD:#x}, not {identity:#x}")
+        machine = self.read_register(BoardRegister.MACHINE)
+        found = {"hbm_bytes": machine & 0xFF, "rows": machine >> 8 & 0xFFF, "columns": machine >> 20}
+        if config is not None and (wanted := {name: getattr(config, name) for name in found}) != found:
+            wanted, found = (", ".join(f"{n} {v}" for n, v in values.items()) for values in (wanted, found))
+            raise LinkError(f"the board's machine must have {wanted}, not {found}")
+        while not self.read_register(BoardRegister.STATUS) & BoardStatus.READY:
+            pass
+
+    def run_image(self, image: Image, limit: int = 1 << 31) -> Outcome:
+        """Load an image, reset and start the core, and return the outcome; its errors are sentences.
+
+        Arguments:
+            image: its bytes are written to HBM.
+            limit: cycles after which it is stopped.
+
+        Raises:
+            LinkError: if the board refuses, or does not answer.
+        """
+        self.write_register(BoardRegister.CONTROL, CONTROL_RESET)
+        self.write_register(BoardRegister.CONTROL, 0)
+        self.check_machine(image.config)
+        self.write(image.base, image.data)
+        self.write_register(BoardRegister.BOOT_ADDRESS, image.base)
+        self.write_register(BoardRegister.CONTROL, CONTROL_START)
+        over = BoardStatus.DONE | BoardStatus.ERROR
+        while not (status := self.read_register(BoardRegister.STATUS)) & over:
+            if self.read_register(BoardRegister.CYCLES) > limit:
+                break
+        while status & BoardStatus.DONE and not status & BoardStatus.QUIET:  # its writes may be in flight
+            status = self.read_register(BoardRegister.STATUS)
+        printed = min(self.read_register(BoardRegister.CONSOLE_COUNT), CONSOLE_BYTES)
+        console = bytes(self.read_register(BoardRegister.CONSOLE + 4 * at) & 0xFF for at in range(printed))
+        ending = Ending.ERROR if status & BoardStatus.ERROR else Ending.FINISHED if status & over else Ending.LIMIT
+        return Outcome(
+            ending=ending,
+            cycles=self.read_register(BoardRegister.CYCLES),
+            exit_code=self.read_register(BoardRegister.EXIT_CODE) if status & BoardStatus.DONE else None,
+            console=console.decode("latin-1"),
+            errors=(self._error(),) if status & BoardStatus.ERROR else (),
+            host=True,
+        )
+
+    def _error(self) -> str:
+        word = self.read_register(BoardRegister.ERROR)
+        address, detail = (self.read_register(at) for at in (BoardRegister.ERROR_ADDRESS, BoardRegister.ERROR_DETAIL))
+        return f"queue {word >> 8}: record {address:#x}: {cause_name(word & 0xFF)}, detail {detail:#x}"
 
     def _command(
         self, command: LinkCommand, address: int, length: int, payload: bytes = b"", returns: int = 0

@@ -15,10 +15,9 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode, round_stochastic
 from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend_stochastic
 from neuroncore_rtl.kernels.program.rows import Rows
-from neuroncore_rtl.run.options import STALL
 from neuroncore_rtl.run.report import recordings, shown
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import RECORDED, SEED, Settings, configuration_options, integer, refusals
+from neuroncore_rtl.run.settings import RECORDED, SEED, STALL, Settings, configuration_options, integer, refusals
 from neuroncore_rtl.spec.formats import BF16, FP16
 from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario

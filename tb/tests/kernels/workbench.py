@@ -25,11 +25,10 @@ from neuroncore_rtl.run.activity import hbm_cycles, roofline
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.elementwise import ElementwiseJob, ElementwiseProgram, record_of
 from neuroncore_rtl.run.harness.engines.elementwise import ENGINES, PROGRAM_DEPTH
-from neuroncore_rtl.run.job import Job
-from neuroncore_rtl.run.jobs import ImageJob
-from neuroncore_rtl.run.options import check_room, hbm_of
+from neuroncore_rtl.run.harness.hbm import hbm_of
+from neuroncore_rtl.run.job import ImageJob, Job
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import Settings, UsageError, refusals
+from neuroncore_rtl.run.settings import Settings, UsageError, check_room, refusals
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.spec.formats import FP32, Format
@@ -149,7 +148,7 @@ class Workbench(ABC):
         """Return the rows of a result: cycles beside bounds, activity, and errors against the references."""
         config = {} if result.prediction else {"config": self.config.named}
         errors = {}
-        for name, (matrix, reference) in self.references.items() if result.done.memories else ():
+        for name, (matrix, reference) in self.references.items() if result.memories else ():
             numbers = decode(np.ascontiguousarray(self.codes(matrix, result)), matrix.format)
             errors[f"error_of_{name}"] = error_figures(numbers, reference)
         return Rows(
@@ -268,7 +267,7 @@ class EngineWorkbench(Workbench):
 
     def codes(self, matrix: MatrixRows, result: Result) -> np.ndarray:
         """Return the codes of a matrix in SBUF."""
-        return matrix.read(result.done.memories["sbuf"])
+        return matrix.read(result.memories["sbuf"])
 
     def _activity(self, settings: Settings, result: Result) -> dict[str, object]:
         parts, names = result.outcome.parts, ("instructions", "busy", "elements")

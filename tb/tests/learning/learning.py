@@ -10,8 +10,8 @@ import numpy as np
 
 from neuroncore_rtl.kernels.program import Image
 from neuroncore_rtl.run.check.runs import cycles_of_runs
-from neuroncore_rtl.run.jobs import ImageJob
-from neuroncore_rtl.run.options import hbm_of
+from neuroncore_rtl.run.harness.hbm import hbm_of
+from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.report import recordings
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings

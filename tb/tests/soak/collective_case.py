@@ -8,9 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.targets.engine import EngineTarget
+from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa import Context
@@ -101,7 +100,7 @@ class CollectiveCase(ListedCase):
 
     def run(self) -> Verdict:
         given = {"behaviour": self.behaviour, "errors": self.errors, "limit": LIMIT}
-        result = execute(engine_job(self.machine, self._workload(), **given), EngineTarget(seed=self.seed))
+        result = execute(engine_job(self.machine, self._workload(), **given), Rtl(seed=self.seed))
         return verdict_of(result, result.outcome.ending, result.outcome.cycles)
 
     def smaller(self, number: int) -> Iterator[Self]:

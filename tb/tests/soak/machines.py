@@ -3,8 +3,7 @@ simulation is built in minutes; and the tempers of their memories."""
 
 import numpy as np
 
-from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.options import random_hbm
+from neuroncore_rtl.run.harness.hbm import Hbm, random_hbm
 from neuroncore_rtl.spec.config import LONE_UNITS, Config
 from neuroncore_rtl.spec.instance import Instance, Topology
 

@@ -9,10 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
-from neuroncore_rtl.run.jobs import ImageJob
-from neuroncore_rtl.run.targets.rtl import Rtl
+from neuroncore_rtl.run.job import ImageJob
+from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause
 from tests.run.harness.broken_core import CONFIG, Fault, broken_core
 from tests.run.harness.core_images import VECTOR, random_image
