@@ -44,7 +44,7 @@ class Option:
         default: the value unless given; None: no value, or one derived from other variables.
         help: a short description.
         choices: the valid values of a str; empty: any.
-        minimum, maximum: the range of an int; None: no limit.
+        minimum, maximum: the range of an int; maximum None: no limit.
     """
 
     name: str
@@ -52,36 +52,28 @@ class Option:
     default: int | str | Path | None
     help: str
     choices: tuple[str, ...] = ()
-    minimum: int | None = None
+    minimum: int = 0
     maximum: int | None = None
 
     def parse(self, text: str) -> int | str | Path:
         """Return the value of `text`; raise UsageError, with the option, the rule and the text, if it is not valid."""
         if self.type is int:
-            return self._parse_integer(text)
+            # Decimal digits only: int() would also accept underscores, blanks and the digits of other scripts.
+            if not re.fullmatch(r"-?[0-9]{1,18}", text) or not self._in_range(int(text)):
+                raise UsageError(f"{self.name} must be {self._range()}, not {text!r}")
+            return int(text)
         if self.choices and text not in self.choices:
             raise UsageError(f"{self.name} must be one of {', '.join(self.choices)}, not {text!r}")
         if self.type is Path and not Path(text).is_file():
             raise UsageError(f"{self.name} must be an existing file, not {text!r}")
         return self.type(text)
 
-    def _parse_integer(self, text: str) -> int:
-        # Decimal digits only: int() would also accept underscores, blanks and the digits of other scripts.
-        valid = re.fullmatch(r"-?[0-9]{1,18}", text)
-        if not valid or not self._in_range(int(text)):
-            raise UsageError(f"{self.name} must be {self._range()}, not {text!r}")
-        return int(text)
-
     def _in_range(self, value: int) -> bool:
-        low = self.minimum is None or value >= self.minimum
-        return low and (self.maximum is None or value <= self.maximum)
+        return value >= self.minimum and (self.maximum is None or value <= self.maximum)
 
     def _range(self) -> str:
-        if self.minimum is not None and self.maximum is not None:
-            return f"an integer from {self.minimum} to {self.maximum}"
-        if self.minimum is not None:
-            return f"an integer of at least {self.minimum}"
-        return "an integer" if self.maximum is None else f"an integer of at most {self.maximum}"
+        most = self.maximum
+        return f"an integer of at least {self.minimum}" if most is None else f"an integer from {self.minimum} to {most}"
 
     def describe(self) -> str:
         """Return the help with the valid values and the default."""

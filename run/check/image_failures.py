@@ -1,34 +1,26 @@
 """Differences between the runs of an image on the RTL and on golden besides memories; a core's error as a sentence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from neuroncore_rtl.golden.core import CoreOutcome
 from neuroncore_rtl.kernels.text.assembly import record_text
-from neuroncore_rtl.run.check.races import Race, find_races, race_events
+from neuroncore_rtl.run.check.races import find_races, race_events
 from neuroncore_rtl.run.harness.collective_faults import disagreement_text
 from neuroncore_rtl.run.harness.cores import CoreFault
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["LISTED", "explain_fault", "image_failures", "races_of", "row_beyond"]
+__all__ = ["LISTED", "explain_fault", "image_failures", "row_beyond"]
 
 LISTED = 5
 """Most differences, races or reads that are listed."""
 
 
-def races_of(run: Outcome, memory: np.ndarray, config: Config) -> list[Race]:
-    """Return the races between the records of an image; arguments: see `image_failures`."""
-    finished = [(e.queue, e.address, e.issued, e.retired) for e in run.events if e.retired is not None]
-    return find_races(race_events(finished, memory, config), config)
-
-
-def image_failures(
-    run: Outcome, expected: CoreOutcome, memory: np.ndarray, config: Config, races: Sequence[Race] | None = None
-) -> Iterator[str]:
+def image_failures(run: Outcome, expected: CoreOutcome, memory: np.ndarray, config: Config) -> Iterator[str]:
     """Yield the faults of an image, a sentence each.
 
     Arguments:
@@ -36,7 +28,6 @@ def image_failures(
         expected: outcome on golden.
         memory: uint8 [bytes], HBM from address 0, with the records.
         config: the machine's parameters.
-        races: result of `races_of`; None: computed.
     """
     if run.ending == Ending.LIMIT:
         yield f"the program must end, but was given up after {run.cycles:,} cycles"
@@ -55,20 +46,15 @@ def image_failures(
             yield f"as many records must be executed as on golden, {len(expected.records)}, not {len(run.events)}"
         if any(event.retired is None for event in run.events):
             yield "every issued record must retire"
-    races = races_of(run, memory, config) if races is None else races
+    finished = [(e.queue, e.address, e.issued, e.retired) for e in run.events if e.retired is not None]
+    races = find_races(race_events(finished, memory, config), config)
     yield from (f"race: {race}" for race in races[:LISTED])
     if len(races) > LISTED:
         yield f"and {len(races) - LISTED} more races"
 
 
 def explain_fault(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
-    """Return an error as a sentence: queue, record, instruction and cause.
-
-    Arguments:
-        fault: the error.
-        memory: uint8 [bytes], HBM from address 0, with the records.
-        config: the machine's parameters.
-    """
+    """Return an error as a sentence: queue, record, instruction and cause; memory: HBM with the records."""
     cause = f"{isa.cause_name(fault.cause)}{_detail(fault)}"
     if fault.cause == isa.Cause.BOOT:
         return cause

@@ -6,6 +6,7 @@ cycles of issue and retirement, not from the contents of memory.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -59,20 +60,13 @@ class Race:
 
 
 def race_events(trace: Iterable[tuple[int, int, int, int]], hbm: np.ndarray, config: Config) -> list[Execution]:
-    """Return the events of a trace.
+    """Return the events of a trace: queue, record address, cycles of issue and of retirement; hbm: with the records."""
 
-    Arguments:
-        trace: queue, record address, cycle of issue and cycle of retirement of each event, in any order.
-        hbm: uint8 [bytes], with the records.
-        config: the machine's parameters.
-    """
-    known: dict[int, Instruction] = {}
-    events = []
-    for queue, address, issued, retired in trace:
-        if address not in known:
-            known[address] = Record.decode(hbm[address : address + RECORD_BYTES].tobytes(), config).instruction
-        events.append(Execution(queue, address, issued, retired, known[address], queue_name(queue, config)))
-    return events
+    @cache
+    def instruction(address: int) -> Instruction:
+        return Record.decode(hbm[address : address + RECORD_BYTES].tobytes(), config).instruction
+
+    return [Execution(queue, at, *cycles, instruction(at), queue_name(queue, config)) for queue, at, *cycles in trace]
 
 
 def find_races(events: Sequence[Execution], config: Config) -> list[Race]:
@@ -98,12 +92,7 @@ def find_races(events: Sequence[Execution], config: Config) -> list[Race]:
 
 
 class TouchTable:
-    """The accesses of many instructions, with their bounding boxes in arrays for a fast search.
-
-    Arguments:
-        instructions: legal instructions.
-        config: the machine's parameters.
-    """
+    """The accesses of many legal instructions, with their bounding boxes in arrays for a fast search."""
 
     def __init__(self, instructions: Sequence[Instruction], config: Config):
         self.instructions = instructions

@@ -1,4 +1,4 @@
-"""The host's end of the link to a board (:mod:`spec.host_link`), over whatever carries bytes."""
+"""Host's end of the link to a board (:mod:`spec.host_link`), over a serial port or another transport."""
 
 import time
 import zlib
@@ -33,37 +33,37 @@ BOARD_MEMORY_BYTES = 32 << 20
 """Memory of the board."""
 
 FRAME_BYTES = FRAME_HEADER_BYTES + CHECK_BYTES
-"""Of a frame without a payload."""
+"""Bytes of a frame without a payload."""
 
 ATTEMPTS = 5
-"""A command is sent so often before the host gives up."""
+"""Most transmissions of a command."""
 
 DISTURBED = (Answer.CORRUPTED, Answer.TRUNCATED)
-"""Answers that say nothing of the command: it is sent again."""
+"""Answers to a disturbed frame, after which the command is sent again."""
 
 
 class LinkError(RuntimeError):
-    """The board refused a command, or gave no answer that is in order; the message names both."""
+    """The board refused a command, or gave no valid answer; the message names both."""
 
 
 class Transport(Protocol):
-    """What carries bytes to a board and back."""
+    """Carries bytes to a board and back."""
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
-        """Send bytes, and return the `wanted` ones that come back, or fewer if the line goes quiet before."""
+        """Send bytes, and return the next `wanted` received ones, or fewer if the line becomes quiet before."""
         ...
 
     def drain(self) -> None:
-        """Return when the line is quiet at both ends, and drop what has come."""
+        """Return when the line is quiet at both ends, and drop received bytes."""
 
 
 class SerialLine:
     """A serial port of this machine.
 
     Arguments:
-        port: its name, such as /dev/ttyUSB0.
-        baud: its rate.
-        patience_s: seconds without a byte after which nothing more comes; longer than the board's own patience.
+        port: name, such as /dev/ttyUSB0.
+        baud: baud rate.
+        patience_s: seconds without a byte after which the line is quiet; longer than the board's own patience.
     """
 
     def __init__(self, port: str, baud: int, patience_s: float = 0.2):
@@ -99,13 +99,10 @@ def make_frame(code: int, tag: int, address: int, length: int, payload: bytes = 
 
 
 class HostPort:
-    """Commands to a board, each sent again until it has its answer.
-
-    Arguments:
-        transport: what carries the bytes.
+    """Commands to a board, each repeated until it has a valid answer.
 
     Attributes:
-        repeated: commands that had to be sent again.
+        repeated: number of repeated transmissions.
     """
 
     def __init__(self, transport: Transport):
@@ -114,11 +111,7 @@ class HostPort:
         self.repeated = 0
 
     def write(self, address: int, data: bytes) -> None:
-        """Write to HBM.
-
-        Arguments:
-            address: a multiple of the bytes of a beat of HBM's port.
-            data: as many of them.
+        """Write to HBM; address and length must be multiples of a beat of HBM's port.
 
         Raises:
             LinkError: if the board refuses, or does not answer.
@@ -207,7 +200,7 @@ class HostPort:
             found = self._transport.exchange(asked, FRAME_BYTES + returns)
             body, check = found[:-CHECK_BYTES], found[-CHECK_BYTES:]
             if len(found) < FRAME_BYTES or zlib.crc32(body) != int.from_bytes(check, "little"):
-                problem = f"no answer in order, but {len(found)} bytes"
+                problem = f"no valid answer, but {len(found)} bytes"
                 continue
             code, tag = body[1], body[2]
             if code in DISTURBED or tag != self._tag:
@@ -233,7 +226,7 @@ def _place(command: LinkCommand, address: int) -> str:
 
 
 def _blocks(address: int, length: int) -> list[tuple[int, int]]:
-    """Return address and length of the parts of an access, none of which crosses a multiple of `PAYLOAD_BYTES`."""
+    """Return address and length of the parts of an access, split at multiples of `PAYLOAD_BYTES`."""
     end, found = address + length, []
     while address < end:
         part = min(end, (address // PAYLOAD_BYTES + 1) * PAYLOAD_BYTES) - address
