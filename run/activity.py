@@ -47,14 +47,9 @@ def hbm_cycles(moved: int, config: Config, bandwidth: int) -> int:
 
 
 def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int) -> str:
-    """Return the lower bounds on the cycles of the busiest engine and of HBM, as a sentence.
+    """Return the lower bounds on the cycles of an engine and of HBM, as a sentence.
 
-    Arguments:
-        engine: name of the engine.
-        ideal: its cycles without stalls.
-        moved: bytes that HBM must move.
-        config: the machine's parameters.
-        bandwidth: most bytes per cycle of HBM; 0 for the width of its ports.
+    The engine needs `ideal` cycles without stalls; HBM must move `moved` bytes, see :func:`hbm_width`.
     """
     width, cycles = hbm_width(config, bandwidth), hbm_cycles(moved, config, bandwidth)
     bound = engine if ideal >= cycles else "HBM"

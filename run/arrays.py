@@ -60,10 +60,8 @@ def _named(name: str, tensors: Sequence[HbmTensor]) -> HbmTensor:
 def codes_of(tensor: HbmTensor, given: ArrayLike) -> np.ndarray:
     """Return the codes of the initial contents of a tensor.
 
-    Arguments:
-        tensor: gives the format and the shape.
-        given: unsigned integers of the format's size are codes. Other numbers are rounded to FP32 and then to nearest
-            even; for an integer format they must be integers in its range.
+    Unsigned integers of the format's size are codes. Other numbers are rounded to FP32 and then to nearest even; for an
+    integer format they must be integers in its range.
 
     Raises:
         ValueError: if shape, type or range do not fit; the message names the tensor.

@@ -127,17 +127,7 @@ def run(
 
 
 def program_job(program: Program | Image, inputs: Inputs, label: str, behaviour: Hbm) -> "ProgramJob":
-    """Return the job of a program.
-
-    Arguments:
-        program: of a lone core; or its image.
-        inputs: see `run`; empty for an image.
-        label: of the recorded files.
-        behaviour: of HBM.
-
-    Raises:
-        ValueError: if the inputs do not fit the program, or it is too large to be simulated.
-    """
+    """Return the job of a program of a lone core, or of its image; inputs: see `run`; label: of the recorded files."""
     if not isinstance(program, Image):
         if program.config.cores > 1:
             raise UsageError(f"a program must be of a core that is alone, not of one of {program.config.cores}")
@@ -151,11 +141,7 @@ class ProgramJob(ImageJob):
     """An image whose loops must end, and which must write on-chip bytes before it reads them."""
 
     def golden(self) -> Expected:
-        """Return HBM and the outcome.
-
-        Raises:
-            ProgramFailed: if its loops have too many rounds, with the kernel's line.
-        """
+        """Return HBM and the outcome; ProgramFailed, with the kernel's line, if its loops have too many rounds."""
         expected = super().golden()
         (image,), (outcome,) = self.images, expected.outcomes
         if image.flow is not None and outcome.exit_code is not None and outcome.exit_code & ROUNDS_CODE:

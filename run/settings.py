@@ -231,12 +231,9 @@ def dtype_option(choices: Iterable[str], default: str = "bf16") -> Option:
 
 
 def core_options(target: str, engine: str | None, preset: str) -> tuple[Option, ...]:
-    """Return the variables of a TEST that follow its own.
+    """Return the variables of a TEST that follow its own, with the defaults of TARGET and PRESET.
 
-    Arguments:
-        target: default of TARGET: "core", "engine" or "model".
-        engine: name of the engine that can run alone; None: the TEST needs the whole core.
-        preset: default of PRESET.
+    `engine` names the engine that can run without the core; None: none can.
     """
     alone = f"{engine} alone, where HBM plays no part, or " if engine else ""
     where = f"the whole core, or {alone}the core's timing model, where no RTL runs"

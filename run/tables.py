@@ -10,14 +10,15 @@ __all__ = ["table"]
 
 
 def table(title: str, rows: Iterable[Mapping[str, object]], columns: str, caption: str | None = None) -> Table:
-    """Return a table.
+    """Return a table with a title and a caption below.
 
     Arguments:
-        title, caption: text above and below the table.
+        title: of the table.
         rows: figures by name; booleans are printed as yes and NO.
         columns: for each column a heading, a colon and a format of the row's figures, separated by | or new lines;
-            `\\\\n` is a line break in a heading. A column with WAY is repeated for each way of simulation that the rows
+            `\\n` is a line break in a heading. A column with WAY is repeated for each way of simulation that the rows
             have figures of (`bench.ways.side_by_side`); a column of `speed_up` needs more than one way.
+        caption: text below the table.
     """
     rows = list(rows)
     cells = list(_cells(columns, [way for way in WAYS if any(way in row for row in rows)]))

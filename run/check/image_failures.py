@@ -21,14 +21,7 @@ LISTED = 5
 
 
 def image_failures(run: Outcome, expected: CoreOutcome, memory: np.ndarray, config: Config) -> Iterator[str]:
-    """Yield the faults of an image, a sentence each.
-
-    Arguments:
-        run: outcome on the RTL.
-        expected: outcome on golden.
-        memory: uint8 [bytes], HBM from address 0, with the records.
-        config: the machine's parameters.
-    """
+    """Yield the differences between the outcomes on the RTL and golden, a sentence each; memory: with the records."""
     if run.ending == Ending.LIMIT:
         yield f"the program must end, but was given up after {run.cycles:,} cycles"
     error = expected.error and CoreFault(

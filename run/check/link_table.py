@@ -31,15 +31,10 @@ def dead_links(instance: Instance, dead: Collection[int]) -> list[int]:
 def link_table(
     instance: Instance, counters: Sequence[Mapping[str, int]], cycles: int, dead: Collection[int] = ()
 ) -> dict[str, dict[str, Any]]:
-    """Return the activity of each wire, by the name of its link and direction without the word link.
+    """Return the activity of each wire in a run, by the name of its link and direction without the word link.
 
     The receiver of a wire counts CRC errors and discarded flits; the sender counts flits, retries and stalls.
-
-    Arguments:
-        instance: the instance.
-        counters: for each wire, the counters of its sender.
-        cycles: of the run.
-        dead: wires on which the end sends that has declared its link dead.
+    `counters` has those of the sender of each wire, `dead` the wires of senders that have declared their link dead.
     """
     gone = set(dead_links(instance, dead))
     table = {}
@@ -58,13 +53,7 @@ def link_table(
 
 
 def link_summary(instance: Instance, table: Mapping[str, Mapping[str, Any]], disturbed: int) -> dict[str, Any]:
-    """Return the summary of a table: sums, the mean, the busiest link, and the links with the most retries.
-
-    Arguments:
-        instance: the instance.
-        table: see `link_table`.
-        disturbed: number of disturbed frames.
-    """
+    """Return the summary of a `link_table`: sums, the mean, the busiest link, and the links with the most retries."""
     totals = {name: sum(row[name] for row in table.values()) for name in ("flits", "retries", "crc_errors")}
     busiest = max(table, key=lambda name: table[name]["utilisation"])
     stalled = max(table, key=lambda name: table[name]["stalled_cycles"])

@@ -66,7 +66,10 @@ def race_events(trace: Iterable[tuple[int, int, int, int]], hbm: np.ndarray, con
     def instruction(address: int) -> Instruction:
         return Record.decode(hbm[address : address + RECORD_BYTES].tobytes(), config).instruction
 
-    return [Execution(queue, at, *cycles, instruction(at), queue_name(queue, config)) for queue, at, *cycles in trace]
+    return [
+        Execution(queue, address, issued, retired, instruction(address), queue_name(queue, config))
+        for queue, address, issued, retired in trace
+    ]
 
 
 def find_races(events: Sequence[Execution], config: Config) -> list[Race]:

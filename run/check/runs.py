@@ -13,12 +13,7 @@ __all__ = ["cycles_of_runs", "tile_runs"]
 
 
 def tile_runs(image: Image, addresses: Sequence[int]) -> list[slice]:
-    """Return the records of each execution of a section, in order, as slices of `addresses`.
-
-    Arguments:
-        image: the executed image.
-        addresses: HBM addresses of the records in the order of issue.
-    """
+    """Return the records of each execution of a section, in order, as slices of `addresses`, in the order of issue."""
     sections = {
         block.address + place * RECORD_BYTES: block.section for block in image.blocks for place in range(block.count)
     }
@@ -33,12 +28,6 @@ def tile_runs(image: Image, addresses: Sequence[int]) -> list[slice]:
 
 
 def cycles_of_runs(image: Image, addresses: Sequence[int], issued: Sequence[int], end: int) -> list[int]:
-    """Return the cycles of each execution of a section, from its first record to that of the next execution.
-
-    Arguments:
-        image, addresses: see `tile_runs`.
-        issued: the cycle of issue of each record, ascending.
-        end: the cycle in which the program ended.
-    """
+    """Return the cycles of each execution of a section, from its first record to that of the next one or to `end`."""
     starts = [issued[part.start] for part in tile_runs(image, addresses)]
     return [after - before for before, after in pairwise([*starts, end])]

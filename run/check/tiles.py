@@ -14,8 +14,9 @@ def count_differences(found: np.ndarray, expected: np.ndarray, integer: bool, si
     """Return the number of elements of a product that differ, and print the first ones.
 
     Arguments:
-        found, expected: words of FP32 or INT32, uint32 of shape [M, N].
-        integer: whether they are INT32.
+        found: the product, words of FP32 or INT32, uint32 of shape [M, N].
+        expected: golden's product.
+        integer: whether the words are INT32.
         side: rows and columns of a tile.
         again: the command that records a waveform of the run.
     """

@@ -87,12 +87,7 @@ def _synthesised(module: str, rtlil: list[str], verilog: list[str], family: Fami
 
 
 def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str]:
-    """Return the number of instances of each module.
-
-    Arguments:
-        top: the top module, with one instance.
-        cells: for each module, its cells by type, including other modules.
-    """
+    """Return the number of instances of each module below `top`; cells: number of cells and submodules by type."""
     times: Counter[str] = Counter()
     todo = [(top, 1)]
     while todo:

@@ -23,14 +23,11 @@ TARGET_MHZ = 200
 
 
 def place(netlist: Netlist, seed: int) -> dict[str, object]:
-    """Place and route a netlist, or read the cached report of the same seed.
+    """Place and route a netlist, or read the cached report of the same seed; raises as :func:`run_tool`.
 
     Returns:
         `fmax_mhz`, None without a clock; `critical_path`, see :func:`critical_path`; and `used`, the used share of each
         resource of the device.
-
-    Raises:
-        MissingTool, BuildFailed: see :func:`run.fpga.synthesis.run_tool`; also if the netlist does not fit.
     """
     report = netlist.folder / f"report-{seed}.json"
     if not report.is_file():
@@ -44,12 +41,7 @@ def place(netlist: Netlist, seed: int) -> dict[str, object]:
 
 
 def slowest(report: Mapping, netlist: Netlist) -> dict[str, object]:
-    """Return `fmax_mhz` and `critical_path`, see :func:`place`.
-
-    Arguments:
-        report: nextpnr's report.
-        netlist: the placed netlist.
-    """
+    """Return `fmax_mhz` and `critical_path` of nextpnr's report on a netlist; see :func:`place`."""
     clocks = [clock["achieved"] for clock in report["fmax"].values()]
     paths = [one for one in report["critical_paths"] if one["from"] == one["to"] != "<async>"]
     path = max(paths, key=lambda one: sum(part["delay"] for part in one["path"]), default=None)

@@ -33,13 +33,9 @@ def stands_still(left: Sequence[int]) -> bool:
 
 
 def route(command: Sequence[str], directory: Path, log: Path, doing: str) -> bool:
-    """Run nextpnr; return False if it was stopped because its router made no progress.
+    """Run nextpnr in a directory; return False if it was stopped because its router made no progress.
 
-    Arguments:
-        command: nextpnr with its arguments.
-        directory: working directory.
-        log: path of the log, also an argument in `command`.
-        doing: the activity, for the progress display.
+    The command names the log; `doing` is the activity, for the progress display.
 
     Raises:
         BuildFailed: if nextpnr fails, with the end of its output.

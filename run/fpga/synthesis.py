@@ -197,17 +197,15 @@ def synthesise(
     gates: bool = False,
     abc: str = ABC,
 ) -> Netlist:
-    """Return the flat netlist of a module, cached by its inputs.
+    """Return the flat netlist of a module, cached by its inputs; raises as :func:`run_tool`.
 
     Arguments:
         top: name of the module.
-        rtlil, verilog: texts of it and of the modules below it.
+        rtlil: texts of it and of modules below it.
+        verilog: texts of further modules below it.
         family: one of `FAMILIES`.
-        abc: script of ABC.
         gates: whether ABC is omitted; each gate counts as a LUT, and the result has counts only.
-
-    Raises:
-        MissingTool, BuildFailed: see :func:`run_tool`.
+        abc: script of ABC.
     """
     texts = {"design.il": "\n".join(map(without_brackets, rtlil)), "design.v": "\n".join(verilog)}
     script = (

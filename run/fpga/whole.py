@@ -80,9 +80,6 @@ def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str])
         top: name of the top module.
         rtlil: RTLIL of the modules that remain modules, by name.
         verilog: texts of the other modules, which are flattened into their parents.
-
-    Raises:
-        MissingTool, BuildFailed: see :func:`run.fpga.synthesis.run_tool`.
     """
     modules = _pruned(top, rtlil, verilog)
     often = occurrences(top, {module: Counter(_CELL.findall(text)) for module, text in modules.items()})
@@ -191,12 +188,7 @@ def black_box(netlist: Netlist) -> str:
 
 
 def instantiated(around: Mapping, netlist: Netlist) -> dict:
-    """Return a netlist in the format of `write_json` with another one instead of its black box.
-
-    Arguments:
-        around: the netlist that instantiates the black box.
-        netlist: the netlist to insert.
-    """
+    """Return a netlist in the format of `write_json`, `around`, with another one instead of its black box."""
     inner = json.loads((netlist.folder / "netlist.json").read_text())["modules"]
     inner[netlist.name]["attributes"].pop("top", None)
     return {**around, "modules": {**around["modules"], **inner}}

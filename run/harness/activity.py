@@ -39,12 +39,9 @@ def activity_defines(config: Config) -> dict[str, object]:
 
 
 def read_activity(lines: Iterable[Sequence[str]], config: Config, end: int) -> Activity:
-    """Return the activity of a core.
+    """Return the activity of a core up to the cycle `end`.
 
-    Arguments:
-        lines: fields of the harness's lines, ascending: a cycle, and the value of `ACTIVITY` from that cycle on.
-        config: the core's parameters.
-        end: the cycle in which the run ended.
+    The lines are those of the harness, ascending: a cycle, and the value of `ACTIVITY` from that cycle on.
     """
     names = [STARTED if name == _INSTRUCTIONS else name for name, _, _ in _watched(config)]
     found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}

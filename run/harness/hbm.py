@@ -100,13 +100,7 @@ class HbmWork(LinkWork):
             raise ValueError(f"memories must be [{cores}, a multiple of 4096], not {list(self.memories.shape)}")
 
     def hbm_plusargs(self, directory: Path, beat_bytes: int, *, limited: bool) -> list[str]:
-        """Write the memories; return the plusargs of their files and behaviour.
-
-        Arguments:
-            directory: of the run.
-            beat_bytes: bytes of a beat of the harness's memory.
-            limited: whether the HBM of a core ends with its bytes.
-        """
+        """Write the memories and return their plusargs; limited: whether a core's HBM ends with its bytes."""
         cores, room = self.memories.shape
         limits = plusargs(hbm_room=room, hbm_size=cores * room) if limited else []
         return [*self.behaviour.plusargs(), *limits, *write_memory(directory, self.memories.reshape(-1), beat_bytes)]
@@ -117,13 +111,7 @@ class HbmWork(LinkWork):
 
 
 def write_memory(directory: Path, content: np.ndarray, beat_bytes: int) -> list[str]:
-    """Write the initial memory; return the plusargs that load it and write as many bytes back.
-
-    Arguments:
-        directory: of the run, for hbm.bin and hbm_out.bin.
-        content: uint8 [bytes], from address 0.
-        beat_bytes: bytes of a beat of the harness's memory.
-    """
+    """Write hbm.bin, the initial memory, uint8 [bytes]; return the plusargs that load it and dump as many bytes."""
     beats = -(-len(content) // beat_bytes)
     padded = np.zeros((beats, beat_bytes), np.uint8)
     padded.reshape(-1)[: len(content)] = content

@@ -79,13 +79,10 @@ class LinkActivity:
 
 
 def link_activity(lines: Sequence[Sequence[str]], directory: Path, sampled: bool) -> LinkActivity:
-    """Return the activity of the links from the harness's lines about the wires.
+    """Return the activity of the links from the harness's lines about the wires, and from its samples, if any.
 
-    Arguments:
-        lines: fields of each wire: its number, whether its link is dead, its disturbed frames, the counters of its
-            sender, and optionally the cycle in which it was found dead.
-        directory: of the run.
-        sampled: whether the links were sampled.
+    The fields of a line are the wire's number, whether its link is dead, its disturbed frames, the counters of its
+    sender, and optionally the cycle in which the link was found dead.
     """
     wires = sorted(lines, key=lambda fields: int(fields[0]))
     return LinkActivity(

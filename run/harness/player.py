@@ -121,12 +121,7 @@ class PlayedUnit(Playable):
 def pack_inputs(layout: data.StructLayout, **fields: np.ndarray) -> np.ndarray:
     """Return the words of many cases as bytes, most significant first: uint8 of shape [cases, bytes of a word].
 
-    Arguments:
-        layout: of the word.
-        fields: one uint32 array per field of the layout.
-
-    Raises:
-        ValueError: if a field is missing or unknown, or a value is too wide.
+    Raises ValueError unless `fields` has one uint32 array per field of the layout, with values that fit.
     """
     if set(fields) != {name for name, _ in layout}:
         raise ValueError(f"fields must be {', '.join(name for name, _ in layout)}, not {', '.join(fields)}")

@@ -47,21 +47,13 @@ class Device(Protocol):
     def load(self, work: Any, directory: Path) -> tuple[list[str], int]:
         """Write the input files of the harness; return its plusargs, and a limit of cycles above the harness's own.
 
-        Arguments:
-            work: work of the device, of the device's own class.
-            directory: of this run.
-
         Raises:
-            ValueError: if the work does not fit the device.
+            ValueError: if the work, which is of the device's own class, does not fit the device.
         """
         ...
 
     def read(self, work: Any, directory: Path, state: dict[str, int | float]) -> Outcome:
-        """Return the outcome from the output files of the harness.
-
-        Arguments:
-            work, directory: see `load`.
-            state: final values of the ports.
+        """Return the outcome from the output files of the harness, and from the final values of its ports.
 
         Raises:
             SimulationFailed: if the device broke a rule, so that no result can be compared.
@@ -131,7 +123,7 @@ def run_harness(
     limit: int,
     waves_levels: int = 0,
 ) -> dict[str, int | float]:
-    """Run a harness until it is done; return the final values of its ports, and the wall time as `seconds`.
+    """Run a harness until it is done; return the final values of `ports`, and the wall time as `seconds`.
 
     Arguments:
         build: its build, with `done` and the ports public.

@@ -38,12 +38,7 @@ def axi_connections(
 ) -> dict[str, str]:
     """Return the connections of a subject's AXI ports: slices of the vectors `awvalid`, `awaddr` and so on.
 
-    Arguments:
-        ports: names of the ports, in order.
-        hbm_bytes: bytes of a beat.
-        id_bits: bits of an ID.
-        first: number of the first port in the vectors.
-        joint: separator of a port's name and a signal's.
+    `first` is the number of the first port in the vectors; `joint` separates the names of a port and its signals.
     """
     return {
         f"{port}{joint}{name}": part
@@ -57,16 +52,9 @@ def hbm_defines(
 ) -> dict[str, str]:
     """Return the macros of a harness's AXI ports: `AXI_WIRES`, the vectors, `HBM` and `HBM_ARGUMENTS`.
 
-    `HBM` is one memory behind all ports of all cores, which is written to its file when `dump` is high, and optionally
-    a protocol checker per port.
-
-    Arguments:
-        cores, ports: number of cores, and of ports of each.
-        hbm_bytes: bytes of a beat.
-        id_bits: bits of an ID.
-        depth: beats of all cores together, a number or an expression of Verilog.
-        check_axi: whether there are checkers. Then the macro CHECK_AXI is defined, and the vector `idle` has a bit per
-            port, set when all of its bursts are answered.
+    `HBM` is one memory of `depth` beats behind all ports of all cores; it is written to its file when `dump` is high.
+    With `check_axi` it has a protocol checker per port, CHECK_AXI is defined, and the vector `idle` has a bit per port,
+    set when all of its bursts are answered.
     """
     count = cores * ports
     widths = {name: width * count for name, width in _widths(hbm_bytes, id_bits).items()}

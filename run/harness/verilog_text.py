@@ -34,8 +34,8 @@ def harness(
         defines: macros of the harness.
         parts: further Verilog, texts or files.
         ports: ports that are read at the end, besides `done`.
-        blocks, kept: regular expressions of the modules that are hierarchical blocks of Verilator, and of those that it
-            does not inline; see `modules_of`.
+        blocks: regular expression of the modules that are hierarchical blocks of Verilator; see `modules_of`.
+        kept: regular expression of the modules that Verilator does not inline.
         waves: whether the macro `WAVES` is defined.
     """
     texts = [part.read_text() if isinstance(part, Path) else part for part in (Path(device).with_suffix(".v"), *parts)]
@@ -70,11 +70,8 @@ def arguments(
 ) -> str:
     """Return the Verilog statements that read a harness's plusargs into variables of the same names; all are required.
 
-    Arguments:
-        numbers, hexadecimal: names of decimal and hexadecimal numbers.
-        memories: names of memories, loaded from hexadecimal files; NAME_count has the number of lines.
-        files: names of output files.
-        prefix: prefix of the numbers' plusargs.
+    Numbers are decimal or `hexadecimal`, and their plusargs begin with `prefix`. Memories are loaded from hexadecimal
+    files; NAME_count has the number of lines. Files are output files.
     """
     forms = dict.fromkeys([*numbers, *(f"{name}_count" for name in memories)], "d") | dict.fromkeys(hexadecimal, "h")
     found = [_taken(f"{prefix}{name}", form, name) for name, form in forms.items()]
@@ -113,11 +110,8 @@ def port_widths(signature: wiring.Signature) -> dict[str, int]:
 def port_wires(signature: wiring.Signature, but: Collection[str] = ()) -> dict[str, str]:
     """Return the macros `PORT_WIRES` and `PORTS` of a harness with one subject: wires for its ports, and connections.
 
-    A wire has the name of its port with `_` instead of `__`; clock and reset are the harness's `clk` and `rst`.
-
-    Arguments:
-        signature: of the subject.
-        but: ports with wires that the harness declares itself.
+    A wire has the name of its port with `_` instead of `__`; clock and reset are the harness's `clk` and `rst`. The
+    harness itself declares the wires of the ports `but`.
     """
     widths = port_widths(signature)
     names = {port: _RESERVED.get(port, port.replace("__", "_")) for port in widths}

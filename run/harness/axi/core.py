@@ -20,13 +20,7 @@ ROOM_BYTES = 1 << 24
 
 
 def testbench(config: Config, subject: str, top: str) -> str:
-    """Return the testbench, with its memory and the checkers of the AXI ports.
-
-    Arguments:
-        config: the machine's parameters.
-        subject: name of the tested module, an :class:`hdl.host.axi_core.AxiCore`.
-        top: name of the testbench's module.
-    """
+    """Return the testbench as the module `top`; subject: name of the :class:`hdl.host.axi_core.AxiCore` under test."""
     ports, beat = memory_ports(config), (config.hbm_bytes, axi_id_bits(config))
     signals = {
         f"{channel}{name}": (bits, f"{channel}valid", constants(config.hbm_bytes)[name])

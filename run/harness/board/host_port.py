@@ -111,11 +111,7 @@ class HostPort:
         self.repeated = 0
 
     def write(self, address: int, data: bytes) -> None:
-        """Write to HBM; address and length must be multiples of a beat of HBM's port.
-
-        Raises:
-            LinkError: if the board refuses, or does not answer.
-        """
+        """Write to HBM, in multiples of a beat of its port; LinkError if the board refuses, or does not answer."""
         for place, length in _blocks(address, len(data)):
             payload = data[place - address : place - address + length]
             self._command(LinkCommand.WRITE_MEMORY, place, length, payload)
@@ -134,11 +130,7 @@ class HostPort:
         return int.from_bytes(self._command(LinkCommand.READ_REGISTER, register, 4, returns=4), "little")
 
     def check_machine(self, config: Config | None) -> None:
-        """Wait until the board's memory is ready.
-
-        Raises:
-            LinkError: if it is no board, or its machine differs from `config`.
-        """
+        """Wait until the board's memory is ready; LinkError if it is no board, or its machine differs from `config`."""
         if (identity := self.read_register(BoardRegister.IDENTITY)) != IDENTITY_WORD:
             raise LinkError(f"IDENTITY must be {IDENTITY_WORD:#x}, not {identity:#x}")
         machine = self.read_register(BoardRegister.MACHINE)
@@ -152,12 +144,7 @@ class HostPort:
     def run_image(self, image: Image, limit: int = 1 << 31) -> Outcome:
         """Load an image, reset and start the core, and return the outcome; its errors are sentences.
 
-        Arguments:
-            image: its bytes are written to HBM.
-            limit: cycles after which it is stopped.
-
-        Raises:
-            LinkError: if the board refuses, or does not answer.
+        Raises LinkError if the board refuses or does not answer. The core is stopped after `limit` cycles.
         """
         self.write_register(BoardRegister.CONTROL, CONTROL_RESET)
         self.write_register(BoardRegister.CONTROL, 0)
