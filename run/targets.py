@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,14 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from neuroncore_rtl.golden import timing
-from neuroncore_rtl.run.activity import hbm_width
 from neuroncore_rtl.run.check.link_table import link_summary, link_table
 from neuroncore_rtl.run.harness.board.board import SimulatedBoard
 from neuroncore_rtl.run.harness.board.host_port import BOARD_MEMORY_BYTES, HostPort, LinkError, SerialLine
 from neuroncore_rtl.run.harness.run import run as simulate
 from neuroncore_rtl.run.job import Expected, ImageJob, Job
 from neuroncore_rtl.run.report import progress, recordings, shown
-from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.sim.vectors import chosen
 from neuroncore_rtl.run.view.link_picture import draw_links
@@ -178,19 +177,13 @@ class BoardTarget(Target):
     host: HostPort | None = None
 
     @contextmanager
-    def session(self, config: Config | None) -> Iterator["BoardTarget"]:
-        """Yield a board with one connection for several jobs; config: see `connected`."""
-        with self.connected(config) as port:
-            yield replace(self, host=port)
-
-    @contextmanager
     def connected(self, config: Config | None) -> Iterator[HostPort]:
         """Yield a connection to the board; config: of the core of a simulated board, None: a board without a core."""
         try:
             if self.host is not None:
                 yield self.host
             elif self.port:
-                with SerialLine(self.port, self.baud) as line:
+                with closing(SerialLine(self.port, self.baud)) as line:
                     yield HostPort(line)
             else:
                 with SimulatedBoard(config).line() as line:

@@ -4,7 +4,11 @@ A unit is placed out of context: its ports are unconnected, and its slowest path
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from rich.markup import escape
@@ -12,14 +16,23 @@ from rich.table import Table
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.fpga.synthesis import Netlist, project_source, run_tool
+from neuroncore_rtl.run.report import progress, shown
+from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.run.tables import table
 
-__all__ = ["critical_path", "path_table", "place", "slowest"]
+__all__ = ["critical_path", "path_table", "place", "remaining", "route", "slowest", "stands_still"]
 
 DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6", "--out-of-context")
 
 TARGET_MHZ = 200
 """Target clock for nextpnr; the result depends on it, so that it is the same for all units."""
+
+
+PATIENCE = 50
+"""Thousands of connections that the router may make without a new minimum of remaining ones. In runs that end, each
+thousand is a new minimum."""
+
+_THOUSAND = re.compile(r"\|\s*(\d+)\|\s*[\d.]+\s+[\d.]+\|")
 
 
 def place(netlist: Netlist, seed: int) -> dict[str, object]:
@@ -117,3 +130,40 @@ def _expression(source: str) -> str:
     file, line = source.split(":")[:2]
     text = (ROOT / file).read_text().splitlines()[int(line) - 1].strip()
     return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}..."
+
+
+def remaining(log: str) -> list[int]:
+    """Return the number of remaining connections after each thousand, from the log of nextpnr."""
+    return [int(found) for found in _THOUSAND.findall(log)]
+
+
+def stands_still(left: Sequence[int]) -> bool:
+    """Return whether the minimum of the remaining connections is older than `PATIENCE`."""
+    return bool(left) and len(left) - 1 - left.index(min(left)) > PATIENCE
+
+
+def route(command: Sequence[str], directory: Path, log: Path, doing: str) -> bool:
+    """Run nextpnr in a directory; return False if it was stopped because its router made no progress.
+
+    router1 rips up a net when two nets need the same wire, and never ends if wires are too few. Whether they are
+    depends on the placement, and so on the seed. The command names the log; `doing` is for the progress display.
+
+    Raises:
+        BuildFailed: if nextpnr fails, with the end of its output.
+    """
+    log.unlink(missing_ok=True)
+    said = directory / "nextpnr.txt"
+    with progress(doing), said.open("w") as output:
+        process = subprocess.Popen(command, cwd=directory, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            while process.poll() is None:
+                time.sleep(1)
+                if log.is_file() and stands_still(remaining(log.read_text(errors="replace"))):
+                    return False
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    if process.returncode:
+        raise BuildFailed(f"nextpnr failed in {shown(directory)}:\n{said.read_text(errors='replace')[-2000:]}")
+    return True

@@ -10,7 +10,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +23,8 @@ from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
 __all__ = [
-    "ABC", "FAMILIES", "Family", "Netlist", "named_by_source", "project_source", "run_tool", "synthesise", "versions",
-    "without_brackets",
+    "ABC", "FAMILIES", "Family", "Netlist", "cache_folder", "named_by_source", "project_source", "run_tool",
+    "synthesise", "versions", "without_brackets",
 ]  # fmt: skip
 
 ABC = "+&scorr; &sweep; &if {C} {W} {D} {R} -v"
@@ -213,10 +214,7 @@ def synthesise(
         f'scratchpad -set abc9.script "{abc}"; {family.gates if gates else family.command} -top {top}; '
         f"{'' if gates else 'write_json netlist.json; '}tee -q -o stat.json stat -json"
     )
-    key = hashlib.sha256(json.dumps([texts, script, versions()]).encode()).hexdigest()[:16]
-    folder = SIM_BUILD / "synth" / f"{top}-{key}"
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / "lock"):
+    with cache_folder(top, texts, script) as folder:
         failed = folder / "failed"
         if failed.is_file():
             raise BuildFailed(failed.read_text())
@@ -231,6 +229,16 @@ def synthesise(
             cells = json.loads((folder / "stat.json").read_text())["design"].get("num_cells_by_type", {})
             (folder / "cells.json").write_text(json.dumps(cells))
     return Netlist(folder)
+
+
+@contextmanager
+def cache_folder(label: str, *inputs: object) -> Iterator[Path]:
+    """Yield the locked folder of results of these inputs and the tools' versions."""
+    key = hashlib.sha256(json.dumps([*inputs, versions()]).encode()).hexdigest()[:16]
+    folder = SIM_BUILD / "synth" / f"{label}-{key}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "lock"):
+        yield folder
 
 
 def run_tool(folder: Path, tool: str, *arguments: str) -> str:

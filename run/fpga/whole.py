@@ -5,23 +5,19 @@
 3. Join the netlists into a hierarchical one, which nextpnr flattens.
 """
 
-import hashlib
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from amaranth.lib import wiring
-from filelock import FileLock
 from rich.table import Table
 
-from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.hdl.verilog.conversion import below
 from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
 from neuroncore_rtl.run.fpga.modules import occurrences, stub
-from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Netlist, run_tool, synthesise, versions, without_brackets
+from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Netlist, cache_folder, run_tool, synthesise, without_brackets
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.tables import table
 
@@ -106,8 +102,7 @@ def _pruned(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[
         f"setattr -mod -set keep_hierarchy 1 {' '.join(rtlil)}; flatten; opt_expr; opt_clean; {rounds}"
         "setattr -mod -unset keep_hierarchy; write_rtlil pruned.il"
     )
-    folder = _folder(f"{top}-pruned", texts, script)
-    with FileLock(folder / "lock"):
+    with cache_folder(f"{top}-pruned", texts, script) as folder:
         if not (folder / "done").is_file():
             for name, text in texts.items():
                 (folder / name).write_text(text)
@@ -139,17 +134,9 @@ def _queues_in_place(rtlil: str) -> str:
     )
 
 
-def _folder(label: str, *parts: object) -> Path:
-    key = hashlib.sha256(json.dumps([*parts, versions()]).encode()).hexdigest()[:16]
-    folder = SIM_BUILD / "synth" / f"{label}-{key}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def join(top: str, netlists: Mapping[str, Netlist]) -> Netlist:
     """Return one hierarchical netlist; the modules instantiate each other by name."""
-    folder = _folder(f"{top}-whole", {name: str(netlist.folder) for name, netlist in netlists.items()})
-    with FileLock(folder / "lock"):
+    with cache_folder(f"{top}-whole", {name: str(netlist.folder) for name, netlist in netlists.items()}) as folder:
         if not (folder / "cells.json").is_file():
             modules = {name: netlist.module for name, netlist in netlists.items()}
             for name, module in modules.items():

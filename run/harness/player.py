@@ -24,9 +24,6 @@ __all__ = ["Playable", "PlayedUnit", "PlayerDevice", "PlayerWork", "pack_inputs"
 _CHUNK = 1 << 18
 """Cases that are packed at a time, to limit the use of memory."""
 
-_DIGITS = np.array([f"{byte:02x}".encode() for byte in range(256)]).view(np.uint8).reshape(256, 2)
-"""The two characters of every byte."""
-
 _VALUES = np.full(256, 16, np.uint8)
 """The value of each character as a hexadecimal digit; 16 for others (x and z of four-state logic)."""
 _VALUES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
@@ -135,13 +132,6 @@ def pack_inputs(layout: data.StructLayout, **fields: np.ndarray) -> np.ndarray:
     return np.packbits(np.concatenate(columns, axis=1), axis=1, bitorder="little")[:, ::-1]
 
 
-def _as_lines(words: np.ndarray) -> bytes:
-    """Return words as text, one hexadecimal number per line."""
-    text = np.full((len(words), 2 * words.shape[1] + 1), ord("\n"), np.uint8)
-    text[:, :-1] = _DIGITS[words].reshape(len(words), -1)
-    return text.tobytes()
-
-
 @dataclass(frozen=True, kw_only=True)
 class PlayerWork:
     """Cases for a unit.
@@ -185,10 +175,11 @@ class PlayerDevice:
     def load(self, work: PlayerWork, directory: Path) -> tuple[list[str], int]:
         """Write the cases."""
         count = len(next(iter(work.fields.values())))
-        with (directory / "cases").open("wb") as file:
+        with (directory / "cases").open("w") as file:
             for start in range(0, count, _CHUNK):
                 chunk = {name: values[start : start + _CHUNK] for name, values in work.fields.items()}
-                file.write(_as_lines(pack_inputs(self.unit.layout, **chunk)))
+                words = pack_inputs(self.unit.layout, **chunk)
+                file.write(words.tobytes().hex("\n", words.shape[1]) + "\n")
         words = plusargs(cases=directory / "cases", results=directory / "results")
         return words + ["+bubbles"] * work.bubbles, (1 + self.unit.interval) * count + 1000
 

@@ -14,8 +14,7 @@ from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
 from neuroncore_rtl.hdl.board.uart import uart_divisor
 from neuroncore_rtl.hdl.board.ulx3s import OSCILLATOR_HZ, PHASE_DEGREES, Ulx3sPads, Ulx3sPlatform
 from neuroncore_rtl.run.fpga.paths import estimate_paths, estimate_table
-from neuroncore_rtl.run.fpga.placement import path_table, slowest
-from neuroncore_rtl.run.fpga.routing import remaining, route
+from neuroncore_rtl.run.fpga.placement import path_table, remaining, route, slowest
 from neuroncore_rtl.run.fpga.synthesis import ABC, Netlist
 from neuroncore_rtl.run.fpga.whole import LUTS_OF, black_box, instantiated, largest, whole
 from neuroncore_rtl.run.report import progress, shown, terminal

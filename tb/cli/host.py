@@ -64,8 +64,8 @@ def _digits(settings: Settings) -> Report:
 def _of_test(settings: Settings, test: Scenario, variables: Mapping[str, int], rows: Callable) -> Report:
     """Run the jobs of a TEST on the board; variables: those of the TEST that the command does not have."""
     given = test.settings().values | {**settings.values, **variables, "TARGET": "core"}
-    with _board(settings).session(settings.config) as board:
-        results = [*run_jobs(test.jobs(Settings(given)), board)]
+    with _board(settings).connected(settings.config) as port:
+        results = [*run_jobs(test.jobs(Settings(given)), BoardTarget(host=port))]
     repeated = results[-1].outcome.counters["repeated commands"]
     failures = tuple(failure for result in results for failure in result.failures)
     extra = {"on": _where(settings), **rows(results), "repeated commands": repeated, "config": settings.config.named}

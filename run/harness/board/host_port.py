@@ -2,7 +2,6 @@
 
 import time
 import zlib
-from types import TracebackType
 from typing import Protocol
 
 import serial
@@ -73,10 +72,8 @@ class SerialLine:
         except serial.SerialException as error:
             raise LinkError(str(error)) from error
 
-    def __enter__(self) -> "SerialLine":
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def close(self) -> None:
+        """Close the port."""
         self._port.close()
 
     def exchange(self, data: bytes, wanted: int) -> bytes:

@@ -21,13 +21,12 @@ from neuroncore_rtl.kernels.program.rows import Rows as MatrixRows
 from neuroncore_rtl.kernels.program.rows import place_rows, replicate
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.kernels.tiling.streamed import streamed
-from neuroncore_rtl.run.activity import hbm_cycles, roofline
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.elementwise import ElementwiseJob, ElementwiseProgram, record_of
 from neuroncore_rtl.run.harness.engines.elementwise import ENGINES, PROGRAM_DEPTH
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob, Job
-from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.result import Result, hbm_cycles, roofline
 from neuroncore_rtl.run.settings import Settings, UsageError, check_room, refusals
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import busy_cycles

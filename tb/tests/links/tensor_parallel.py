@@ -17,11 +17,10 @@ from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.library.tensor_parallel import Shard, tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.run.activity import hbm_width
 from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.report import progress
-from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.result import Result, hbm_width
 from neuroncore_rtl.run.settings import (
     HBM_OPTIONS,
     ORDER,

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from neuroncore_rtl.run.fpga.routing import PATIENCE, remaining, route, stands_still
+from neuroncore_rtl.run.fpga.placement import PATIENCE, remaining, route, stands_still
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
 HEADING = "Info:    IterCnt |  w/ripup   wo/ripup |  w/r  wo/r |      arcs| batch(sec) total(sec)|\n"
