@@ -143,24 +143,19 @@ class ElementwiseJob(Job):
 
     @property
     def doing(self) -> str:
-        """The activity, for the progress display."""
         return f"running {len(self.program.instructions):,} instructions"
 
     def device(self, *, waves: bool = False) -> ElementwiseDevice:
-        """Return the engines."""
         return ElementwiseDevice(config=self.config, engines=self.engines)
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> ElementwiseWork:
-        """Return the program as work of the engines."""
         return work_of(self.program, stall=self.stall, seed=seed, events=self.events)
 
     def golden(self) -> Expected:
-        """Return both memories."""
         memories = expected_memories(self.program.instructions, self.program.sbuf, self.program.psum, self.config)
         return Expected(memories=dict(zip(("sbuf", "psum"), memories, strict=True)))
 
     def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> list[str]:
-        """Return the first wrong byte of each of the first instructions that wrote one."""
         return Differences(self.program, found, (expected.memories["sbuf"], expected.memories["psum"])).lines()
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterator[str]:

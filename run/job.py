@@ -213,18 +213,15 @@ class ImageJob(Job):
 
     @property
     def levels(self) -> int:
-        """Levels of the hierarchy between the harness and the level from which DEPTH counts."""
         return 0 if self.core is None else CHIP_LEVELS
 
     @property
     def doing(self) -> str:
-        """The activity, for the progress display."""
         records = sum(len(part) for image in self.images for part in image.records)
         return f"running {records:,} records" + (f" on {len(self.images)} cores" if self.instance else "")
 
     @property
     def title(self) -> str:
-        """The title of the picture of the links."""
         return f"images on {len(self.images)} cores"
 
     @cached_property
@@ -252,11 +249,6 @@ class ImageJob(Job):
             image.store(memory)
         return memories
 
-    @property
-    def boots(self) -> list[int]:
-        """Addresses of the images."""
-        return [image.base for image in self.everything]
-
     def device(self, *, waves: bool = False) -> CoreDevice:
         """Return the cores, with enough HBM for the memories; the AXI ports of an instance are not checked."""
         inside = {"check_axi": False, "inside": waves and self.core is not None} if self.instance else {}
@@ -267,7 +259,7 @@ class ImageJob(Job):
         copied = sum(4 * copy.size for copy in self._dump[1].values())
         return CoreWork(
             memories=self.memories,
-            boots=self.boots,
+            boots=[image.base for image in self.everything],
             delays=self.delays,
             behaviour=self.behaviour,
             errors=self.errors,
@@ -281,7 +273,7 @@ class ImageJob(Job):
         """Return HBM of each core, and the outcome of each image."""
         memories = self.memories.copy()
         if self.instance:
-            outcomes = run_instance(self.config, list(memories), bases=self.boots)
+            outcomes = run_instance(self.config, list(memories), bases=[image.base for image in self.everything])
         else:
             outcomes = execute_on_golden(self.config, memories[0], self.everything)
         return Expected(memories={"hbm": memories}, outcomes=outcomes)
@@ -292,16 +284,13 @@ class ImageJob(Job):
     def flow(self, outcome: CoreOutcome) -> dict[str, object]:
         """Return the options of :func:`golden.timing.predict` for an outcome of golden."""
         (image,) = self.images
-        if self.path is not None:
-            return self.path(outcome)
-        if image.flow is None:
-            return {}
+        if self.path is not None or image.flow is None:
+            return self.path(outcome) if self.path else {}
         operations = [*executed(image.flow, outcome.loaded)]
         path = timing.flow_path([(operation.code.name, leaves) for operation, leaves in operations])
         return {"sections": [op.a for op, _ in operations if op.code.name == "RUN"], "path": path}
 
     def parts(self, memories: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the compared bytes of memories, by name."""
         hbm = memories["hbm"]
         if not self.dump:
             return {"HBM": hbm}
@@ -309,7 +298,6 @@ class ImageJob(Job):
         return {"HBM": hbm[:, : _end(self.images[-1])], **copies}
 
     def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterator[str]:
-        """Yield the first bytes of HBM that differ."""
         return first_differences(found["hbm"], expected.memories["hbm"], self._name)
 
     def _name(self, address: int) -> str:
@@ -347,10 +335,8 @@ class ImageJob(Job):
     def tracks(self, outcome: Outcome) -> Iterator[TrackGroup]:
         """Yield the tracks of all cores and of the links."""
         for core, image in enumerate(self.images):
-            name = f"core {core}" if self.instance else "core"
-            yield core_tracks(
-                name, outcome.parts[core], self.config, lambda address, image=image: image.locate(address)[1]
-            )
+            name, locate = f"core {core}" if self.instance else "core", image.locate
+            yield core_tracks(name, outcome.parts[core], self.config, lambda at, locate=locate: locate(at)[1])
         if self.instance is not None and outcome.links is not None:
             yield from link_tracks(self.instance, outcome.links.samples)
 

@@ -98,11 +98,7 @@ class Rtl(Target):
 
 @dataclass(frozen=True, kw_only=True)
 class Golden(Target):
-    """The numpy model; memories are golden's, and there are no cycles.
-
-    Arguments:
-        waves, profile: must be false.
-    """
+    """The numpy model, without cycles; `waves` and `profile` must be false."""
 
     name = "golden"
 

@@ -93,5 +93,5 @@ def test_a_byte_that_differs_beyond_the_images_is_noticed():
     memories = {"hbm": expected.memories["hbm"].copy()}
     outcome = Outcome(ending=Ending.FINISHED, cycles=1, memories=memories)
     assert list(job.failures(outcome, expected)) == ["all 3 images must be run, not 0"]
-    memories["hbm"][0, job.boots[-1]] ^= 1
+    memories["hbm"][0, job.everything[-1].base] ^= 1
     assert "HBM beyond the images must be golden's, but 1 bytes differ" in job.failures(outcome, expected)
