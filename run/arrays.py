@@ -34,7 +34,7 @@ def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[Hbm
     for key, given in inputs.items():
         if not isinstance(key, str | HbmTensor):
             raise ValueError(f"an input must be named by a tensor in HBM or by its name, not by {key!r}")
-        tensor = _named(key, tensors) if isinstance(key, str) else key
+        tensor = _find_tensor(key, tensors) if isinstance(key, str) else key
         ends = ((one.address, one.address + one.size * one.format.bits // 8) for one in tensors)
         if not any(first <= tensor.address and tensor.address + _span(tensor) <= end for first, end in ends):
             raise ValueError(f"{tensor.name}: an input must be in the program's HBM, not at {tensor.address:#x}")
@@ -47,7 +47,7 @@ def _span(tensor: HbmTensor) -> int:
     return (1 + sum((count - 1) * max(step, 0) for count, step in steps)) * tensor.format.bits // 8
 
 
-def _named(name: str, tensors: Sequence[HbmTensor]) -> HbmTensor:
+def _find_tensor(name: str, tensors: Sequence[HbmTensor]) -> HbmTensor:
     found = [tensor for tensor in tensors if tensor.name == name]
     if not found:
         names = ", ".join(dict.fromkeys(tensor.name for tensor in tensors)) or "none"

@@ -102,7 +102,7 @@ class Settings:
             raise AttributeError(f"this command has no option {name.upper()}") from None
 
     @property
-    def told(self) -> dict[str, Any]:
+    def non_defaults(self) -> dict[str, Any]:
         """The values that differ from their defaults."""
         return {name: value for name, value in self.values.items() if value != self.defaults.get(name, value)}
 

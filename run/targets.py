@@ -240,7 +240,7 @@ def execute(job: Job, on: Target) -> Result:
     result = on.execute(job)
     outcome, found = result.outcome, {}
     if expected is not None:
-        found = _compared(job, result, expected)
+        found = _compare(job, result, expected)
         if any(found["mismatched_parts"].values()):
             found["differences"] = tuple(job.differences(result.memories, expected))
             print(*found["differences"], sep="\n")
@@ -257,7 +257,7 @@ def execute(job: Job, on: Target) -> Result:
     return replace(result, **found)
 
 
-def _compared(job: Job, result: Result, expected: Expected) -> dict[str, Any]:
+def _compare(job: Job, result: Result, expected: Expected) -> dict[str, Any]:
     """Return the fields of `Result` that compare its memories with golden's, by part of the memories."""
     if result.read_back:
         pairs = {

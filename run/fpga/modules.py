@@ -60,7 +60,7 @@ def by_module(component: wiring.Component, family: Family, name: str) -> list[di
             continue
         with progress(f"{name}: Yosys, {family.title}, module {number} of {len(modules)}, {module}"):
             inner = [stub for other, stub in stubs.items() if other in inside]
-            found = netlists[module] = _synthesised(module, [text, *inner], texts, family)
+            found = netlists[module] = _synthesise_one(module, [text, *inner], texts, family)
         cells[module] = found[0].cells if found else inside
     times = occurrences(name, cells)
     return [{"module": module, "times": times[module], **_figures(found, family)} for module, found in netlists.items()]
@@ -79,7 +79,7 @@ def _figures(found: tuple[Netlist, bool] | None, family: Family) -> dict[str, An
     }
 
 
-def _synthesised(module: str, rtlil: list[str], verilog: list[str], family: Family) -> tuple[Netlist, bool] | None:
+def _synthesise_one(module: str, rtlil: list[str], verilog: list[str], family: Family) -> tuple[Netlist, bool] | None:
     """Return the netlist of a module, and whether it has gates instead of LUTs.
 
     ABC fails without a message on some modules that are mostly wires; gates are the fallback. Returns None if Yosys

@@ -74,7 +74,7 @@ def estimate_paths(netlist: Netlist) -> list[dict[str, object]]:
     Returns:
         `ns`; `start` and `end`, a signal and its source line or None; `through`, signals with their arrival in ns.
     """
-    flat = _flattened(netlist)
+    flat = _flatten(netlist)
     arrival, before = _arrivals(flat.cells)
     slowest: dict[int, tuple[float, int, _Cell]] = {}
     starts: dict[int, int] = {}
@@ -98,8 +98,8 @@ def estimate_table(rows: list[Mapping]) -> Table:
     cells = (
         {
             "ns": row["ns"],
-            "from_": _shown(row["start"]),
-            "to": _shown(row["end"]),
+            "from_": _format_signal(row["start"]),
+            "to": _format_signal(row["end"]),
             "through": escape(" > ".join(f"{name} {ns:.0f}" for name, ns in row["through"][:MOST_NAMES])),
         }
         for row in rows[:MOST_PATHS]
@@ -111,7 +111,7 @@ def estimate_table(rows: list[Mapping]) -> Table:
 _COLUMNS = "ns: {ns:.1f} | from: {from_} | to: {to} | through: {through}"
 
 
-def _shown(end: tuple[str, str | None]) -> str:
+def _format_signal(end: tuple[str, str | None]) -> str:
     """Return the signal's name within the core, without the middle modules, and its source line."""
     name, place = end
     parts = name.rpartition("core.")[2].split(".")
@@ -119,7 +119,7 @@ def _shown(end: tuple[str, str | None]) -> str:
     return escape(f"{short}\n{place}" if place else short)
 
 
-def _flattened(netlist: Netlist) -> _Flat:
+def _flatten(netlist: Netlist) -> _Flat:
     modules = json.loads((netlist.folder / "netlist.json").read_text())["modules"]
     flat = _Flat()
     count = 0

@@ -92,7 +92,7 @@ def critical_path(segments: Iterable[Mapping], netlist: Netlist) -> dict[str, ob
             since += 1
             luts += 1
         if segment["type"] == "routing":
-            signal = _named(segment["net"])
+            signal = _source_name(segment["net"])
             source = project_source(segment.get("sources", ()))
         elif segment["type"] == "setup":
             signal, source = _register(to["cell"], netlist)
@@ -109,7 +109,7 @@ def critical_path(segments: Iterable[Mapping], netlist: Netlist) -> dict[str, ob
     return {"ns": at, "logic_ns": logic, "luts": luts, "steps": steps}
 
 
-def _named(net: str) -> str | None:
+def _source_name(net: str) -> str | None:
     """Return the name of a net if it is from the source, else None."""
     return None if "$" in net or any(f"_{cell}_" in net for cell in ("LUT4", "CCU2C", "PFUMX", "L6MUX21")) else net
 

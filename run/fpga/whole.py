@@ -21,7 +21,7 @@ from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Netlist, cache_folder, r
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.tables import table
 
-__all__ = ["LUTS_OF", "black_box", "instantiated", "join", "largest", "synthesise_whole", "whole"]
+__all__ = ["LUTS_OF", "black_box", "join", "largest", "replace_black_box", "synthesise_whole", "whole"]
 
 _MODULE = re.compile(r"^(?:attribute [^\n]*\n)*module \\(\S+)\n.*?^end\n", re.MULTILINE | re.DOTALL)
 _CELL = re.compile(r"^  cell \\?(\S+) ", re.MULTILINE)
@@ -77,7 +77,7 @@ def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str])
         rtlil: RTLIL of the modules that remain modules, by name.
         verilog: texts of the other modules, which are flattened into their parents.
     """
-    modules = _pruned(top, rtlil, verilog)
+    modules = _prune(top, rtlil, verilog)
     often = occurrences(top, {module: Counter(_CELL.findall(text)) for module, text in modules.items()})
     stubs = {module: stub(module, text) for module, text in modules.items()}
     netlists, cells = {}, {}
@@ -93,7 +93,7 @@ def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str])
     return join(top, netlists), rows
 
 
-def _pruned(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[str, str]:
+def _prune(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[str, str]:
     """Return the RTLIL of the modules without logic that no instance uses."""
     texts = {"design.il": "\n".join(map(without_brackets, rtlil.values())), "design.v": "\n".join(verilog)}
     rounds = "opt_hier; opt -fast; wreduce; opt_clean; " * ROUNDS
@@ -110,10 +110,10 @@ def _pruned(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[
                 run_tool(folder, "yosys", "-q", "-p", script)
             (folder / "done").touch()
     text = (folder / "pruned.il").read_text()
-    return {found[1]: _queues_in_place(without_brackets(found[0])) for found in _MODULE.finditer(text)}
+    return {found[1]: _style_queues(without_brackets(found[0])) for found in _MODULE.finditer(text)}
 
 
-def _queues_in_place(rtlil: str) -> str:
+def _style_queues(rtlil: str) -> str:
     """Return RTLIL with deep queues (:class:`hdl.primitives.fifo.BufferedFifo`) as block RAM, short ones as registers.
 
     By default Yosys uses LUTs for all of them, because a block RAM would be almost empty. A queue never reads the entry
@@ -174,7 +174,7 @@ def black_box(netlist: Netlist) -> str:
     return f"(* blackbox, keep *) module \\{netlist.name} ({', '.join(ports)}); endmodule\n"
 
 
-def instantiated(around: Mapping, netlist: Netlist) -> dict:
+def replace_black_box(around: Mapping, netlist: Netlist) -> dict:
     """Return a netlist in the format of `write_json`, `around`, with another one instead of its black box."""
     inner = json.loads((netlist.folder / "netlist.json").read_text())["modules"]
     inner[netlist.name]["attributes"].pop("top", None)

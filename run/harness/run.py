@@ -19,7 +19,7 @@ from neuroncore_rtl.run.sim.clock import PERIOD_NS
 from neuroncore_rtl.run.sim.parcels import note, noted
 from neuroncore_rtl.run.sim.vectors import wanted
 
-__all__ = ["Device", "built", "run", "run_harness"]
+__all__ = ["Device", "build_device", "run", "run_harness"]
 
 
 class Device(Protocol):
@@ -61,7 +61,7 @@ class Device(Protocol):
         ...
 
 
-def built(device: Device, sim: str = "verilator", waves: bool = False) -> simulation.Build:
+def build_device(device: Device, sim: str = "verilator", waves: bool = False) -> simulation.Build:
     """Return the build of a device for a simulator; waves: one that can record a waveform."""
     build, needed = _built(device, sim, waves, sim == "verilator" and not waves and wanted())
     note(*needed)
@@ -104,7 +104,7 @@ def run(
     with simulation.run_directory(device.label) as directory:
         directory = directory.resolve()
         arguments, limit = device.load(work, directory)
-        build = built(device, sim, waves is not None)
+        build = build_device(device, sim, waves is not None)
         with progress(f"{sim}: {doing}"):
             options = {"plusargs": [*arguments, *plusargs], "limit": limit, "waves_levels": waves_levels}
             state = run_harness(build, directory, device.ports, **options)

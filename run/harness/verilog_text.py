@@ -74,16 +74,19 @@ def arguments(
     files; NAME_count has the number of lines. Files are output files.
     """
     forms = dict.fromkeys([*numbers, *(f"{name}_count" for name in memories)], "d") | dict.fromkeys(hexadecimal, "h")
-    found = [_taken(f"{prefix}{name}", form, name) for name, form in forms.items()]
+    found = [_plusarg(f"{prefix}{name}", form, name) for name, form in forms.items()]
     for name in memories:
-        found += [_taken(name, "s", "path"), f"if ({name}_count > 0) $readmemh(path, {name}, 0, {name}_count - 1);"]
+        found += [
+            _plusarg(name, "s", "path"),
+            f"if ({name}_count > 0) $readmemh(path, {name}, 0, {name}_count - 1);",
+        ]
     for name in files:
         failed = f'if ({name} == 0) $fatal(1, "the file of +{name} cannot be written");'
-        found += [_taken(name, "s", "path"), f'{name} = $fopen(path, "w");', failed]
+        found += [_plusarg(name, "s", "path"), f'{name} = $fopen(path, "w");', failed]
     return " ".join(found)
 
 
-def _taken(name: str, form: str, variable: str) -> str:
+def _plusarg(name: str, form: str, variable: str) -> str:
     return f'if (!$value$plusargs("{name}=%{form}", {variable})) $fatal(1, "+{name} is missing");'
 
 

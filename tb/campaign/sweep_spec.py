@@ -48,7 +48,7 @@ class Point:
     @property
     def assignments(self) -> list[str]:
         """What makes these settings again, as NAME=VALUE."""
-        return [f"{name}={value}" for name, value in self.settings.told.items()]
+        return [f"{name}={value}" for name, value in self.settings.non_defaults.items()]
 
 
 def points_of(path: Path, command_named: Callable[[str], Command]) -> list[Point]:

@@ -16,7 +16,7 @@ from neuroncore_rtl.hdl.board.ulx3s import OSCILLATOR_HZ, PHASE_DEGREES, Ulx3sPa
 from neuroncore_rtl.run.fpga.paths import estimate_paths, estimate_table
 from neuroncore_rtl.run.fpga.placement import path_table, remaining, route, slowest
 from neuroncore_rtl.run.fpga.synthesis import ABC, Netlist
-from neuroncore_rtl.run.fpga.whole import LUTS_OF, black_box, instantiated, largest, whole
+from neuroncore_rtl.run.fpga.whole import LUTS_OF, black_box, largest, replace_black_box, whole
 from neuroncore_rtl.run.report import progress, shown, terminal
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool
@@ -68,7 +68,7 @@ def make_bitstream(settings: Settings) -> int:
     synthesis, routing, packing = json.loads((directory / f"build_{NAME}.json").read_text())["commands"]
     _run(directory, synthesis, f"Yosys: the pads of {name}")
     netlist = directory / f"{NAME}.json"
-    everything = instantiated(json.loads(netlist.read_text()), board)
+    everything = replace_black_box(json.loads(netlist.read_text()), board)
     netlist.write_text(json.dumps(everything))
     counts = board.cells
     console = terminal()

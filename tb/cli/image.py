@@ -37,7 +37,7 @@ def export_image(command: Scenario, settings: Settings) -> int:
     if outcome.error is not None or outcome.exit_code is None:
         reason = explain_fault(outcome.error, job.memories[0], job.config) if outcome.error else "no end"
         raise UsageError(f"an image must come to its end without an error, but has {reason}")
-    told = {name: value for name, value in settings.told.items() if name != "PRESET"}
+    told = {name: value for name, value in settings.non_defaults.items() if name != "PRESET"}
     words = [command.name, directory_name(settings.config), *(f"{name}{value}" for name, value in told.items())]
     directory = SIM_BUILD / "images" / re.sub(r"[^\w.-]+", "_", "-".join(words))
     directory.mkdir(parents=True, exist_ok=True)

@@ -165,7 +165,7 @@ def label_of(settings: Settings) -> str:
     """Return what tells a result from others of the same TEST."""
     values, config = settings.values, settings.config
     shape = "x".join(str(values[name]) for name in SIZES if values.get(name) is not None)
-    own = (f"{name.lower()}{value}" for name, value in settings.told.items() if name not in ELSEWHERE)
+    own = (f"{name.lower()}{value}" for name, value in settings.non_defaults.items() if name not in ELSEWHERE)
     machine = settings.preset, f"{config.rows}x{config.columns}"
     sim = None if values.get("TARGET") == "model" else settings.sim
     parts = (*machine, values.get("DTYPE"), shape, *own, sim)
