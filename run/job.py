@@ -255,7 +255,6 @@ class ImageJob(Job):
         return CoreDevice(machine=self.machine, room=room_of(self.memories), **inside)
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> CoreWork:
-        """Return the images to boot, and the disturbances."""
         copied = sum(4 * copy.size for copy in self._dump[1].values())
         return CoreWork(
             memories=self.memories,
@@ -327,7 +326,6 @@ class ImageJob(Job):
             yield f"HBM beyond the images must be golden's, but {count} bytes differ"
 
     def _beyond(self, found: Mapping[str, np.ndarray], golden: Mapping[str, np.ndarray]) -> int:
-        """Return the number of bytes of HBM that differ outside of the compared parts."""
         pairs = zip(self.parts(found).values(), self.parts(golden).values(), strict=True)
         compared = sum(int(np.count_nonzero(one != other)) for one, other in pairs)
         return int(np.count_nonzero(found["hbm"] != golden["hbm"])) - compared

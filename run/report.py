@@ -192,7 +192,6 @@ def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _readable(value: object) -> str:
-    """Return a value of `Report.extra` as text."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_readable(part)}" for name, part in value.items())
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -32,7 +32,6 @@ def table(title: str, rows: Iterable[Mapping[str, object]], columns: str, captio
 
 
 def _cells(columns: str, ways: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the heading and the format of each column."""
     for column in columns.strip().replace("\n", "|").split("|"):
         heading, text = column.strip().replace("\\n", "\n").split(": ", 1)
         if "WAY" in text:

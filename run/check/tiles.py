@@ -37,5 +37,4 @@ def count_differences(found: np.ndarray, expected: np.ndarray, integer: bool, si
 
 
 def _number(word: Any, integer: bool) -> str:
-    """Return a word, uint32, in decimal."""
     return str(word.view(np.int32 if integer else np.float32))

@@ -150,7 +150,6 @@ def _multiply(multiply: isa.MultiplyMoving) -> Iterator[Touch]:
 
 
 def _rows(instruction: isa.TensorInstruction) -> range:
-    """Return the partitions of an operand of the array."""
     return range(instruction.row, instruction.row + instruction.k)
 
 

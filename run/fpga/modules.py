@@ -116,7 +116,6 @@ def stub(module: str, text: str) -> str:
 
 
 def _black_box(verilog: str) -> str:
-    """Return Verilog with all modules as black boxes."""
     return re.sub(r"^module ", "(* blackbox, keep *) module ", verilog, flags=re.MULTILINE)
 
 
@@ -168,7 +167,6 @@ def _number(text: object) -> int:
 
 
 def _bits(cell: Mapping, direction: str) -> Iterator[int]:
-    """Yield the bits at the outputs, or the inputs, of a cell."""
     for port, bits in cell["connections"].items():
         if cell["port_directions"][port] == direction:
             yield from (bit for bit in bits if isinstance(bit, int))

@@ -198,7 +198,6 @@ def _begins(cell: _Cell) -> Iterator[tuple[int, float]]:
 
 
 def _ends(cell: _Cell) -> Iterator[int]:
-    """Yield the nets at which paths end."""
     if cell.type == "TRELLIS_FF":
         yield from cell.of("DI", "CE", "LSR")
     elif cell.type == "DP16KD":

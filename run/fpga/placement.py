@@ -115,7 +115,6 @@ def _source_name(net: str) -> str | None:
 
 
 def _register(cell: str, netlist: Netlist) -> tuple[str | None, str | None]:
-    """Return the signal of a register, and its source."""
     connections = netlist.module["cells"].get(cell, {}).get("connections", {})
     signals = cast(Mapping[Any, Any], netlist.signals)
     return signals.get(next(iter(connections.get("Q", [])), None), (None, None))
@@ -126,7 +125,6 @@ MOST_LETTERS = 48
 
 
 def _expression(source: str) -> str:
-    """Return the start of a line of the source."""
     file, line = source.split(":")[:2]
     text = (ROOT / file).read_text().splitlines()[int(line) - 1].strip()
     return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}..."

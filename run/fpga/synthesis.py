@@ -131,7 +131,6 @@ class Netlist:
 
     @property
     def name(self) -> str:
-        """Name of the module."""
         return self._top[0]
 
     @property

@@ -69,7 +69,6 @@ def _watched(config: Config) -> list[tuple[str, int, int]]:
 
 
 def _leaves(shape, name: str, base: int) -> Iterator[tuple[str, int, int]]:
-    """Yield name, lowest bit and width of every counter in a layout."""
     layout = shape.as_shape() if isinstance(shape, type) else shape
     if not isinstance(layout, data.StructLayout | data.ArrayLayout):
         yield name, base, Shape.cast(layout).width

@@ -116,22 +116,18 @@ class CoreDevice:
 
     @property
     def instance(self) -> Instance | None:
-        """The instance; None for a lone core."""
         return self.machine if isinstance(self.machine, Instance) else None
 
     @property
     def core(self) -> Config:
-        """Parameters of every core."""
         return self.machine.core if isinstance(self.machine, Instance) else self.machine
 
     @property
     def cores(self) -> int:
-        """Number of cores."""
         return self.machine.cores if self.instance else 1
 
     @property
     def label(self) -> str:
-        """Part of the names of run directories."""
         return "instance" if self.instance else "core"
 
     def verilog(self, *, cached: bool = True, vectors: bool = False) -> str:
@@ -149,7 +145,6 @@ class CoreDevice:
         return elaborated("linked_cores", label, cores, parameters, **options)
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the cores in their harness."""
         core, cores, text = self.core, self.cores, self.verilog(vectors=vectors)
         prefixes = [f"cores__{number}__axi" if self.instance else "axi" for number in range(cores)]
         ports = [f"{prefix}__{port}" for prefix in prefixes for port in range(core.hbm_ports)]
@@ -182,7 +177,6 @@ class CoreDevice:
         return replace(design, hier_blocks=blocks, kept=kept)
 
     def load(self, work: CoreWork, directory: Path) -> tuple[list[str], int]:
-        """Write the addresses of the images, and HBM."""
         self._check(work)
         rounds = len(work.boots) // self.cores
         # A core of an instance starts one cycle later than a lone core.
@@ -198,7 +192,6 @@ class CoreDevice:
         return words + work.link_plusargs(directory), rounds * (work.limit + 1000)
 
     def _check(self, work: CoreWork) -> None:
-        """Raise ValueError unless the work fits the device."""
         cores, room = work.memories.shape
         if self.instance:
             work.check_memories(self.cores)
@@ -210,7 +203,6 @@ class CoreDevice:
             raise ValueError(f"boots must be 1 to {ROUNDS} addresses, not {len(work.boots)}")
 
     def read(self, work: CoreWork, directory: Path, state: Mapping[str, float]) -> Outcome:
-        """Return the outcomes of all images."""
         found = fields_by_kind(directory / "runs")
         lines = sorted(
             found["core"], key=lambda fields: int(fields[0])

@@ -164,7 +164,6 @@ class PlayerDevice:
     ports = ()
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the unit in its harness."""
         name = type(self.unit).__name__
         text = verilog.convert(self.unit, name, None)
         if self.mutate is not None:
@@ -173,7 +172,6 @@ class PlayerDevice:
         return harness(__file__, "player", defines, text)
 
     def load(self, work: PlayerWork, directory: Path) -> tuple[list[str], int]:
-        """Write the cases."""
         count = len(next(iter(work.fields.values())))
         with (directory / "cases").open("w") as file:
             for start in range(0, count, _CHUNK):
@@ -184,7 +182,6 @@ class PlayerDevice:
         return words + ["+bubbles"] * work.bubbles, (1 + self.unit.interval) * count + 1000
 
     def read(self, work: PlayerWork, directory: Path, state: Mapping[str, float]) -> Outcome:
-        """Return the results."""
         digits = _VALUES[np.frombuffer((directory / "results").read_bytes(), np.uint8).reshape(-1, 9)[:, :8]]
         unknown = (digits > 15).any(axis=1)
         digits[unknown] = 0

@@ -158,7 +158,6 @@ class CpuDevice:
     ports = ("ended", "code", "cycles", "instructions", "silent", "broken")
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the processor in its harness."""
         numbers = {"MEMORY_BASE": LOCAL_BASE, "TIMER_NOW": TIMER_NOW, "TIMER_COMPARE": TIMER_COMPARE}
         numbers |= {"CONSOLE": CONSOLE, "EXTERNAL": INTERRUPT_PENDING}
         defines: dict[str, Any] = {name: f"32'h{number:08x}" for name, number in numbers.items()}
@@ -169,7 +168,6 @@ class CpuDevice:
         return harness(__file__, "riscv", defines, cpu_verilog(self.fetch_latency), ports=self.ports)
 
     def load(self, work: CpuWork, directory: Path) -> tuple[list[str], int]:
-        """Write the program."""
         program = work.program
         image = program.image.ljust(-(-len(program.image) // 4) * 4, b"\0")
         lines = "".join(f"{int.from_bytes(image[i : i + 4], 'little'):08x}\n" for i in range(0, len(image), 4))

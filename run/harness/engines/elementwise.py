@@ -108,7 +108,6 @@ class ElementwiseDevice:
     ports = ("timeout", "stray", "cycles", "accepted", "retirements", "errors", "counts")
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the engines in their harness."""
         config = self.config
         text = _without_repetitions(
             "\n".join(engine_verilog(config, f"{engine}_engine", vectors=vectors) for engine in self.engines)
@@ -130,7 +129,6 @@ class ElementwiseDevice:
         return harness(__file__, "elementwise", defines, text, ports=self.ports, blocks=blocks, kept=kept)
 
     def load(self, work: ElementwiseWork, directory: Path) -> tuple[list[str], int]:
-        """Write the engines' programs and the memories."""
         _check_memories(work.sbuf, work.psum, self.config)
         programs = _programs(work)
         if max(map(len, programs.values())) > PROGRAM_DEPTH:

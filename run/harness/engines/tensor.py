@@ -98,7 +98,6 @@ class TensorDevice:
     ports = ("timeout", "error", "cycles", "counters")
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the engine in its harness."""
         text = engine_verilog(self.config, vectors=vectors)
         defines = {
             "ARGUMENTS": arguments(("limit", "stall", "seed"), _MEMORIES, ("results",)),
@@ -117,7 +116,6 @@ class TensorDevice:
         return harness(__file__, "tensor", defines, text, ports=self.ports, blocks=blocks, kept=kept)
 
     def load(self, work: TensorWork, directory: Path) -> tuple[list[str], int]:
-        """Write the program and the operands."""
         program = work.program
         if max(len(program.steps), len(program.drains)) > PROGRAM_DEPTH:
             raise ValueError(f"a program must have at most {PROGRAM_DEPTH} instructions, not {len(program.steps)}")

@@ -77,7 +77,6 @@ class CollectiveDevice:
     ports = ()
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the engines in their harness."""
         instance, hbm_bytes = self.instance, self.instance.core.hbm_bytes
         label = link_view.instance_label(instance)
         text = elaborated("linked_engines", label, lambda: LinkedEngines(instance), asdict(instance))
@@ -101,7 +100,6 @@ class CollectiveDevice:
         return harness(__file__, "collective", defines, *parts, **modules, waves=waves)
 
     def load(self, work: CollectiveWork, directory: Path) -> tuple[list[str], int]:
-        """Write the lists and HBM."""
         work.check_memories(self.instance.cores)
         lines, starts = _lines(self.instance, work)
         if len(lines) > STEPS:
@@ -113,7 +111,6 @@ class CollectiveDevice:
         return words + work.link_plusargs(directory), work.limit + 1000
 
     def read(self, work: CollectiveWork, directory: Path, state: Mapping[str, float]) -> Outcome:
-        """Return the outcome of each core."""
         found = fields_by_kind(directory / "runs")
         ((cycles, ending),) = found["end"]
         whole = {"ending": Ending(int(ending)), "cycles": int(cycles)}
@@ -156,7 +153,6 @@ def _lines(instance: Instance, work: CollectiveWork) -> tuple[list[int], list[in
 
 
 def _events(instance: Instance, path: Path) -> list[list[Event]]:
-    """Return the events of each core."""
     cycles = {kind: [[] for _ in range(instance.cores)] for kind in "ir"}
     for kind, lines in fields_by_kind(path).items():
         for core, cycle in lines:

@@ -98,7 +98,6 @@ class FabricDevice:
     ports = ()
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the fabric in its harness."""
         instance = self.instance
         parameters = {name: value for name, value in asdict(instance).items() if name != "core"}
         shape = f"{instance.topology}-{instance.chips}x{instance.link_bytes}"
@@ -117,7 +116,6 @@ class FabricDevice:
         return harness(__file__, "traffic", defines, LINK_VIEW, text, blocks=_BLOCKS, kept="endpoint$", waves=waves)
 
     def load(self, work: Traffic, directory: Path) -> tuple[list[str], int]:
-        """Write the partners."""
         partners = work.partners or [0] * CHANNELS * self.instance.cores
         words = write_lines(directory, {"partners": "".join(f"{partner:x}\n" for partner in partners)})
         words += plusargs(flits=work.flits, pattern=work.pattern, limit=work.limit, patience=work.patience)
@@ -125,7 +123,6 @@ class FabricDevice:
         return words + work.link_plusargs(directory), work.limit + 1000
 
     def read(self, work: Traffic, directory: Path, state: Mapping[str, float]) -> Outcome:
-        """Return the outcome of the traffic."""
         lines = fields_by_kind(directory / "result")
         sent, received = Counter(), Counter()
         for port, core, flits in (map(int, fields) for fields in lines["s"]):
