@@ -53,7 +53,7 @@ def _find_tensor(name: str, tensors: Sequence[HbmTensor]) -> HbmTensor:
         names = ", ".join(dict.fromkeys(tensor.name for tensor in tensors)) or "none"
         raise ValueError(f"an input must be one of the program's tensors in HBM ({names}), not {name!r}")
     if len(found) > 1:
-        raise ValueError(f"an input's name must be that of one tensor, not of {len(found)}: give {name!r} as itself")
+        raise ValueError(f"an input's name must name one tensor, not {len(found)}: give the tensor {name!r} instead")
     return found[0]
 
 

@@ -103,7 +103,7 @@ def run(
     target, name = target_of(settings) if isinstance(on, str) else on, "program"
     if isinstance(program, Image):
         if inputs or preset or settings.order:
-            raise UsageError("an image must be run as it is: inputs, preset and order are those it was made with")
+            raise UsageError("inputs, preset and order must not be given for an image, which has them")
         config, made = program.config, None
     else:
         if not isinstance(program, Program):
@@ -112,9 +112,9 @@ def run(
             name = re.sub(r"\W+", "", getattr(kernel, "__name__", name))
             kernel(program)
         elif settings.preset and preset_named(settings.preset) != program.config:
-            raise UsageError(f"PRESET must be that of the program, {program.config}, not {settings.preset!r}")
+            raise UsageError(f"PRESET must be the program's, {program.config}, not {settings.preset!r}")
         elif settings.order and settings.order != program.order:
-            raise UsageError(f"ORDER must be that of the program, {program.order}, not {settings.order}")
+            raise UsageError(f"ORDER must be the program's, {program.order}, not {settings.order}")
         if target.profile and not program.entries:
             raise UsageError("PROFILE must be 0 for a program without instructions, not 1")
         config, made = program.config, program
@@ -138,7 +138,7 @@ def program_job(program: Program | Image, inputs: Inputs, label: str, behaviour:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramJob(ImageJob):
-    """An image whose loops must end, and which must write on-chip bytes before it reads them."""
+    """Job of an image with two more rules: its loops end, and it writes on-chip bytes before it reads them."""
 
     def golden(self) -> Expected:
         """Return HBM and the outcome; ProgramFailed, with the kernel's line, if its loops have too many rounds."""

@@ -67,7 +67,7 @@ class Report:
         settings: the values of the variables.
         compared: number of results compared with the golden model; a run that compared none has failed.
         mismatches: number of compared results that differ in any bit.
-        cycles: clock cycles of the run; None if the TEST has none.
+        cycles: clock cycles of the run; None if the TEST does not measure them.
         ideal_cycles: cycles of a run without stalls; None with `cycles`.
         hbm_cycles: fewest cycles in which HBM moves the operands and results; None without HBM.
         extra: further rows of the table, in order, by heading; JSON values. A mapping of mappings becomes a nested

@@ -38,7 +38,7 @@ class Result:
         prediction: of the timing model.
         read_back: for each memory that was read in part, its valid bytes, bool of the memory's shape.
         expected: golden's result of the job, if golden ran.
-        compared_parts, mismatched_parts: number of compared bytes, and of those that differ, by memory.
+        compared_parts, mismatched_parts: number of compared bytes, and of different bytes, by memory.
         differences: the first differences from golden's memories, a line each.
         failures: further reasons why the run has failed, a sentence each.
         files: paths of the recorded files by kind, for a report.
@@ -166,7 +166,7 @@ class Result:
 
     @property
     def busiest(self) -> str | None:
-        """The queue whose engine worked most, if there is a profile."""
+        """The queue of the busiest engine, if there is a profile."""
         return self.profiled.run.queue_name(self.profiled.run.busiest) if self.profiled else None
 
     @property
@@ -196,7 +196,7 @@ class Result:
 
     @cached_property
     def _outputs(self) -> dict[str, HbmTensor]:
-        """The tensors of which an instruction writes a part."""
+        """The tensors that an instruction writes, at least in part."""
         regions = (region for part in self.image.entries for entry in part for region in entry.instruction.writes)
         spans = {region.span for region in regions if region.storage == Storage.HBM}
         found: dict[str, HbmTensor] = {}

@@ -225,9 +225,9 @@ _TILE = "rows and columns of the array that kernels use, all unless given: the s
 TILE_OPTION = integer("TILE", None, _TILE, 1, 128)
 
 
-def dtype_option(choices: Iterable[str], default: str = "bf16") -> Option:
+def dtype_option(choices: Iterable[str]) -> Option:
     """Return DTYPE, a choice of number formats."""
-    return choice("DTYPE", default, "number format of the operands", choices)
+    return choice("DTYPE", "bf16", "number format of the operands", choices)
 
 
 def core_options(target: str, engine: str | None, preset: str) -> tuple[Option, ...]:

@@ -28,6 +28,6 @@ def tile_runs(image: Image, addresses: Sequence[int]) -> list[slice]:
 
 
 def cycles_of_runs(image: Image, addresses: Sequence[int], issued: Sequence[int], end: int) -> list[int]:
-    """Return the cycles of each execution of a section, from its first record to that of the next one or to `end`."""
+    """Return the cycles of each execution of a section, up to the first record of the next one or to `end`."""
     starts = [issued[part.start] for part in tile_runs(image, addresses)]
     return [after - before for before, after in pairwise([*starts, end])]

@@ -162,13 +162,13 @@ def test_programs_that_do_not_fit_are_refused():
         program.space.hbm("large", INT8, (513 << 20,))
 
     for kernel, inputs, options, message in (
-        (Program(TINY), {}, {"preset": "small"}, "PRESET must be that of the program, .*rows=4.*, not 'small'"),
+        (Program(TINY), {}, {"preset": "small"}, "PRESET must be the program's, .*rows=4.*, not 'small'"),
         (Program(Config(rows=4, columns=4, cores=2)), {}, {}, "a program must be of a core that is alone"),
         (
             twice,
             {"x": VALUES},
             {"preset": "tiny"},
-            "an input's name must be that of one tensor, not of 2: give 'x' as itself",
+            "an input's name must name one tensor, not 2: give the tensor 'x' instead",
         ),
         (copied(FP32), [("x", VALUES)], {"preset": "tiny"}, "inputs must be arrays by names of tensors, .* not"),
         (copied(FP32), {3: VALUES}, {"preset": "tiny"}, "an input must be named by a tensor in HBM or by its name"),
