@@ -1,8 +1,8 @@
 """Benches of the AXI ports against models that others wrote: the managers and the memory of cocotbext-axi.
 
 In one, managers write and read the HBM model (run/harness/hbm.v) through arbiters; in the other, units of the machine
-use a memory. A protocol checker (run/harness/axi_checker.v) is on every port. The tests are in
-run/harness/axi/tests.py."""
+use a memory. A protocol checker (run/harness/axi_checker.v) is on every port. The cocotb tests
+are in `axi_tests.py`."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -143,10 +143,10 @@ def run_axi(
     test: str | None,
     plusargs: Sequence[str] = (),
     *,
-    module: str = "tests",
+    module: str = "axi_tests",
     **settings: object,
 ) -> None:
-    """Run a test of a module of `run/harness/axi/`.
+    """Run a cocotb test of a module of this folder.
 
     Arguments:
         built: the bench that it is for.
@@ -160,5 +160,5 @@ def run_axi(
     """
     with simulation.run_directory("axi") as directory:
         env = {"COCOTB_LOG_LEVEL": "WARNING", "SETTINGS": json.dumps(settings)}
-        where = f"neuroncore_rtl.run.harness.axi.{module}"
+        where = f"neuroncore_rtl.tb.tests.core.{module}"
         simulation.run_simulation(built, where, run_dir=directory, testcase=test, plusargs=plusargs, env=env)

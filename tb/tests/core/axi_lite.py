@@ -1,6 +1,6 @@
 """A bench of the core's control port against the AXI4-Lite manager of cocotbext-axi, with no core behind the registers.
 
-The tests are in run/harness/axi/lite_tests.py.
+The cocotb tests are in `axi_lite_tests.py`.
 """
 
 from amaranth import Module

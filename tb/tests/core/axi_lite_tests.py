@@ -7,9 +7,9 @@ import cocotb
 from cocotb.triggers import ClockCycles, Combine, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
-from neuroncore_rtl.run.harness.axi.tests import SETTINGS, pause, start
 from neuroncore_rtl.spec import host_map as at
 from neuroncore_rtl.spec.host_map import Effect
+from neuroncore_rtl.tb.tests.core.axi_tests import SETTINGS, pause, start
 
 INPUTS = ("resetting", "done", "exit_code", "error", "quiet", "console__valid", "console__payload", "counters")
 """Inputs of the registers that the core drives in the machine."""
