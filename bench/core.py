@@ -9,14 +9,13 @@ from neuroncore_rtl.golden import tensor as golden_tensor
 from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.cores import CoreDevice
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.outcome import Outcome
-from neuroncore_rtl.run.harness.run import built, run
-from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.harness.run import build_device, run
+from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.tables import table
-from neuroncore_rtl.run.targets.rtl import Rtl
+from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, INT8
 from neuroncore_rtl.tb.tests.kernels.products import ideal_cycles, product_image, random_matrix
@@ -54,7 +53,7 @@ def _product(preset: str, size: int) -> dict[str, object]:
 
     def one_way():
         build = cold_build(lambda vectors: device.verilog(cached=False, vectors=vectors), device.design)
-        built(device)
+        build_device(device)
         outcome, whole_s = measure_time(lambda: run(device, work))
         done = outcome.parts[0]
         return {

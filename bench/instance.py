@@ -12,8 +12,7 @@ from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.run.harness.cores import CoreDevice
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.harness.run import run
-from neuroncore_rtl.run.job import Expected
-from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.job import Expected, ImageJob
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.instance import Instance

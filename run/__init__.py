@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from neuroncore_rtl.run.program import ProgramFailed, run
-    from neuroncore_rtl.run.result import ProgramResult, Result
+    from neuroncore_rtl.run.result import Result
 
-__all__ = ["ProgramFailed", "ProgramResult", "Result", "run"]
+__all__ = ["ProgramFailed", "Result", "run"]
 
 
 def __getattr__(name: str):
     """Import a public name when it is first used: numpy and Amaranth take a second to import."""
-    if name in ("ProgramResult", "Result"):
-        from neuroncore_rtl.run import result
+    if name == "Result":
+        from neuroncore_rtl.run.result import Result
 
-        return getattr(result, name)
+        return Result
     if name in ("ProgramFailed", "run"):
         from neuroncore_rtl.run import program
 

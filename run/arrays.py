@@ -1,7 +1,7 @@
-"""A program's tensors in HBM as numpy arrays: numbers or codes in, numbers of their natural type out.
+"""Conversion between numpy arrays and the codes of tensors in HBM.
 
-Floating-point formats become float32, which holds every number of each of them exactly; integers become int8, int16 or
-int32. Codes are unsigned integers of the format's size.
+Inputs are numbers or codes. Outputs are numbers: float32 for every floating-point format, which it holds exactly, and
+int8, int16 or int32. Codes are unsigned integers of the format's size.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.formats import Format, IntFormat
 __all__ = ["Inputs", "codes_of", "contents", "encode", "numbers_of"]
 
 Inputs = Mapping[str | HbmTensor, ArrayLike]
-"""What tensors in HBM, or views of them, start with, by their names or by themselves."""
+"""Initial contents of tensors in HBM, or of views of them, by the tensors or their names."""
 
 
 def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[HbmTensor, np.ndarray]]:
@@ -24,17 +24,17 @@ def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[Hbm
 
     Arguments:
         inputs: numbers, or codes.
-        tensors: all of the program in HBM.
+        tensors: all tensors of the program in HBM.
 
     Raises:
-        ValueError: if there is no such tensor, or two of a name; as of `codes_of`.
+        ValueError: if a name belongs to no tensor or to several, or `codes_of` raises it.
     """
     if not isinstance(inputs, Mapping):
         raise ValueError(f"inputs must be arrays by names of tensors, such as {{'x': x}}, not {inputs!r}")
     for key, given in inputs.items():
         if not isinstance(key, str | HbmTensor):
             raise ValueError(f"an input must be named by a tensor in HBM or by its name, not by {key!r}")
-        tensor = _named(key, tensors) if isinstance(key, str) else key
+        tensor = _find_tensor(key, tensors) if isinstance(key, str) else key
         ends = ((one.address, one.address + one.size * one.format.bits // 8) for one in tensors)
         if not any(first <= tensor.address and tensor.address + _span(tensor) <= end for first, end in ends):
             raise ValueError(f"{tensor.name}: an input must be in the program's HBM, not at {tensor.address:#x}")
@@ -42,28 +42,26 @@ def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[Hbm
 
 
 def _span(tensor: HbmTensor) -> int:
-    """Return the bytes from the start of a tensor, or of a view, to its end."""
+    """Return the bytes from the start of a tensor or view to its end."""
     steps = zip(tensor.shape, tensor.steps or (), strict=True)
     return (1 + sum((count - 1) * max(step, 0) for count, step in steps)) * tensor.format.bits // 8
 
 
-def _named(name: str, tensors: Sequence[HbmTensor]) -> HbmTensor:
+def _find_tensor(name: str, tensors: Sequence[HbmTensor]) -> HbmTensor:
     found = [tensor for tensor in tensors if tensor.name == name]
     if not found:
         names = ", ".join(dict.fromkeys(tensor.name for tensor in tensors)) or "none"
         raise ValueError(f"an input must be one of the program's tensors in HBM ({names}), not {name!r}")
     if len(found) > 1:
-        raise ValueError(f"an input's name must be that of one tensor, not of {len(found)}: give {name!r} as itself")
+        raise ValueError(f"an input's name must name one tensor, not {len(found)}: give the tensor {name!r} instead")
     return found[0]
 
 
 def codes_of(tensor: HbmTensor, given: ArrayLike) -> np.ndarray:
-    """Return the codes of what a tensor starts with.
+    """Return the codes of the initial contents of a tensor.
 
-    Arguments:
-        tensor: its format and its shape count.
-        given: unsigned integers of the format's size are codes; other numbers are rounded to nearest even by way of
-            FP32, or for an integer format must be what that can hold.
+    Unsigned integers of the format's size are codes. Other numbers are rounded to FP32 and then to nearest even; for an
+    integer format they must be integers in its range.
 
     Raises:
         ValueError: if shape, type or range do not fit; the message names the tensor.
@@ -91,7 +89,7 @@ def numbers_of(codes: np.ndarray, fmt: Format) -> np.ndarray:
 
 
 def encode(values: np.ndarray, fmt: Format) -> np.ndarray:
-    """Return the codes of numbers, to nearest even by way of FP32."""
+    """Return the codes of numbers, rounded to FP32 and then to nearest even."""
     if not fmt.is_float:
         return np.asarray(values).astype(np.int64).astype(f"uint{fmt.bits}")
     return round_fp32(np.asarray(values, np.float32).view(np.uint32), fmt, "rne", None)

@@ -1,4 +1,4 @@
-"""Programs of the vector and the scalar engine, and the job of one on the two engines alone."""
+"""Programs of the vector and the scalar engine, and the job that runs one on the two engines without the core."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ from neuroncore_rtl.spec.isa import Elementwise, Engine, Storage, queue_name
 __all__ = ["Differences", "ElementwiseJob", "ElementwiseProgram", "expected_memories", "record_of", "work_of"]
 
 SHOWN = 5
-"""Instructions with wrong results that are printed; the others are counted."""
+"""Most instructions with wrong results that are printed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseProgram:
-    """Instructions, what they wait for, and the memories in which they start.
+    """Instructions, their dependences, and the initial memories.
 
     Arguments:
-        instructions: of both engines, in an order in which they could run one after the other.
-        records: the same for the harness, with random bits where an instruction uses none.
+        instructions: of both engines, in an order that satisfies the dependences.
+        records: the same for the harness, with random bits in unused fields.
         sbuf, psum: uint8 [partitions, bytes].
     """
 
@@ -47,21 +47,21 @@ class ElementwiseProgram:
 
 
 def record_of(entry: Entry, config: Config) -> EngineRecord:
-    """Return an entry of a program that has none but these engines' instructions as the harness takes it."""
-    # The lane of one of their queues is the one behind its number, as the tensor queue has two.
+    """Return the harness's record of an entry of a program that has instructions of these two engines only."""
+    # The tensor engine has two lanes, so the lane of these engines is one more than the number of their queue.
     waits = {queue_name(lane - 1, config): count for lane, count in entry.waits}
     return EngineRecord(engine=queue_name(entry.queue, config), word=entry.instruction.encode(config), **waits)
 
 
 def work_of(program: ElementwiseProgram, **disturbed: Any) -> ElementwiseWork:
-    """Return a program as work of the engines; disturbed: what else is said of that."""
+    """Return a program as work of the engines; disturbed: further arguments of `ElementwiseWork`."""
     return ElementwiseWork(program=program.records, sbuf=program.sbuf, psum=program.psum, **disturbed)
 
 
 def expected_memories(
     instructions: list[Elementwise], sbuf: np.ndarray, psum: np.ndarray, config: Config
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return SBUF and PSUM after golden has executed `instructions`, the first ones unchanged."""
+    """Return copies of SBUF and PSUM after golden has executed `instructions`."""
     sbuf, psum = sbuf.copy(), psum.copy()
     engines = {Engine.VECTOR: VectorEngine(config), Engine.SCALAR: ScalarEngine(config)}
     for instruction in instructions:
@@ -70,12 +70,15 @@ def expected_memories(
 
 
 class Differences:
-    """Differences between memories and golden's, and the instructions that wrote there.
+    """Differences between memories and golden's, and the instructions that wrote the bytes.
 
     Arguments:
         program: the program.
         found: SBUF and PSUM after the run, by the names "sbuf" and "psum".
         expected: SBUF and PSUM of golden.
+
+    Attributes:
+        places: storage, partition and byte of each difference.
     """
 
     def __init__(
@@ -99,7 +102,7 @@ class Differences:
 
     @property
     def changed(self) -> int:
-        """Bytes that golden leaves other than they were."""
+        """Bytes that golden changed."""
         return sum(int((wanted != before).sum()) for _, wanted, before in self._memories.values())
 
     def lines(self) -> list[str]:
@@ -116,19 +119,19 @@ class Differences:
         got, wanted, _ = self._memories[storage]
         word = slice(byte & ~3, (byte & ~3) + 4)
         words = [memory[partition, word][::-1].tobytes().hex() for memory in (got, wanted)]
-        who = "no instruction writes there" if writer is None else f"{writer}: {self._program.instructions[writer]}"
-        return f"{storage.name} partition {partition} byte {byte}: word {words[0]}, golden {words[1]}; {who}"
+        by = "no instruction writes there" if writer is None else f"{writer}: {self._program.instructions[writer]}"
+        return f"{storage.name} partition {partition} byte {byte}: word {words[0]}, golden {words[1]}; {by}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseJob(Job):
-    """A program on the vector and the scalar engine alone, from SBUF and PSUM to SBUF and PSUM.
+    """A program on the vector and the scalar engine without the core, from SBUF and PSUM to SBUF and PSUM.
 
     Arguments (besides those of `Job`):
         config: the machine's parameters.
         program: the program.
-        engines: those that take part.
-        stall: every stream and memory port pauses in so many of 256 cycles, at random.
+        engines: the engines in the harness.
+        stall: rate of random pauses on every stream and memory port, in 256ths of the cycles.
         events: whether the outcome has the cycles of each instruction.
     """
 
@@ -139,34 +142,20 @@ class ElementwiseJob(Job):
     events: bool = False
 
     @property
-    def instance(self) -> None:
-        """None: no links take part."""
-
-    @property
-    def title(self) -> str:
-        """No picture of links has a title."""
-        return ""
-
-    @property
     def doing(self) -> str:
-        """The activity, for the progress display."""
         return f"running {len(self.program.instructions):,} instructions"
 
     def device(self, *, waves: bool = False) -> ElementwiseDevice:
-        """Return the engines."""
         return ElementwiseDevice(config=self.config, engines=self.engines)
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> ElementwiseWork:
-        """Return the program as work of the engines."""
         return work_of(self.program, stall=self.stall, seed=seed, events=self.events)
 
     def golden(self) -> Expected:
-        """Return both memories."""
         memories = expected_memories(self.program.instructions, self.program.sbuf, self.program.psum, self.config)
         return Expected(memories=dict(zip(("sbuf", "psum"), memories, strict=True)))
 
     def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> list[str]:
-        """Return the first wrong byte of each of the first instructions that wrote one."""
         return Differences(self.program, found, (expected.memories["sbuf"], expected.memories["psum"])).lines()
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterator[str]:

@@ -1,26 +1,60 @@
-"""The interface of a job: what a target executes, what golden makes of it, and how an outcome is judged."""
+"""Jobs: the work of a target, the golden model's result, and the rules that judge an outcome.
 
-from collections.abc import Iterable, Mapping, Sequence
+`ImageJob` runs images: on one core, one after another, or one on each core of an instance. `DeviceJob` runs any device.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from neuroncore_rtl.golden import timing
+from neuroncore_rtl.golden.core import Core, CoreOutcome, run_instance
+from neuroncore_rtl.kernels.control import executed
+from neuroncore_rtl.kernels.program.copies import dma_copy
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.run.check.image_failures import LISTED, explain_fault, image_failures
+from neuroncore_rtl.run.harness.collective_faults import link_name
+from neuroncore_rtl.run.harness.cores import CoreDevice, CoreWork, room_of
+from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.harness.run import Device
+from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.view.timeline import TrackGroup
+from neuroncore_rtl.run.view.tracks import core_tracks, link_tracks
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import INT32
+from neuroncore_rtl.spec.host_link import CONSOLE_BYTES
 from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import Storage
 
-__all__ = ["DeviceJob", "Expected", "Job"]
+__all__ = [
+    "ALIGNMENT", "DeviceJob", "Expected", "ImageJob", "Job", "dump_image", "execute_on_golden", "first_differences",
+    "join_images",
+]  # fmt: skip
+
+ALIGNMENT = 4096
+"""Images in one memory start at multiples of it, so that no AXI burst crosses from one image into the next. The HBM of
+each core of an instance has a multiple of it."""
+
+PATIENCE = 16
+"""Cycles allowed for each beat of the copy of on-chip memories; the slowest random HBM takes fewer."""
+
+CHIP_LEVELS = 2
+"""Levels of the hierarchy between the harness and a core of an instance, beyond those above a lone core."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What golden makes of a job.
+    """The golden model's result of a job.
 
     Arguments:
-        memories: after the run, uint8, by the names that outcomes have for them.
-        outcomes: of each image, in order; empty where golden only computes memories.
+        memories: after the run, uint8, by the names that outcomes use.
+        outcomes: one per image, in order; empty if golden only computes memories.
     """
 
     memories: Mapping[str, np.ndarray]
@@ -29,18 +63,18 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A piece of work for a target.
+    """Work of a target.
 
     Arguments:
-        name: of the waveform; None: none is recorded.
-        pictures: name of the timeline, the picture of the links and the profile; None: there are none.
-        subject: what it was made of, for the judge of the result.
+        name: of the waveform; None: no waveform.
+        pictures: name of the timeline, the picture of the links and the profile; None: none of them.
+        subject: source of the job, for the code that judges the result.
 
     Attributes:
-        instance: the instance whose links take part; None if there are none.
         doing: the activity, for the progress display.
+        instance: the instance with its links; None without links.
         title: of the picture of the links.
-        core: the core whose insides a waveform shows; None: none in particular.
+        core: number of the core that a waveform shows inside; None: no particular core.
         levels: levels of the hierarchy between the harness and the level from which DEPTH counts.
     """
 
@@ -48,17 +82,11 @@ class Job:
     pictures: str | None = None
     subject: Any = None
 
+    doing = ""
+    instance = None
+    title = ""
     core = None
     levels = 0
-
-    if TYPE_CHECKING:  # fields of some jobs, properties of others
-
-        @property
-        def instance(self) -> Instance | None: ...
-        @property
-        def doing(self) -> str: ...
-        @property
-        def title(self) -> str: ...
 
     def device(self, *, waves: bool = False) -> Device:
         """Return the device that executes the job; waves: with the signals that a waveform needs."""
@@ -75,15 +103,15 @@ class Job:
         raise NotImplementedError
 
     def golden(self) -> Expected | None:
-        """Return the golden model's outcome; None if only the caller can judge the job."""
+        """Return the golden model's result; None if only the caller can judge the job."""
         return None
 
     def parts(self, memories: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Return the bytes of memories that are compared, by name."""
+        """Return the compared bytes of memories, by name."""
         return memories
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterable[str]:
-        """Yield what is wrong with the outcome besides the contents of memories, a sentence each."""
+        """Yield the faults of the outcome besides the contents of memories, a sentence each."""
         return ()
 
     def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterable[str]:
@@ -101,13 +129,13 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceJob(Job):
-    """Work of any device, whose outcome the caller judges.
+    """Work of any device; the caller judges its outcome.
 
     Arguments (besides those of `Job`):
         on: the device.
         load: its work.
         doing, instance, title: see `Job`.
-        recorded: returns the tracks of the timeline, given the outcome; None: there is no timeline.
+        recorded: returns the tracks of the timeline of an outcome; None: no timeline.
     """
 
     on: Device
@@ -115,7 +143,7 @@ class DeviceJob(Job):
     doing: str
     instance: Instance | None = None
     title: str = ""
-    recorded: Any = None
+    recorded: Callable[[Outcome], Iterable[TrackGroup]] | None = None
 
     def device(self, *, waves: bool = False) -> Device:
         return self.on
@@ -125,3 +153,245 @@ class DeviceJob(Job):
 
     def tracks(self, outcome: Outcome) -> Iterable[TrackGroup]:
         return self.recorded(outcome) if self.recorded else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageJob(Job):
+    """Images for one core, executed one after another, or one image for each core of an instance.
+
+    Reset clears no memory: each image finds the on-chip contents that the images before it wrote.
+
+    Arguments (besides those of `Job`):
+        machine: parameters of the core or of the instance.
+        images: in ascending order of their addresses, or of the cores.
+        data: for an instance, uint8 [cores, bytes], further contents of HBM from address 0.
+        delays: start delay of each core in cycles; default 0.
+        behaviour: of HBM.
+        errors: share of disturbed frames.
+        core: number of the core of an instance that a waveform shows inside; None: no core.
+        limit: cycles after which an image is stopped; None: a million, or more if on-chip memories are copied.
+        dump: whether SBUF and PSUM are compared as well; a further image copies them to HBM.
+        outputs: tensors that the host of a board reads back; None: all of HBM.
+        may_fail: whether the core may report an error that golden reports as well.
+        computes: whether the timing model also runs golden, for the contents of memories.
+        path: returns the options of :func:`golden.timing.predict` for an outcome of golden; None: derived from the
+            loops of the image.
+        note: the computation of golden, for the progress display.
+
+    Raises:
+        UsageError: if the instance has no core of number `core`.
+    """
+
+    machine: Config | Instance
+    images: Sequence[Image]
+    data: np.ndarray | None = None
+    delays: Sequence[int] | None = None
+    behaviour: Hbm = Hbm()
+    errors: float = 0.0
+    core: int | None = None
+    limit: int | None = 50_000_000
+    dump: bool = False
+    outputs: Sequence[HbmTensor] | None = None
+    may_fail: bool = False
+    computes: bool = True
+    path: Callable[[CoreOutcome], dict[str, object]] | None = None
+    note: str = ""
+
+    def __post_init__(self):
+        if self.core is not None and self.core >= len(self.images):
+            raise UsageError(f"CORE must be below the {len(self.images)} cores of the instance, not {self.core}")
+
+    @property
+    def instance(self) -> Instance | None:
+        """The instance; None for a lone core."""
+        return self.machine if isinstance(self.machine, Instance) else None
+
+    @property
+    def config(self) -> Config:
+        """Parameters of every core."""
+        return self.machine.core if isinstance(self.machine, Instance) else self.machine
+
+    @property
+    def levels(self) -> int:
+        return 0 if self.core is None else CHIP_LEVELS
+
+    @property
+    def doing(self) -> str:
+        records = sum(len(part) for image in self.images for part in image.records)
+        return f"running {records:,} records" + (f" on {len(self.images)} cores" if self.instance else "")
+
+    @property
+    def title(self) -> str:
+        return f"images on {len(self.images)} cores"
+
+    @cached_property
+    def _dump(self) -> tuple[Sequence[Image], Mapping[str, HbmTensor]]:
+        if not self.dump:
+            return (), {}
+        image, copies = dump_image(self.config, _end(self.images[-1]))
+        return (image,), copies
+
+    @cached_property
+    def everything(self) -> list[Image]:
+        """The images, and the one that copies on-chip memories."""
+        return [*self.images, *self._dump[0]]
+
+    @cached_property
+    def memories(self) -> np.ndarray:
+        """HBM of each core before the start, uint8 [cores, bytes]."""
+        if not self.instance:
+            one = len(self.everything) == 1
+            return (self.images[0].memory() if one else join_images(self.everything))[None]
+        data = np.zeros((len(self.images), 0), np.uint8) if self.data is None else self.data
+        size = max([data.shape[1], *(image.base + len(image.data) for image in self.images)])
+        memories = np.pad(data, ((0, 0), (0, -(-size // ALIGNMENT) * ALIGNMENT - data.shape[1])))
+        for image, memory in zip(self.images, memories, strict=True):
+            image.store(memory)
+        return memories
+
+    def device(self, *, waves: bool = False) -> CoreDevice:
+        """Return the cores, with enough HBM for the memories; the AXI ports of an instance are not checked."""
+        inside = {"check_axi": False, "inside": waves and self.core is not None} if self.instance else {}
+        return CoreDevice(machine=self.machine, room=room_of(self.memories), **inside)
+
+    def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> CoreWork:
+        copied = sum(4 * copy.size for copy in self._dump[1].values())
+        return CoreWork(
+            memories=self.memories,
+            boots=[image.base for image in self.everything],
+            delays=self.delays,
+            behaviour=self.behaviour,
+            errors=self.errors,
+            limit=self.limit or max(1_000_000, PATIENCE * copied // self.config.hbm_bytes),
+            profiled=profiled,
+            seed=seed,
+            sampled=sampled and self.instance is not None,
+        )
+
+    def golden(self) -> Expected:
+        """Return HBM of each core, and the outcome of each image."""
+        memories = self.memories.copy()
+        if self.instance:
+            outcomes = run_instance(self.config, list(memories), bases=[image.base for image in self.everything])
+        else:
+            outcomes = execute_on_golden(self.config, memories[0], self.everything)
+        return Expected(memories={"hbm": memories}, outcomes=outcomes)
+
+    def judge(self, expected: Expected) -> None:
+        """Raise an error if golden's result must not be used without a comparison."""
+
+    def flow(self, outcome: CoreOutcome) -> dict[str, object]:
+        """Return the options of :func:`golden.timing.predict` for an outcome of golden."""
+        (image,) = self.images
+        if self.path is not None or image.flow is None:
+            return self.path(outcome) if self.path else {}
+        operations = [*executed(image.flow, outcome.loaded)]
+        path = timing.flow_path([(operation.code.name, leaves) for operation, leaves in operations])
+        return {"sections": [op.a for op, _ in operations if op.code.name == "RUN"], "path": path}
+
+    def parts(self, memories: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        hbm = memories["hbm"]
+        if not self.dump:
+            return {"HBM": hbm}
+        copies = {name: copy.elements(hbm[0]).view(np.uint8) for name, copy in self._dump[1].items()}
+        return {"HBM": hbm[:, : _end(self.images[-1])], **copies}
+
+    def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterator[str]:
+        return first_differences(found["hbm"], expected.memories["hbm"], self._name)
+
+    def _name(self, address: int) -> str:
+        """Return the name of a byte of HBM; of a copied byte, its address on chip."""
+        for name, copy in self._dump[1].items():
+            partition, byte = divmod(int(address) - copy.address, 4 * copy.shape[1])
+            if 0 <= partition < copy.shape[0]:
+                return f"{name} partition {partition}, byte {byte}"
+        return f"HBM {address:#x}"
+
+    def failures(self, outcome: Outcome, expected: Expected) -> Iterator[str]:
+        """Yield the faults of each image's run, and the dead links; for a board, the faults that its host can read."""
+        if outcome.host:
+            yield from _host_failures(outcome, expected.outcomes[0])
+            return
+        if self.instance is not None and outcome.links is not None:
+            yield from (f"{link_name(self.instance, wire)} is dead" for wire in outcome.links.dead)
+        for number, (run, golden) in enumerate(zip(outcome.parts.values(), expected.outcomes, strict=False)):
+            memory = self.memories[number if self.instance else 0]
+            where = f"core {number}: " if self.instance else f"image {number}: " if len(self.everything) > 1 else ""
+            yield from (f"{where}{failure}" for failure in image_failures(run, golden, memory, self.config))
+            if golden.error is not None and not self.may_fail:
+                yield f"golden must report no error, but does: {explain_fault(golden.error, memory, self.config)}"
+        if len(outcome.parts) < len(self.everything):
+            yield f"all {len(self.everything)} images must be run, not {len(outcome.parts)}"
+        if self.dump and (count := self._beyond(outcome.memories, expected.memories)):
+            yield f"HBM beyond the images must be golden's, but {count} bytes differ"
+
+    def _beyond(self, found: Mapping[str, np.ndarray], golden: Mapping[str, np.ndarray]) -> int:
+        pairs = zip(self.parts(found).values(), self.parts(golden).values(), strict=True)
+        compared = sum(int(np.count_nonzero(one != other)) for one, other in pairs)
+        return int(np.count_nonzero(found["hbm"] != golden["hbm"])) - compared
+
+    def tracks(self, outcome: Outcome) -> Iterator[TrackGroup]:
+        """Yield the tracks of all cores and of the links."""
+        for core, image in enumerate(self.images):
+            name, locate = f"core {core}" if self.instance else "core", image.locate
+            yield core_tracks(name, outcome.parts[core], self.config, lambda at, locate=locate: locate(at)[1])
+        if self.instance is not None and outcome.links is not None:
+            yield from link_tracks(self.instance, outcome.links.samples)
+
+
+def first_differences(
+    found: np.ndarray, golden: np.ndarray, name: Callable[[int], str] = "HBM {:#x}".format
+) -> Iterator[str]:
+    """Yield the first bytes of HBM, uint8 [cores, bytes], that differ, a line each; name: of an address."""
+    for core, address in np.argwhere(found != golden)[:LISTED]:
+        where = f"core {core}, {name(address)}" if len(found) > 1 else name(address)
+        yield f"{where}: RTL {found[core, address]:02x}, golden {golden[core, address]:02x}"
+
+
+def _host_failures(outcome: Outcome, expected: CoreOutcome) -> Iterator[str]:
+    """Yield the differences between golden and the registers of a board: error, exit code, console."""
+    if outcome.error:
+        yield f"the core must report no error, but does: {outcome.error}"
+    if outcome.exit_code != expected.exit_code:
+        yield f"the program must exit with {expected.exit_code}, not {outcome.exit_code}"
+    if outcome.console != (printed := expected.console[:CONSOLE_BYTES].decode("latin-1")):
+        yield f"the program must print {printed!r}, not {outcome.console!r}"
+
+
+def dump_image(config: Config, base: int) -> tuple[Image, dict[str, HbmTensor]]:
+    """Return an image at `base` that copies SBUF and PSUM to HBM, and the copies, [partitions, words], by name."""
+    program, copies = Program(config, base), {}
+    for storage, partitions, size in (
+        (Storage.SBUF, config.partitions, config.sbuf_bytes),
+        (Storage.PSUM, config.columns, config.psum_bytes),
+    ):
+        name, shape = storage.name, (size // 4,)
+        whole = Tensor(name=name, format=INT32, address=0, partitions=partitions, shape=shape, storage=storage)
+        copies[name] = program.space.hbm(name, INT32, (partitions, *shape))
+        program.append(dma_copy(copies[name], whole))
+    return build_image(program), copies
+
+
+def _end(image: Image) -> int:
+    """Return the first address at which another image can follow."""
+    return -(-(image.base + len(image.data)) // ALIGNMENT) * ALIGNMENT
+
+
+def join_images(images: Sequence[Image]) -> np.ndarray:
+    """Return HBM, uint8 from address 0, with images that do not overlap."""
+    memory = np.zeros(max(map(_end, images)), np.uint8)
+    for image in images:
+        image.store(memory)
+    return memory
+
+
+def execute_on_golden(config: Config, hbm: np.ndarray, images: Sequence[Image]) -> list[CoreOutcome]:
+    """Run images in `hbm` one after another; on-chip memories keep their contents from one image to the next."""
+    expected = []
+    for image in images:
+        core = Core(config, hbm)
+        if expected:
+            engines = core.machine.engines
+            engines.sbuf[...], engines.psum[...] = expected[-1].sbuf, expected[-1].psum
+        expected.append(core.run(image.base))
+    return expected

@@ -1,4 +1,4 @@
-"""What a TEST reports: a small table for people, a JSON record for programs, and progress while one waits."""
+"""Reports of TESTs: a table for a terminal, a JSON record, and the progress display."""
 
 import json
 import os
@@ -18,18 +18,18 @@ from neuroncore_rtl import SIM_BUILD
 __all__ = ["Report", "progress", "recording_in", "recordings", "shown", "terminal"]
 
 RESULTS = SIM_BUILD / "results"
-"""Where the JSON records go."""
+"""Folder of the JSON records."""
 
 _RECORDINGS = ContextVar("recordings", default=SIM_BUILD)
 
 _NUMBER = re.compile(r"[\d.,]*%?")
 
 PLAIN_WIDTH = 120
-"""Columns of output that goes into a file or a pipe, which has no width of its own."""
+"""Columns of output to a file or a pipe."""
 
 
 def terminal(*, stderr: bool = False) -> Console:
-    """Return where to print: as wide as the terminal, or plain text."""
+    """Return a console as wide as the terminal, or a plain one of `PLAIN_WIDTH`."""
     console = Console(stderr=stderr, highlight=False)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
@@ -37,7 +37,7 @@ def terminal(*, stderr: bool = False) -> Console:
 
 
 def shown(path: Path) -> str:
-    """Return a path as people like to read it: from the working directory if it lies there."""
+    """Return a path as text, relative to the working directory if it lies there."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
@@ -49,7 +49,7 @@ def recordings() -> Path:
 
 @contextmanager
 def recording_in(folder: Path) -> Iterator[None]:
-    """Let runs record in a folder that others do not write."""
+    """Let runs record in another folder, so that concurrent runs do not overwrite each other's files."""
     token = _RECORDINGS.set(folder)
     try:
         yield
@@ -63,19 +63,19 @@ class Report:
 
     Arguments:
         test: name of the TEST.
-        label: what tells this run's record from others of the same TEST, such as "full-bf16-512x512x512".
-        settings: the values of the variables it ran with.
-        compared: how many results were compared with the golden model's; a run that compared none has failed.
-        mismatches: how many of them differed in any bit.
-        cycles: clock cycles it took, None where cycles mean nothing.
-        ideal_cycles: cycles it would have taken had no unit ever waited, None with `cycles`.
-        hbm_cycles: cycles in which HBM moves what has to be moved, None where it plays no part.
-        extra: further lines of the table, in order, by their heading; JSON values. A mapping of mappings is a table
-            of its own, with a row for each of them.
+        label: distinguishes the record from others of the same TEST, such as "full-bf16-512x512x512".
+        settings: the values of the variables.
+        compared: number of results compared with the golden model; a run that compared none has failed.
+        mismatches: number of compared results that differ in any bit.
+        cycles: clock cycles of the run; None if the TEST does not measure them.
+        ideal_cycles: cycles of a run without stalls; None with `cycles`.
+        hbm_cycles: fewest cycles in which HBM moves the operands and results; None without HBM.
+        extra: further rows of the table, in order, by heading; JSON values. A mapping of mappings becomes a nested
+            table with one row for each of them.
         failures: other reasons why the run has failed, a sentence each.
-        details: what the record has besides the table, by its heading; JSON values.
-        modelled: the cycles are those of the timing model; no RTL has run, and nothing was compared.
-        judge: who says that a run has passed of which nothing was compared with the golden model, if there is one.
+        details: further entries of the record, not in the table; JSON values.
+        modelled: the cycles are the timing model's; no RTL has run, and nothing was compared.
+        judge: source of the verdict on a run that is not compared with the golden model; None: golden.
     """
 
     test: str
@@ -94,7 +94,7 @@ class Report:
 
     @property
     def utilisation(self) -> float | None:
-        """Ideal cycles over cycles; None where cycles mean nothing."""
+        """Ideal cycles over cycles; None without them."""
         return self.ideal_cycles / self.cycles if self.cycles and self.ideal_cycles is not None else None
 
     @property
@@ -104,7 +104,7 @@ class Report:
 
     @property
     def problems(self) -> list[str]:
-        """Why the run has failed, a sentence each; empty if it passed."""
+        """Reasons why the run has failed, a sentence each; empty if it passed."""
         problems = list(self.failures)
         if self.compared == 0 and not self.modelled and self.judge is None:
             problems.append("nothing was compared")
@@ -137,7 +137,7 @@ class Report:
         }
 
     def write(self, directory: Path = RESULTS) -> Path:
-        """Store the record as `<directory>/<test>-<label>.json`, whole or not at all, and return its path."""
+        """Store the record atomically as `<directory>/<test>-<label>.json`, and return its path."""
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / f"{self.test}-{self.label}.json"
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
@@ -146,7 +146,7 @@ class Report:
         return path
 
     def show(self, console: Console | None = None) -> None:
-        """Print the table, and the verdict under it."""
+        """Print the table and the verdict."""
         console = console or terminal()
         rows = list(self._rows())
         width = max(len(heading) for heading, _ in rows)
@@ -176,13 +176,13 @@ class Report:
 
 
 def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield the rows of a value of `Report.extra`: a table if it is a mapping of mappings, which has a row of each."""
+    """Yield the rows of a value of `Report.extra`; a mapping of mappings becomes a table."""
     if not (isinstance(value, Mapping) and value and all(isinstance(row, Mapping) for row in value.values())):
         yield heading, _readable(value)
         return
     columns = list(dict.fromkeys(name for row in value.values() for name in row))
     cells = [[_readable(row[name]) if name in row else "" for name in columns] for row in value.values()]
-    # Words stand to the left, and need no title; numbers to the right.
+    # Words are left-aligned, without a title; numbers are right-aligned.
     words = {name for name, *column in zip(columns, *cells, strict=True) if not all(map(_NUMBER.fullmatch, column))}
     titles = ["" if name in words else name.replace("_", " ") for name in columns]
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
@@ -192,7 +192,6 @@ def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _readable(value: object) -> str:
-    """Return a value of `Report.extra` as people write it."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_readable(part)}" for name, part in value.items())
     return f"{value:,}" if isinstance(value, int) else str(value)
@@ -200,7 +199,7 @@ def _readable(value: object) -> str:
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Show on stderr that a long step is under way: a spinner on a terminal, two plain lines elsewhere."""
+    """Show a long step on stderr: a spinner on a terminal, otherwise a line at its start and one at its end."""
     console = terminal(stderr=True)
     started = time.monotonic()
     if console.is_terminal:

@@ -1,4 +1,4 @@
-"""Results: the memories that a run left, its cycles, and where they were spent."""
+"""Results: memories after a run, its cycles, their causes, and the comparison with golden."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,41 +12,48 @@ from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program import HbmTensor, Program
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.kernels.program.source import Line
-from neuroncore_rtl.run.activity import engine_busy_cycles, queue_cycles, summary
 from neuroncore_rtl.run.arrays import numbers_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Expected
 from neuroncore_rtl.run.report import shown
-from neuroncore_rtl.run.targets.target import Executed
 from neuroncore_rtl.run.view.profile.figures import Figures
 from neuroncore_rtl.run.view.profile.stalls import MEANINGS, StallCause
 from neuroncore_rtl.run.view.source_lines import LineCycles, cycles_by_line
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import Storage
+from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, Storage, queue_name
 
-__all__ = ["ProgramResult", "Result", "predicted_rows"]
+__all__ = ["Result", "hbm_cycles", "hbm_width", "predicted_rows", "roofline"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """A job that a target executed.
+    """The result of a job on a target; the result of an image on one core prints as a table.
 
     Arguments:
         job: the job, a `run.job.Job`.
         target: name of the target.
-        done: what the target returned.
-        expected: what golden made of the job, if golden ran.
-        compared_parts, mismatched_parts: bytes that were compared with golden's, and those that differ, by memory.
+        memories: after the run, uint8, by name; empty if the target computes none.
+        cycles: from start to end; None if the target has no clock.
+        outcome: of a simulation or a board.
+        prediction: of the timing model.
+        read_back: for each memory that was read in part, its valid bytes, bool of the memory's shape.
+        expected: golden's result of the job, if golden ran.
+        compared_parts, mismatched_parts: number of compared bytes, and of different bytes, by memory.
         differences: the first differences from golden's memories, a line each.
         failures: further reasons why the run has failed, a sentence each.
-        files: recorded files by kind, for a report.
-        links: activity of each link; see `run.check.link_table.link_table`. link_summary: the same in a few lines.
-        profiled, profile_folder: numbers and folder of the profile, if one was written.
+        files: paths of the recorded files by kind, for a report.
+        links, link_summary: activity of each link, see `run.check.link_table`; the same in a few lines.
+        profiled, profile: figures and folder of the profile, if one was written.
+        program: the program of the image, if it is known.
     """
 
     job: Any
     target: str
-    done: Executed
+    memories: Mapping[str, np.ndarray] = field(default_factory=dict)
+    cycles: int | None = None
+    outcome: Outcome | None = None
+    prediction: Prediction | None = None
+    read_back: Mapping[str, np.ndarray] = field(default_factory=dict)
     expected: Expected | None = None
     compared_parts: Mapping[str, int] = field(default_factory=dict)
     mismatched_parts: Mapping[str, int] = field(default_factory=dict)
@@ -56,32 +63,23 @@ class Result:
     links: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     link_summary: Mapping[str, object] = field(default_factory=dict)
     profiled: Figures | None = None
-    profile_folder: Path | None = None
+    profile: Path | None = None
+    program: Program | None = None
 
     @property
-    def outcome(self) -> Outcome | None:
-        """The outcome of the simulation; None without one."""
-        return self.done.outcome
-
-    @property
-    def prediction(self) -> Prediction | None:
-        """The timing model's prediction; None without one."""
-        return self.done.prediction
+    def image(self) -> Image:
+        """The first image of the job."""
+        return self.job.images[0]
 
     @property
     def hbm(self) -> np.ndarray:
         """HBM of each core after the run, uint8 [cores, bytes]."""
-        return self.done.memories["hbm"]
+        return self.memories["hbm"]
 
     @property
     def memory(self) -> np.ndarray:
         """HBM of a lone core after the run, uint8 [bytes] from address 0."""
         return self.hbm[0]
-
-    @property
-    def cycles(self) -> int | None:
-        """Cycles from start to end; None if the target has no clock."""
-        return self.done.cycles
 
     @property
     def compared(self) -> int:
@@ -100,7 +98,7 @@ class Result:
 
     @property
     def rows(self) -> dict[str, object]:
-        """The rows of a report that tell of a lone core's activity, its files and its profile."""
+        """Rows of a report: activity of a lone core, recorded files, profile."""
         found = {}
         if self.prediction is not None:
             found = predicted_rows(self.prediction, self.job.config)
@@ -110,51 +108,17 @@ class Result:
 
     @property
     def profile_rows(self) -> dict[str, object]:
-        """The rows of a report that tell of the profile: its folder, and the cycles of the busiest engine by cause."""
-        if self.profiled is None or self.profile_folder is None:
+        """Rows of a report: the folder of the profile, and the cycles of the busiest engine by cause."""
+        if self.profiled is None or self.profile is None:
             return {}
         run = self.profiled.run
-        counts = self.profiled.stalls[run.queue_name(run.busiest)]
-        rows = {cause.name.lower(): (counts[cause], MEANINGS[cause]) for cause in StallCause}
-        rows["sum"] = sum(counts.values()), "the cycles of the run"
+        rows = [*zip(self.causes.items(), map(MEANINGS.get, StallCause), strict=True)]
+        rows.append((("sum", sum(self.causes.values())), "the cycles of the run"))
         table = {
             name: {"cycles": count, "share": f"{count / max(run.cycles, 1):.1%}", "meaning": meaning}
-            for name, (count, meaning) in rows.items()
+            for (name, count), meaning in rows
         }
-        return {"profile": shown(self.profile_folder), f"cycles_of_{run.queue_name(run.busiest)}": table}
-
-
-def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
-    """Return the rows of a report that tell of a prediction."""
-    cycles = max(found.cycles, 1)
-    waited = {queue: causes for queue, causes in found.waits.items() if any(causes.values())}
-    # Each engine has causes of its own.
-    causes = dict.fromkeys(cause for own in waited.values() for cause in own)
-    return {
-        "records": len(found.records),
-        "config": config.named,
-        "busy": {name: f"{count / cycles:.1%}" for name, count in found.busy.items() if count},
-        "waits": {
-            queue: {cause: f"{own[cause] / cycles:.1%}" if cause in own else "" for cause in causes}
-            for queue, own in waited.items()
-        },
-    }
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProgramResult(Result):
-    """The result of a program on one core; printed, it is a table.
-
-    Arguments:
-        program: the program; None of an image.
-    """
-
-    program: Program | None = None
-
-    @property
-    def image(self) -> Image:
-        """The image that was executed."""
-        return self.job.images[0]
+        return {"profile": shown(self.profile), f"cycles_of_{self.busiest}": table}
 
     @cached_property
     def utilisation(self) -> dict[str, float]:
@@ -201,13 +165,8 @@ class ProgramResult(Result):
         return Path(self.files[kind]).absolute() if kind in self.files else None
 
     @property
-    def profile(self) -> Path | None:
-        """The folder of the profile, if one was written."""
-        return self.profile_folder
-
-    @property
     def busiest(self) -> str | None:
-        """The queue whose engine worked most, if there is a profile."""
+        """The queue of the busiest engine, if there is a profile."""
         return self.profiled.run.queue_name(self.profiled.run.busiest) if self.profiled else None
 
     @property
@@ -237,7 +196,7 @@ class ProgramResult(Result):
 
     @cached_property
     def _outputs(self) -> dict[str, HbmTensor]:
-        """The tensors of which an instruction writes a part."""
+        """The tensors that an instruction writes, at least in part."""
         regions = (region for part in self.image.entries for entry in part for region in entry.instruction.writes)
         spans = {region.span for region in regions if region.storage == Storage.HBM}
         found: dict[str, HbmTensor] = {}
@@ -271,3 +230,86 @@ class ProgramResult(Result):
             yield f"cycles of {self.busiest}", counts
         for name, array in self.arrays.items():
             yield name, f"{list(array.shape)} {self._outputs[name].format.name}"
+
+
+def predicted_rows(found: Prediction, config: Config) -> dict[str, object]:
+    """Return the rows of a report about a prediction."""
+    cycles = max(found.cycles, 1)
+    waited = {queue: causes for queue, causes in found.waits.items() if any(causes.values())}
+    causes = dict.fromkeys(cause for own in waited.values() for cause in own)  # the engines' causes differ
+    return {
+        "records": len(found.records),
+        "config": config.named,
+        "busy": {name: f"{count / cycles:.1%}" for name, count in found.busy.items() if count},
+        "waits": {
+            queue: {cause: f"{own[cause] / cycles:.1%}" if cause in own else "" for cause in causes}
+            for queue, own in waited.items()
+        },
+    }
+
+
+def hbm_width(config: Config, bandwidth: int) -> int:
+    """Return the most bytes per cycle of HBM; bandwidth: its limit, 0 for the width of its ports."""
+    width = config.hbm_ports * config.hbm_bytes
+    return min(width, bandwidth) if bandwidth else width
+
+
+def engine_busy_cycles(run: Outcome) -> dict[str, int]:
+    """Return the busy cycles of each engine.
+
+    The tensor engine is busy if a column enters the array; "dma" is the busiest DMA engine.
+    """
+    counters = run.counters
+    return {
+        "tensor": counters["tensor"]["columns"],
+        "vector": counters["vector"]["busy"],
+        "scalar": counters["scalar"]["busy"],
+        "dma": max(dma["busy"] for dma in counters["dma"]),
+    }
+
+
+def queue_cycles(run: Outcome, config: Config) -> dict[str, dict[str, int]]:
+    """Return the cycles of each queue that had records, by cause, up to the end of the program.
+
+    A queue counts on as idle after that end; the surplus is subtracted.
+    """
+    found = {}
+    for number, queue in enumerate(run.counters["queues"]):
+        if queue["records"]:
+            counts = {name: queue[name] for name in QUEUE_COUNTERS[1:]}
+            counts["idle"] = max(0, counts["idle"] - (sum(counts.values()) - run.cycles))
+            found[queue_name(number, config)] = counts
+    return found
+
+
+def hbm_cycles(moved: int, config: Config, bandwidth: int) -> int:
+    """Return the fewest cycles of HBM for `moved` bytes; arguments: see :func:`roofline`."""
+    return -(-moved // hbm_width(config, bandwidth))
+
+
+def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int) -> str:
+    """Return the lower bounds on the cycles of an engine and of HBM, as a sentence.
+
+    The engine needs `ideal` cycles without stalls; HBM must move `moved` bytes, see :func:`hbm_width`.
+    """
+    width, cycles = hbm_width(config, bandwidth), hbm_cycles(moved, config, bandwidth)
+    bound = engine if ideal >= cycles else "HBM"
+    return f"{bound}: {engine} {ideal:,} cycles, HBM {cycles:,} for {moved:,} bytes at {width} a cycle"
+
+
+def summary(run: Outcome, config: Config) -> dict[str, object]:
+    """Return the activity of the engines for a report: shares of the cycles, and bytes."""
+    counters, cycles = run.counters, max(run.cycles, 1)
+    moved = {name: sum(dma[name] for dma in counters["dma"]) for name in ("read_bytes", "write_bytes")}
+    records = {queue_name(number, config): queue["records"] for number, queue in enumerate(counters["queues"])}
+    queues = {
+        name: {"records": records[name]} | {cause: f"{count / cycles:.1%}" for cause, count in counts.items()}
+        for name, counts in queue_cycles(run, config).items()
+    }
+    return {
+        "busy": {name: f"{value / cycles:.1%}" for name, value in engine_busy_cycles(run).items()},
+        "dma_bytes": moved,
+        "queues": queues,
+        "conflicts": {name: count for name, count in counters["conflicts"].items() if count},
+        "controller": counters["controller"],
+    }

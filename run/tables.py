@@ -1,4 +1,4 @@
-"""Tables of measured figures, whose rows are dicts."""
+"""Tables of measured figures, from one dict per row."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -10,14 +10,15 @@ __all__ = ["table"]
 
 
 def table(title: str, rows: Iterable[Mapping[str, object]], columns: str, caption: str | None = None) -> Table:
-    """Return a table.
+    """Return a table with a title and a caption below.
 
     Arguments:
-        title, caption: above it and below it.
-        rows: figures by name; what is true or false reads yes or NO.
-        columns: a heading, a colon and a format of a row's figures for each; a | or a new line between them, and
-            `\\\\n` where a heading has one. WAY stands for each way that the rows have figures of
-            (`bench.ways.side_by_side`) and makes a column for each; `speed_up` is left out where there is but one.
+        title: of the table.
+        rows: figures by name; booleans are printed as yes and NO.
+        columns: for each column a heading, a colon and a format of the row's figures, separated by | or new lines;
+            `\\n` is a line break in a heading. A column with WAY is repeated for each way of simulation that the rows
+            have figures of (`bench.ways.side_by_side`); a column of `speed_up` needs more than one way.
+        caption: text below the table.
     """
     rows = list(rows)
     cells = list(_cells(columns, [way for way in WAYS if any(way in row for row in rows)]))
@@ -31,7 +32,6 @@ def table(title: str, rows: Iterable[Mapping[str, object]], columns: str, captio
 
 
 def _cells(columns: str, ways: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the heading and the format of each column."""
     for column in columns.strip().replace("\n", "|").split("|"):
         heading, text = column.strip().replace("\\n", "\n").split(": ", 1)
         if "WAY" in text:

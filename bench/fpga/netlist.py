@@ -20,7 +20,7 @@ from neuroncore_rtl.run.check.tiles import count_differences
 from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Netlist, run_tool
 from neuroncore_rtl.run.harness.engines.tensor import TensorDevice
 from neuroncore_rtl.run.sim.simulation import Design
-from neuroncore_rtl.run.targets.engine import EngineTarget
+from neuroncore_rtl.run.targets import Rtl
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
 from neuroncore_rtl.tb.tests.kernels.products import multiply_on_core, random_matrix
@@ -103,7 +103,7 @@ def check(device: TensorDevice, seed: int = 1) -> tuple[int, int]:
     compared = mismatches = 0
     for m, k, n, fmt in PRODUCTS:
         a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
-        result, _ = multiply_on_core(a, b, fmt, device.config, EngineTarget(sim="icarus"), device=device)
+        result, _ = multiply_on_core(a, b, fmt, device.config, Rtl(sim="icarus"), device=device)
         expected = golden.matrix_product(a, b, fmt, device.config.rows)
         compared += expected.size
         mismatches += count_differences(result, expected, fmt is INT8, device.config.columns, "the netlist differs")

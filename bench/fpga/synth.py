@@ -13,7 +13,7 @@ from neuroncore_rtl.bench.fpga.boards import BOARDS, MARGIN
 from neuroncore_rtl.bench.fpga.netlist import check, netlist_device
 from neuroncore_rtl.bench.fpga.units import UNITS
 from neuroncore_rtl.run.fpga.modules import by_module, total
-from neuroncore_rtl.run.fpga.paths import estimate_table, estimated
+from neuroncore_rtl.run.fpga.paths import estimate_paths, estimate_table
 from neuroncore_rtl.run.fpga.placement import path_table
 from neuroncore_rtl.run.fpga.synthesis import FAMILIES, versions
 from neuroncore_rtl.run.fpga.whole import largest, whole
@@ -54,7 +54,7 @@ def run_synthesis(settings: Settings) -> int:
         record |= {"compared": compared, "mismatches": mismatches, "bit_exact": bool(compared) and not mismatches}
     elif family.device and settings.unit == WHOLE:
         netlist, modules = whole(unit.build(settings.config), settings.unit)
-        record |= {"largest": modules, "paths": estimated(netlist)}
+        record |= {"largest": modules, "paths": estimate_paths(netlist)}
         record |= route_unit(netlist, range(1, settings.seeds + 1), settings.unit)
     elif family.device:
         record |= measure_area(unit.build(settings.config), range(1, settings.seeds + 1), settings.unit)
@@ -72,7 +72,7 @@ def run_synthesis(settings: Settings) -> int:
 
 def label(settings: Settings) -> str:
     """Return the name of a record: unit, family, preset and values that differ from the preset's."""
-    own = (f"{name.lower()}{value}" for name, value in settings.told.items() if name not in ELSEWHERE)
+    own = (f"{name.lower()}{value}" for name, value in settings.non_defaults.items() if name not in ELSEWHERE)
     netlist = ("netlist",) if settings.netlist else ()
     return "-".join((settings.unit, settings.family, settings.preset, *own, *netlist))
 

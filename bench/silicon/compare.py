@@ -17,8 +17,8 @@ from neuroncore_rtl.bench.silicon import modelled, published
 from neuroncore_rtl.bench.silicon.collectives import GHZ, collective_rows
 from neuroncore_rtl.bench.silicon.formulas import LENGTHS, REASONS, SHORT, formula_rows
 from neuroncore_rtl.bench.silicon.published import PublishedTime
-from neuroncore_rtl.run.options import LATENCY
 from neuroncore_rtl.run.report import progress, shown
+from neuroncore_rtl.run.settings import LATENCY
 from neuroncore_rtl.run.tables import table
 from neuroncore_rtl.spec.formats import format_named
 

@@ -28,23 +28,45 @@ _USUAL = MemoryTiming()
 class Block(Protocol):
     """A block of records of a queue, see `kernels.control.stock.Block`."""
 
-    queue: int
-    address: int
-    count: int
-    section: int
-    semaphores: range
+    @property
+    def queue(self) -> int: ...
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def section(self) -> int: ...
+
+    @property
+    def semaphores(self) -> range: ...
 
 
 class Started(Protocol):
     """An image to run, see `kernels.program.image.Image`."""
 
-    config: Config
-    data: bytes
-    blocks: Sequence[Block]
-    records: Sequence[Sequence[Record]]
-    control: Mapping[str, int]
-    runs: Sequence[int] | None
-    flow: Sequence[object] | None
+    @property
+    def config(self) -> Config: ...
+
+    @property
+    def data(self) -> bytes: ...
+
+    @property
+    def blocks(self) -> Sequence[Block]: ...
+
+    @property
+    def records(self) -> Sequence[Sequence[Record]]: ...
+
+    @property
+    def control(self) -> Mapping[str, int]: ...
+
+    @property
+    def runs(self) -> Sequence[int] | None: ...
+
+    @property
+    def flow(self) -> Sequence[object] | None: ...
 
 
 def predict(

@@ -1,51 +1,34 @@
-"""What is wrong with an image that ran on the RTL and on golden, besides what it left in the memories; a core's error
-in words: which engine, which instruction, and what is wrong with it."""
+"""Differences between the runs of an image on the RTL and on golden besides memories; a core's error as a sentence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from neuroncore_rtl.golden.core import CoreOutcome
 from neuroncore_rtl.kernels.text.assembly import record_text
-from neuroncore_rtl.run.check.races import Race, find_races, race_events
+from neuroncore_rtl.run.check.races import find_races, race_events
 from neuroncore_rtl.run.harness.collective_faults import disagreement_text
 from neuroncore_rtl.run.harness.cores import CoreFault
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["LISTED", "explained", "image_failures", "races_of", "row_beyond"]
+__all__ = ["LISTED", "explain_fault", "image_failures", "row_beyond"]
 
 LISTED = 5
-"""Differences and races that are named one by one."""
+"""Most differences, races or reads that are listed."""
 
 
-def races_of(run: Outcome, memory: np.ndarray, config: Config) -> list[Race]:
-    """Return the races between the records of an image; arguments as of `image_failures`."""
-    finished = [(e.queue, e.address, e.issued, e.retired) for e in run.events if e.retired is not None]
-    return find_races(race_events(finished, memory, config), config)
-
-
-def image_failures(
-    run: Outcome, expected: CoreOutcome, memory: np.ndarray, config: Config, races: Sequence[Race] | None = None
-) -> Iterator[str]:
-    """Yield what is wrong with an image, a sentence each.
-
-    Arguments:
-        run: what became of it on the RTL.
-        expected: and on golden.
-        memory: uint8 [bytes], HBM from address 0 on, with the records.
-        config: the machine's parameters.
-        races: those of `races_of`, if they are known.
-    """
+def image_failures(run: Outcome, expected: CoreOutcome, memory: np.ndarray, config: Config) -> Iterator[str]:
+    """Yield the differences between the outcomes on the RTL and golden, a sentence each; memory: with the records."""
     if run.ending == Ending.LIMIT:
         yield f"the program must end, but was given up after {run.cycles:,} cycles"
     error = expected.error and CoreFault(
         expected.error.queue, expected.error.cause, expected.error.address, expected.error.detail
     )
     if run.error != error:
-        wanted, found = ("none" if one is None else explained(one, memory, config) for one in (error, run.error))
+        wanted, found = ("none" if one is None else explain_fault(one, memory, config) for one in (error, run.error))
         yield f"the core's error must be {wanted}, not {found}"
     if run.exit_code != expected.exit_code:
         yield f"the program must exit with {expected.exit_code}, not {run.exit_code}"
@@ -55,21 +38,16 @@ def image_failures(
         if sorted((event.queue, event.address) for event in run.events) != sorted(expected.records):
             yield f"as many records must be executed as on golden, {len(expected.records)}, not {len(run.events)}"
         if any(event.retired is None for event in run.events):
-            yield "every record that an engine took must be finished"
-    races = races_of(run, memory, config) if races is None else races
+            yield "every issued record must retire"
+    finished = [(e.queue, e.address, e.issued, e.retired) for e in run.events if e.retired is not None]
+    races = find_races(race_events(finished, memory, config), config)
     yield from (f"race: {race}" for race in races[:LISTED])
     if len(races) > LISTED:
         yield f"and {len(races) - LISTED} more races"
 
 
-def explained(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
-    """Return a sentence about an error.
-
-    Arguments:
-        fault: the error.
-        memory: uint8 [bytes], HBM from address 0 on, with the records.
-        config: the machine's parameters.
-    """
+def explain_fault(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
+    """Return an error as a sentence: queue, record, instruction and cause; memory: HBM with the records."""
     cause = f"{isa.cause_name(fault.cause)}{_detail(fault)}"
     if fault.cause == isa.Cause.BOOT:
         return cause
@@ -78,8 +56,10 @@ def explained(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
 
 
 def row_beyond(fault: CoreFault | None, memory: np.ndarray, config: Config) -> tuple[int, int] | None:
-    """Return which element of a tensor in HBM a row begins at that a copy's number names, and how many there are, if
-    the error is that it is beyond them; arguments as of `explained`."""
+    """Return the first element of the row that an out-of-range index names, and the number of elements of the tensor.
+
+    None for other errors. Arguments: see `explain_fault`.
+    """
     if fault is None or fault.cause != isa.Cause.INDEX:
         return None
     copy: Any = isa.Record.decode(
@@ -114,7 +94,7 @@ def _detail(fault: CoreFault) -> str:
 
 
 def _instruction(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
-    """Return the record's line of assembly; if its codes mean nothing, its opcode."""
+    """Return the record's line of assembly, or its opcode if it cannot be decoded."""
     data = memory[fault.address : fault.address + isa.RECORD_BYTES].tobytes()
     if len(data) < isa.RECORD_BYTES:
         return "beyond HBM"

@@ -1,5 +1,4 @@
-"""What the links of an instance did, as a report tells it: a table with a line for each direction of each link, which
-programs read, and a few figures of it for people."""
+"""Activity of the links of an instance: a table with a row for each direction of each link, and its summary."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -10,38 +9,32 @@ from neuroncore_rtl.spec.instance import Instance
 __all__ = ["dead_links", "link_of", "link_summary", "link_table", "opposite"]
 
 LISTED = 4
-"""Links that are told of by name, the worst."""
+"""Most links that the summary names."""
 
 
 def opposite(instance: Instance, wire: int) -> int:
-    """Return the wire of the same link that leads the other way."""
+    """Return the wire of the same link in the opposite direction."""
     chip, direction = divmod(wire, instance.directions)
     return instance.neighbour(chip, direction) * instance.directions + (direction ^ 1)
 
 
 def link_of(instance: Instance, wire: int) -> int:
-    """Return the wire that gives the link of a wire its name: the one that leads up, or to the next column or row."""
+    """Return the wire that names the link of a wire: the one that leads up, or to the next column or row."""
     return opposite(instance, wire) if wire % instance.directions % 2 else wire
 
 
 def dead_links(instance: Instance, dead: Collection[int]) -> list[int]:
-    """Return the links that one of their ends has given up; `dead` are the wires that such ends send on."""
+    """Return the links that an end has declared dead; dead: the wires on which these ends send."""
     return sorted({link_of(instance, wire) for wire in dead})
 
 
 def link_table(
     instance: Instance, counters: Sequence[Mapping[str, int]], cycles: int, dead: Collection[int] = ()
 ) -> dict[str, dict[str, Any]]:
-    """Return what each wire did, by the name of its link and direction, without the word link.
+    """Return the activity of each wire in a run, by the name of its link and direction without the word link.
 
-    What is found at the end of a wire, its receiver counts: frames with a wrong check, flits that are not taken. What
-    is waited for, its sender.
-
-    Arguments:
-        instance: the instance.
-        counters: by wire, those of the end that sends on it.
-        cycles: of the run.
-        dead: wires whose sending end has given its link up.
+    The receiver of a wire counts CRC errors and discarded flits; the sender counts flits, retries and stalls.
+    `counters` has those of the sender of each wire, `dead` the wires of senders that have declared their link dead.
     """
     gone = set(dead_links(instance, dead))
     table = {}
@@ -60,13 +53,7 @@ def link_table(
 
 
 def link_summary(instance: Instance, table: Mapping[str, Mapping[str, Any]], disturbed: int) -> dict[str, Any]:
-    """Return what a report says of a table: sums, the mean, and by name the busiest link and those with most retries.
-
-    Arguments:
-        instance: the instance.
-        table: as `link_table` returns it.
-        disturbed: frames that were.
-    """
+    """Return the summary of a `link_table`: sums, the mean, the busiest link, and the links with the most retries."""
     totals = {name: sum(row[name] for row in table.values()) for name in ("flits", "retries", "crc_errors")}
     busiest = max(table, key=lambda name: table[name]["utilisation"])
     stalled = max(table, key=lambda name: table[name]["stalled_cycles"])

@@ -1,11 +1,12 @@
-"""Races of a run: instructions that worked at the same time on the same bytes, though one of them wrote.
+"""Races of a run: instructions that overlapped in time and accessed the same bytes, at least one of them a write.
 
-Semaphores keep such instructions apart; where a program forgets one, the result may still be right today. So a run is
-judged by when its instructions were issued and when they had finished, not by what it left in memory.
+Semaphores separate such instructions. Without one the result may still be right by chance, so races are found from the
+cycles of issue and retirement, not from the contents of memory.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -18,12 +19,13 @@ __all__ = ["Execution", "Race", "TouchTable", "find_races", "race_events"]
 
 @dataclass(frozen=True)
 class Execution:
-    """A record that was executed.
+    """An executed record.
 
     Arguments:
-        queue, address: whose, and where in HBM. name: of the queue.
-        issued: the cycle in which the engine took it. retired: in which it had finished.
-        instruction: what it said.
+        queue, name: number and name of the queue.
+        address: of the record in HBM.
+        issued, retired: cycles in which the engine accepted and finished it.
+        instruction: its instruction.
     """
 
     queue: int
@@ -40,7 +42,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Race:
-    """Two executed records, the first of which was issued first, and an access of each, which meet."""
+    """Two executed records in the order of issue, and an access of each; the accesses share a byte."""
 
     first: Execution
     second: Execution
@@ -58,27 +60,23 @@ class Race:
 
 
 def race_events(trace: Iterable[tuple[int, int, int, int]], hbm: np.ndarray, config: Config) -> list[Execution]:
-    """Return the events of a trace: queue, record's address, cycle of issue and of retirement of each.
+    """Return the events of a trace: queue, record address, cycles of issue and of retirement; hbm: with the records."""
 
-    Arguments:
-        trace: in any order.
-        hbm: uint8 [bytes], with the records.
-        config: the machine's parameters.
-    """
-    known: dict[int, Instruction] = {}
-    events = []
-    for queue, address, issued, retired in trace:
-        if address not in known:
-            known[address] = Record.decode(hbm[address : address + RECORD_BYTES].tobytes(), config).instruction
-        events.append(Execution(queue, address, issued, retired, known[address], queue_name(queue, config)))
-    return events
+    @cache
+    def instruction(address: int) -> Instruction:
+        return Record.decode(hbm[address : address + RECORD_BYTES].tobytes(), config).instruction
+
+    return [
+        Execution(queue, address, issued, retired, instruction(address), queue_name(queue, config))
+        for queue, address, issued, retired in trace
+    ]
 
 
 def find_races(events: Sequence[Execution], config: Config) -> list[Race]:
-    """Return the races of a run, one for each pair of events that has any.
+    """Return the races of a run, at most one for each pair of events.
 
-    A queue's records follow each other as their engine sees to it; only one with `overlap` may read what an earlier one
-    of its queue still writes, unless one without it came between the two.
+    An engine orders the records of its queue. The exception: a record with `overlap` may start before an earlier record
+    of its queue has written its results, unless a record without `overlap` lies between the two.
     """
     events = sorted(events, key=lambda event: event.issued)
     table = TouchTable([event.instruction for event in events], config)
@@ -97,12 +95,7 @@ def find_races(events: Sequence[Execution], config: Config) -> list[Race]:
 
 
 class TouchTable:
-    """What many instructions touch, with the boxes around it in arrays, to search quickly.
-
-    Arguments:
-        instructions: legal ones.
-        config: the machine's parameters.
-    """
+    """The accesses of many legal instructions, with their bounding boxes in arrays for a fast search."""
 
     def __init__(self, instructions: Sequence[Instruction], config: Config):
         self.instructions = instructions
@@ -117,12 +110,14 @@ class TouchTable:
     def conflicts(
         self, number: int, others: np.ndarray, only_true: bool = False
     ) -> list[tuple[int, tuple[Touch, Touch]]]:
-        """Return who touches what an instruction writes, or writes what it touches, and both accesses, its own first.
+        """Return the instructions that conflict with one, and the accesses of each pair, its own first.
+
+        Two accesses conflict if they share a byte and at least one of them writes.
 
         Arguments:
             number: of the instruction.
-            others: numbers, ascending, all lower or all higher.
-            only_true: count only true dependences: the higher number reads what the lower one writes.
+            others: numbers to search, ascending, all lower or all higher.
+            only_true: whether only true dependences count: the higher number reads bytes that the lower one writes.
         """
         if not len(others):
             return []

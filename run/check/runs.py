@@ -1,4 +1,7 @@
-"""Runs of a program's sections: nothing outlasts a section, so what began tells one run from the next."""
+"""Executions of a program's sections.
+
+Every record retires before its section ends, so the order of issue separates one execution from the next.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,18 +13,13 @@ __all__ = ["cycles_of_runs", "tile_runs"]
 
 
 def tile_runs(image: Image, addresses: Sequence[int]) -> list[slice]:
-    """Return for each run of a section, in order, which records were its own.
-
-    Arguments:
-        image: what ran.
-        addresses: of the records in HBM, in the order in which they were executed.
-    """
+    """Return the records of each execution of a section, in order, as slices of `addresses`, in the order of issue."""
     sections = {
         block.address + place * RECORD_BYTES: block.section for block in image.blocks for place in range(block.count)
     }
     starts, seen = [], set()
     for number, address in enumerate(addresses):
-        # A section has each of its records once.
+        # An execution of a section has each record once.
         if not seen or address in seen or sections[address] != sections[addresses[starts[-1]]]:
             starts.append(number)
             seen.clear()
@@ -30,12 +28,6 @@ def tile_runs(image: Image, addresses: Sequence[int]) -> list[slice]:
 
 
 def cycles_of_runs(image: Image, addresses: Sequence[int], issued: Sequence[int], end: int) -> list[int]:
-    """Return the cycles of each run of a section, from its first record to the next one's.
-
-    Arguments:
-        image, addresses: see `tile_runs`.
-        issued: the cycle in which each record began, ascending.
-        end: the cycle in which the program ended.
-    """
+    """Return the cycles of each execution of a section, up to the first record of the next one or to `end`."""
     starts = [issued[part.start] for part in tile_runs(image, addresses)]
     return [after - before for before, after in pairwise([*starts, end])]

@@ -1,4 +1,4 @@
-"""Where a product differs: the first tile of it, in numbers that people read."""
+"""Differences of a product: their number, and the first tile that has one, in decimal."""
 
 from typing import Any
 
@@ -7,22 +7,23 @@ import numpy as np
 __all__ = ["count_differences"]
 
 SHOWN = 4
-"""Elements of the first tile that are printed."""
+"""Most elements of the tile that are printed."""
 
 
 def count_differences(found: np.ndarray, expected: np.ndarray, integer: bool, side: int, again: str) -> int:
-    """Return how many elements of a product differ, and print where the first ones are.
+    """Return the number of elements of a product that differ, and print the first ones.
 
     Arguments:
-        found, expected: words of FP32, or of INT32, uint32 of shape [M, N].
-        integer: whether they are INT32.
+        found: the product, words of FP32 or INT32, uint32 of shape [M, N].
+        expected: golden's product.
+        integer: whether the words are INT32.
         side: rows and columns of a tile.
-        again: the command that shows what happened.
+        again: the command that records a waveform of the run.
     """
     differs = found != expected
     if not differs.any():
         return 0
-    # Tile by tile in row-major order, as products are cut.
+    # The first tile in row-major order, the order in which products are tiled.
     row, column = min((np.argwhere(differs) // side * side).tolist())
     rows, columns = range(row, min(row + side, len(found))), range(column, min(column + side, found.shape[1]))
     own = np.argwhere(differs[row : rows.stop, column : columns.stop]) + (row, column)
@@ -36,5 +37,4 @@ def count_differences(found: np.ndarray, expected: np.ndarray, integer: bool, si
 
 
 def _number(word: Any, integer: bool) -> str:
-    """Return a word, uint32, as a decimal number."""
     return str(word.view(np.int32 if integer else np.float32))

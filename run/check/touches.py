@@ -1,7 +1,7 @@
-"""The bytes that an instruction of any engine reads and writes, for who judges finished programs and runs.
+"""The bytes that an instruction of any engine reads and writes, for the checks of finished programs and runs.
 
-`spec.isa` answers the same question for who makes programs (`reads` and `writes` of an instruction). The two share
-nothing, so that an access which one of them overlooks is not overlooked by the other.
+Programs are made with a separate implementation of the same question, `reads` and `writes` in `spec.isa`. The two share
+no code, so that a mistake in one of them shows as a difference.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,12 +23,12 @@ WORD = 4
 
 @dataclass(frozen=True)
 class Touch:
-    """An access: the same bytes in each of some partitions.
+    """An access to the same bytes in each of several partitions.
 
     Arguments:
-        name: what the instruction calls it, such as dst or a.
-        writes: whether it writes them, else it reads.
-        storage: where they are; HBM is one partition.
+        name: of the operand, such as dst or a.
+        writes: whether it is a write; else a read.
+        storage: the memory; HBM is one partition.
         partitions: ascending.
         starts: ascending addresses of runs of adjacent bytes.
         length: bytes of a run.
@@ -51,14 +51,14 @@ class Touch:
         """Return whether the two have a byte in common."""
         if self.storage != other.storage or set(self.partitions).isdisjoint(other.partitions):
             return False
-        # The first run of this one that ends behind the start of the other's.
+        # The first run of this access that ends after the start of each run of the other one.
         place = np.searchsorted(self.starts, other.starts - self.length, side="right")
         within = place < len(self.starts)
         return bool(np.any(self.starts[place[within]] < other.starts[within] + other.length))
 
 
 def touches_of(instruction: Instruction, config: Config) -> list[Touch]:
-    """Return what a legal instruction touches. A gather or scatter may touch any row below its limit."""
+    """Return the accesses of a legal instruction. A gather or scatter may access any row below its limit."""
     match instruction:
         case isa.Elementwise():
             return list(_elementwise(instruction, config))
@@ -92,7 +92,7 @@ def _touch(
             length += (count - 1) * step
         else:
             starts = (starts + step * np.arange(count)[:, np.newaxis]).reshape(-1)
-    # All steps were taken upwards: those that go down begin so much lower.
+    # The steps above are absolute values; a negative one moves the lowest address down.
     low = sum(min((count - 1) * step, 0) for count, step in dimensions)
     if partitions.step < 0:
         partitions = partitions[::-1]
@@ -150,12 +150,11 @@ def _multiply(multiply: isa.MultiplyMoving) -> Iterator[Touch]:
 
 
 def _rows(instruction: isa.TensorInstruction) -> range:
-    """Return the partitions that an operand of the array is in."""
     return range(instruction.row, instruction.row + instruction.k)
 
 
 def _collective(instruction: collective.Collective) -> Iterator[Touch]:
-    """Yield what a rank's part touches: that of the others is in other cores' HBM."""
+    """Yield the accesses of one rank; the other ranks access the HBM of other cores."""
     values = instruction.fields()
     size = instruction.count * collective.element_bytes(instruction.dtype)
     places = (

@@ -1,8 +1,8 @@
-"""What a program read on chip before anything had been written there.
+"""Reads of on-chip bytes that no record has written before.
 
-SBUF and PSUM start with zeros on golden and in simulations, and with anything on a machine: so a result that depends on
-it is wrong however well the two agree. What kernels append is refused where a whole tensor is read first
-(`kernels.program.allocation`); here it is seen byte by byte, in the order in which golden executed the records.
+SBUF and PSUM start with zeros in golden and in simulations, but with arbitrary contents on a machine. A result that
+depends on them is wrong even if golden and RTL agree. `kernels.program.allocation` refuses reads of a whole unwritten
+tensor; this check tracks each byte, in the order in which golden executed the records.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,12 +20,13 @@ __all__ = ["Unwritten", "find_unwritten"]
 
 @dataclass(frozen=True)
 class Unwritten:
-    """A read of bytes that nobody has written.
+    """A read of unwritten bytes.
 
     Arguments:
-        instruction: its name. source: the kernel's line that appended it.
+        instruction: name of the instruction.
+        source: the kernel's line that appended it.
         touch: the access.
-        partition, byte: where the first of these bytes is.
+        partition, byte: position of the first unwritten byte.
     """
 
     instruction: str
@@ -42,26 +43,26 @@ class Unwritten:
 
 
 def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator[Unwritten]:
-    """Yield for each record that read what no record before it had written where it first did so.
+    """Yield the first such read of each record.
 
-    Rows that a copy finds by number are not looked at, and those that it skips count as written; nor is HBM looked at,
-    which starts as the image has it.
+    Not checked: HBM, which the image initialises, and the source rows of a gather. Rows that a scatter skips count as
+    written.
 
     Arguments:
         image: of a program, so that its records have entries.
-        records: queue and HBM address of each that was executed, in this order.
+        records: queue and HBM address of each executed record, in the order of execution.
     """
     config = image.config
     written = {
         Storage.SBUF: np.zeros((config.partitions, config.sbuf_bytes), bool),
         Storage.PSUM: np.zeros((config.columns, config.psum_bytes), bool),
     }
-    for register in image.registers:  # which the control program writes
+    for register in image.registers:  # the control program writes them
         written[Storage.SBUF][register.partition, register.address : register.address + 4] = True
 
     @cache
     def places_at(address: int) -> tuple[list[_Place], list[_Place]]:
-        """Return what a record reads and what it writes."""
+        """Return the reads and the writes of a record."""
         instruction = image.locate(address)[1].instruction
         gathers = isinstance(instruction, DmaCopy) and instruction.gather is not None
         places = [
@@ -69,7 +70,7 @@ def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator
             for touch in touches_of(instruction, config)
             if touch.storage in written and not (gathers and touch.name == "src")
         ]
-        # What a predicated copy leaves is read as much as what it takes.
+        # A predicated copy keeps some elements of dst, so it reads them.
         keeps = isinstance(instruction, Elementwise) and instruction.keep
         reads = [one for one in places if not one[0].writes or (keeps and one[0].name == "dst")]
         return reads, [one for one in places if one[0].writes]

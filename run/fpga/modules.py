@@ -1,42 +1,50 @@
-"""A unit module by module, each synthesised once and counted as often as it occurs.
+"""Cell counts of a unit, module by module: each is synthesised once and counted once per instance.
 
-That is what makes counts of a machine whose whole the tool would not end with in hours. Logic is not merged across the
-borders of modules, and what is constant at one stays, so the sums are a little too high.
+This gives counts of machines on which Yosys would not finish in hours. Logic is not optimised across the borders of
+modules, so that the sums are slightly too high.
 """
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.verilog.conversion import below
 from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
-from neuroncore_rtl.run.fpga.levels import deepest
 from neuroncore_rtl.run.fpga.synthesis import Family, Netlist, synthesise
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
-__all__ = ["by_module", "occurrences", "stub", "total"]
+__all__ = ["by_module", "deepest", "occurrences", "stub", "total"]
 
 _HEAD = re.compile(r"^module \\(\S+)\n", re.MULTILINE)
 _CELL = re.compile(r"^  cell \\?(\S+) ", re.MULTILINE)
 _PORT = re.compile(r"^  wire .*?(?:input|output) \d+ .*\n", re.MULTILINE)
 
+LOGIC = ("LUT", "MUXF", "INV", "CARRY", "DSP48E2")
+"""Prefixes of the types of combinational cells."""
+
+_REGISTERS = ("AREG", "BREG", "MREG", "PREG")
+"""Parameters of a multiplier with the number of its registers."""
+
 
 def by_module(component: wiring.Component, family: Family, name: str) -> list[dict[str, Any]]:
-    """Return for each module of a component that is more than wires, itself first, `module`, `times`, its own counts by
-    the names of the family's cells, and its deepest logic (:func:`run.fpga.levels.deepest`); or, if `gates` is true,
-    gates in place of LUTs, which they will be fewer than, and no logic; or, if `counted` is false, nothing.
+    """Return a row for each module of a component that is more than wires, the top module first.
+
+    A row has `module`, `times` (instances), the module's own counts by the names of the family's cells, and its deepest
+    logic (:func:`deepest`). If `gates` is true, it has gates instead of LUTs, an upper bound, and no
+    deepest logic; if `counted` is false, no counts.
 
     Arguments:
-        component: it. name: of its module.
+        component: the component.
         family: one of :data:`run.fpga.synthesis.FAMILIES`.
+        name: of its module.
 
     Raises:
-        MissingTool: as :func:`run.fpga.synthesis.run_tool`.
+        MissingTool: see :func:`run.fpga.synthesis.run_tool`.
     """
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):
@@ -48,18 +56,18 @@ def by_module(component: wiring.Component, family: Family, name: str) -> list[di
     for number, (module, text) in enumerate(modules.items(), 1):
         inside = Counter(_CELL.findall(text))
         if inside.keys() <= modules.keys() and "\n    switch " not in text:
-            cells[module] = inside  # wires alone, which make ABC fail
+            cells[module] = inside  # only wires, on which ABC fails
             continue
         with progress(f"{name}: Yosys, {family.title}, module {number} of {len(modules)}, {module}"):
             inner = [stub for other, stub in stubs.items() if other in inside]
-            found = netlists[module] = _synthesised(module, [text, *inner], texts, family)
+            found = netlists[module] = _synthesise_one(module, [text, *inner], texts, family)
         cells[module] = found[0].cells if found else inside
     times = occurrences(name, cells)
     return [{"module": module, "times": times[module], **_figures(found, family)} for module, found in netlists.items()]
 
 
 def _figures(found: tuple[Netlist, bool] | None, family: Family) -> dict[str, Any]:
-    """Return what is known of a netlist, or of none."""
+    """Return the figures of a netlist; None: unknown figures."""
     netlist, gates = found or (None, False)
     unknown = {"levels": None, "start": None, "end": None}
     counts = family.counts(netlist.cells if netlist else {})
@@ -71,9 +79,12 @@ def _figures(found: tuple[Netlist, bool] | None, family: Family) -> dict[str, An
     }
 
 
-def _synthesised(module: str, rtlil: list[str], verilog: list[str], family: Family) -> tuple[Netlist, bool] | None:
-    """Return the netlist of a module, and whether it is one of gates, as ABC ends without a word on some modules that
-    are mostly wires; None if Yosys ends without it, as on memories with very many ports."""
+def _synthesise_one(module: str, rtlil: list[str], verilog: list[str], family: Family) -> tuple[Netlist, bool] | None:
+    """Return the netlist of a module, and whether it has gates instead of LUTs.
+
+    ABC fails without a message on some modules that are mostly wires; gates are the fallback. Returns None if Yosys
+    fails without ABC as well, as on memories with very many ports.
+    """
     for gates in (False, True):
         with suppress(BuildFailed):
             return synthesise(module, rtlil, verilog, family, gates=gates), gates
@@ -81,12 +92,7 @@ def _synthesised(module: str, rtlil: list[str], verilog: list[str], family: Fami
 
 
 def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str]:
-    """Return how often each module occurs.
-
-    Arguments:
-        top: the one that occurs once.
-        cells: of each module its cells by type, other modules among them.
-    """
+    """Return the number of instances of each module below `top`; cells: number of cells and submodules by type."""
     times: Counter[str] = Counter()
     todo = [(top, 1)]
     while todo:
@@ -97,12 +103,12 @@ def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str
 
 
 def total(rows: list[dict[str, Any]], family: Family) -> dict[str, float]:
-    """Return the counts of all modules of :func:`by_module`, as often as they occur."""
+    """Return the sums of the counts of :func:`by_module` over all instances."""
     return {name: sum(row["times"] * row[name] for row in rows) for name in family.cells}
 
 
 def stub(module: str, text: str) -> str:
-    """Return a module's RTLIL without what is in it."""
+    """Return a module's RTLIL with its ports and without its contents."""
     head = next(head for head in _HEAD.finditer(text) if head[1] == module)
     body = text[head.end() :].partition("\nend\n")[0]
     ports = "".join(_PORT.findall(f"{body}\n"))
@@ -110,5 +116,82 @@ def stub(module: str, text: str) -> str:
 
 
 def _black_box(verilog: str) -> str:
-    """Return Verilog whose modules are not looked into."""
     return re.sub(r"^module ", "(* blackbox, keep *) module ", verilog, flags=re.MULTILINE)
+
+
+def deepest(netlist: Netlist) -> dict[str, Any]:
+    """Return the longest path between registers, memories, ports and black boxes: a substitute for the critical path.
+
+    Each combinational cell is a level; a carry chain of any length is one level.
+
+    Returns:
+        Its `levels`, and the signals at `start` and `end`, None without a name in the source.
+    """
+    cells = netlist.module["cells"]
+    drivers: dict[Any, Any] = {
+        bit: name for name, cell in cells.items() if _is_logic(cell) for bit in _bits(cell, "output")
+    }
+    depth: dict[Any, int] = {}
+    before: dict[str, int | None] = {}
+    for name in _in_order(cells, drivers):
+        depth[name], before[name] = 0, None
+        for port, bit in _inputs(cells[name]):
+            driver = drivers.get(bit)
+            levels = depth.get(driver, 0)  # 0 for a cell of a loop
+            levels += not (driver is not None and port == "CI" and cells[driver]["type"].startswith("CARRY"))
+            if levels > depth[name]:
+                depth[name], before[name] = levels, bit
+    if not depth:
+        return {"levels": 0, "start": None, "end": None}
+    last = max(depth, key=depth.__getitem__)
+    start, name = None, last
+    while name is not None:
+        start = before[name]
+        name = drivers.get(start)
+    reached = set(_bits(cells[last], "output"))
+    ends = (cell for cell in cells.values() if not _is_logic(cell) and reached & set(cell["connections"].get("D", [])))
+    registers = (cell["connections"]["Q"][0] for cell in ends if "Q" in cell["connections"])
+    names = cast(Mapping[Any, Any], netlist.signals)
+    end = next((bit for bit in (*registers, *reached) if bit in names), None)
+    return {"levels": depth[last], "start": names.get(start), "end": names.get(end)}
+
+
+def _is_logic(cell: Mapping) -> bool:
+    if not cell["type"].startswith(LOGIC):
+        return False
+    return not any(_number(cell["parameters"].get(name, "0")) for name in _REGISTERS)
+
+
+def _number(text: object) -> int:
+    return int(str(text), 2)
+
+
+def _bits(cell: Mapping, direction: str) -> Iterator[int]:
+    for port, bits in cell["connections"].items():
+        if cell["port_directions"][port] == direction:
+            yield from (bit for bit in bits if isinstance(bit, int))
+
+
+def _inputs(cell: Mapping) -> Iterator[tuple[str, int]]:
+    for port, bits in cell["connections"].items():
+        if cell["port_directions"][port] == "input":
+            yield from ((port, bit) for bit in bits if isinstance(bit, int))
+
+
+def _in_order(cells: Mapping[str, Mapping], drivers: Mapping[int, str]) -> Iterator[str]:
+    """Yield the combinational cells, each after the cells that drive it."""
+    seen: set[str] = set()
+    for root in dict.fromkeys(drivers.values()):
+        todo = [(root, iter(_bits(cells[root], "input")))] if root not in seen else []
+        seen.add(root)
+        while todo:
+            name, bits = todo[-1]
+            for bit in bits:
+                driver = drivers.get(bit)
+                if driver is not None and driver not in seen:
+                    seen.add(driver)
+                    todo.append((driver, iter(_bits(cells[driver], "input"))))
+                    break
+            else:
+                yield name
+                todo.pop()

@@ -1,7 +1,7 @@
-"""The slowest paths of a whole machine from register to register, estimated from its netlist for the ECP5.
+"""Estimate of the slowest register-to-register paths of a whole machine, from its netlist for the ECP5.
 
-Cells take what nextpnr has for speed grade 6, wires an average. So what nextpnr says after hours is known in seconds,
-to a tenth or so, through the borders of all modules.
+Cell delays are nextpnr's for speed grade 6; every wire has an average delay. The estimate takes seconds instead of the
+hours of nextpnr, is within about a tenth of its result, and crosses the borders of modules.
 """
 
 import json
@@ -17,38 +17,32 @@ from rich.table import Table
 from neuroncore_rtl.run.fpga.synthesis import Netlist, named_by_source, project_source
 from neuroncore_rtl.run.tables import table
 
-__all__ = ["estimate_table", "estimated"]
+__all__ = ["estimate_paths", "estimate_table"]
 
 WIRE = 1.1
-"""ns of a wire through the fabric. With it the estimate of a core that fills nine tenths of an LFE5U-85F is 64 ns, and
-what nextpnr says of the same core when it has placed it 69 ns."""
+"""ns of a wire through the fabric. For a core that fills nine tenths of an LFE5U-85F the estimate is then 64 ns;
+nextpnr reports 69 ns after placement."""
 
 LUT, SELECT = 0.24, 0.26
-"""ns of a LUT4, and from the select input of the multiplexers between LUTs, whose data inputs have no wires."""
+"""ns of a LUT4, and from the select input of the multiplexers between LUTs; their data inputs have no wires."""
 
 CARRY_IN, CARRY, CARRY_OUT = 0.45, 0.07, 0.44
-"""ns to a carry chain, along a cell of it, and out of it."""
+"""ns into a carry chain, along one cell, and out of it."""
 
 MULTIPLIER, CLOCK_TO_Q, RAM_TO_Q = 3.93, 0.53, 5.83
-"""ns through a multiplier, and from the clock to the output of a register and of a block RAM. All of them are in the
-timing database of Project Trellis, ECP5/timing/speed_6."""
+"""ns through a multiplier, and from the clock to the output of a register and of a block RAM. Source of all cell
+delays: timing database of Project Trellis, ECP5/timing/speed_6."""
 
-MOST_PATHS = 12
-"""That a table shows."""
-
-MOST_PARTS = 3
-"""Of a signal's name that a table shows."""
-
-MOST_NAMES = 6
-"""Of signals on the way that a table shows."""
+MOST_PATHS, MOST_PARTS, MOST_NAMES = 12, 3, 6
+"""Limits of a table: paths, parts of a signal's name, and named signals on a path."""
 
 _Arc = tuple[int, int, float]
-"""From a net to a net in so many ns."""
+"""First net, second net, delay in ns."""
 
 
 @dataclass
 class _Cell:
-    """A cell of the flat netlist: `bits` of each port are nets; constants are left out."""
+    """Cell of the flat netlist; `bits`: the nets of each port, without constants."""
 
     name: str
     type: str
@@ -60,27 +54,27 @@ class _Cell:
             yield from self.bits.get(port, ())
 
     def matching(self, ports: str) -> Iterator[int]:
-        """Yield the nets at those ports whose names match a pattern."""
+        """Yield the nets at the ports with names that match a pattern."""
         return self.of(*(port for port in self.bits if re.fullmatch(ports, port)))
 
 
 @dataclass
 class _Flat:
-    """A netlist without modules: its cells, and of its nets those that the source has a name for, and its place."""
+    """A flat netlist: its cells, and name and source line of the nets that the source names."""
 
     cells: list[_Cell] = field(default_factory=list)
     names: dict[int, tuple[str, str | None]] = field(default_factory=dict)
 
 
-def estimated(netlist: Netlist) -> list[dict[str, object]]:
-    """Return the slowest path from each register, or memory, at which one begins, the slowest first; one row of those
-    whose names differ in numbers alone, as those of lanes do.
+def estimate_paths(netlist: Netlist) -> list[dict[str, object]]:
+    """Return the slowest path from each register or memory, slowest first.
+
+    Start signals that differ only in numbers, such as those of lanes, share one row.
 
     Returns:
-        `ns`; `start` and `end`, a signal and its place in the source, which may be None; `through`, signals with the
-        ns at which they are there.
+        `ns`; `start` and `end`, a signal and its source line or None; `through`, signals with their arrival in ns.
     """
-    flat = _flattened(netlist)
+    flat = _flatten(netlist)
     arrival, before = _arrivals(flat.cells)
     slowest: dict[int, tuple[float, int, _Cell]] = {}
     starts: dict[int, int] = {}
@@ -100,32 +94,32 @@ def estimated(netlist: Netlist) -> list[dict[str, object]]:
 
 
 def estimate_table(rows: list[Mapping]) -> Table:
-    """Return the table of what :func:`estimated` returns."""
+    """Return the table of the rows of :func:`estimate_paths`."""
     cells = (
         {
             "ns": row["ns"],
-            "from_": _shown(row["start"]),
-            "to": _shown(row["end"]),
+            "from_": _format_signal(row["start"]),
+            "to": _format_signal(row["end"]),
             "through": escape(" > ".join(f"{name} {ns:.0f}" for name, ns in row["through"][:MOST_NAMES])),
         }
         for row in rows[:MOST_PATHS]
     )
-    caption = "wires as they are on average on a full device; a signal on the way has its ns behind it"
+    caption = "average wires of a full device; the number after a signal is its arrival in ns"
     return table("Slowest paths, estimated: of each register the slowest", cells, _COLUMNS, caption)
 
 
 _COLUMNS = "ns: {ns:.1f} | from: {from_} | to: {to} | through: {through}"
 
 
-def _shown(end: tuple[str, str | None]) -> str:
-    """Return the signal's name within the core, the modules in the middle left out, and its place."""
+def _format_signal(end: tuple[str, str | None]) -> str:
+    """Return the signal's name within the core, without the middle modules, and its source line."""
     name, place = end
     parts = name.rpartition("core.")[2].split(".")
     short = ".".join(parts if len(parts) <= MOST_PARTS else [parts[0], "", *parts[-2:]])
     return escape(f"{short}\n{place}" if place else short)
 
 
-def _flattened(netlist: Netlist) -> _Flat:
+def _flatten(netlist: Netlist) -> _Flat:
     modules = json.loads((netlist.folder / "netlist.json").read_text())["modules"]
     flat = _Flat()
     count = 0
@@ -147,7 +141,7 @@ def _flattened(netlist: Netlist) -> _Flat:
             for index, bit in enumerate(named["bits"]):
                 if isinstance(bit, int):
                     full = f"{path}{name}[{index}]"
-                    # Of several names the shortest is the one nearest to the top.
+                    # The shortest name is the one nearest to the top.
                     flat.names[net(bit)] = min(flat.names.get(net(bit), (full, place)), (full, place), key=_length)
         for name, cell in module["cells"].items():
             bits = {port: [net(bit) for bit in of if isinstance(bit, int)] for port, of in cell["connections"].items()}
@@ -168,7 +162,7 @@ def _length(named: tuple[str, str | None]) -> int:
 
 
 def _arcs(cell: _Cell) -> Iterator[_Arc]:
-    """Yield what goes through a cell within a cycle, with the wire before it."""
+    """Yield the combinational arcs of a cell, each with the wire before it."""
     match cell.type:
         case "LUT4":
             yield from _product(cell.of("A", "B", "C", "D"), cell.of("Z"), LUT + WIRE)
@@ -196,7 +190,7 @@ def _product(sources, targets, ns: float) -> Iterator[_Arc]:
 
 
 def _begins(cell: _Cell) -> Iterator[tuple[int, float]]:
-    """Yield the nets at which paths begin, and how long after the clock."""
+    """Yield the nets at which paths begin, and their delay after the clock edge."""
     if cell.type == "TRELLIS_FF":
         yield from ((net, CLOCK_TO_Q) for net in cell.of("Q"))
     elif cell.type == "DP16KD":
@@ -204,7 +198,6 @@ def _begins(cell: _Cell) -> Iterator[tuple[int, float]]:
 
 
 def _ends(cell: _Cell) -> Iterator[int]:
-    """Yield the nets at which paths end."""
     if cell.type == "TRELLIS_FF":
         yield from cell.of("DI", "CE", "LSR")
     elif cell.type == "DP16KD":
@@ -214,7 +207,7 @@ def _ends(cell: _Cell) -> Iterator[int]:
 
 
 def _arrivals(cells: list[_Cell]) -> tuple[dict[int, float], dict[int, int]]:
-    """Return when each net is there, in ns, and the net before it on the slowest way to it."""
+    """Return the arrival of each net in ns, and its predecessor on the slowest path."""
     onward: dict[int, list[tuple[int, float]]] = {}
     waits: dict[int, int] = {}
     arrival: dict[int, float] = {}
@@ -237,7 +230,7 @@ def _arrivals(cells: list[_Cell]) -> tuple[dict[int, float], dict[int, int]]:
 
 
 def _start(net: int, before: Mapping[int, int], starts: dict[int, int]) -> int:
-    """Return where the slowest way to a net begins; `starts` keeps what is known."""
+    """Return the start of the slowest path to a net; starts: results of earlier calls."""
     way = []
     while net not in starts and net in before:
         way.append(net)
@@ -248,7 +241,7 @@ def _start(net: int, before: Mapping[int, int], starts: dict[int, int]) -> int:
 
 
 def _through(net: int, before: Mapping, arrival: Mapping, names: Mapping) -> Iterator[tuple[str, float]]:
-    """Yield signals of modules' borders and others with names on the way to a net, the latest first, each once."""
+    """Yield the named signals on the slowest path to a net with their arrival, the latest first, each once."""
     seen = set()
     while net in before:
         if net in names:

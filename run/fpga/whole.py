@@ -1,47 +1,43 @@
-"""A machine as one netlist: each of its modules synthesised once, by itself, and put together again.
+"""Synthesis of a whole machine as one netlist, module by module: Yosys does not finish on a whole flat core.
 
-As a whole, Yosys would not end with a core. First it sees all modules together, and drops what no instance uses and
-what is constant at all of them, across their borders; then each is synthesised with those below it as black boxes; the
-netlist that comes out has modules, which nextpnr makes flat. A module that has not changed is not synthesised again.
+1. With all modules at hand, remove logic that no instance uses, and inputs that are constant in all instances.
+2. Synthesise each module once, with the modules below it as black boxes; results are cached.
+3. Join the netlists into a hierarchical one, which nextpnr flattens.
 """
 
-import hashlib
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from amaranth.lib import wiring
-from filelock import FileLock
 from rich.table import Table
 
-from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.hdl.verilog.conversion import below
 from neuroncore_rtl.hdl.verilog.hierarchy import ModuleLibrary
 from neuroncore_rtl.run.fpga.modules import occurrences, stub
-from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Netlist, run_tool, synthesise, versions, without_brackets
+from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Netlist, cache_folder, run_tool, synthesise, without_brackets
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.tables import table
 
-__all__ = ["LUTS_OF", "black_box", "instantiated", "join", "largest", "synthesise_whole", "whole"]
+__all__ = ["LUTS_OF", "black_box", "join", "largest", "replace_black_box", "synthesise_whole", "whole"]
 
 _MODULE = re.compile(r"^(?:attribute [^\n]*\n)*module \\(\S+)\n.*?^end\n", re.MULTILINE | re.DOTALL)
 _CELL = re.compile(r"^  cell \\?(\S+) ", re.MULTILINE)
 _FAMILY = FAMILIES["ecp5"]
 
 _REWRITTEN = "+&scorr; &sweep; &dc2; &syn3; &syn3; &dc2; &dc2"
-"""What ABC does to all modules first: it merges equal nodes, and rewrites again and again for fewer of them."""
+"""First part of ABC's script for all modules: merge equal nodes, and rewrite repeatedly for fewer nodes."""
 
 SMALL = f"{_REWRITTEN}; &if -a {{C}} {{W}} {{D}} {{R}} -v; &mfs"
-"""What it does to modules that occur several times: as few LUTs as it can."""
+"""Script for modules with several instances: fewest LUTs."""
 
 FAST = f"{_REWRITTEN}; &if {{C}} {{W}} {{D}} {{R}} -v; &mfs"
-"""To the others, through which the longest paths go: as few levels as it can. A vector lane would take 2 % more."""
+"""Script for the other modules, which the longest paths cross: fewest levels. A vector lane would be 2 % larger."""
 
 LOOPS = ("running_sum",)
-"""Modules that occur several times and have their slowest path in a loop, which no register may cut: fast as well."""
+"""Modules with several instances that use `FAST`: their slowest path is a loop, which no register can cut."""
 
 _QUEUE = re.compile(r"memory width \d+ size (?P<places>\d+) \\(?P<name>\S+\.fifo\.storage)")
 _READ = re.compile(
@@ -50,23 +46,23 @@ _READ = re.compile(
 )
 
 FEWEST_PLACES = 24
-"""Of a queue that is worth block RAM."""
+"""Fewest entries of a queue that is placed in block RAM."""
 
 MOST_REGISTERED = 2
-"""Places of a queue that takes less as registers than as RAM in LUTs."""
+"""Most entries of a queue that is smaller as registers than as LUT memory."""
 
 LUTS_OF = {"CCU2C": 2, "TRELLIS_DPR16X4": 6}
-"""Places of a LUT4 that other cells take."""
+"""LUT4 positions that other cells occupy."""
 
 MOST_MODULES = 12
-"""That a table shows."""
+"""Most modules in a table."""
 
 ROUNDS = 4
-"""Times that Yosys looks across the borders of modules: what it drops may leave more to drop a module further."""
+"""Passes of Yosys across module borders; each removal may allow another one in the next module."""
 
 
 def whole(component: wiring.Component, name: str) -> tuple[Netlist, list[dict]]:
-    """Return what :func:`synthesise_whole` does of a component, as the module `name`."""
+    """Elaborate a component as the module `name`, and return the result of :func:`synthesise_whole`."""
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):
         modules = below(name, component, library, sources=True)
@@ -74,17 +70,14 @@ def whole(component: wiring.Component, name: str) -> tuple[Netlist, list[dict]]:
 
 
 def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> tuple[Netlist, list[dict]]:
-    """Return the netlist of a machine for the ECP5, and of each of its modules `module`, `times` and its own counts by
-    the names of the family's cells.
+    """Return the netlist of a machine for the ECP5, and a row per module: `module`, `times` and its own cell counts.
 
     Arguments:
-        top: name of the whole. rtlil: of it and of the modules that stay modules, by name.
-        verilog: texts of others, which become parts of those that they occur in.
-
-    Raises:
-        MissingTool, BuildFailed: as :func:`run.fpga.synthesis.run_tool`.
+        top: name of the top module.
+        rtlil: RTLIL of the modules that remain modules, by name.
+        verilog: texts of the other modules, which are flattened into their parents.
     """
-    modules = _pruned(top, rtlil, verilog)
+    modules = _prune(top, rtlil, verilog)
     often = occurrences(top, {module: Counter(_CELL.findall(text)) for module, text in modules.items()})
     stubs = {module: stub(module, text) for module, text in modules.items()}
     netlists, cells = {}, {}
@@ -100,8 +93,8 @@ def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str])
     return join(top, netlists), rows
 
 
-def _pruned(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[str, str]:
-    """Return the RTLIL of modules in which there is nothing that no instance of them uses."""
+def _prune(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[str, str]:
+    """Return the RTLIL of the modules without logic that no instance uses."""
     texts = {"design.il": "\n".join(map(without_brackets, rtlil.values())), "design.v": "\n".join(verilog)}
     rounds = "opt_hier; opt -fast; wreduce; opt_clean; " * ROUNDS
     script = (
@@ -109,24 +102,22 @@ def _pruned(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[
         f"setattr -mod -set keep_hierarchy 1 {' '.join(rtlil)}; flatten; opt_expr; opt_clean; {rounds}"
         "setattr -mod -unset keep_hierarchy; write_rtlil pruned.il"
     )
-    folder = _folder(f"{top}-pruned", texts, script)
-    with FileLock(folder / "lock"):
+    with cache_folder(f"{top}-pruned", texts, script) as folder:
         if not (folder / "done").is_file():
             for name, text in texts.items():
                 (folder / name).write_text(text)
-            with progress(f"{top}: Yosys, what no module uses"):
+            with progress(f"{top}: Yosys, removal of unused logic"):
                 run_tool(folder, "yosys", "-q", "-p", script)
             (folder / "done").touch()
     text = (folder / "pruned.il").read_text()
-    return {found[1]: _queues_in_place(without_brackets(found[0])) for found in _MODULE.finditer(text)}
+    return {found[1]: _style_queues(without_brackets(found[0])) for found in _MODULE.finditer(text)}
 
 
-def _queues_in_place(rtlil: str) -> str:
-    """Return RTLIL in which queues of :class:`hdl.primitives.fifo.BufferedFifo` that are worth it are block RAM, and
-    short ones registers.
+def _style_queues(rtlil: str) -> str:
+    """Return RTLIL with deep queues (:class:`hdl.primitives.fifo.BufferedFifo`) as block RAM, short ones as registers.
 
-    Left alone, Yosys takes LUTs, as a block would be almost empty. A queue never reads the place that it writes, so
-    nothing has to be done for what a block reads then.
+    By default Yosys uses LUTs for all of them, because a block RAM would be almost empty. A queue never reads the entry
+    that it writes in the same cycle, so the result of such a read does not matter.
     """
     clocked = {read["name"] for read in _READ.finditer(rtlil) if read["clocked"] == "1"}
     deep = {found["name"] for found in _QUEUE.finditer(rtlil) if int(found["places"]) >= FEWEST_PLACES} & clocked
@@ -143,17 +134,9 @@ def _queues_in_place(rtlil: str) -> str:
     )
 
 
-def _folder(label: str, *parts: object) -> Path:
-    key = hashlib.sha256(json.dumps([*parts, versions()]).encode()).hexdigest()[:16]
-    folder = SIM_BUILD / "synth" / f"{label}-{key}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def join(top: str, netlists: Mapping[str, Netlist]) -> Netlist:
-    """Return one netlist of modules, each of which instantiates others by their names."""
-    folder = _folder(f"{top}-whole", {name: str(netlist.folder) for name, netlist in netlists.items()})
-    with FileLock(folder / "lock"):
+    """Return one hierarchical netlist; the modules instantiate each other by name."""
+    with cache_folder(f"{top}-whole", {name: str(netlist.folder) for name, netlist in netlists.items()}) as folder:
         if not (folder / "cells.json").is_file():
             modules = {name: netlist.module for name, netlist in netlists.items()}
             for name, module in modules.items():
@@ -171,32 +154,28 @@ def join(top: str, netlists: Mapping[str, Netlist]) -> Netlist:
 
 
 def largest(modules: Iterable[Mapping[str, Any]]) -> Table:
-    """Return the table of those modules of :func:`synthesise_whole` that take most places of LUT4."""
+    """Return the table of the modules of :func:`synthesise_whole` that occupy most LUT4 positions."""
     rows = []
     for row in modules:
         places = row["luts"] + LUTS_OF["CCU2C"] * row["carries"] + LUTS_OF["TRELLIS_DPR16X4"] * row["lutrams"]
         rows.append({**row, "places": row["times"] * places})
     counts = " | ".join(f"{heading}: {{{name}:,}}" for name, (heading, _) in _FAMILY.cells.items())
     rows = sorted(rows, key=lambda row: -row["places"])[:MOST_MODULES]
-    caption = f"places: of LUT4, a CCU2C takes {LUTS_OF['CCU2C']} and a DPR16X4 {LUTS_OF['TRELLIS_DPR16X4']}"
-    columns = f"module: {{module}} | times: {{times:,}} | {counts} | places, all: {{places:,}}"
-    return table("The modules that take most, each once", rows, columns, caption)
+    caption = f"LUT4 positions: a CCU2C has {LUTS_OF['CCU2C']}, a DPR16X4 {LUTS_OF['TRELLIS_DPR16X4']}"
+    columns = f"module: {{module}} | times: {{times:,}} | {counts} | LUT4 positions, all: {{places:,}}"
+    return table("Largest modules; counts of one instance", rows, columns, caption)
 
 
 def black_box(netlist: Netlist) -> str:
-    """Return the Verilog of a module with the ports of a netlist and nothing in it, for what is around it."""
+    """Return an empty Verilog module with the ports of a netlist."""
     ports = (
         f"{port['direction']} [{len(port['bits']) - 1}:0] \\{name} " for name, port in netlist.module["ports"].items()
     )
     return f"(* blackbox, keep *) module \\{netlist.name} ({', '.join(ports)}); endmodule\n"
 
 
-def instantiated(around: Mapping, netlist: Netlist) -> dict:
-    """Return a netlist, as `write_json` describes it, with another in the place of its black box.
-
-    Arguments:
-        around: what instantiates the black box. netlist: what is in its place.
-    """
+def replace_black_box(around: Mapping, netlist: Netlist) -> dict:
+    """Return a netlist in the format of `write_json`, `around`, with another one instead of its black box."""
     inner = json.loads((netlist.folder / "netlist.json").read_text())["modules"]
     inner[netlist.name]["attributes"].pop("top", None)
     return {**around, "modules": {**around["modules"], **inner}}

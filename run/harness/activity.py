@@ -1,7 +1,7 @@
-"""What a core does in every cycle: which of its counters of cycles counted in it.
+"""Activity of a core over time: the spans of cycles in which its cycle counters counted.
 
-A counter says how many cycles there were, and not which. Where a run is profiled the harness watches the lowest bit of
-each, and writes a line when the set of those that count changes.
+A counter's value has the number of cycles, not their positions. In a profiled run the harness therefore watches the
+lowest bit of each counter, and writes a line when the set of counting ones changes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,12 +15,11 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["STARTED", "Activity", "activity_defines", "read_activity"]
 
 Activity = Mapping[str, Sequence[tuple[int, int]]]
-"""By the name of a counter, such as "queues.0.idle", the spans of cycles in which it counted: the first one, and the
-one after the last, in order. Of the queues all counters of cycles, of the engines `busy`, `columns` and `wait_...`, of
-the controller `waiting`; and `STARTED`."""
+"""Spans of cycles by counter, such as "queues.0.idle": first cycle and the one after the last, ascending. Watched are
+all cycle counters of queues, `busy`, `columns` and `wait_...` of engines, `waiting` and `STARTED` of the controller."""
 
 STARTED = "controller.started"
-"""Since when the controller's first instruction has retired."""
+"""Span from the retirement of the controller's first instruction."""
 
 _INSTRUCTIONS = "controller.instructions"
 
@@ -28,9 +27,9 @@ _CYCLES = ("idle", "executing", "busy", "columns", "waiting")
 
 
 def activity_defines(config: Config) -> dict[str, object]:
-    """Return the macros `ACTIVITY`, a vector with a bit of every counter that is watched, and `ACTIVITIES`, its width.
+    """Return the macros `ACTIVITY`, a vector with one bit per watched counter, and `ACTIVITIES`, its width.
 
-    The lowest bit says whether any instruction has retired, the others are the lowest ones of counters of cycles.
+    Bit 0 is set once an instruction has retired; the others are the lowest bits of cycle counters.
     """
     bits = [
         f"|counters[{low + width - 1}:{low}]" if name == _INSTRUCTIONS else f"counters[{low}]"
@@ -40,12 +39,9 @@ def activity_defines(config: Config) -> dict[str, object]:
 
 
 def read_activity(lines: Iterable[Sequence[str]], config: Config, end: int) -> Activity:
-    """Return what a core did.
+    """Return the activity of a core up to the cycle `end`.
 
-    Arguments:
-        lines: the fields of the harness's lines, a cycle and the bits that are so from there on, in order.
-        config: the core's parameters.
-        end: the cycle in which the run ended.
+    The lines are those of the harness, ascending: a cycle, and the value of `ACTIVITY` from that cycle on.
     """
     names = [STARTED if name == _INSTRUCTIONS else name for name, _, _ in _watched(config)]
     found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
@@ -65,7 +61,7 @@ def read_activity(lines: Iterable[Sequence[str]], config: Config, end: int) -> A
 
 
 def _watched(config: Config) -> list[tuple[str, int, int]]:
-    """Return name, lowest bit and width of the counters that are watched; that of instructions is the first one."""
+    """Return name, lowest bit and width of the watched counters, the instruction counter first."""
     leaves = {name: (low, width) for name, low, width in _leaves(core_counters(config), "", 0)}
     kinds = {name: name.rpartition(".")[2] for name in leaves}
     cycles = [name for name, kind in kinds.items() if kind in _CYCLES or kind.startswith("wait_")]
@@ -73,7 +69,6 @@ def _watched(config: Config) -> list[tuple[str, int, int]]:
 
 
 def _leaves(shape, name: str, base: int) -> Iterator[tuple[str, int, int]]:
-    """Yield name, lowest bit and width of every counter in a layout."""
     layout = shape.as_shape() if isinstance(shape, type) else shape
     if not isinstance(layout, data.StructLayout | data.ArrayLayout):
         yield name, base, Shape.cast(layout).width

@@ -1,4 +1,4 @@
-"""What the engines of an instance and its links report, in words."""
+"""Errors of collective engines, and the names of links, as text."""
 
 from dataclasses import dataclass
 
@@ -13,13 +13,13 @@ _DIRECTIONS = {Topology.RING: ("up", "down"), Topology.TORUS: ("+column", "-colu
 
 @dataclass(frozen=True)
 class CollectiveFault:
-    """An engine's error.
+    """Error of a collective engine.
 
     Arguments:
-        core: whose engine.
+        core: number of the core.
         cause: a `spec.isa.Rule` or `spec.isa.Cause`.
-        number: of instructions that it took before this one.
-        detail: what the cause says of it.
+        number: instructions that the engine accepted before this one.
+        detail: depends on the cause.
     """
 
     core: int
@@ -35,14 +35,14 @@ class CollectiveFault:
 
 
 def disagreement_text(detail: int) -> str:
-    """Return with whom and in what a rank disagrees, from the detail of DISAGREE."""
+    """Return the core and the field in which two ranks disagree, from the detail of DISAGREE."""
     other, field = detail & 0xFF, (detail >> 8) - 1
     name = SIGNATURE_FIELDS[field][0] if 0 <= field < len(SIGNATURE_FIELDS) else f"field {field}"
     return f"with core {other} in {name}"
 
 
 def link_name(instance: Instance, wire: int) -> str:
-    """Return what a wire is called: where it begins, which way it goes, where it ends."""
+    """Return the name of a wire: its first chip, its direction, its last chip."""
     chip, direction = divmod(wire, instance.directions)
     way = _DIRECTIONS[instance.topology][direction]
     return f"link chip {chip} {way} -> chip {instance.neighbour(chip, direction)}"

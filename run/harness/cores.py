@@ -1,4 +1,4 @@
-"""Images on a core, or on all cores of an instance and its links (see `run/harness/cores.v`)."""
+"""Device of whole cores: a lone core, or all cores of an instance with its links (`run/harness/cores.v`)."""
 
 import re
 from collections import Counter
@@ -30,35 +30,35 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, cause_name, queue_count
 __all__ = ["ROOM_BYTES", "CoreDevice", "CoreFault", "CoreWork", "room_of"]
 
 ROOM_BYTES = 64 << 20
-"""HBM of all cores that the harness has room for, unless it is built for more."""
+"""Least HBM of all cores together that a harness is built for."""
 
 
 def room_of(memories: np.ndarray) -> int:
-    """Return for how many bytes of HBM a harness is built: few sizes, so that builds are shared."""
+    """Return the bytes of HBM of a harness; few sizes, so that runs share builds."""
     return max(ROOM_BYTES, 1 << (memories.size - 1).bit_length())
 
 
 ROUNDS = 256
-"""Images that a core alone can run one after the other."""
+"""Most images that a lone core runs one after another."""
 
 PATIENCE = 8192
-"""Cycles of rest after which nothing will move any more."""
+"""Idle cycles after which a run counts as stopped."""
 
 _BLOCKS = r"(block|edge|psum|vector_block|activation_block|sbuf_block)_"
-"""Modules that Verilator builds once, apart, if there are several instances: a call across its border at every edge of
-the clock is what that costs, which a core of one block each runs half as fast again without."""
+"""Modules with several instances that Verilator compiles once, as hierarchical blocks. A block costs one call per clock
+edge: a core with one instance of each runs 1.5 times as fast without blocks."""
 
 _KEPT = r"tile_|(vector|activation)_lane(_\w+)?$|(tensor|vector|scalar|dma|collective)_engine$|queue_|bank_384x64$"
-"""Modules whose instances stay apart: of SBUF's banks because a build is then three times as fast, and a run 9 %."""
+"""Modules that Verilator does not inline. For the banks of SBUF this makes a build three times as fast, a run 9 %."""
 
 _LINKS = r"router_|link_end_|link_wire_|axi_checker$"
-"""Modules of the links whose instances stay apart; they are not built apart: Verilator takes every output of such a
-module to depend on every input, and a ring of them would look like a circle of logic."""
+"""Modules of the links that Verilator does not inline. They cannot be hierarchical blocks: Verilator assumes that every
+output of a block depends on every input, so that a ring of them would be a combinational loop."""
 
 
 @dataclass(frozen=True)
 class CoreFault:
-    """The core's error: queue, cause (a `spec.isa.Rule` or `Cause`), HBM address of the record, detail."""
+    """Error of a core: queue, cause (a `spec.isa.Rule` or `Cause`), HBM address of the record, detail."""
 
     queue: int
     cause: int
@@ -71,15 +71,15 @@ class CoreFault:
 
 @dataclass(frozen=True, kw_only=True)
 class CoreWork(HbmWork):
-    """Images, and what befalls those who run them; the memories hold them.
+    """Images in memory, and disturbances.
 
     Arguments (besides those of `HbmWork`):
-        boots: of each core, its image's address; None: it is not started. Of a core alone the addresses of images that
-            run one after the other; it is reset between them.
-        delays: of each core, the cycles that pass before it is started; none if not given.
-        limit: cycles after which an image is given up, and those after it are not run.
-        patience: cycles of rest after which a run is left in which some core's program cannot end.
-        host: cycle after each start in which the host interrupts the controllers; 0 for never.
+        boots: address of the image of each core, None for a core that is not started. For a lone core, addresses of
+            images that run one after another, each after a reset.
+        delays: start delay of each core in cycles; default 0.
+        limit: cycles after which an image is stopped; later images are not run.
+        patience: idle cycles after which a run is stopped if a program has not ended.
+        host: cycle after each start in which the host interrupts the controllers; 0: never.
         profiled: whether outcomes have the `activity` of their core.
     """
 
@@ -93,17 +93,17 @@ class CoreWork(HbmWork):
 
 @dataclass(frozen=True, kw_only=True)
 class CoreDevice:
-    """A core, or all cores of an instance.
+    """A lone core, or all cores of an instance.
 
-    Its outcome's parts are the images, of an instance one of each core; the counter `simulated` has all cycles, and the
-    memory `hbm` is uint8 [cores, bytes], as much as was given.
+    The parts of its outcome are the images, one per core of an instance. The counter `simulated` has all cycles; the
+    memory `hbm` is uint8 [cores, bytes] in the shape of the work's memories.
 
     Arguments:
-        machine: parameters of the core that is alone, or of the instance.
+        machine: parameters of the core or the instance.
         room: bytes of HBM of all cores together.
-        check_axi: whether every AXI port is watched for what the protocol forbids.
-        watches_gates: whether every clock gate is watched, for a clock that stands still too early.
-        inside: whether a waveform of an instance shows what is in a core, which is then compiled for each of them.
+        check_axi: whether a protocol checker watches every AXI port.
+        watches_gates: whether a checker watches every clock gate for a clock that stops too early.
+        inside: whether a waveform of an instance shows the inside of cores, which are then compiled separately.
     """
 
     machine: Config | Instance
@@ -116,29 +116,25 @@ class CoreDevice:
 
     @property
     def instance(self) -> Instance | None:
-        """The instance; None if the core is alone."""
         return self.machine if isinstance(self.machine, Instance) else None
 
     @property
     def core(self) -> Config:
-        """Parameters of every core."""
         return self.machine.core if isinstance(self.machine, Instance) else self.machine
 
     @property
     def cores(self) -> int:
-        """Cores that there are."""
         return self.machine.cores if self.instance else 1
 
     @property
     def label(self) -> str:
-        """What names the directories of its runs."""
         return "instance" if self.instance else "core"
 
     def verilog(self, *, cached: bool = True, vectors: bool = False) -> str:
-        """Return the Verilog of the core, or of all of them and what lies between them.
+        """Return the Verilog of the core, or of all cores and their links.
 
         Arguments:
-            cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
+            cached: whether the cache may answer; False for benchmarks of elaboration.
             vectors: see :func:`run.sim.elaboration.elaborated`.
         """
         options = {"cached": cached, "watches_gates": self.watches_gates, "vectors": vectors}
@@ -149,7 +145,6 @@ class CoreDevice:
         return elaborated("linked_cores", label, cores, parameters, **options)
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the cores in their harness."""
         core, cores, text = self.core, self.cores, self.verilog(vectors=vectors)
         prefixes = [f"cores__{number}__axi" if self.instance else "axi" for number in range(cores)]
         ports = [f"{prefix}__{port}" for prefix in prefixes for port in range(core.hbm_ports)]
@@ -182,10 +177,9 @@ class CoreDevice:
         return replace(design, hier_blocks=blocks, kept=kept)
 
     def load(self, work: CoreWork, directory: Path) -> tuple[list[str], int]:
-        """Write the images' addresses and HBM."""
         self._check(work)
         rounds = len(work.boots) // self.cores
-        # The first core of an instance starts a cycle after a core that is alone would.
+        # A core of an instance starts one cycle later than a lone core.
         delays = [0] if self.instance is None else [1 + delay for delay in work.delays or [0] * self.cores]
         lines = [
             (boot is not None) << (HBM_ADDRESS_BITS + 32) | delay << HBM_ADDRESS_BITS | (boot or 0)
@@ -198,7 +192,6 @@ class CoreDevice:
         return words + work.link_plusargs(directory), rounds * (work.limit + 1000)
 
     def _check(self, work: CoreWork) -> None:
-        """Raise ValueError unless the work fits the device."""
         cores, room = work.memories.shape
         if self.instance:
             work.check_memories(self.cores)
@@ -210,9 +203,10 @@ class CoreDevice:
             raise ValueError(f"boots must be 1 to {ROUNDS} addresses, not {len(work.boots)}")
 
     def read(self, work: CoreWork, directory: Path, state: Mapping[str, float]) -> Outcome:
-        """Return what became of every image."""
         found = fields_by_kind(directory / "runs")
-        lines = sorted(found["core"], key=lambda fields: int(fields[0]))  # and of a core alone by their rounds
+        lines = sorted(
+            found["core"], key=lambda fields: int(fields[0])
+        )  # stable: a lone core's lines remain in the order of rounds
         logs = _logs((directory / "events").read_text(), self.cores)
         parts: dict[int | str, Outcome] = {
             number: _part(fields[1:], self.core, log)
@@ -228,7 +222,7 @@ class CoreDevice:
 
 
 def _blocks_and_kept(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return which modules of a core Verilator builds apart, and of which it keeps the instances apart."""
+    """Return the modules of a core that are hierarchical blocks, and the others that are not inlined."""
     instances = Counter(re.findall(r"^  (\w+) \S+ \(", text, re.MULTILINE))
     blocks = tuple(name for name in modules_of(text, _BLOCKS) if instances[name] > 1)
     return blocks, tuple(name for name in modules_of(text, f"{_BLOCKS}|{_KEPT}") if name not in blocks)
@@ -245,7 +239,7 @@ def _ending(gave_up: bool, parts: Mapping[int | str, Outcome], started: Sequence
 
 
 def _logs(text: str, cores: int) -> list[list[list[str]]]:
-    """Return the lines of each core in each round, without the core's number."""
+    """Return the fields of the log of each core in each round, without the core's number."""
     logs: list[list[list[str]]] = []
     for kind, core, *fields in map(str.split, text.splitlines()):
         if kind == "s":
@@ -256,7 +250,7 @@ def _logs(text: str, cores: int) -> list[list[list[str]]]:
 
 
 def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
-    """Return the records and the printed text of a run, from the fields of the lines that tell of them."""
+    """Return the records and the printed text of a run from its log."""
     issued, retired, console = [], {}, []
     for kind, *fields in lines:
         if kind == "c":
@@ -267,7 +261,7 @@ def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
         if kind in "ip":
             issued.append((queue, address, cycle))
         if kind in "pr":
-            # A record may be executed more than once: the times of one address come in the order of its issues.
+            # A record may be executed several times; executions of one address retire in the order of issue.
             retired.setdefault(address, []).append(cycle)
     found = []
     for queue, address, cycle in issued:
@@ -277,7 +271,7 @@ def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
 
 
 def _part(fields: Sequence[str], config: Config, log: Sequence[Sequence[str]]) -> Outcome:
-    """Return what became of an image, from the fields of the line that says so, and from those that tell of the run."""
+    """Return the outcome of an image from the fields of its line, and from its log."""
     cycles, over, exit_code, gave_up, cause, queue, address, detail, counters = fields
     errors = (CoreFault(int(queue), int(cause), int(address, 16), int(detail, 16)),) if int(cause) else ()
     ending = (

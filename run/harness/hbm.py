@@ -1,5 +1,6 @@
-"""How the HBM of a harness behaves (run/harness/hbm.v), and the files that its content comes from and goes to."""
+"""HBM of a harness (`run/harness/hbm.v`): its behaviour, and the files of its contents."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,12 @@ import numpy as np
 
 from neuroncore_rtl.run.harness.link_view import LinkWork
 from neuroncore_rtl.run.harness.verilog_text import arguments, plusargs
+from neuroncore_rtl.run.settings import Settings
 
-__all__ = ["HBM_ARGUMENTS", "VERILOG", "Hbm", "HbmWork", "optional_arguments", "read_memory", "write_memory"]
+__all__ = [
+    "HBM_ARGUMENTS", "VERILOG", "Hbm", "HbmWork", "hbm_of", "optional_arguments", "random_hbm", "read_memory",
+    "write_memory",
+]  # fmt: skip
 
 VERILOG = Path(__file__).with_suffix(".v")
 
@@ -17,11 +22,11 @@ _NUMBERS = ("latency", "gap", "port_rate", "rate", "stall", "reorder", "interlea
 _BORDERS = ("slverr_low", "slverr_high", "decerr_low", "decerr_high")
 
 HBM_ARGUMENTS = {"HBM_ARGUMENTS": arguments(_NUMBERS, hexadecimal=_BORDERS, prefix="hbm_")}
-"""The macro with which it takes them."""
+"""Macro that reads the plusargs of `Hbm`, all required."""
 
 
 def optional_arguments() -> dict[str, str]:
-    """Return the macro with which it takes those that are given, and the defaults of `Hbm` for the others."""
+    """Return the macro that reads the plusargs of `Hbm`, with its defaults for missing ones."""
     defaults: dict[str, Any] = {field.name: field.default for field in fields(Hbm)}
     forms = {name: ("d", int(defaults[name])) for name in _NUMBERS} | dict.fromkeys(_BORDERS, ("h", 0))
     found = (f'if (!$value$plusargs("hbm_{n}=%{form}", {n})) {n} = {value};' for n, (form, value) in forms.items())
@@ -30,18 +35,18 @@ def optional_arguments() -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Hbm:
-    """Behaviour of the memory; the defaults are those of a fast and patient one.
+    """Behaviour of the memory.
 
     Arguments:
-        size: bytes that exist; what lies beyond is answered with DECERR. None: as many as the harness has room for.
+        size: bytes; accesses beyond return DECERR. None: all bytes of the harness's memory.
         latency: cycles from an address, or the last beat written, to the response; at least 1.
-        gap: cycles that a port rests after each burst, for reads and for writes on their own.
-        port_rate, rate: bytes that a port, or all together, may read and write in 256 cycles; 0 is no limit.
-        stall: every handshake pauses in so many of 256 cycles, at random.
-        reorder: in so many of 256 cycles a burst or a response overtakes those of other IDs.
-        interleave: whether it does so in the midst of a burst, too.
-        slverr, decerr: the first byte and the one behind the last of what is answered with that error; whole beats.
-        seed: of what is random.
+        gap: idle cycles of a port after each burst, counted separately for reads and writes.
+        port_rate, rate: most bytes that a port, or all ports together, read and write in 256 cycles; 0: no limit.
+        stall: rate of random pauses of every handshake, in 256ths of the cycles.
+        reorder: rate at which a burst or a response overtakes those of other IDs, in 256ths of the cycles.
+        interleave: whether it may also overtake within a burst.
+        slverr, decerr: range of addresses with that error response: first byte, byte after the last; whole beats.
+        seed: of all random behaviour.
     """
 
     size: int | None = None
@@ -64,14 +69,26 @@ class Hbm:
         return plusargs(**{f"hbm_{name}": value for name, value in values.items()})
 
 
+def hbm_of(settings: Settings) -> Hbm:
+    """Return the HBM of the variables LATENCY, BANDWIDTH (unlimited without it), STALL and SEED."""
+    rate = 256 * settings.values.get("BANDWIDTH", 0)
+    return Hbm(latency=settings.latency, rate=rate, stall=settings.stall, seed=settings.seed)
+
+
+def random_hbm(rng: np.random.Generator, **choices: Sequence[int]) -> Hbm:
+    """Return an HBM with random parameters; choices: values of each parameter, which are drawn in this order."""
+    drawn: dict[str, Any] = {name: int(rng.choice(values)) for name, values in choices.items()}
+    return Hbm(**drawn, seed=int(rng.integers(1, 1 << 31)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class HbmWork(LinkWork):
-    """What all work has in common that is done in the HBM of one core or of those of an instance, besides `LinkWork`.
+    """Base of work in the HBM of one core or of all cores of an instance.
 
-    Arguments:
-        memories: uint8 [cores, bytes], what each core's HBM holds from address 0 on; it stays as it is. Of an instance
-            the bytes are a multiple of 4096, and what lies beyond them does not exist.
-        behaviour: of HBM; of an instance its `size` stays None, and addresses of its errors count core after core.
+    Arguments (besides those of `LinkWork`):
+        memories: uint8 [cores, bytes], initial HBM of each core from address 0; not modified. In an instance the HBM of
+            a core ends with these bytes, a multiple of 4096.
+        behaviour: of HBM. For an instance `size` must be None; the error ranges address the HBM of all cores in order.
     """
 
     memories: np.ndarray
@@ -83,30 +100,18 @@ class HbmWork(LinkWork):
             raise ValueError(f"memories must be [{cores}, a multiple of 4096], not {list(self.memories.shape)}")
 
     def hbm_plusargs(self, directory: Path, beat_bytes: int, *, limited: bool) -> list[str]:
-        """Write the memories, and return the arguments that load them and that tell how they behave.
-
-        Arguments:
-            directory: of the run.
-            beat_bytes: of the harness's memory.
-            limited: whether a core's addresses end with its bytes.
-        """
+        """Write the memories and return their plusargs; limited: whether a core's HBM ends with its bytes."""
         cores, room = self.memories.shape
         limits = plusargs(hbm_room=room, hbm_size=cores * room) if limited else []
         return [*self.behaviour.plusargs(), *limits, *write_memory(directory, self.memories.reshape(-1), beat_bytes)]
 
     def memories_after(self, directory: Path) -> np.ndarray:
-        """Return what is in the memories when the run has ended, as many bytes as there were."""
+        """Return the memories after the run, in the shape of `memories`."""
         return read_memory(directory)[: self.memories.size].reshape(self.memories.shape)
 
 
 def write_memory(directory: Path, content: np.ndarray, beat_bytes: int) -> list[str]:
-    """Write what the memory starts with, and return the arguments that load it and that have as much written back.
-
-    Arguments:
-        directory: of the run; gets hbm.bin, and in the end hbm_out.bin.
-        content: uint8 [bytes], from address 0.
-        beat_bytes: of the harness's memory.
-    """
+    """Write hbm.bin, the initial memory, uint8 [bytes]; return the plusargs that load it and dump as many bytes."""
     beats = -(-len(content) // beat_bytes)
     padded = np.zeros((beats, beat_bytes), np.uint8)
     padded.reshape(-1)[: len(content)] = content
@@ -117,5 +122,5 @@ def write_memory(directory: Path, content: np.ndarray, beat_bytes: int) -> list[
 
 
 def read_memory(directory: Path) -> np.ndarray:
-    """Return what the memory ended with, uint8 [bytes], whole beats."""
+    """Return the final memory, uint8 [bytes], in whole beats."""
     return np.fromfile(directory / "hbm_out.bin", np.uint8)

@@ -1,6 +1,5 @@
-"""What befalls the links of an instance in a harness, at random or for good (`run/harness/disturbance.v`), and what it
-sees of them: views of wires and engines, samples over a run (`run/harness/link_view.v`,
-`run/harness/engine_view.v`)."""
+"""Links of an instance in a harness: disturbances (`disturbance.v`), samples of counters, and views for waveforms
+(`link_view.v`, `engine_view.v`)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,26 +27,26 @@ LINK_VIEW = Path(__file__).with_suffix(".v")
 ENGINE_VIEW = Path(__file__).with_name("engine_view.v")
 
 SAMPLES = 200
-"""Samples of a run at most."""
+"""Most samples of a run."""
 
 FIRST_WINDOW = 16
-"""Cycles from a sample to the next, in a short run."""
+"""Cycles between samples of a short run."""
 
 
 def instance_label(instance: Instance) -> str:
-    """Return what tells an instance from others, in a file's name."""
+    """Return the parameters of an instance's links, for file names."""
     shape = f"{instance.width}x{instance.chips // instance.width}" if instance.topology == Topology.TORUS else "ring"
     return f"{instance.chips}-{shape}-{instance.link_bytes}x{instance.link_latency}"
 
 
 @dataclass(frozen=True)
 class LinkSample:
-    """What the links had done until a cycle.
+    """State of the links in a cycle.
 
     Arguments:
         cycle: the cycle.
-        credits_used: by wire, as far as the end that sends on it knows.
-        counters: by wire, those of the end that sends on it, by the names of `hdl.link.counters`.
+        credits_used: for each wire, the sender's count of used credits.
+        counters: for each wire, the counters of its sender, by the names of `hdl.link.counters`.
     """
 
     cycle: int
@@ -56,12 +55,12 @@ class LinkSample:
 
 
 def sampling(path: Path) -> list[str]:
-    """Return the plusargs with which a harness writes samples to a file."""
+    """Return the plusargs that enable sampling; path: of the file of samples."""
     return plusargs(window=FIRST_WINDOW, samples=path)
 
 
 class Cut(NamedTuple):
-    """A wire that is dead from a cycle on."""
+    """A wire that is dead from a cycle."""
 
     wire: int
     cycle: int
@@ -69,13 +68,13 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkWork:
-    """What all work has in common that is done over links.
+    """Base of work of devices with links.
 
     Arguments:
-        errors: share of the frames that are disturbed, of every wire.
+        errors: share of disturbed frames on every wire.
         cut: a wire that dies.
-        seed: of all that is random.
-        sampled: whether the links are sampled in the course of the run.
+        seed: of all random behaviour.
+        sampled: whether the links are sampled during the run.
     """
 
     errors: float = 0.0
@@ -84,14 +83,14 @@ class LinkWork:
     sampled: bool = False
 
     def link_plusargs(self, directory: Path) -> list[str]:
-        """Return the plusargs that say so, of a run in a directory of its own."""
+        """Return the plusargs of these arguments; directory: of the run."""
         words = plusargs(errors=round(self.errors * 2**32), seed=self.seed)
         words += [] if self.cut is None else plusargs(cut=self.cut.wire, cut_cycle=self.cut.cycle)
         return words + (sampling(directory / "samples") if self.sampled else [])
 
 
 def read_samples(text: str) -> list[LinkSample]:
-    """Return what a file of samples says, at even distances but for the last: `SAMPLES` at most."""
+    """Return at most `SAMPLES` samples of a file, at even distances except the last."""
     lines: dict[int, dict[int, list[str]]] = {}
     for line in text.splitlines():
         cycle, wire, *fields = line.split()
@@ -110,7 +109,7 @@ def read_samples(text: str) -> list[LinkSample]:
 
 
 def link_defines(instance: Instance, fabric: str, **views: Any) -> dict[str, Any]:
-    """Return the macros of `run/harness/link_view.v` and `run/harness/disturbance.v`; arguments as of `link_views`."""
+    """Return the macros of `link_view.v` and `disturbance.v`; arguments: see `link_views`."""
     frame = frame_layout(instance.link_bytes)
     body = frame["body"]
     header = body.shape["flit"].shape["header"]
@@ -132,10 +131,10 @@ def link_defines(instance: Instance, fabric: str, **views: Any) -> dict[str, Any
 
 
 _FRAME = ("valid", "vc", "sequence", "expected", "retry")
-"""What a waveform shows of a frame besides its flit's header."""
+"""Fields of a frame in a waveform, besides those of its flit's header."""
 
 _RENAMED = {"sequence": "number"}
-"""Names that Verilog has other uses for."""
+"""Replacements of Verilog keywords."""
 
 
 def link_views(
@@ -148,15 +147,15 @@ def link_views(
     credits: bool = True,
     waves: bool = False,
 ) -> str:
-    """Return a view of each wire, which is called as its link.
+    """Return an instance of the view of each wire, with the name of its link.
 
     Arguments:
         instance: the instance.
-        fabric: the path of the fabric in the harness.
-        counters: those of a wire's sending end, with {} for its number.
-        node: the path of a chip's node in the fabric.
-        disturbed: whether something befalls its frame, likewise.
-        credits: whether the ends of the links can be looked into.
+        fabric: path of the fabric in the harness.
+        counters: expression of the counters of a wire's sender, with {} for the wire's number.
+        node: path of a chip's node in the fabric.
+        disturbed: expression, set when the frame of a wire is disturbed, with {} for the wire's number.
+        credits: whether the senders' credit counters are visible.
         waves: whether a waveform is recorded.
     """
     parts = []
@@ -179,7 +178,7 @@ def link_views(
 
 
 def engine_defines() -> dict[str, object]:
-    """Return the macros of `run/harness/engine_view.v`, besides those of the harness."""
+    """Return the macros of `engine_view.v`."""
     lows = accumulate((width for _, width in COLLECTIVE_FIELDS), initial=0)
     fields = [(name, low, width) for (name, width), low in zip(COLLECTIVE_FIELDS, lows, strict=False)]
     shape = CollectiveCounters.as_shape()
@@ -195,11 +194,11 @@ def engine_defines() -> dict[str, object]:
 
 
 _SHOWN = ("kind", "op", "dtype", "ranks", "base", "stride", "rank", "root", "count")
-"""What a waveform shows of an instruction."""
+"""Fields of an instruction in a waveform."""
 
 
 def engine_views(instance: Instance) -> str:
-    """Return a view of each engine, which is called as its core."""
+    """Return an instance of the view of each engine, with the name of its core."""
     ports = {
         "clk": "clk",
         "active": "next[{0}] != starts[{0}] + retirements[{0}]",
@@ -212,5 +211,5 @@ def engine_views(instance: Instance) -> str:
 
 
 def _wires(source: str, fields: Sequence[tuple[str, int, int]]) -> str:
-    """Return the declarations of fields of a word: name, lowest bit, width."""
+    """Return wires for the fields of a word; fields: name, lowest bit, width."""
     return " ".join(f"wire {bounds(width)}{name} = {source}[{low} +: {width}];" for name, low, width in fields)

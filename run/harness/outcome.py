@@ -1,4 +1,4 @@
-"""What becomes of a device's work, whichever device it is and whichever simulator runs it."""
+"""Outcomes of devices: ending, cycles, counters, events, links and memories."""
 
 import enum
 from collections import defaultdict
@@ -21,13 +21,13 @@ class Ending(enum.IntEnum):
     """How a run ended."""
 
     FINISHED = 0
-    """Everything that was to be done is done."""
+    """All work is done."""
     ERROR = 1
-    """An error was reported, and nothing moves any more."""
+    """An error was reported, and all activity has stopped."""
     DEAD = 2
-    """A link is dead, and nothing moves any more."""
+    """A link is dead, and all activity has stopped."""
     STUCK = 3
-    """Nothing moves any more, and nobody says why."""
+    """All activity has stopped without an error."""
     LIMIT = 4
     """The limit of cycles was reached."""
 
@@ -37,9 +37,9 @@ class Event:
     """A record, or an instruction, in an engine.
 
     Arguments:
-        queue: which one of its core's.
-        address: of the record in HBM; of an engine alone, the number of the instruction.
-        issued, retired: cycles since the start; None if it did not come to that.
+        queue: number of the queue in its core.
+        address: of the record in HBM; without the core, the number of the instruction.
+        issued, retired: cycles since the start; `retired` is None if it did not retire.
     """
 
     queue: int
@@ -49,7 +49,7 @@ class Event:
 
 
 def fields_by_kind(path: Path) -> dict[str, list[list[str]]]:
-    """Return the fields of the lines of a file, in order, by the first field of each, which they are without."""
+    """Return the lines of a file as lists of fields, grouped by their first field, which is removed."""
     found = defaultdict(list)
     for kind, *fields in map(str.split, path.read_text().splitlines()):
         found[kind].append(fields)
@@ -57,19 +57,19 @@ def fields_by_kind(path: Path) -> dict[str, list[list[str]]]:
 
 
 def events_of(queue: int, issued: Sequence[int], retired: Sequence[int]) -> list[Event]:
-    """Return the instructions of a queue that retires them in order, from the cycles in which they came and went."""
+    """Return the instructions of a queue with in-order retirement, from the cycles of issue and of retirement."""
     return [Event(queue, n, *cycles) for n, cycles in enumerate(zip_longest(issued, retired[: len(issued)]))]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinkActivity:
-    """What the links of an instance did.
+    """Activity of the links of an instance.
 
     Arguments:
-        dead: wires whose link is dead, ascending, and the cycle in which it was found so if the harness tells.
-        disturbed: by wire, the frames that were disturbed.
-        counters: by wire, those of the end that sends on it, by the names of `hdl.link.counters`.
-        samples: the counters in the course of the run; empty if it was not sampled.
+        dead: wires with a dead link, ascending, and the cycle of its detection if the harness reports it.
+        disturbed: disturbed frames of each wire.
+        counters: for each wire, the counters of its sender, by the names of `hdl.link.counters`.
+        samples: the counters over time; empty without sampling.
     """
 
     dead: Mapping[int, int | None]
@@ -79,13 +79,10 @@ class LinkActivity:
 
 
 def link_activity(lines: Sequence[Sequence[str]], directory: Path, sampled: bool) -> LinkActivity:
-    """Return what the links did, from the fields of a harness's lines of the wires.
+    """Return the activity of the links from the harness's lines about the wires, and from its samples, if any.
 
-    Arguments:
-        lines: of each wire its number, whether its link is dead, its disturbed frames, and the counters of the end that
-            sends on it; with the cycle in which it was found dead behind them if the harness tells.
-        directory: of the run.
-        sampled: whether the links were sampled.
+    The fields of a line are the wire's number, whether its link is dead, its disturbed frames, the counters of its
+    sender, and optionally the cycle in which the link was found dead.
     """
     wires = sorted(lines, key=lambda fields: int(fields[0]))
     return LinkActivity(
@@ -98,22 +95,22 @@ def link_activity(lines: Sequence[Sequence[str]], directory: Path, sampled: bool
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of a device's work, or of that of one of its parts.
+    """Outcome of a device, or of one of its parts.
 
     Arguments:
         ending: how it ended.
-        cycles: that it took.
-        exit_code: of its program; None if that did not end, or if there is none.
-        console: what its program printed.
-        errors: that were reported, in order; as text, each names its cause and its place.
-        counters: by their names, nested.
-        events: in the order in which they began: an `Event` for each record, of the controller alone a `TraceEntry`.
-        activity: of a core that is profiled, the cycles in which its counters counted; see `run.harness.activity`.
-        parts: what became of each core or image by its number, or of each engine by its name.
-        links: what the links did, where there are some.
-        memories: what the memories hold in the end, by their names.
+        cycles: of the run.
+        exit_code: of its program; None if the program did not end, or the device has no program.
+        console: text that its program printed.
+        errors: reported errors, in order; the text of each names its cause and its location.
+        counters: nested, by name.
+        events: an `Event` for each record in the order of issue; for the controller without a core, `TraceEntry`s.
+        activity: for a profiled core, the cycles in which each counter counted; see `run.harness.activity`.
+        parts: outcomes of the cores or images by number, or of the engines by name.
+        links: activity of the links; None without links.
+        memories: final contents of the memories, by name.
         seconds: wall time from the first clock edge to the end.
-        host: whether it is what the host of a board can read: no parts, no events.
+        host: whether the host of a board read it: without parts and events.
     """
 
     ending: Ending
@@ -132,15 +129,15 @@ class Outcome:
 
     @property
     def error(self) -> Any:
-        """The first error; None if there is none."""
+        """The first error, or None."""
         return self.errors[0] if self.errors else None
 
     @property
     def faults(self) -> dict[int | str, Any]:
-        """The first error of each part that has one."""
+        """The first error of each part that reported one."""
         return {name: part.error for name, part in self.parts.items() if part.errors}
 
     @property
     def retired(self) -> list[int]:
-        """The cycles in which its records retired, in the order in which they began."""
+        """The cycles in which the records retired, in the order of issue."""
         return [event.retired for event in self.events if event.retired is not None]

@@ -1,7 +1,7 @@
-"""A unit on any number of cases in bulk.
+"""Device of a small unit: streams any number of test cases through it.
 
-A *playable* unit is a component with the ports valid, word (all inputs in one word), result (32 bits) and result_valid;
-`run/harness/player.v` streams a file of words through it, one per cycle, or as often as an iterative unit can start.
+A *playable* unit is a component with the ports valid, word (all inputs in one word), result (32 bits) and result_valid.
+`run/harness/player.v` feeds it a file of words, one per cycle or per interval of an iterative unit.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,26 +22,26 @@ from neuroncore_rtl.run.sim import simulation
 __all__ = ["Playable", "PlayedUnit", "PlayerDevice", "PlayerWork", "pack_inputs"]
 
 _CHUNK = 1 << 18
-"""Cases that are packed at a time; bounds the memory that this takes."""
-
-_DIGITS = np.array([f"{byte:02x}".encode() for byte in range(256)]).view(np.uint8).reshape(256, 2)
-"""The two characters of every byte."""
+"""Cases that are packed at a time, to limit the use of memory."""
 
 _VALUES = np.full(256, 16, np.uint8)
-"""The value of every hexadecimal digit's character; 16 marks a character that is none (x and z of four-state logic)."""
+"""The value of each character as a hexadecimal digit; 16 for others (x and z of four-state logic)."""
 _VALUES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
 
 class Playable(wiring.Component):
-    """Base of playable units: keeps `valid` in step with a pipeline of `latency` cycles.
+    """Base of playable units: delays `valid` by the `latency` of the pipeline.
 
     Arguments:
-        layout: fields of `word`, each at most 32 bits wide; `pack_inputs` takes one array for each, by name.
+        layout: fields of `word`, each at most 32 bits wide.
         latency: cycles from word to result.
-        interval: cycles from one case to the next; between them `word` holds something else.
+        interval: cycles from one case to the next; `word` changes in between.
 
     Ports:
-        valid, word: a case. result_valid, result: its outcome, `latency` cycles later.
+        valid: set when `word` is a case.
+        word: the inputs.
+        result: the result, `latency` cycles after its case.
+        result_valid: set when `result` is valid.
     """
 
     valid: Any
@@ -66,15 +66,16 @@ class Playable(wiring.Component):
 
 
 class PlayedUnit(Playable):
-    """A component with its inputs in one word, in the order of their names here.
+    """A component with its inputs in one word, in the order of `inputs`.
 
     Arguments:
-        unit: the component; what it puts out belongs to what it took in `latency` cycles before. One that has an
-            `INTERVAL` takes that many cycles a result from its port `start`, and `LATENCY` to it.
+        unit: the component, a pipeline; or, if it has an `INTERVAL`, an iterative unit with a port `start`, one result
+            per `INTERVAL` cycles, and the latency `LATENCY`.
         inputs: names of its input ports.
-        latency: if the component does not say it. late: of inputs that come later than others, by how many cycles.
+        latency: of the component; None: its `latency`.
+        late: delays of input ports in cycles.
         output: name of its output.
-        interval: cycles from one case to the next, if not the component's own; with `latency` then.
+        interval: replaces `INTERVAL`; requires `latency`.
     """
 
     def __init__(
@@ -117,9 +118,7 @@ class PlayedUnit(Playable):
 def pack_inputs(layout: data.StructLayout, **fields: np.ndarray) -> np.ndarray:
     """Return the words of many cases as bytes, most significant first: uint8 of shape [cases, bytes of a word].
 
-    Arguments:
-        layout: of the word.
-        fields: one uint32 array per field of the layout; values that are too wide are an error.
+    Raises ValueError unless `fields` has one uint32 array per field of the layout, with values that fit.
     """
     if set(fields) != {name for name, _ in layout}:
         raise ValueError(f"fields must be {', '.join(name for name, _ in layout)}, not {', '.join(fields)}")
@@ -133,20 +132,13 @@ def pack_inputs(layout: data.StructLayout, **fields: np.ndarray) -> np.ndarray:
     return np.packbits(np.concatenate(columns, axis=1), axis=1, bitorder="little")[:, ::-1]
 
 
-def _as_lines(words: np.ndarray) -> bytes:
-    """Return words as text, a hexadecimal number a line."""
-    text = np.full((len(words), 2 * words.shape[1] + 1), ord("\n"), np.uint8)
-    text[:, :-1] = _DIGITS[words].reshape(len(words), -1)
-    return text.tobytes()
-
-
 @dataclass(frozen=True, kw_only=True)
 class PlayerWork:
     """Cases for a unit.
 
     Arguments:
         fields: the cases, one array per field of the unit's word (see `pack_inputs`).
-        bubbles: whether to leave random idle cycles between the cases.
+        bubbles: whether random idle cycles separate the cases.
     """
 
     fields: Mapping[str, np.ndarray]
@@ -157,13 +149,12 @@ class PlayerWork:
 class PlayerDevice:
     """A playable unit.
 
-    The memories of its outcome are the `results` in order, uint32, and of those the positions at which the simulator
-    wrote a word with `unknown` (x or z) bits, which read as 0. There may be more or fewer results than cases: who
-    compares must count.
+    The memories of its outcome are the `results` in order, uint32, and `unknown`, the positions of results with x or z
+    bits, which read as 0. A broken unit may return more or fewer results than cases: the caller must compare counts.
 
     Arguments:
-        unit: what to test.
-        mutate: a function from the unit's Verilog to another, to see that a bench notices a broken unit.
+        unit: the unit.
+        mutate: a function that changes the unit's Verilog, to check that a test detects a broken unit.
     """
 
     unit: Playable
@@ -173,7 +164,6 @@ class PlayerDevice:
     ports = ()
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the unit in its harness."""
         name = type(self.unit).__name__
         text = verilog.convert(self.unit, name, None)
         if self.mutate is not None:
@@ -182,17 +172,16 @@ class PlayerDevice:
         return harness(__file__, "player", defines, text)
 
     def load(self, work: PlayerWork, directory: Path) -> tuple[list[str], int]:
-        """Write the cases."""
         count = len(next(iter(work.fields.values())))
-        with (directory / "cases").open("wb") as file:
+        with (directory / "cases").open("w") as file:
             for start in range(0, count, _CHUNK):
                 chunk = {name: values[start : start + _CHUNK] for name, values in work.fields.items()}
-                file.write(_as_lines(pack_inputs(self.unit.layout, **chunk)))
+                words = pack_inputs(self.unit.layout, **chunk)
+                file.write(words.tobytes().hex("\n", words.shape[1]) + "\n")
         words = plusargs(cases=directory / "cases", results=directory / "results")
         return words + ["+bubbles"] * work.bubbles, (1 + self.unit.interval) * count + 1000
 
     def read(self, work: PlayerWork, directory: Path, state: Mapping[str, float]) -> Outcome:
-        """Return the results."""
         digits = _VALUES[np.frombuffer((directory / "results").read_bytes(), np.uint8).reshape(-1, 9)[:, :8]]
         unknown = (digits > 15).any(axis=1)
         digits[unknown] = 0

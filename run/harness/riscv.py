@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Programs on the controller's Cpu (see `run/harness/riscv.v`), which tell the host how they ended."""
+"""Device of the controller's Cpu without the core (`run/harness/riscv.v`), and the programs that it runs."""
 
 import weakref
 from collections.abc import Iterator, Mapping
@@ -25,22 +25,22 @@ from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, LOCAL_BAS
 __all__ = ["MEMORY_BYTES", "CpuDevice", "CpuWork", "Executable", "TraceEntry", "read_executable"]
 
 MEMORY_BYTES = 1 << 20
-"""Size of the memory unless told, from LOCAL_BASE on."""
+"""Default size of the memory, which starts at LOCAL_BASE."""
 
 PATIENCE = 100_000
-"""Cycles without an instruction after which a run is given up; nothing that a program waits for takes longer."""
+"""Cycles without a retired instruction after which a run is stopped; no legal stall takes longer."""
 
 
 @dataclass(frozen=True)
 class Executable:
-    """A program that tells the host how it ended.
+    """A program that reports its end to the host.
 
     Arguments:
-        image: bytes from LOCAL_BASE on.
-        tohost: address of the word that it writes at the end: 1 if it passed.
-        fromhost: address of the word that answers requests to the host; 0 if there is none.
-        compressed: whether it may have compressed instructions, which the processor does not know.
-        memory_bytes: size of the memory that it runs in.
+        image: bytes from LOCAL_BASE.
+        tohost: address of the word that it writes at its end: 1 if it passed.
+        fromhost: address of the word that answers requests to the host; 0: none.
+        compressed: whether it may have compressed instructions, which the processor does not support.
+        memory_bytes: size of its memory.
     """
 
     image: bytes
@@ -51,14 +51,10 @@ class Executable:
 
 
 def read_executable(path: Path, memory_bytes: int) -> Executable:
-    """Return the program of an ELF file.
-
-    Arguments:
-        path: the file.
-        memory_bytes: size of the memory that it must fit, from LOCAL_BASE on.
+    """Return the program of an ELF file; memory_bytes: size of its memory, from LOCAL_BASE.
 
     Raises:
-        UsageError: if it is none for this processor, or does not have the symbol `tohost`.
+        UsageError: if it is not a program for this processor and memory, or does not have the symbol `tohost`.
     """
     name = shown(path)
     try:
@@ -76,13 +72,14 @@ def read_executable(path: Path, memory_bytes: int) -> Executable:
 
 
 class TraceEntry(NamedTuple):
-    """What retired, trapped or was interrupted, as the Cpu says it.
+    """An instruction that retired or trapped, or an interrupt.
 
     Arguments:
-        pc, instruction: of the instruction; of an interrupt, the pc at which it came.
-        trap: 1 if it trapped or is an interrupt. cause: mcause then.
-        rd, value: the register that was written, 0 if none, and what was written to it.
-        time: the timer. external: whether the external interrupt was asked for.
+        pc, instruction: of the instruction; for an interrupt, the interrupted pc.
+        trap, cause: 1 for a trap or an interrupt; mcause then.
+        rd, value: the written register, 0 for none, and the written value.
+        time: the timer.
+        external: whether the external interrupt was pending.
     """
 
     pc: int
@@ -96,12 +93,10 @@ class TraceEntry(NamedTuple):
 
 
 class Trace:
-    """What retired, in order; one line of the file is in memory at a time, however long the run was.
+    """The trace entries of a run, in order, read line by line from the file.
 
-    The file is held open, so that its directory may go. One iteration runs at a time.
-
-    Raises, where it is read:
-        SimulationFailed: a line has unknown bits.
+    The file remains open, so that its directory may be deleted. Only one iteration at a time is possible; it raises
+    SimulationFailed for a line with unknown bits.
     """
 
     def __init__(self, path: Path):
@@ -123,15 +118,15 @@ class Trace:
 
 @dataclass(frozen=True, kw_only=True)
 class CpuWork:
-    """A program, and how the processor is disturbed.
+    """A program, and disturbances.
 
     Arguments:
         program: for the device's memory.
-        limit: cycles after which it is given up.
-        stall: both buses refuse and delay in so many of 256 cycles, at random.
-        seed: of what is random.
-        external: an external interrupt comes in so many of 65,536 cycles, at random.
-        trace, memory: whether to return these.
+        limit: cycles after which it is stopped.
+        stall: rate of random stalls of both buses, in 256ths of the cycles.
+        seed: of all random behaviour.
+        external: rate of random external interrupts, in 65,536ths of the cycles.
+        trace, memory: whether the outcome has these.
     """
 
     program: Executable
@@ -145,12 +140,14 @@ class CpuWork:
 
 @dataclass(frozen=True, kw_only=True)
 class CpuDevice:
-    """The controller's processor. Its outcome's exit code is what the program wrote at its end, and the run is stuck if
-    nothing retired for `PATIENCE` cycles; cycles, and the counter `instructions`, are from reset to that write. If they
-    are asked for, events are a `TraceEntry` each, a few beyond the end among them, and `memory` is uint8 [bytes].
+    """The controller's processor.
+
+    The exit code of its outcome is the word that the program wrote to `tohost`; cycles and the counter `instructions`
+    count from reset to that write. Optional are the events, `TraceEntry`s with a few after the end, and `memory`, uint8
+    [bytes].
 
     Arguments:
-        memory_bytes: of its memory, a power of two.
+        memory_bytes: a power of two.
         fetch_latency: of the processor.
     """
 
@@ -161,7 +158,6 @@ class CpuDevice:
     ports = ("ended", "code", "cycles", "instructions", "silent", "broken")
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the processor in its harness."""
         numbers = {"MEMORY_BASE": LOCAL_BASE, "TIMER_NOW": TIMER_NOW, "TIMER_COMPARE": TIMER_COMPARE}
         numbers |= {"CONSOLE": CONSOLE, "EXTERNAL": INTERRUPT_PENDING}
         defines: dict[str, Any] = {name: f"32'h{number:08x}" for name, number in numbers.items()}
@@ -172,7 +168,6 @@ class CpuDevice:
         return harness(__file__, "riscv", defines, cpu_verilog(self.fetch_latency), ports=self.ports)
 
     def load(self, work: CpuWork, directory: Path) -> tuple[list[str], int]:
-        """Write the program."""
         program = work.program
         image = program.image.ljust(-(-len(program.image) // 4) * 4, b"\0")
         lines = "".join(f"{int.from_bytes(image[i : i + 4], 'little'):08x}\n" for i in range(0, len(image), 4))
@@ -183,7 +178,7 @@ class CpuDevice:
         return words, work.limit + 1000
 
     def read(self, work: CpuWork, directory: Path, state: Mapping[str, int]) -> Outcome:
-        """Return what became of the program, whose processor must have kept the rules of its buses."""
+        """Return the outcome; SimulationFailed if the processor broke a rule of its buses."""
         if state["broken"]:
             raise SimulationFailed("the Cpu broke a rule of its buses")
         ending = Ending.STUCK if state["silent"] >= PATIENCE else Ending.FINISHED if state["ended"] else Ending.LIMIT

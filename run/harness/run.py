@@ -1,5 +1,8 @@
-"""Runs a device: whatever can be put into a harness, Verilog that takes its work from files, writes its results to
-files and raises `done` in the end."""
+"""Runs devices in simulators.
+
+The harness of a device is Verilog that reads its work from files, writes its results to files and asserts `done` at the
+end.
+"""
 
 import json
 from collections.abc import Sequence
@@ -16,15 +19,15 @@ from neuroncore_rtl.run.sim.clock import PERIOD_NS
 from neuroncore_rtl.run.sim.parcels import note, noted
 from neuroncore_rtl.run.sim.vectors import wanted
 
-__all__ = ["Device", "built", "run", "run_harness"]
+__all__ = ["Device", "build_device", "run", "run_harness"]
 
 
 class Device(Protocol):
-    """What is simulated, with its parameters. Equal devices have the same Verilog.
+    """A simulated design with its parameters. Equal devices have the same Verilog.
 
     Attributes:
-        label: names the directories of its runs.
-        ports: of the harness, read at the end.
+        label: part of the names of run directories.
+        ports: ports of the harness that are read at the end.
     """
 
     @property
@@ -33,36 +36,32 @@ class Device(Protocol):
     def ports(self) -> Sequence[str]: ...
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the device in its harness, with `done` and the ports public; waves: with what a waveform needs;
-        vectors: with blocks of lanes as vectors, where it has any (`run.sim.vectors`)."""
+        """Return the device in its harness, with `done` and the ports public.
+
+        Arguments:
+            waves: whether it has the signals that a waveform needs.
+            vectors: whether blocks of lanes are vectors (`run.sim.vectors`).
+        """
         ...
 
     def load(self, work: Any, directory: Path) -> tuple[list[str], int]:
-        """Write what the harness reads; return its plusargs, and the cycles until it is given up, above its own limit.
-
-        Arguments:
-            work: what the device is to do; each device has a class of its own for it.
-            directory: of this run alone.
+        """Write the input files of the harness; return its plusargs, and a limit of cycles above the harness's own.
 
         Raises:
-            ValueError: if the work does not fit the device.
+            ValueError: if the work, which is of the device's own class, does not fit the device.
         """
         ...
 
     def read(self, work: Any, directory: Path, state: dict[str, int | float]) -> Outcome:
-        """Return what the harness wrote.
-
-        Arguments:
-            work, directory: as of `load`.
-            state: what the ports say in the end.
+        """Return the outcome from the output files of the harness, and from the final values of its ports.
 
         Raises:
-            SimulationFailed: if the device broke a rule that leaves nothing to compare.
+            SimulationFailed: if the device broke a rule, so that no result can be compared.
         """
         ...
 
 
-def built(device: Device, sim: str = "verilator", waves: bool = False) -> simulation.Build:
+def build_device(device: Device, sim: str = "verilator", waves: bool = False) -> simulation.Build:
     """Return the build of a device for a simulator; waves: one that can record a waveform."""
     build, needed = _built(device, sim, waves, sim == "verilator" and not waves and wanted())
     note(*needed)
@@ -71,7 +70,7 @@ def built(device: Device, sim: str = "verilator", waves: bool = False) -> simula
 
 @lru_cache(maxsize=8)
 def _built(device: Device, sim: str, waves: bool, vectors: bool) -> tuple[simulation.Build, list[Path]]:
-    """Return the build, and what is needed to find it again."""
+    """Return the build, and the files that a later process needs to find it."""
     with noted() as names:
         build = simulation.build(device.design(waves=waves, vectors=vectors), sim, waves=waves)
     return build, [SIM_BUILD / name for name in names]
@@ -87,25 +86,25 @@ def run(
     doing: str = "running",
     plusargs: Sequence[str] = (),
 ) -> Outcome:
-    """Let a device do its work in a simulator, and return what became of it.
+    """Simulate a device and return its outcome.
 
     Arguments:
         device: the device.
-        work: what it is to do.
+        work: its work.
         sim: one of `run.sim.simulation.SIMULATORS`.
-        waves: where to put the recorded waveform; None: none is recorded.
+        waves: path of the recorded waveform; None: no waveform.
         waves_levels: see `run.sim.simulation.run_simulation`.
-        doing: what to tell whoever waits for it.
+        doing: the activity, for the progress display.
         plusargs: further arguments of the simulation.
 
     Raises:
         ValueError: if the work does not fit the device.
-        SimulationFailed: if the harness is not done within its limit or breaks off, as where a protocol is violated.
+        SimulationFailed: if the harness is not done within its limit, or stops, for example on a protocol violation.
     """
     with simulation.run_directory(device.label) as directory:
         directory = directory.resolve()
         arguments, limit = device.load(work, directory)
-        build = built(device, sim, waves is not None)
+        build = build_device(device, sim, waves is not None)
         with progress(f"{sim}: {doing}"):
             options = {"plusargs": [*arguments, *plusargs], "limit": limit, "waves_levels": waves_levels}
             state = run_harness(build, directory, device.ports, **options)
@@ -124,18 +123,18 @@ def run_harness(
     limit: int,
     waves_levels: int = 0,
 ) -> dict[str, int | float]:
-    """Run a harness until it is done, and return what its ports say then, and the wall time of the run as `seconds`.
+    """Run a harness until it is done; return the final values of `ports`, and the wall time as `seconds`.
 
     Arguments:
         build: its build, with `done` and the ports public.
-        directory: of this run alone.
-        ports: to read.
-        plusargs: its arguments.
-        limit: cycles after which the run is given up; a harness has a limit of its own, below this one.
+        directory: of this run.
+        ports: the ports to read.
+        plusargs: arguments of the harness.
+        limit: cycles after which the run is stopped; above the harness's own limit.
         waves_levels: see `run.sim.simulation.run_simulation`.
 
     Raises:
-        SimulationFailed: if the harness is not done within the limit, or breaks off.
+        SimulationFailed: if the harness is not done within the limit, or stops.
     """
     state = directory.resolve() / "state.json"
     env = {

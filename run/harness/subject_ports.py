@@ -1,5 +1,7 @@
-"""The ports of a harness's subject as text: AXI ports, tied to vectors that hold a signal of all of them, and the HBM
-behind those; and of a core, or of all of an instance, what each puts out, and what writes its doings to the files."""
+"""Verilog text for the ports of a harness's subject: AXI ports and HBM, and the outputs and logs of cores.
+
+A vector of the harness joins one AXI signal of all ports, the port 0 lowest.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,21 +29,16 @@ def _widths(hbm_bytes: int, id_bits: int) -> dict[str, int]:
 
 
 def _slices(number: int, hbm_bytes: int, id_bits: int) -> dict[str, str]:
-    """Return a port's part of each vector, by its signals; that of port 0 is the lowest."""
+    """Return a port's slice of each vector, by signal."""
     return {name: f"{name}[{width * number} +: {width}]" for name, width in _widths(hbm_bytes, id_bits).items()}
 
 
 def axi_connections(
     ports: Sequence[str], hbm_bytes: int, id_bits: int, first: int = 0, joint: str = "__"
 ) -> dict[str, str]:
-    """Return what a subject's AXI ports are tied to: slices of the vectors `awvalid`, `awaddr` and so on.
+    """Return the connections of a subject's AXI ports: slices of the vectors `awvalid`, `awaddr` and so on.
 
-    Arguments:
-        ports: their names, in order.
-        hbm_bytes: of a beat.
-        id_bits: of an ID.
-        first: the number of the first port in the vectors.
-        joint: what stands between a port's name and that of a signal.
+    `first` is the number of the first port in the vectors; `joint` separates the names of a port and its signals.
     """
     return {
         f"{port}{joint}{name}": part
@@ -53,16 +50,11 @@ def axi_connections(
 def hbm_defines(
     cores: int, ports: int, hbm_bytes: int, id_bits: int, depth: int | str, *, check_axi: bool
 ) -> dict[str, str]:
-    """Return the macros `AXI_WIRES`, those vectors, and `HBM` of a harness: one memory behind all ports of all cores,
-    which is written to its file when `dump` is high, and who watches them; with what that memory takes.
+    """Return the macros of a harness's AXI ports: `AXI_WIRES`, the vectors, `HBM` and `HBM_ARGUMENTS`.
 
-    Arguments:
-        cores, ports: how many cores there are, and ports of each.
-        hbm_bytes: of a beat.
-        id_bits: of an ID.
-        depth: beats of all cores together, a number or what Verilog takes for one.
-        check_axi: whether every port is watched for what the protocol forbids. Then there is CHECK_AXI too, and `idle`
-            says of each port whether all of its bursts are answered.
+    `HBM` is one memory of `depth` beats behind all ports of all cores; it is written to its file when `dump` is high.
+    With `check_axi` it has a protocol checker per port, CHECK_AXI is defined, and the vector `idle` has a bit per port,
+    set when all of its bursts are answered.
     """
     count = cores * ports
     widths = {name: width * count for name, width in _widths(hbm_bytes, id_bits).items()}
@@ -82,7 +74,7 @@ def hbm_defines(
 
 
 def hbm_sources(check_axi: bool) -> list[Path]:
-    """Return the files of the HBM of a harness; check_axi: with the checker of its ports."""
+    """Return the source files of the HBM; check_axi: with the protocol checker."""
     return [hbm.VERILOG, *([hbm.VERILOG.with_name("axi_checker.v")] if check_axi else [])]
 
 
@@ -90,7 +82,7 @@ _OUTPUTS = (
     "exit_code", "error", "console__valid", "console__payload", "issued", "issued_addresses", "passed",
     "retired", "retired_addresses", "controller_retires", "controller_pc", "counters",
 )  # fmt: skip
-"""Ports of a core that are wires of its own in the harness."""
+"""Ports of a core that are separate wires in the harness."""
 
 _WAVES_ONLY = ("controller_retires", "controller_pc")
 
@@ -100,13 +92,13 @@ def _wire(name: str, core: int, cores: int) -> str:
 
 
 def core_wires(config: Config, cores: int) -> str:
-    """Return the declarations of what every core puts out."""
+    """Return the declarations of the wires of all cores' outputs."""
     widths = port_widths(core_signature(config))
     return wires({_wire(name, core, cores): widths[name] for core in range(cores) for name in _OUTPUTS})
 
 
 def core_connections(cores: int) -> dict[str, str]:
-    """Return what all cores' ports but those to HBM are tied to; those of one alone have no prefix."""
+    """Return the connections of all cores' ports except those to HBM; a lone core's have no prefix."""
     found = {}
     for core in range(cores):
         ports = {
@@ -123,7 +115,7 @@ def core_connections(cores: int) -> dict[str, str]:
 
 
 def core_logs(cores: int, waves: bool) -> str:
-    """Return what writes each core's doings to the files."""
+    """Return an instance per core of the module that logs its activity."""
     found = []
     for core in range(cores):
         shown = [name for name in _OUTPUTS if waves or name not in _WAVES_ONLY]

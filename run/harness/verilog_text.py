@@ -1,4 +1,4 @@
-"""Harnesses as text: their macros, wires for the ports of their subject, the modules of that; and their arguments."""
+"""Harnesses as Verilog text: macros, wires and connections of the subject, hierarchical blocks, and plusargs."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -26,20 +26,20 @@ def harness(
     kept: str | None = None,
     waves: bool = False,
 ) -> Design:
-    """Return a harness as a design: its clock is `clk`, and `done` rises in the end.
+    """Return a harness as a design with the clock `clk` and the output `done`.
 
     Arguments:
-        device: the Python file of the device, beside which that of the harness is.
-        top: its module.
-        defines: its macros.
-        parts: what else is written with them, texts or the files that hold them.
-        ports: what is read in the end, besides `done`.
-        blocks, kept: regular expressions of the modules that Verilator builds once, apart, and of those whose instances
-            it keeps apart; see `modules_of`.
-        waves: whether there is the macro `WAVES`.
+        device: the Python file of the device; the Verilog file of the harness has the same stem.
+        top: module of the harness.
+        defines: macros of the harness.
+        parts: further Verilog, texts or files.
+        ports: ports that are read at the end, besides `done`.
+        blocks: regular expression of the modules that are hierarchical blocks of Verilator; see `modules_of`.
+        kept: regular expression of the modules that Verilator does not inline.
+        waves: whether the macro `WAVES` is defined.
     """
     texts = [part.read_text() if isinstance(part, Path) else part for part in (Path(device).with_suffix(".v"), *parts)]
-    if "xorshift(" in texts[0]:  # stands before the module that draws its pauses with it
+    if "xorshift(" in texts[0]:  # before the module that draws its pauses with it
         texts.insert(0, Path(__file__).with_name("xorshift.v").read_text())
     text = "\n".join([define_lines({"WAVES": "", **defines} if waves else defines), *texts])
     apart, whole = (modules_of(text, pattern) if pattern else () for pattern in (blocks, kept))
@@ -47,14 +47,16 @@ def harness(
 
 
 def modules_of(text: str, pattern: str) -> tuple[str, ...]:
-    """Return the names of the modules that a regular expression matches, from their beginning; not of those that call
-    a library (`run.sim.vectors`)."""
+    """Return the modules with names that match a regular expression at their start.
+
+    Modules that call a library (`run.sim.vectors`) are excluded.
+    """
     modules = re.findall(rf"^({MARK}.*\n)?module (\w+)", text, re.MULTILINE)
     return tuple(name for marked, name in modules if not marked and re.match(pattern, name))
 
 
 def plusargs(**values: object) -> list[str]:
-    """Return the arguments of a simulation that a harness asks for by these names."""
+    """Return plusargs of a simulation."""
     return [f"+{name}={value}" for name, value in values.items()]
 
 
@@ -66,35 +68,35 @@ def arguments(
     hexadecimal: Iterable[str] = (),
     prefix: str = "",
 ) -> str:
-    """Return the statements that take a harness's plusargs into variables of their names; all must be there.
+    """Return the Verilog statements that read a harness's plusargs into variables of the same names; all are required.
 
-    Arguments:
-        numbers, hexadecimal: names of numbers.
-        memories: of memories, which hexadecimal files fill as far as they go; NAME_count has their lines.
-        files: of files that are written.
-        prefix: what stands before the names of numbers in the arguments.
+    Numbers are decimal or `hexadecimal`, and their plusargs begin with `prefix`. Memories are loaded from hexadecimal
+    files; NAME_count has the number of lines. Files are output files.
     """
     forms = dict.fromkeys([*numbers, *(f"{name}_count" for name in memories)], "d") | dict.fromkeys(hexadecimal, "h")
-    found = [_taken(f"{prefix}{name}", form, name) for name, form in forms.items()]
+    found = [_plusarg(f"{prefix}{name}", form, name) for name, form in forms.items()]
     for name in memories:
-        found += [_taken(name, "s", "path"), f"if ({name}_count > 0) $readmemh(path, {name}, 0, {name}_count - 1);"]
+        found += [
+            _plusarg(name, "s", "path"),
+            f"if ({name}_count > 0) $readmemh(path, {name}, 0, {name}_count - 1);",
+        ]
     for name in files:
         failed = f'if ({name} == 0) $fatal(1, "the file of +{name} cannot be written");'
-        found += [_taken(name, "s", "path"), f'{name} = $fopen(path, "w");', failed]
+        found += [_plusarg(name, "s", "path"), f'{name} = $fopen(path, "w");', failed]
     return " ".join(found)
 
 
-def _taken(name: str, form: str, variable: str) -> str:
+def _plusarg(name: str, form: str, variable: str) -> str:
     return f'if (!$value$plusargs("{name}=%{form}", {variable})) $fatal(1, "+{name} is missing");'
 
 
 def bounds(width: int) -> str:
-    """Return what stands before the name of a signal of so many bits in its declaration."""
+    """Return the range of a signal of `width` bits in its declaration, empty for one bit."""
     return "" if width == 1 else f"[{width - 1}:0] "
 
 
 def wires(widths: Mapping[str, int], behind: str = "") -> str:
-    """Return the declarations of wires, vectors all of them; behind: what follows each name, the bounds of an array."""
+    """Return the declarations of wires, as vectors even for one bit; behind: array bounds after each name."""
     return " ".join(f"wire [{width - 1}:0] {name}{behind};" for name, width in widths.items())
 
 
@@ -109,12 +111,10 @@ def port_widths(signature: wiring.Signature) -> dict[str, int]:
 
 
 def port_wires(signature: wiring.Signature, but: Collection[str] = ()) -> dict[str, str]:
-    """Return the macros of a harness with one subject: `PORT_WIRES`, called as its ports with `_` in place of `__`,
-    and `PORTS`, the connections to them; clock and reset are the harness's `clk` and `rst`.
+    """Return the macros `PORT_WIRES` and `PORTS` of a harness with one subject: wires for its ports, and connections.
 
-    Arguments:
-        signature: of the subject.
-        but: ports that the harness has itself, and therefore declares.
+    A wire has the name of its port with `_` instead of `__`; clock and reset are the harness's `clk` and `rst`. The
+    harness itself declares the wires of the ports `but`.
     """
     widths = port_widths(signature)
     names = {port: _RESERVED.get(port, port.replace("__", "_")) for port in widths}
@@ -125,4 +125,4 @@ def port_wires(signature: wiring.Signature, but: Collection[str] = ()) -> dict[s
 
 
 _RESERVED = {"time": r"\time "}
-"""Names that mean something else in Verilog, as it takes them nevertheless."""
+"""Keywords of Verilog as escaped identifiers."""

@@ -43,7 +43,7 @@ class Point:
     @property
     def assignments(self) -> list[str]:
         """The command-line variables (NAME=VALUE) that give these settings."""
-        return [f"{name}={value}" for name, value in self.settings.told.items()]
+        return [f"{name}={value}" for name, value in self.settings.non_defaults.items()]
 
 
 def points_of(path: Path, command_named: Callable[[str], Command]) -> list[Point]:

@@ -13,11 +13,10 @@ from neuroncore_rtl.hdl.board.board import Board
 from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
 from neuroncore_rtl.hdl.board.uart import uart_divisor
 from neuroncore_rtl.hdl.board.ulx3s import OSCILLATOR_HZ, PHASE_DEGREES, Ulx3sPads, Ulx3sPlatform
-from neuroncore_rtl.run.fpga.paths import estimate_table, estimated
-from neuroncore_rtl.run.fpga.placement import path_table, slowest
-from neuroncore_rtl.run.fpga.routing import remaining, routed
+from neuroncore_rtl.run.fpga.paths import estimate_paths, estimate_table
+from neuroncore_rtl.run.fpga.placement import path_table, remaining, route, slowest
 from neuroncore_rtl.run.fpga.synthesis import ABC, Netlist
-from neuroncore_rtl.run.fpga.whole import LUTS_OF, black_box, instantiated, largest, whole
+from neuroncore_rtl.run.fpga.whole import LUTS_OF, black_box, largest, replace_black_box, whole
 from neuroncore_rtl.run.report import progress, shown, terminal
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool
@@ -67,13 +66,13 @@ def make_bitstream(settings: Settings) -> int:
     synthesis, routing, packing = json.loads((directory / f"build_{NAME}.json").read_text())["commands"]
     _run(directory, synthesis, f"Yosys: the pads of {name}")
     netlist = directory / f"{NAME}.json"
-    everything = instantiated(json.loads(netlist.read_text()), board)
+    everything = replace_black_box(json.loads(netlist.read_text()), board)
     netlist.write_text(json.dumps(everything))
     counts = board.cells
     console = terminal()
     console.print(largest(modules))
     with progress("estimate of the slowest paths"):
-        paths = estimated(board)
+        paths = estimate_paths(board)
     console.print(estimate_table(paths))
     console.print(", ".join(f"{count:,} {cell}" for cell, count in _usage(counts).items()), markup=False)
     if problem := capacity_problem(counts, platform, name):
@@ -97,7 +96,7 @@ def _route(directory: Path, command: list[str], board: Netlist, name: str, setti
     program, *options = command
     for seed in range(settings.seed, settings.seed + settings.seeds):
         again = [_program(program), *options, "--seed", str(seed)]
-        if not routed(again, directory, log, f"nextpnr: {name}, seed {seed}"):
+        if not route(again, directory, log, f"nextpnr: {name}, seed {seed}"):
             least = min(remaining(log.read_text(errors="replace")))
             console.print(f"seed {seed}: the router made no progress, {least:,} connections remain", markup=False)
             continue

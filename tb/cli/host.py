@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from neuroncore_rtl.run.harness.board.host_port import BOARD_MEMORY_BYTES
 from neuroncore_rtl.run.report import Report, shown
 from neuroncore_rtl.run.settings import Settings
-from neuroncore_rtl.run.targets.board import BOARD_MEMORY_BYTES, BoardTarget, check_machine
+from neuroncore_rtl.run.targets import BoardTarget
 from neuroncore_rtl.tb.tests.kernels import digits, matmul
 from neuroncore_rtl.tb.tests.kernels.digits import results_of
 from neuroncore_rtl.tb.tests.scenario import Scenario, run_jobs
@@ -27,7 +28,7 @@ def _memory(settings: Settings) -> dict[str, object]:
     blocks = (0, BOARD_MEMORY_BYTES // 512 - 1, *rng.integers(BOARD_MEMORY_BYTES // 512, size=14))
     blocks = {512 * int(block): rng.bytes(512) for block in blocks}
     with _board(settings).connected(None) as port:
-        check_machine(port, None)
+        port.check_machine(None)
         for address, block in blocks.items():
             port.write(address, block)
         found = {address: port.read(address, 512) for address in blocks}
@@ -56,8 +57,8 @@ def _digits(settings: Settings) -> dict[str, object]:
 def _run_test(settings: Settings, test: Scenario, variables: Mapping[str, int], rows: Callable) -> dict[str, object]:
     """Run the jobs of a TEST on the board; `variables` are those of the TEST that the command lacks."""
     given = test.settings().values | {**settings.values, **variables, "TARGET": "core"}
-    with _board(settings).session(settings.config) as board:
-        results = [*run_jobs(test.jobs(Settings(given)), board)]
+    with _board(settings).connected(settings.config) as port:
+        results = [*run_jobs(test.jobs(Settings(given)), BoardTarget(host=port))]
     repeated = results[-1].outcome.counters["repeated commands"]
     failures = tuple(failure for result in results for failure in result.failures)
     extra = {**rows(results), "repeated commands": repeated, "config": settings.config.named}

@@ -13,7 +13,7 @@ import numpy as np
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.core import CoreOutcome
 from neuroncore_rtl.kernels.program.image import Image
-from neuroncore_rtl.run.check.image_failures import explained
+from neuroncore_rtl.run.check.image_failures import explain_fault
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.tb.cli.export import directory_name, list_files
@@ -31,9 +31,9 @@ def export_image(command: Scenario, settings: Settings) -> int:
         golden = job.golden()
     (expected,), (outcome,) = golden.memories["hbm"], golden.outcomes
     if outcome.error is not None or outcome.exit_code is None:
-        reason = explained(outcome.error, job.memories[0], job.config) if outcome.error else "no end"
+        reason = explain_fault(outcome.error, job.memories[0], job.config) if outcome.error else "no end"
         raise UsageError(f"an image must run to its end without an error, but has {reason}")
-    told = {name: value for name, value in settings.told.items() if name != "PRESET"}
+    told = {name: value for name, value in settings.non_defaults.items() if name != "PRESET"}
     words = [command.name, directory_name(settings.config), *(f"{name}{value}" for name, value in told.items())]
     directory = SIM_BUILD / "images" / re.sub(r"[^\w.-]+", "_", "-".join(words))
     directory.mkdir(parents=True, exist_ok=True)

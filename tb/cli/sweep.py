@@ -55,7 +55,7 @@ def tasks_of(points: Sequence[Point]) -> list[Task]:
 
 def _task(point: Point) -> Task:
     values = point.settings.values
-    told = {name: value for name, value in point.settings.told.items() if name in point.swept}
+    told = {name: value for name, value in point.settings.non_defaults.items() if name in point.swept}
     words = "-".join([point.test, *(f"{name.lower()}{value}" for name, value in told.items())])
     label = "".join(letter if letter.isalnum() or letter in "-." else "_" for letter in words)[:100]
     settings = {name: value if isinstance(value, int) else _content(value) for name, value in values.items()}

@@ -5,14 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.job import Job
-from neuroncore_rtl.run.options import target_of
 from neuroncore_rtl.run.program import ProgramFailed
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Command, Settings
-from neuroncore_rtl.run.targets.target import Target
+from neuroncore_rtl.run.targets import Target, execute, target_of
 
 __all__ = ["Jobs", "Rows", "Scenario", "run_jobs"]
 
@@ -71,7 +69,7 @@ class Scenario(Command):
         super().__post_init__()
 
 
-def run_jobs(jobs: Jobs, on: Target, bandwidth: int = 0) -> Iterator[Result]:
+def run_jobs(jobs: Jobs, on: Target) -> Iterator[Result]:
     """Execute jobs one after another and yield their results; a generator of jobs receives each of them."""
     steps, result = iter(jobs), None
     while True:
@@ -79,7 +77,7 @@ def run_jobs(jobs: Jobs, on: Target, bandwidth: int = 0) -> Iterator[Result]:
             job = steps.send(result) if hasattr(steps, "send") else next(steps)
         except StopIteration:
             return
-        result = execute(job, on, bandwidth=bandwidth)
+        result = execute(job, on)
         yield result
 
 
@@ -87,7 +85,7 @@ def _report(test: Scenario, settings: Settings) -> Report:
     target, sums, failures = target_of(settings), Counter(), []
 
     def summed() -> Iterator[Result]:
-        for one in run_jobs(test.jobs(settings), target, settings.values.get("BANDWIDTH") or 0):
+        for one in run_jobs(test.jobs(settings), target):
             sums.update(compared=one.compared, mismatches=one.mismatches, cycles=one.cycles or 0)
             sums.update(predicted=one.prediction is not None, timed=one.cycles is not None)
             failures.append(one.failures)

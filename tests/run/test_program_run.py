@@ -122,7 +122,8 @@ def test_a_program_of_ones_own_and_tensors_as_inputs():
 
 REFUSED = {
     "PRESET must be one of nano, .*, full, not 'huge'": {"preset": "huge"},
-    "TARGET must be one of rtl, golden, model, board, not 'chip'": {"target": "chip"},
+    "TARGET must be one of rtl, golden, model, board, not 'chip'": {"on": "chip"},
+    "the target of a run is its argument `on`, not `target`": {"target": "golden"},
     "a variable of run must be one of PRESET, .*BAUD, not 'SPEED'": {"speed": 3},
     "STALL must be an integer from 0 to 240, not '999'": {"stall": 999},
     r"an input must be one of the program's tensors in HBM \(x, y, untouched\), not 'z'": {"inputs": {"z": VALUES}},
@@ -138,7 +139,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("message", REFUSED)
 def test_bad_arguments_are_refused(message):
-    given = {"preset": "tiny", "target": "golden", **REFUSED[message]}
+    given = {"preset": "tiny", "on": "golden", **REFUSED[message]}
     with pytest.raises(ValueError, match=f"^{message}"):
         run(double, given.pop("inputs", {}), **given)
 
@@ -161,13 +162,13 @@ def test_programs_that_do_not_fit_are_refused():
         program.space.hbm("large", INT8, (513 << 20,))
 
     for kernel, inputs, options, message in (
-        (Program(TINY), {}, {"preset": "small"}, "PRESET must be that of the program, .*rows=4.*, not 'small'"),
+        (Program(TINY), {}, {"preset": "small"}, "PRESET must be the program's, .*rows=4.*, not 'small'"),
         (Program(Config(rows=4, columns=4, cores=2)), {}, {}, "a program must be of a core that is alone"),
         (
             twice,
             {"x": VALUES},
             {"preset": "tiny"},
-            "an input's name must be that of one tensor, not of 2: give 'x' as itself",
+            "an input's name must name one tensor, not 2: give the tensor 'x' instead",
         ),
         (copied(FP32), [("x", VALUES)], {"preset": "tiny"}, "inputs must be arrays by names of tensors, .* not"),
         (copied(FP32), {3: VALUES}, {"preset": "tiny"}, "an input must be named by a tensor in HBM or by its name"),

@@ -23,14 +23,14 @@ __all__ = ["nki_machine"]
 
 
 @contextmanager
-def nki_machine(preset: str = "full", target: str = "golden", order: str = NKI_ORDER, **variables) -> Iterator[None]:
+def nki_machine(preset: str = "full", on: str = "golden", order: str = NKI_ORDER, **variables) -> Iterator[None]:
     """Answer imports of the interface within, and run the kernels that are called with arrays of numpy.
 
     Arrays come back as the kernel's types; those that a kernel writes to are changed in place.
 
     Arguments:
         preset: the machine, "tiny" to "full".
-        target: "golden", "model" or "rtl".
+        on: the target, "golden", "model" or "rtl".
         order: of the instructions of a queue, "program" or "scheduled".
         variables: those of :func:`neuroncore_rtl.run.run`.
 
@@ -41,7 +41,7 @@ def nki_machine(preset: str = "full", target: str = "golden", order: str = NKI_O
     config = preset_named(preset)
 
     def runner(function: Callable, grid: tuple[int, ...], args: tuple, options: dict) -> object:
-        return _called(config, function, grid, args, options, order, {"on": target, **variables})
+        return _called(config, function, grid, args, options, order, {"on": on, **variables})
 
     with answering(config, Path.cwd()), running(runner):
         yield

@@ -19,7 +19,7 @@ from neuroncore_rtl.frontends.nki.record import Array, Recorded, record
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.program import PRESET, run
-from neuroncore_rtl.run.result import ProgramResult
+from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import UsageError, refusals
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import Format
@@ -41,7 +41,7 @@ class NkiResult:
     """
 
     outputs: tuple[np.ndarray, ...]
-    run: ProgramResult
+    run: Result
     inserted: Counter
 
     def __str__(self) -> str:

@@ -1,5 +1,4 @@
-"""The testbench that is exported beside the core: Verilog alone, and files of numbers (see
-`run/harness/axi/core.v`)."""
+"""Testbench that is exported with the core: Verilog and files of numbers only (`run/harness/axi/core.v`)."""
 
 from pathlib import Path
 
@@ -17,17 +16,11 @@ from neuroncore_rtl.spec.host_map import HOST_ADDRESS_BITS, HOST_REGISTERS, HOST
 __all__ = ["testbench"]
 
 ROOM_BYTES = 1 << 24
-"""Memory of the testbench, unless it is told another."""
+"""Default bytes of the testbench's memory."""
 
 
 def testbench(config: Config, subject: str, top: str) -> str:
-    """Return the testbench, with its memory and who watches the AXI ports.
-
-    Arguments:
-        config: the machine's parameters.
-        subject: the module that is tested, an :class:`hdl.host.axi_core.AxiCore`.
-        top: what the module of the testbench is called.
-    """
+    """Return the testbench as the module `top`; subject: name of the :class:`hdl.host.axi_core.AxiCore` under test."""
     ports, beat = memory_ports(config), (config.hbm_bytes, axi_id_bits(config))
     signals = {
         f"{channel}{name}": (bits, f"{channel}valid", constants(config.hbm_bytes)[name])

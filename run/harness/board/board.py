@@ -1,4 +1,4 @@
-"""A simulated board: the board but for its pads, the model of its SDRAM, and the host's end of the UART."""
+"""Simulated board: the board without its pads, a model of its SDRAM, and the host's end of the UART."""
 
 import threading
 from collections.abc import Iterator
@@ -21,29 +21,29 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["SimulatedBoard", "SimulatedLine"]
 
 CLOCK_HZ = 25_000_000
-"""Of the simulated board; it decides how many cycles the chip's times are."""
+"""Clock of the simulated board; it converts the times of the SDRAM chip to cycles."""
 
 DIVISOR = 4
-"""Clock cycles of a bit on the simulated wire."""
+"""Clock cycles per bit on the simulated wire."""
 
 PATIENCE = 400
-"""Of the simulated board, in cycles: 10 bytes."""
+"""Cycles, the time of 10 bytes, without a byte after which the simulated board drops a frame."""
 
 HOST_PATIENCE = 20_000
-"""Of its host."""
+"""Cycles that its host stalls for an answer."""
 
 START_NS = 2_000
-"""The simulated chip starts sooner."""
+"""Start-up time of the simulated chip, shorter than the real one."""
 
 
 class SimulatedLine:
-    """A transport (:class:`run.harness.board.host_port.Transport`) to a simulation that is under way.
+    """A transport (:class:`run.harness.board.host_port.Transport`) to a running simulation.
 
     Arguments:
         connection: a `Connection` to `run/harness/board/session.py`.
 
     Attributes:
-        cycle: of the simulation, when the last bytes had come.
+        cycle: of the simulation, at the latest received bytes.
     """
 
     def __init__(self, connection: Any):
@@ -66,13 +66,13 @@ class SimulatedBoard:
     """A board.
 
     Arguments:
-        config: the core's parameters; None: memory alone.
+        config: the core's parameters; None: a board with memory and without a core.
     """
 
     config: Config | None
 
     def design(self) -> simulation.Design:
-        """Return it with its chip and the host's end of the UART."""
+        """Return the board with its SDRAM chip and the host's end of the UART."""
         config = self.config
         parameters: dict[str, object] = asdict(config) if config else {}
         size = f"{config.rows}x{config.columns}" if config else "memory"
@@ -88,10 +88,10 @@ class SimulatedBoard:
 
     @contextmanager
     def line(self, sim: str = "verilator") -> Iterator[SimulatedLine]:
-        """Run a simulation of it for as long as this context lasts; it stands still while the host does not wait.
+        """Simulate the board during this context; simulated time advances only while the host is in `exchange`.
 
         Raises:
-            SimulationFailed: if the simulation ends before, as where the SDRAM is used against its rules.
+            SimulationFailed: if the simulation ends early, for example because the SDRAM's rules were broken.
         """
         built = simulation.build(self.design(), sim)
         problems: list[Exception] = []
@@ -103,7 +103,7 @@ class SimulatedBoard:
                     simulation.run_simulation(built, board_session.__name__, run_dir=directory.resolve(), env=env)
                 except Exception as error:  # the host's thread raises it
                     problems.append(error)
-                    Client(listener.address).close()  # it waits there if the simulation did not start
+                    Client(listener.address).close()  # unblock `accept` if the simulation did not start
 
             thread = threading.Thread(target=simulate)
             thread.start()

@@ -1,57 +1,68 @@
-"""The host's end of the link to a board (:mod:`spec.host_link`), over whatever carries bytes."""
+"""Host's end of the link to a board (:mod:`spec.host_link`), over a serial port or another transport."""
 
 import time
 import zlib
-from types import TracebackType
 from typing import Protocol
 
 import serial
 
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.run.harness.outcome import Ending, Outcome
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.host_link import (
     CHECK_BYTES,
+    CONSOLE_BYTES,
+    CONTROL_RESET,
+    CONTROL_START,
     FRAME_HEADER_BYTES,
     HEADER,
+    IDENTITY_WORD,
     PAYLOAD_BYTES,
     SYNC,
     Answer,
     BoardRegister,
+    BoardStatus,
     LinkCommand,
 )
+from neuroncore_rtl.spec.isa import cause_name
 
-__all__ = ["FRAME_BYTES", "HostPort", "LinkError", "SerialLine", "Transport", "make_frame"]
+__all__ = ["BOARD_MEMORY_BYTES", "FRAME_BYTES", "HostPort", "LinkError", "SerialLine", "Transport", "make_frame"]
+
+BOARD_MEMORY_BYTES = 32 << 20
+"""Memory of the board."""
 
 FRAME_BYTES = FRAME_HEADER_BYTES + CHECK_BYTES
-"""Of a frame without a payload."""
+"""Bytes of a frame without a payload."""
 
 ATTEMPTS = 5
-"""A command is sent so often before the host gives up."""
+"""Most transmissions of a command."""
 
 DISTURBED = (Answer.CORRUPTED, Answer.TRUNCATED)
-"""Answers that say nothing of the command: it is sent again."""
+"""Answers to a disturbed frame, after which the command is sent again."""
 
 
 class LinkError(RuntimeError):
-    """The board refused a command, or gave no answer that is in order; the message names both."""
+    """The board refused a command, or gave no valid answer; the message names both."""
 
 
 class Transport(Protocol):
-    """What carries bytes to a board and back."""
+    """Carries bytes to a board and back."""
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
-        """Send bytes, and return the `wanted` ones that come back, or fewer if the line goes quiet before."""
+        """Send bytes, and return the next `wanted` received ones, or fewer if the line becomes quiet before."""
         ...
 
     def drain(self) -> None:
-        """Return when the line is quiet at both ends, and drop what has come."""
+        """Return when the line is quiet at both ends, and drop received bytes."""
 
 
 class SerialLine:
     """A serial port of this machine.
 
     Arguments:
-        port: its name, such as /dev/ttyUSB0.
-        baud: its rate.
-        patience_s: seconds without a byte after which nothing more comes; longer than the board's own patience.
+        port: name, such as /dev/ttyUSB0.
+        baud: baud rate.
+        patience_s: seconds without a byte after which the line is quiet; longer than the board's own patience.
     """
 
     def __init__(self, port: str, baud: int, patience_s: float = 0.2):
@@ -61,10 +72,8 @@ class SerialLine:
         except serial.SerialException as error:
             raise LinkError(str(error)) from error
 
-    def __enter__(self) -> "SerialLine":
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def close(self) -> None:
+        """Close the port."""
         self._port.close()
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
@@ -87,13 +96,10 @@ def make_frame(code: int, tag: int, address: int, length: int, payload: bytes = 
 
 
 class HostPort:
-    """Commands to a board, each sent again until it has its answer.
-
-    Arguments:
-        transport: what carries the bytes.
+    """Commands to a board, each repeated until it has a valid answer.
 
     Attributes:
-        repeated: commands that had to be sent again.
+        repeated: number of repeated transmissions.
     """
 
     def __init__(self, transport: Transport):
@@ -102,15 +108,7 @@ class HostPort:
         self.repeated = 0
 
     def write(self, address: int, data: bytes) -> None:
-        """Write to HBM.
-
-        Arguments:
-            address: a multiple of the bytes of a beat of HBM's port.
-            data: as many of them.
-
-        Raises:
-            LinkError: if the board refuses, or does not answer.
-        """
+        """Write to HBM, in multiples of a beat of its port; LinkError if the board refuses, or does not answer."""
         for place, length in _blocks(address, len(data)):
             payload = data[place - address : place - address + length]
             self._command(LinkCommand.WRITE_MEMORY, place, length, payload)
@@ -128,6 +126,52 @@ class HostPort:
         """Return a register; see `write`."""
         return int.from_bytes(self._command(LinkCommand.READ_REGISTER, register, 4, returns=4), "little")
 
+    def check_machine(self, config: Config | None) -> None:
+        """Wait until the board's memory is ready; LinkError if it is no board, or its machine differs from `config`."""
+        if (identity := self.read_register(BoardRegister.IDENTITY)) != IDENTITY_WORD:
+            raise LinkError(f"IDENTITY must be {IDENTITY_WORD:#x}, not {identity:#x}")
+        machine = self.read_register(BoardRegister.MACHINE)
+        found = {"hbm_bytes": machine & 0xFF, "rows": machine >> 8 & 0xFFF, "columns": machine >> 20}
+        if config is not None and (wanted := {name: getattr(config, name) for name in found}) != found:
+            wanted, found = (", ".join(f"{n} {v}" for n, v in values.items()) for values in (wanted, found))
+            raise LinkError(f"the board's machine must have {wanted}, not {found}")
+        while not self.read_register(BoardRegister.STATUS) & BoardStatus.READY:
+            pass
+
+    def run_image(self, image: Image, limit: int = 1 << 31) -> Outcome:
+        """Load an image, reset and start the core, and return the outcome; its errors are sentences.
+
+        Raises LinkError if the board refuses or does not answer. The core is stopped after `limit` cycles.
+        """
+        self.write_register(BoardRegister.CONTROL, CONTROL_RESET)
+        self.write_register(BoardRegister.CONTROL, 0)
+        self.check_machine(image.config)
+        self.write(image.base, image.data)
+        self.write_register(BoardRegister.BOOT_ADDRESS, image.base)
+        self.write_register(BoardRegister.CONTROL, CONTROL_START)
+        over = BoardStatus.DONE | BoardStatus.ERROR
+        while not (status := self.read_register(BoardRegister.STATUS)) & over:
+            if self.read_register(BoardRegister.CYCLES) > limit:
+                break
+        while status & BoardStatus.DONE and not status & BoardStatus.QUIET:  # its writes may be in flight
+            status = self.read_register(BoardRegister.STATUS)
+        printed = min(self.read_register(BoardRegister.CONSOLE_COUNT), CONSOLE_BYTES)
+        console = bytes(self.read_register(BoardRegister.CONSOLE + 4 * at) & 0xFF for at in range(printed))
+        ending = Ending.ERROR if status & BoardStatus.ERROR else Ending.FINISHED if status & over else Ending.LIMIT
+        return Outcome(
+            ending=ending,
+            cycles=self.read_register(BoardRegister.CYCLES),
+            exit_code=self.read_register(BoardRegister.EXIT_CODE) if status & BoardStatus.DONE else None,
+            console=console.decode("latin-1"),
+            errors=(self._error(),) if status & BoardStatus.ERROR else (),
+            host=True,
+        )
+
+    def _error(self) -> str:
+        word = self.read_register(BoardRegister.ERROR)
+        address, detail = (self.read_register(at) for at in (BoardRegister.ERROR_ADDRESS, BoardRegister.ERROR_DETAIL))
+        return f"queue {word >> 8}: record {address:#x}: {cause_name(word & 0xFF)}, detail {detail:#x}"
+
     def _command(
         self, command: LinkCommand, address: int, length: int, payload: bytes = b"", returns: int = 0
     ) -> bytes:
@@ -140,7 +184,7 @@ class HostPort:
             found = self._transport.exchange(asked, FRAME_BYTES + returns)
             body, check = found[:-CHECK_BYTES], found[-CHECK_BYTES:]
             if len(found) < FRAME_BYTES or zlib.crc32(body) != int.from_bytes(check, "little"):
-                problem = f"no answer in order, but {len(found)} bytes"
+                problem = f"no valid answer, but {len(found)} bytes"
                 continue
             code, tag = body[1], body[2]
             if code in DISTURBED or tag != self._tag:
@@ -166,7 +210,7 @@ def _place(command: LinkCommand, address: int) -> str:
 
 
 def _blocks(address: int, length: int) -> list[tuple[int, int]]:
-    """Return address and length of the parts of an access, none of which crosses a multiple of `PAYLOAD_BYTES`."""
+    """Return address and length of the parts of an access, split at multiples of `PAYLOAD_BYTES`."""
     end, found = address + length, []
     while address < end:
         part = min(end, (address // PAYLOAD_BYTES + 1) * PAYLOAD_BYTES) - address

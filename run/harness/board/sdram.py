@@ -1,4 +1,4 @@
-"""The model of an SDRAM chip (`run/harness/board/sdram.v`), told what a chip keeps to."""
+"""Model of an SDRAM chip (`run/harness/board/sdram.v`), and its parameters."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -8,19 +8,16 @@ from neuroncore_rtl.hdl.board.sdram_chip import SdramChip
 __all__ = ["SDRAM", "sdram_parameters"]
 
 SDRAM = Path(__file__).with_suffix(".v")
-"""The model."""
+"""Source of the model."""
 
 TRRD_NS = 15
-"""ACTIVATE of a bank to that of another."""
+"""Least time from ACTIVATE of a bank to ACTIVATE of another bank."""
 
 
 def sdram_parameters(chip: SdramChip, clock_hz: int, start_ns: int | None = None) -> str:
     """Return the parameters of an instance of the model.
 
-    Arguments:
-        chip: the chip.
-        clock_hz: its clock.
-        start_ns: from power to the first command, if not as the chip has it.
+    `start_ns` is the time from power-up to the first command; None: the chip's.
     """
     times = {field.name.removesuffix("_ns"): getattr(chip, field.name) for field in fields(chip) if "_ns" in field.name}
     times |= {"trrd": TRRD_NS, "trefi": chip.refresh_ns / (1 << chip.row_bits)} | {"start": start_ns or chip.start_ns}

@@ -1,6 +1,6 @@
-"""The cocotb test of a simulated board: it does for a host in another process what a serial port would do.
+"""Cocotb test of a simulated board: it acts as the serial port of a host in another process.
 
-Every simulation loads this module anew, hence it imports nothing but cocotb.
+Every simulation loads this module again, so it imports only cocotb.
 """
 
 import os
@@ -14,12 +14,12 @@ from neuroncore_rtl.run.sim.clock import start_clock
 __all__ = ["SOCKET_VARIABLE"]
 
 SOCKET_VARIABLE = "BOARD_SOCKET"
-"""Environment variable: where the host listens."""
+"""Environment variable with the address of the host's socket."""
 
 
 @cocotb.test()
 async def serve(dut):
-    """Take turns (bytes, wanted, patience) until there is None; answer each with what came back, and the cycle."""
+    """Execute exchanges (bytes, wanted, patience) until None; answer each with the received bytes, and the cycle."""
     start_clock(dut)
     dut.turn.value = 0
     await RisingEdge(dut.clk)

@@ -1,6 +1,6 @@
-"""Programs of the vector and the scalar engine in bulk.
+"""Device of the vector and the scalar engine without the core.
 
-The engines share the memories of `run/harness/engines/elementwise.v`, where every port may stall at random.
+The engines share the memories of `run/harness/engines/elementwise.v`; every port may stall at random.
 """
 
 import re
@@ -33,13 +33,13 @@ __all__ = ["ENGINES", "PROGRAM_DEPTH", "ElementwiseDevice", "ElementwiseWork", "
 ENGINES = ("vector", "scalar")
 
 PROGRAM_DEPTH = 1 << 16
-"""Instructions that a program of one engine may have."""
+"""Most instructions of one engine."""
 
 COUNTERS = tuple(ElementwiseCounters.as_shape().members)
 """Counters of an engine; see :class:`hdl.elementwise.frontend.ElementwiseCounters`."""
 
 SLOWEST = 2 * REMAINDER_LATENCY
-"""Cycles that an element can take at most, for the limit after which a run is given up."""
+"""Upper bound on the cycles of an element, for the limit of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +47,9 @@ class EngineRecord:
     """An instruction in a program.
 
     Arguments:
-        engine: one of `ENGINES`, which executes its records in order.
+        engine: one of `ENGINES`; an engine executes its records in order.
         word: the instruction's bits, legal or not.
-        vector, scalar: instructions of either engine that must have retired before this one is offered.
+        vector, scalar: number of instructions of each engine that must retire before this one is offered.
     """
 
     engine: str
@@ -59,7 +59,7 @@ class EngineRecord:
 
 
 class Refusal(NamedTuple):
-    """A refused instruction: the cause, a `spec.isa.Rule`, and its number in its program, or since the error before."""
+    """A refused instruction: cause (a `spec.isa.Rule`), and number in its program or since the previous error."""
 
     cause: int
     number: int
@@ -67,17 +67,16 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseWork:
-    """A program, and how the engines are disturbed.
+    """A program, and disturbances.
 
     Arguments:
-        program: records of either engine, in an order in which they could run one after the other.
-        sbuf, psum: the memories' first bytes, uint8 [partitions, bytes], a multiple of four of them; a program that
-            touches what lies behind them fails.
-        stall: every stream and port pauses in so many of 256 cycles, at random.
+        program: records of both engines, in an order that satisfies their dependences.
+        sbuf, psum: initial memories, uint8 [partitions, bytes], a multiple of four bytes; an access beyond them fails.
+        stall: rate of random pauses of every stream and port, in 256ths of the cycles.
         seed: of the pauses.
-        events: whether to note when each instruction was taken and retired.
-        recover: whether an engine with an error is reset when it has come to rest, and goes on with its next
-            instruction; a waiting instruction does not count the refused ones.
+        events: whether the outcome has the cycles of issue and retirement of each instruction.
+        recover: whether an engine with an error is reset once it is idle, and continues with its next instruction;
+            refused instructions do not count as retired.
     """
 
     program: Sequence[EngineRecord]
@@ -93,13 +92,13 @@ class ElementwiseWork:
 class ElementwiseDevice:
     """The vector and the scalar engine, or one of them.
 
-    Its outcome's parts are the engines by their names, with the counters of `COUNTERS`, the instructions that were
-    refused as errors, and, if they were noted, those that were not as events. The memories `sbuf` and `psum` are as
-    many bytes as were given; cycles count from the first instruction that is offered to the last one that is retired.
+    The parts of its outcome are the engines by name, with the counters of `COUNTERS`, refused instructions as errors,
+    and optionally the other instructions as events. The memories `sbuf` and `psum` have the shapes of the work's.
+    Cycles count from the first offered instruction to the last retirement.
 
     Arguments:
         config: the machine's parameters.
-        engines: those of `ENGINES` that are there; a harness with one engine is built sooner.
+        engines: those of `ENGINES` in the harness; a harness with one engine builds faster.
     """
 
     config: Config
@@ -109,7 +108,6 @@ class ElementwiseDevice:
     ports = ("timeout", "stray", "cycles", "accepted", "retirements", "errors", "counts")
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the engines in their harness."""
         config = self.config
         text = _without_repetitions(
             "\n".join(engine_verilog(config, f"{engine}_engine", vectors=vectors) for engine in self.engines)
@@ -131,7 +129,6 @@ class ElementwiseDevice:
         return harness(__file__, "elementwise", defines, text, ports=self.ports, blocks=blocks, kept=kept)
 
     def load(self, work: ElementwiseWork, directory: Path) -> tuple[list[str], int]:
-        """Write the engines' programs and the memories."""
         _check_memories(work.sbuf, work.psum, self.config)
         programs = _programs(work)
         if max(map(len, programs.values())) > PROGRAM_DEPTH:
@@ -151,12 +148,16 @@ class ElementwiseDevice:
         return words + write_lines(directory, files), limit + 100
 
     def read(self, work: ElementwiseWork, directory: Path, state: Mapping[str, int]) -> Outcome:
-        """Return what became of the program; every instruction must have been retired, those from an error on
-        excepted, and no memory touched that is not there."""
+        """Return the outcome.
+
+        Raises:
+            SimulationFailed: if an engine stopped early, accessed memory out of range, or an instruction before the
+                first error did not retire.
+        """
         if state["timeout"]:
-            raise SimulationFailed("an engine did not finish: it waits for something that does not come")
+            raise SimulationFailed("an engine did not finish: it stalls forever")
         if state["stray"]:
-            raise SimulationFailed("an engine touched memory that the program does not have")
+            raise SimulationFailed("an engine accessed memory that the program does not have")
         logs = [{"a": [], "r": [], "e": []} for _ in ENGINES]
         if work.events or work.recover:
             for kind, lines in fields_by_kind(directory / "events").items():
@@ -173,7 +174,7 @@ class ElementwiseDevice:
 
 
 def _instances(config: Config, there: Sequence[str]) -> dict[str, str]:
-    """Return the macros `PORT_WIRES` and `INSTANCES` of the harness, which has two of each port of an engine."""
+    """Return the macros `PORT_WIRES` and `INSTANCES` of the harness, which has two wires for each port of an engine."""
     signature = wiring.Signature(engine_ports(config))
     found = {name: (member.flow, len(value)) for name, member, value in module_ports(signature, signature.create())}
     names = {port: port.replace("__", "_") for port in found}
@@ -192,7 +193,7 @@ def _programs(work: ElementwiseWork) -> dict[str, list[EngineRecord]]:
 
 
 def _without_repetitions(text: str) -> str:
-    """Return Verilog with the first of all modules of a name alone: engines share some, and equal names mean equal."""
+    """Return Verilog without repeated modules: the engines share some, and modules of one name are equal."""
     seen = set()
 
     def once(found: re.Match) -> str:
@@ -225,7 +226,7 @@ def _program_lines(records: Sequence[EngineRecord]) -> str:
 
 
 def _cycles(word: int) -> int:
-    """Return more cycles than an instruction can take, or than an engine needs to refuse it."""
+    """Return an upper bound on the cycles of an instruction, legal or not."""
     values = Elementwise.unpack(word)
     return SLOWEST * (min(prod(values[f"count{d}"] for d in range(DIMENSIONS)), 1 << 20) + 16)
 
@@ -235,12 +236,12 @@ def _read_memory(path: Path, partitions: int, what: str) -> np.ndarray:
 
 
 def _of(state: Mapping[str, int], port: str, number: int, bits: int = 32) -> int:
-    """Return an engine's part of what a port says of both."""
+    """Return an engine's slice of a port that serves both."""
     return state[port] >> bits * number & (1 << bits) - 1
 
 
 def _part(number: int, state: Mapping[str, int], log: Mapping[str, list[list[int]]]) -> Outcome:
-    """Return what became of an engine's program; log: what was noted of it, by the kind, a, r or e."""
+    """Return the outcome of an engine; log: fields of its events by kind, a (accepted), r (retired), e (error)."""
     error = EngineError.from_bits(_of(state, "errors", number, EngineError.as_shape().size))
     errors = [Refusal(cause, place) for _, cause, place in log["e"]]
     if not errors and error.valid:
@@ -252,7 +253,7 @@ def _part(number: int, state: Mapping[str, int], log: Mapping[str, list[list[int
 
 
 def _check_retired(parts: Mapping[str, Outcome], work: ElementwiseWork, state: Mapping[str, int]) -> None:
-    """Raise SimulationFailed unless every instruction retired, those from an error on excepted."""
+    """Raise SimulationFailed unless every instruction before the first error retired."""
     failed = [engine for engine in ENGINES if parts[engine].ending == Ending.ERROR]
     for number, (engine, program) in enumerate(_programs(work).items()):
         retired = _of(state, "retirements", number)

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Programs of the tensor engine in bulk (see `run/harness/engines/tensor.v`)."""
+"""Device of the tensor engine without the core (`run/harness/engines/tensor.v`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,19 +27,18 @@ _OWN = ("error", "counters", "stationary__data", "moving__data")
 """Ports of the engine that the harness declares."""
 
 _MEMORIES = ("instructions", "drains", "stationary", "moving")
-"""What is read from files."""
+"""Memories of the harness that are read from files."""
 
 PROGRAM_DEPTH = 1 << 18
-"""Instructions, and drains, that a program may have."""
+"""Most instructions, and most drains, of a program."""
 
 TENSOR_COUNTERS = ("cycles", *TensorCounters.as_shape().members)
-"""The engine's :class:`hdl.tensor.engine.TensorCounters`, and cycles from the first instruction to the last PSUM
-word."""
+"""Counters of the engine, and the cycles from the first instruction to the last PSUM word."""
 
 
 @dataclass(frozen=True)
 class TensorStep:
-    """An instruction, and the number of drains that must be done before it may start."""
+    """An instruction, and the number of drains that must be complete before it is offered."""
 
     instruction: TensorInstruction
     drains: int
@@ -56,11 +55,11 @@ class Drain:
 
 @dataclass(frozen=True)
 class TensorProgram:
-    """What the harness has the engine do.
+    """Program of the tensor engine.
 
     Arguments:
         steps: the instructions in order.
-        drains: the PSUM words to read, in order; the results are a sequence of words of all partitions.
+        drains: the PSUM words to read, in order; a result is a word of every partition.
         stationary, moving: operand memory, uint8 of shape [rows, bytes].
     """
 
@@ -72,11 +71,11 @@ class TensorProgram:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorWork:
-    """A program, and how the engine is disturbed.
+    """A program, and disturbances.
 
     Arguments:
-        program: instructions, operands and what to read back.
-        stall: every stream pauses in so many of 256 cycles, at random.
+        program: the program.
+        stall: rate of random pauses of every stream, in 256ths of the cycles.
         seed: of the pauses.
     """
 
@@ -87,11 +86,10 @@ class TensorWork:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorDevice:
-    """The tensor engine. Its outcome has the counters of `TENSOR_COUNTERS`; the memory `psum` is the words that were
-    read, uint32 [words, partitions].
+    """The tensor engine.
 
-    Arguments:
-        config: the machine's parameters.
+    Its outcome has the counters of `TENSOR_COUNTERS`; the memory `psum` has the drained words, uint32 [words,
+    partitions].
     """
 
     config: Config
@@ -100,7 +98,6 @@ class TensorDevice:
     ports = ("timeout", "error", "cycles", "counters")
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the engine in its harness."""
         text = engine_verilog(self.config, vectors=vectors)
         defines = {
             "ARGUMENTS": arguments(("limit", "stall", "seed"), _MEMORIES, ("results",)),
@@ -119,7 +116,6 @@ class TensorDevice:
         return harness(__file__, "tensor", defines, text, ports=self.ports, blocks=blocks, kept=kept)
 
     def load(self, work: TensorWork, directory: Path) -> tuple[list[str], int]:
-        """Write the program and the operands."""
         program = work.program
         if max(len(program.steps), len(program.drains)) > PROGRAM_DEPTH:
             raise ValueError(f"a program must have at most {PROGRAM_DEPTH} instructions, not {len(program.steps)}")
@@ -139,9 +135,9 @@ class TensorDevice:
         return words + write_lines(directory, files), limit + 100
 
     def read(self, work: TensorWork, directory: Path, state: Mapping[str, int]) -> Outcome:
-        """Return the words that were read; the run must have come to its end, without an error."""
+        """Return the drained words; SimulationFailed if the engine stopped early or reported an error."""
         if state["timeout"]:
-            raise SimulationFailed("the engine did not finish: it waits for something that does not come")
+            raise SimulationFailed("the engine did not finish: it stalls forever")
         error = EngineError.from_bits(state["error"])
         if error.valid:
             raise SimulationFailed(f"the engine refused instruction {error.number}: {Rule(error.cause).name}")

@@ -1,4 +1,4 @@
-"""Lists of collectives on the engines of an instance, without its cores (see `run/harness/links/collective.v`)."""
+"""Device of the collective engines and links of an instance, without its cores (`run/harness/links/collective.v`)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -26,28 +26,28 @@ from neuroncore_rtl.spec.link import CHANNELS
 __all__ = ["CollectiveDevice", "CollectiveWork"]
 
 STEPS = 1 << 17
-"""Instructions of all cores that the harness has room for."""
+"""Most instructions of all cores together."""
 
 PATIENCE = 20_000
-"""Cycles without a movement after which nothing will move any more."""
+"""Idle cycles after which a run counts as stopped."""
 
 _BLOCKS = r"collective_engine$"
-"""Modules that Verilator builds once, apart. It takes every output of such a one to depend on every input, so that
-routers and links in a ring, each of them apart, would look like circles of logic."""
+"""Modules that are hierarchical blocks of Verilator. It assumes that every output of a block depends on every input, so
+that routers and links, which form a ring, cannot be blocks."""
 
 _KEPT = r"router_|link_end_|link_wire_|axi_checker$"
-"""Modules whose instances stay apart."""
+"""Modules that Verilator does not inline."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollectiveWork(HbmWork):
-    """Lists of collectives, and what befalls those who execute them.
+    """Lists of collectives, and disturbances.
 
     Arguments (besides those of `HbmWork`):
-        lists: by core, its instructions, or words of bits in their place; cores without a list take no part.
-        delays: by core, the cycles that pass before each of its instructions is offered; none if not given.
-        limit: cycles after which the run is given up.
-        patience: cycles without a movement after which it is left; more than a link needs to be found dead.
+        lists: for each participating core, its instructions, or their words.
+        delays: for each core, the cycles before each of its instructions is offered; default 0.
+        limit: cycles after which the run is stopped.
+        patience: idle cycles after which it is stopped; longer than the detection of a dead link.
     """
 
     lists: Mapping[int, Sequence[Collective | int]]
@@ -60,14 +60,13 @@ class CollectiveWork(HbmWork):
 class CollectiveDevice:
     """The collective engines and the fabric of an instance.
 
-    Its outcome has the form of that of all cores, as far as they are there: the parts are the cores, with the events of
-    the one queue and the counters `collective`; the memory `hbm` is uint8 [cores, bytes]. Cycles count from the end of
-    reset to the last retirement.
+    The parts of its outcome are the cores, with the events of the collective queue and the counters `collective`; the
+    memory `hbm` is uint8 [cores, bytes]. Cycles count from the end of reset to the last retirement.
 
     Arguments:
         instance: the instance.
         room: bytes of HBM of all cores together.
-        check_axi: whether every AXI port is watched for what the protocol forbids.
+        check_axi: whether a protocol checker watches every AXI port.
     """
 
     instance: Instance
@@ -78,7 +77,6 @@ class CollectiveDevice:
     ports = ()
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the engines in their harness."""
         instance, hbm_bytes = self.instance, self.instance.core.hbm_bytes
         label = link_view.instance_label(instance)
         text = elaborated("linked_engines", label, lambda: LinkedEngines(instance), asdict(instance))
@@ -102,7 +100,6 @@ class CollectiveDevice:
         return harness(__file__, "collective", defines, *parts, **modules, waves=waves)
 
     def load(self, work: CollectiveWork, directory: Path) -> tuple[list[str], int]:
-        """Write the lists and HBM."""
         work.check_memories(self.instance.cores)
         lines, starts = _lines(self.instance, work)
         if len(lines) > STEPS:
@@ -114,7 +111,6 @@ class CollectiveDevice:
         return words + work.link_plusargs(directory), work.limit + 1000
 
     def read(self, work: CollectiveWork, directory: Path, state: Mapping[str, float]) -> Outcome:
-        """Return what became of the lists."""
         found = fields_by_kind(directory / "runs")
         ((cycles, ending),) = found["end"]
         whole = {"ending": Ending(int(ending)), "cycles": int(cycles)}
@@ -131,7 +127,7 @@ class CollectiveDevice:
 
 
 def _list_connections(instance: Instance) -> dict[str, str]:
-    """Return what the instruction streams are tied to: slices of the harness's vectors."""
+    """Return the connections of the instruction streams: slices of the harness's vectors."""
     vectors = {
         "payload": f"instructions[{COLLECTIVE_BITS} * {{0}} +: {COLLECTIVE_BITS}]",
         "valid": "offered[{0}]",
@@ -145,7 +141,7 @@ def _list_connections(instance: Instance) -> dict[str, str]:
 
 
 def _lines(instance: Instance, work: CollectiveWork) -> tuple[list[int], list[int]]:
-    """Return the lines of all lists, and where each core's begins and the last one's ends."""
+    """Return the lines of all lists, and the start of each core's list, followed by the end of the last."""
     lines, starts = [], [0]
     for core in range(instance.cores):
         for position, collective in enumerate(work.lists.get(core, ())):
@@ -157,7 +153,6 @@ def _lines(instance: Instance, work: CollectiveWork) -> tuple[list[int], list[in
 
 
 def _events(instance: Instance, path: Path) -> list[list[Event]]:
-    """Return the events of each core."""
     cycles = {kind: [[] for _ in range(instance.cores)] for kind in "ir"}
     for kind, lines in fields_by_kind(path).items():
         for core, cycle in lines:

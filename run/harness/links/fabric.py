@@ -1,4 +1,4 @@
-"""Traffic on the fabric of an instance, without cores (see `run/harness/links/fabric.v`)."""
+"""Device of the fabric of an instance without cores, and its traffic (`run/harness/links/fabric.v`)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,27 +22,27 @@ from neuroncore_rtl.spec.link import CHANNELS
 __all__ = ["FabricDevice", "Traffic", "Way", "Wrong"]
 
 _BLOCKS = r"link_node_"
-"""Modules that Verilator builds once, apart. None of their inputs may depend on an output in the same cycle."""
+"""Modules that are hierarchical blocks of Verilator. None of their inputs may depend combinationally on an output."""
 
 _NUMBERS = ("flits", "pattern", "load", "limit", "patience", "stall", "errors", "seed")
 """Arguments of the harness."""
 
 SCALE = 1 << 16
-"""What the shares of load and stalls are counted in."""
+"""Denominator of the shares of load and stalls in plusargs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic(LinkWork):
-    """What the sources and the sinks do.
+    """Traffic of the sources and sinks.
 
     Arguments (besides those of `LinkWork`):
-        flits: that each source makes.
-        pattern: number of how it chooses their destinations; see `run/harness/links/fabric.v`.
-        partners: of each port, the core that it sends to, for the pattern that needs it.
-        load: share of the cycles, from 0 to 1, in which an idle source makes a flit.
-        stall: share of the cycles in which a sink takes nothing.
-        limit: cycles after which the run is given up.
-        patience: cycles without a flit that moves, after which it is; more than a link needs to be found dead.
+        flits: flits of each source.
+        limit: cycles after which the run is stopped.
+        patience: idle cycles after which it is stopped; longer than the detection of a dead link.
+        pattern: number of the pattern of destinations; see `run/harness/links/fabric.v`.
+        partners: destination core of each port, for the pattern that needs it.
+        load: probability per cycle, 0 to 1, that an idle source offers a flit.
+        stall: probability per cycle that a sink is not ready.
     """
 
     flits: int
@@ -55,7 +55,7 @@ class Traffic(LinkWork):
 
 
 class Way(NamedTuple):
-    """What flits have in common that stay in order: cores and channel."""
+    """Cores and channel of flits; flits of one `Way` remain in order."""
 
     source: int
     destination: int
@@ -63,7 +63,7 @@ class Way(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """A flit that was wrong: the port that took it, what it says of itself, the number it should have, and when."""
+    """A wrong flit: receiving port, source, channel and number from its header, expected number, faults, cycle."""
 
     port: int
     source: int
@@ -85,14 +85,11 @@ class Wrong(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FabricDevice:
-    """The fabric of an instance, a source and a sink at each of its ports.
+    """The fabric of an instance, with a source and a sink at each of its ports.
 
-    Its outcome counts `sent` and `received` flits by their `Way`, how many were `wrong` in any respect, and of their
-    cycles from making to taking the mean `latency` and the `longest`; its errors are the first wrong flits. It ends
-    finished if as many flits have come as were made; cycles count until the last flit that moved.
-
-    Arguments:
-        instance: the instance.
+    The counters of its outcome are `sent` and `received` flits by `Way`, the number of `wrong` flits, and the mean
+    `latency` and the `longest` latency in cycles. Its errors are the first wrong flits. The run is finished if all sent
+    flits were received; cycles count up to the last transfer of a flit.
     """
 
     instance: Instance
@@ -101,7 +98,6 @@ class FabricDevice:
     ports = ()
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the fabric in its harness."""
         instance = self.instance
         parameters = {name: value for name, value in asdict(instance).items() if name != "core"}
         shape = f"{instance.topology}-{instance.chips}x{instance.link_bytes}"
@@ -120,7 +116,6 @@ class FabricDevice:
         return harness(__file__, "traffic", defines, LINK_VIEW, text, blocks=_BLOCKS, kept="endpoint$", waves=waves)
 
     def load(self, work: Traffic, directory: Path) -> tuple[list[str], int]:
-        """Write the partners."""
         partners = work.partners or [0] * CHANNELS * self.instance.cores
         words = write_lines(directory, {"partners": "".join(f"{partner:x}\n" for partner in partners)})
         words += plusargs(flits=work.flits, pattern=work.pattern, limit=work.limit, patience=work.patience)
@@ -128,7 +123,6 @@ class FabricDevice:
         return words + work.link_plusargs(directory), work.limit + 1000
 
     def read(self, work: Traffic, directory: Path, state: Mapping[str, float]) -> Outcome:
-        """Return what became of the traffic."""
         lines = fields_by_kind(directory / "result")
         sent, received = Counter(), Counter()
         for port, core, flits in (map(int, fields) for fields in lines["s"]):
@@ -158,7 +152,7 @@ class FabricDevice:
 
 
 def _ports(instance: Instance) -> dict[str, str]:
-    """Return what the fabric's ports are tied to: the endpoints, and what disturbs the wires."""
+    """Return the connections of the fabric's ports: endpoints, and disturbances of the wires."""
     fields = {"flip": "flip", "flip_bit": "flip_bit", "drop": "drop", "repeat": "again", "cut": "cut"}
     ports = {}
     for port in range(CHANNELS * instance.cores):

@@ -1,8 +1,7 @@
 """Benches of the AXI ports with independent models: the managers and the memory of cocotbext-axi.
 
 In one bench, managers access the HBM model (run/harness/hbm.v) through arbiters; in the other, units of the machine
-access a memory. A protocol checker (run/harness/axi_checker.v) is on every port. The tests are in
-run/harness/axi/tests.py.
+access a memory. A protocol checker (run/harness/axi_checker.v) is on every port. `axi_tests.py` has the cocotb tests.
 """
 
 import json
@@ -140,14 +139,14 @@ def run_axi(
     test: str | None,
     plusargs: Sequence[str] = (),
     *,
-    module: str = "tests",
+    module: str = "axi_tests",
     **settings: object,
 ) -> None:
-    """Run one test, or all if None, of a module of `run/harness/axi/`, with settings for the test.
+    """Run one cocotb test, or all if None, of a module of this folder, with settings for the test.
 
     Raises SimulationFailed if a test fails, or a checker finds a violation.
     """
     with simulation.run_directory("axi") as directory:
         env = {"COCOTB_LOG_LEVEL": "WARNING", "SETTINGS": json.dumps(settings)}
-        where = f"neuroncore_rtl.run.harness.axi.{module}"
+        where = f"neuroncore_rtl.tb.tests.core.{module}"
         simulation.run_simulation(built, where, run_dir=directory, testcase=test, plusargs=plusargs, env=env)

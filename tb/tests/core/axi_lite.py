@@ -1,6 +1,6 @@
 """Bench of the core's control port with the AXI4-Lite manager of cocotbext-axi, without a core.
 
-The tests are in run/harness/axi/lite_tests.py.
+The cocotb tests are in `axi_lite_tests.py`.
 """
 
 from amaranth import Module

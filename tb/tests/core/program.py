@@ -10,11 +10,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from neuroncore_rtl.kernels.program import Image, Program
-from neuroncore_rtl.run.jobs import ALIGNMENT, ImageJob
-from neuroncore_rtl.run.options import ORDER, random_hbm
+from neuroncore_rtl.run.harness.hbm import random_hbm
+from neuroncore_rtl.run.job import ALIGNMENT, ImageJob
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import SEED, SIM, Settings, configuration_options, integer
+from neuroncore_rtl.run.settings import ORDER, SEED, SIM, Settings, configuration_options, integer
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, garbled_image, random_core_program

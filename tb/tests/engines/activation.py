@@ -58,7 +58,7 @@ def error_job(functions: list[Function], config: Config, seed: int = 1, samples:
 def errors_by_name(result: Result) -> dict[str, ReferenceErrors]:
     """Return the errors of the functions of an `error_job`, by name."""
     functions, z = result.job.subject
-    words = result.done.memories["sbuf"].view("<u4").reshape(len(z), 1 + len(functions), -1)[:, 1:]
+    words = result.memories["sbuf"].view("<u4").reshape(len(z), 1 + len(functions), -1)[:, 1:]
     alpha = float(np.float32(ALPHA))
     return {
         function.name: reference_errors(function.name, z, np.ascontiguousarray(words[:, n]).view("<f4"), alpha)

@@ -19,11 +19,10 @@ from neuroncore_rtl.kernels.models.digits import Layer
 from neuroncore_rtl.kernels.models.digits.network import NETWORK_PASSES, Classifier
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.job import DeviceJob
-from neuroncore_rtl.run.jobs import ImageJob
-from neuroncore_rtl.run.options import core_options, hbm_of
+from neuroncore_rtl.run.harness.hbm import hbm_of
+from neuroncore_rtl.run.job import DeviceJob, ImageJob
 from neuroncore_rtl.run.result import Result, predicted_rows
-from neuroncore_rtl.run.settings import Settings, integer
+from neuroncore_rtl.run.settings import Settings, core_options, integer
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.tb.tests.kernels.products import counters_of, ideal_cycles, product_jobs

@@ -16,8 +16,7 @@ from neuroncore_rtl.kernels.library.topk import rounded_up, topk
 from neuroncore_rtl.kernels.training.adamw import AdamW, adamw
 from neuroncore_rtl.kernels.training.crossentropy import crossentropy
 from neuroncore_rtl.kernels.training.softmax_backward import softmax_backward
-from neuroncore_rtl.run.options import core_options
-from neuroncore_rtl.run.settings import Option, Settings, choice, dtype_option, integer
+from neuroncore_rtl.run.settings import Option, Settings, choice, core_options, dtype_option, integer
 from neuroncore_rtl.spec.formats import INT32, format_named
 from neuroncore_rtl.tb.tests.kernels import derivatives
 from neuroncore_rtl.tb.tests.kernels.workbench import KernelBuild, KernelScenario, References, Workbench

@@ -11,8 +11,7 @@ from neuroncore_rtl.kernels.library.swiglu import swiglu_t
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.program import dma_copy
 from neuroncore_rtl.kernels.tiling.transfer import load, store
-from neuroncore_rtl.run.options import TILE_OPTION, core_options
-from neuroncore_rtl.run.settings import Option, Settings, choice, integer
+from neuroncore_rtl.run.settings import TILE_OPTION, Option, Settings, choice, core_options, integer
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.tests.kernels import derivatives
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, KernelBuild, KernelScenario, References

@@ -16,11 +16,12 @@ from neuroncore_rtl.frontends.nki.runtime.inputs import arguments_of, input_erro
 from neuroncore_rtl.frontends.nki.runtime.raised import told
 from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, found_in, recorded
 from neuroncore_rtl.kernels.program.program import ORDERS
-from neuroncore_rtl.run.options import HBM_OPTIONS, hbm_of
+from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.program import program_job
 from neuroncore_rtl.run.report import shown
-from neuroncore_rtl.run.result import ProgramResult, Result
+from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import (
+    HBM_OPTIONS,
     PROFILE,
     RECORDED,
     SEED,
@@ -62,7 +63,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
         return _listed(settings)
     (result,), config = results, settings.config
     made, arguments, reference = result.job.subject
-    done = ProgramResult(**vars(result), program=made.program)
+    done = replace(result, program=made.program)
     with refusals():
         outputs = tuple(done.read(view.allocation.tensor(0)) for view in made.results)
         against = {}
@@ -97,7 +98,7 @@ def _label(settings: Settings) -> str:
     return f"{target}{name}-{settings.preset}-{config.rows}x{config.columns}"
 
 
-def _line_table(done: ProgramResult) -> dict[str, dict[str, object]]:
+def _line_table(done: Result) -> dict[str, dict[str, object]]:
     rows = line_table(done.lines, done.cycles)
     published = published_by_line(done.program.entries)
     for line in done.lines:

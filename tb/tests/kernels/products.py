@@ -9,7 +9,7 @@ from neuroncore_rtl.kernels.program import HbmTensor, Image, Program, build_imag
 from neuroncore_rtl.run.harness.engines.tensor import TENSOR_COUNTERS, TensorDevice, TensorWork
 from neuroncore_rtl.run.job import DeviceJob
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.targets.engine import EngineTarget
+from neuroncore_rtl.run.targets import Rtl
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, Format
 from neuroncore_rtl.tb.stimulus import operands as stimulus
@@ -121,8 +121,8 @@ def counters_of(results: list[Result]) -> dict[str, int]:
 
 
 def multiply_on_core(
-    a: np.ndarray, b: np.ndarray, fmt: Format, config: Config, on: EngineTarget | None = None, **how: object
+    a: np.ndarray, b: np.ndarray, fmt: Format, config: Config, on: Rtl | None = None, **how: object
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Return A x B from the RTL, and the summed counters; arguments: see `product_jobs`, and the target."""
-    results = [*run_jobs(product_jobs(a, b, fmt, config, **how), on or EngineTarget())]
+    results = [*run_jobs(product_jobs(a, b, fmt, config, **how), on or Rtl())]
     return gathered(results, (len(a), b.shape[1])), counters_of(results)

@@ -14,10 +14,9 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode, round_stochastic
 from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend_stochastic
-from neuroncore_rtl.run.options import STALL
 from neuroncore_rtl.run.report import shown
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import RECORDED, SEED, Settings, configuration_options, integer, refusals
+from neuroncore_rtl.run.settings import RECORDED, SEED, STALL, Settings, configuration_options, integer, refusals
 from neuroncore_rtl.spec.formats import BF16, FP16
 from neuroncore_rtl.tb.tests.figures import headless_pyplot, write_figure
 from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench

@@ -17,15 +17,13 @@ from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.program import HbmTensor, Program, build_image, place_rows, replicate
 from neuroncore_rtl.kernels.program import Rows as MatrixRows
 from neuroncore_rtl.kernels.tiling.streamed import streamed
-from neuroncore_rtl.run.activity import hbm_cycles, roofline
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.run.elementwise import ElementwiseJob, ElementwiseProgram, record_of
 from neuroncore_rtl.run.harness.engines.elementwise import ENGINES, PROGRAM_DEPTH
-from neuroncore_rtl.run.job import Job
-from neuroncore_rtl.run.jobs import ImageJob
-from neuroncore_rtl.run.options import check_room, hbm_of
-from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import Settings, UsageError, refusals
+from neuroncore_rtl.run.harness.hbm import hbm_of
+from neuroncore_rtl.run.job import ImageJob, Job
+from neuroncore_rtl.run.result import Result, hbm_cycles, roofline
+from neuroncore_rtl.run.settings import Settings, UsageError, check_room, refusals
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.spec.formats import FP32, Format
@@ -130,7 +128,7 @@ class Workbench(ABC):
         """Return the rows of a result: cycles and bounds, activity, and errors against the references."""
         config = {} if result.prediction else {"config": self.config.named}
         errors = {}
-        for name, (matrix, reference) in self.references.items() if result.done.memories else ():
+        for name, (matrix, reference) in self.references.items() if result.memories else ():
             numbers = decode(np.ascontiguousarray(self.codes(matrix, result)), matrix.format)
             errors[f"error_of_{name}"] = error_figures(numbers, reference)
         return Rows(
@@ -147,7 +145,7 @@ def label_of(settings: Settings) -> str:
     """Return the label of a result, unique among those of the same TEST."""
     values, config = settings.values, settings.config
     shape = "x".join(str(values[name]) for name in SIZES if values.get(name) is not None)
-    own = (f"{name.lower()}{value}" for name, value in settings.told.items() if name not in ELSEWHERE)
+    own = (f"{name.lower()}{value}" for name, value in settings.non_defaults.items() if name not in ELSEWHERE)
     machine = settings.preset, f"{config.rows}x{config.columns}"
     sim = None if values.get("TARGET") == "model" else settings.sim
     parts = (*machine, values.get("DTYPE"), shape, *own, sim)
@@ -237,7 +235,7 @@ class EngineWorkbench(Workbench):
         return ElementwiseJob(config=config, program=program, name=test, stall=settings.stall, subject=self)
 
     def codes(self, matrix: MatrixRows, result: Result) -> np.ndarray:
-        return matrix.read(result.done.memories["sbuf"])
+        return matrix.read(result.memories["sbuf"])
 
     def _activity(self, settings: Settings, result: Result) -> dict[str, object]:
         parts, names = result.outcome.parts, ("instructions", "busy", "elements")

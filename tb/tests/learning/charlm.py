@@ -21,10 +21,18 @@ from neuroncore_rtl.kernels.models.charlm.program import STEP, WRITE, LanguageMo
 from neuroncore_rtl.kernels.program import HbmTensor, Image
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.options import TILE_OPTION, check_room, core_options
 from neuroncore_rtl.run.report import progress, shown
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, refusals
+from neuroncore_rtl.run.settings import (
+    TILE_OPTION,
+    Settings,
+    UsageError,
+    check_room,
+    choice,
+    core_options,
+    integer,
+    refusals,
+)
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.tests.learning import language_model, learning
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario

@@ -13,8 +13,8 @@ import numpy as np
 from neuroncore_rtl.kernels.program import Image
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.check.runs import cycles_of_runs
-from neuroncore_rtl.run.jobs import ImageJob
-from neuroncore_rtl.run.options import hbm_of
+from neuroncore_rtl.run.harness.hbm import hbm_of
+from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.costs import busy_cycles

@@ -20,10 +20,9 @@ from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial_di
 from neuroncore_rtl.kernels.models.digits.trainer import DigitsTrainer
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.options import TILE_OPTION, core_options
 from neuroncore_rtl.run.report import shown
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import Settings, choice, integer, refusals
+from neuroncore_rtl.run.settings import TILE_OPTION, Settings, choice, core_options, integer, refusals
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.tests.learning import learning
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario

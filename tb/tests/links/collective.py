@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.harness.outcome import Outcome
 from neuroncore_rtl.run.job import Job
-from neuroncore_rtl.run.options import hbm_of
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, switch
 from neuroncore_rtl.spec.instance import Instance

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from neuroncore_rtl.run.check.link_table import link_summary, link_table
+from neuroncore_rtl.run.harness.hbm import random_hbm
 from neuroncore_rtl.run.job import Job
-from neuroncore_rtl.run.options import random_hbm
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import RECORDED, SEED, Settings, integer

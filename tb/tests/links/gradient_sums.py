@@ -12,9 +12,8 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.run.arrays import encode
-from neuroncore_rtl.run.harness.hbm import Hbm
+from neuroncore_rtl.run.harness.hbm import Hbm, hbm_of
 from neuroncore_rtl.run.job import Job
-from neuroncore_rtl.run.options import hbm_of
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.spec.instance import Instance, Topology

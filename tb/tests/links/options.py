@@ -1,7 +1,6 @@
 """Variables of the TESTs of an instance: chips, links, disturbances of the wires, and participating cores."""
 
-from neuroncore_rtl.run.options import LATENCY, STALL
-from neuroncore_rtl.run.settings import RECORDED, SEED, Option, Settings, UsageError, choice, integer
+from neuroncore_rtl.run.settings import LATENCY, RECORDED, SEED, STALL, Option, Settings, UsageError, choice, integer
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology, link_bytes_of
 from neuroncore_rtl.spec.isa.collective import MAX_RANKS, Group

@@ -16,12 +16,22 @@ from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.library.tensor_parallel import Shard, tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.run.activity import hbm_width
-from neuroncore_rtl.run.jobs import ImageJob
-from neuroncore_rtl.run.options import HBM_OPTIONS, ORDER, check_room, hbm_of
+from neuroncore_rtl.run.harness.hbm import hbm_of
+from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.report import progress
-from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import RECORDED, SEED, Settings, UsageError, choice, dtype_option, integer
+from neuroncore_rtl.run.result import Result, hbm_width
+from neuroncore_rtl.run.settings import (
+    HBM_OPTIONS,
+    ORDER,
+    RECORDED,
+    SEED,
+    Settings,
+    UsageError,
+    check_room,
+    choice,
+    dtype_option,
+    integer,
+)
 from neuroncore_rtl.spec.config import PRESETS, preset_named
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format, format_named
 from neuroncore_rtl.spec.instance import Instance

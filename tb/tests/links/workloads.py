@@ -18,8 +18,7 @@ from neuroncore_rtl.run.harness.cores import room_of
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.links.collective import CollectiveDevice, CollectiveWork
 from neuroncore_rtl.run.harness.outcome import Ending, Event, Outcome
-from neuroncore_rtl.run.job import DeviceJob, Expected, Job
-from neuroncore_rtl.run.jobs import PAGE, ImageJob, first_differences
+from neuroncore_rtl.run.job import ALIGNMENT, DeviceJob, Expected, ImageJob, Job, first_differences
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.run.view.timeline import TrackGroup
 from neuroncore_rtl.run.view.tracks import engine_tracks, link_tracks
@@ -86,7 +85,7 @@ def engine_job(
 
 def collective_images(instance: Instance, workload: Workload) -> list[Image]:
     """Return the image of each core, at an address after the workload's data; empty for a core without a list."""
-    base = -(-workload.memories.shape[1] // PAGE) * PAGE
+    base = -(-workload.memories.shape[1] // ALIGNMENT) * ALIGNMENT
     return [
         build_image(collectives_program(instance.core, workload.lists.get(core, []), base))
         for core in range(instance.cores)

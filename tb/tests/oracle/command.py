@@ -90,7 +90,7 @@ def run_suite(settings: Settings) -> Report:
     if settings.suite is None:
         raise UsageError(f"SUITE must be one of {', '.join(SUITES)}")
     suite, of_some = SUITES[settings.suite], {name for one in SUITES.values() for name in one.takes}
-    for name in of_some & settings.told.keys() - set(suite.takes):
+    for name in of_some & settings.non_defaults.keys() - set(suite.takes):
         takers = " or ".join(other for other, one in SUITES.items() if name in one.takes)
         raise UsageError(f"{name} must be given with SUITE={takers}, not {settings.suite}")
     own = {name: value for name, value in settings.values.items() if name in suite.takes or name not in of_some}

@@ -7,10 +7,10 @@ from itertools import product
 
 import numpy as np
 
-from neuroncore_rtl.run.execute import execute
-from neuroncore_rtl.run.options import hbm_of, target_of
+from neuroncore_rtl.run.harness.hbm import hbm_of
 from neuroncore_rtl.run.report import Report, progress
 from neuroncore_rtl.run.settings import Settings
+from neuroncore_rtl.run.targets import execute, target_of
 from neuroncore_rtl.spec.isa.collective import (
     Collective,
     CollectiveKind,

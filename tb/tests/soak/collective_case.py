@@ -10,9 +10,8 @@ from typing import Self
 
 import numpy as np
 
-from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.targets.engine import EngineTarget
+from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import Context
@@ -82,7 +81,7 @@ class CollectiveCase(ListedCase):
 
     def judge(self) -> Verdict:
         given = {"behaviour": self.behaviour, "errors": self.errors, "limit": LIMIT}
-        result = execute(engine_job(self.machine, self._workload(), **given), EngineTarget(seed=self.seed))
+        result = execute(engine_job(self.machine, self._workload(), **given), Rtl(seed=self.seed))
         return verdict_of(result, result.outcome.ending, result.outcome.cycles)
 
     def smaller(self, number: int) -> Iterator[Self]:

@@ -11,11 +11,10 @@ from typing import Self
 import numpy as np
 
 from neuroncore_rtl.kernels.program.program import ORDERS
-from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.outcome import Ending
-from neuroncore_rtl.run.jobs import ALIGNMENT, ImageJob
-from neuroncore_rtl.run.targets.rtl import Rtl
+from neuroncore_rtl.run.job import ALIGNMENT, ImageJob
+from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, CoreProgram, random_core_program
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices

@@ -13,10 +13,9 @@ from typing import Self
 import numpy as np
 
 from neuroncore_rtl.kernels.program.program import ORDERS
-from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.jobs import ImageJob
-from neuroncore_rtl.run.targets.rtl import Rtl
+from neuroncore_rtl.run.job import ImageJob
+from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import Instruction
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind

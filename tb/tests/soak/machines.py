@@ -10,8 +10,7 @@ from dataclasses import asdict, fields, replace
 
 import numpy as np
 
-from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.options import random_hbm
+from neuroncore_rtl.run.harness.hbm import Hbm, random_hbm
 from neuroncore_rtl.spec.config import LONE_UNITS, Config
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.tb.tests.core.program import TEMPERS

@@ -10,8 +10,7 @@ from neuroncore_rtl.bench import commands
 from neuroncore_rtl.bench.fpga import synth
 from neuroncore_rtl.bench.fpga.boards import BOARDS
 from neuroncore_rtl.bench.fpga.units import UNITS
-from neuroncore_rtl.run.fpga.levels import deepest
-from neuroncore_rtl.run.fpga.modules import occurrences, total
+from neuroncore_rtl.run.fpga.modules import deepest, occurrences, total
 from neuroncore_rtl.run.fpga.placement import critical_path
 from neuroncore_rtl.run.fpga.synthesis import FAMILIES, Netlist
 

@@ -330,7 +330,7 @@ class Sketch:
         self.lines.append(f"return {', '.join(f'out{number}' for number in range(len(self.results)))}")
         parameters = ", ".join(f"x{n}" for n in range(len(self.arguments)))
         kernel = written(folder, "\n".join(self.lines), self.older, parameters)
-        done = run_nki(kernel, *self.arguments, preset="small", target=target)
+        done = run_nki(kernel, *self.arguments, preset="small", on=target)
         assert len(done.outputs) == len(self.results) > 0 and done.run.bit_exact is not False
         for values, result in zip(done.outputs, self.results, strict=True):
             values = np.asarray(values).astype(np.float64)

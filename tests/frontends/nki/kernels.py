@@ -56,7 +56,7 @@ def loaded(file: Path, text: str) -> ModuleType:
 
 def ran(kernel: str, *args: object, preset: str = "tiny", **options) -> NkiResult:
     """Return what a kernel leaves on golden, and its run."""
-    return run_nki(kernel, *args, preset=preset, target="golden", **options)
+    return run_nki(kernel, *args, preset=preset, on="golden", **options)
 
 
 def result(kernel: str, *args: object, **options) -> np.ndarray:

@@ -65,9 +65,7 @@ FORMATS = ("float32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2")
 def test_both_engines_leave_the_same_bits(source, result, tmp_path):
     left = []
     for engine in ("vector", "scalar"):
-        done = run_nki(
-            copying(tmp_path, engine, f"nl.{result}"), (drawn(source), source), preset="tiny", target="golden"
-        )
+        done = run_nki(copying(tmp_path, engine, f"nl.{result}"), (drawn(source), source), preset="tiny", on="golden")
         left.append(next(iter(done.run.codes.values())))
     assert left[0].size and np.array_equal(*left)
 

@@ -59,7 +59,7 @@ doubled[2](X, (typed, "float32"))
 
 
 def test_a_call_runs_on_the_rtl(tmp_path):
-    found = host(tmp_path, f"{DOUBLED}\nfound = doubled(X)", target="rtl")
+    found = host(tmp_path, f"{DOUBLED}\nfound = doubled(X)", on="rtl")
     assert (found["found"] == 2 * X).all()
 
 

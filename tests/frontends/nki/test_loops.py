@@ -304,7 +304,7 @@ return x
 
 def test_lines_of_a_body_are_the_kernels_own(tmp_path):
     kernel = written(tmp_path, LOADED + COUNTED["fori_loop"], parameters="x, n", out=LIKE_X)
-    done = run_nki(kernel, X, np.array([[16]], np.int32), preset="tiny", target="model")
+    done = run_nki(kernel, X, np.array([[16]], np.int32), preset="tiny", on="model")
     counts = {line.number: cost.records for line, cost in done.run.lines.items()}
     text = Path(kernel.partition(":")[0]).read_text().splitlines()
     first = 1 + next(number for number, line in enumerate(text) if "def body" in line)
@@ -329,7 +329,7 @@ while count:
     for place in reversed(range(9)):
         expected[place : place + 4, :4] = X[place : place + 4, :4].T
     assert (done.outputs[0] == expected).all()
-    modelled = run_nki(kernel, X, np.array([[9]], np.int32), preset="tiny", target="model")
+    modelled = run_nki(kernel, X, np.array([[9]], np.int32), preset="tiny", on="model")
     assert modelled.run.cycles == pytest.approx(done.run.cycles, rel=0.02)
 
 

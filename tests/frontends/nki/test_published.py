@@ -36,13 +36,13 @@ def ran(kernel: Published, file: Path, capsys: pytest.CaptureFixture, **options)
         told = f"{max(errors):.2e} of the largest, {len(done.run.program.entries)} records, {dict(done.inserted)}"
         print(f"\n{kernel.name}: {told}" + (f", {done.run.cycles:,} cycles" if done.run.cycles else ""))
     assert max(errors) <= kernel.error
-    if options["target"] == "rtl":
+    if options["on"] == "rtl":
         assert done.run.compared and done.run.bit_exact
 
 
 @pytest.mark.parametrize(("kernel", "file"), FOUND)
 def test_a_published_kernel_runs_on_golden(kernel, file, capsys):
-    ran(kernel, file, capsys, target=os.environ.get("NKI_TARGET", "golden"))
+    ran(kernel, file, capsys, on=os.environ.get("NKI_TARGET", "golden"))
 
 
 @pytest.mark.parametrize(("file", "function", "arguments", "why"), REFUSED)
@@ -51,10 +51,10 @@ def test_a_published_kernel_that_does_not_run_says_why(file, function, arguments
     if not found:
         pytest.skip(f"no checkout has {file}")
     with pytest.raises((ValueError, AttributeError), match=why):
-        run_nki(f"{found[0]}:{function}", *arguments, preset="full", target="golden")
+        run_nki(f"{found[0]}:{function}", *arguments, preset="full", on="golden")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "file"), [found for found in FOUND if found.values[0].rtl])
 def test_a_published_kernel_is_bit_exact_on_the_rtl(kernel, file, capsys):
-    ran(kernel, file, capsys, target="rtl")
+    ran(kernel, file, capsys, on="rtl")

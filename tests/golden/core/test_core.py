@@ -10,7 +10,7 @@ from neuroncore_rtl.golden.core import Core, CoreError, Machine
 from neuroncore_rtl.golden.core.engines import Engines
 from neuroncore_rtl.golden.scalar import activate
 from neuroncore_rtl.golden.tensor import matrix_product
-from neuroncore_rtl.run.jobs import put_together
+from neuroncore_rtl.run.job import join_images
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
@@ -114,7 +114,7 @@ def test_what_fails_is_named_and_nothing_behind_it_is_executed(name):
     case, (work,) = CASES[name], works(1)
     image = case.image(work)
     fault = case.fault(image)
-    outcome = Core(CONFIG, put_together([image])).run()
+    outcome = Core(CONFIG, join_images([image])).run()
     assert outcome.error == CoreError(fault.cause, fault.queue, fault.address, fault.detail)
     caught = case.options.get("case") == images.CATCH
     assert outcome.exit_code == (77 if caught else 0x4000_0000 | fault.cause)
@@ -186,7 +186,7 @@ def case(number, *blocks):
 
 def test_all_engines_together(rng):
     (work,) = works(1)
-    outcome = Core(CONFIG, put_together([work.finished()])).run()
+    outcome = Core(CONFIG, join_images([work.finished()])).run()
     assert (outcome.exit_code, outcome.error) == (0, None)
     x = round_fp32(np.frombuffer(work.contents[images.DATA], np.uint32), BF16).reshape(4, 4)
     product = matrix_product(x.T, x, BF16, CONFIG.rows)

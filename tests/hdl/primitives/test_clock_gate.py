@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.primitives.clock_gate import gated
 from neuroncore_rtl.hdl.verilog.conversion import to_verilog
-from neuroncore_rtl.run import jobs
+from neuroncore_rtl.run import job as run_job
 from neuroncore_rtl.run.harness.run import run_harness
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
@@ -30,7 +30,7 @@ from tests.tb.tests.broken_engines import broken_cores
 def test_no_unit_loses_anything(device, test, words, monkeypatch):
     """On machines that other tests break, with twins; none of their faults is chosen."""
     assert device(True).watches_gates
-    monkeypatch.setattr(jobs, "CoreDevice", lambda **options: device(True))
+    monkeypatch.setattr(run_job, "CoreDevice", lambda **options: device(True))
     passed(test, words)
 
 

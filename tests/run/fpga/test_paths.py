@@ -14,8 +14,8 @@ from neuroncore_rtl.run.fpga.paths import (
     RAM_TO_Q,
     SELECT,
     WIRE,
+    estimate_paths,
     estimate_table,
-    estimated,
 )
 from neuroncore_rtl.run.fpga.synthesis import Netlist
 from neuroncore_rtl.run.report import terminal
@@ -33,7 +33,7 @@ def module(names, ports=None, attributes=(), **cells):
 
 def paths(folder, **modules):
     (folder / "netlist.json").write_text(json.dumps({"modules": modules}))
-    return {row["start"][0]: row for row in estimated(Netlist(folder))}
+    return {row["start"][0]: row for row in estimate_paths(Netlist(folder))}
 
 
 def test_a_path_goes_through_modules(tmp_path):

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo, Fifo
 from neuroncore_rtl.hdl.verilog.hierarchy import shared
-from neuroncore_rtl.run.fpga import whole
+from neuroncore_rtl.run.fpga import synthesis, whole
 from neuroncore_rtl.run.fpga.synthesis import Netlist, without_brackets
 
 
@@ -28,7 +28,7 @@ def netlist(folder, name, cells, attributes=()):
 
 @pytest.fixture
 def parts(monkeypatch, tmp_path):
-    monkeypatch.setattr(whole, "SIM_BUILD", tmp_path / "made")
+    monkeypatch.setattr(synthesis, "SIM_BUILD", tmp_path / "made")
     cells = {"top": {"LUT4": 1, "lane": 2}, "lane": {"LUT4": 10, "bank": 3}, "bank": {"DP16KD": 1}}
     return {name: netlist(tmp_path / name, name, of, ("top",)) for name, of in cells.items()}
 
@@ -42,7 +42,7 @@ def test_cells_count_as_often_as_their_module_occurs(parts):
 
 def test_a_netlist_takes_the_place_of_its_black_box(parts):
     assert "module \\top (input [0:0] \\clk , output [1:0] \\out );" in whole.black_box(parts["top"])
-    made = whole.instantiated({"creator": "x", "modules": {"pads": {}, "top": {}}}, parts["top"])
+    made = whole.replace_black_box({"creator": "x", "modules": {"pads": {}, "top": {}}}, parts["top"])
     assert made["modules"].keys() == {"pads", "top"} and made["modules"]["top"]["cells"]
     assert "top" not in made["modules"]["top"]["attributes"]
 

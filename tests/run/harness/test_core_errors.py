@@ -8,13 +8,12 @@ in the end, so nothing was executed behind an error.
 
 from dataclasses import replace
 
-from neuroncore_rtl.run.check.image_failures import explained
-from neuroncore_rtl.run.execute import execute
+from neuroncore_rtl.run.check.image_failures import explain_fault
 from neuroncore_rtl.run.harness.cores import CoreDevice, CoreFault, CoreWork
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.run import run as run_device
-from neuroncore_rtl.run.jobs import ImageJob, put_together
-from neuroncore_rtl.run.targets.rtl import Rtl
+from neuroncore_rtl.run.job import ImageJob, join_images
+from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa import Cause, Record
 from tests.oracles.copies import word_copy
@@ -42,13 +41,13 @@ def test_every_error_names_its_record_and_the_core_recovers():
         faults[name] = case.fault(run[-1])
         run.append(next(slots).finished())
     result, runs = run_images(run, behaviour=BEHAVIOUR, limit=LIMIT, dump=True)
-    memory = put_together(run)
+    memory = join_images(run)
     wrong = [*result.failures, *result.differences]
     for (name, case), failed, recovered in zip(CASES.items(), runs[::2], runs[1::2], strict=False):
-        message = "no error" if failed.error is None else explained(failed.error, memory, CONFIG)
+        message = "no error" if failed.error is None else explain_fault(failed.error, memory, CONFIG)
         print(f"{name}: {message}")
         if failed.error != faults[name]:
-            wrong.append(f"{name}: {message}, not {explained(faults[name], memory, CONFIG)}")
+            wrong.append(f"{name}: {message}, not {explain_fault(faults[name], memory, CONFIG)}")
         expected = 77 if case.options.get("case") == images.CATCH else 0x4000_0000 | case.cause
         if failed.exit_code != expected:
             wrong.append(f"{name}: the exit code is {failed.exit_code:#x}, not {expected:#x}")
@@ -73,7 +72,7 @@ def test_images_with_a_wrong_header_are_not_booted():
         detail = 0 if value == HBM_END else word  # where HBM ends before the program does
         assert failed.error == CoreFault(0, Cause.BOOT, 0, detail)
         assert failed.exit_code is None and not failed.events
-        message = explained(failed.error, result.memory, CONFIG)
+        message = explain_fault(failed.error, result.memory, CONFIG)
         assert message == f"BOOT (word {detail} of the image's header is wrong, or it cannot be read)"
         assert (recovered.error, recovered.exit_code) == (None, 0)
 
@@ -99,11 +98,11 @@ def test_a_memory_that_does_not_answer_is_reported():
     queues = [(images.DMA1, [Record(instruction=word_copy(0, 4))])]
     run = [images.hand_image(CONFIG, images.SLOT * n, queues, limit=limit) for n, limit in enumerate((1000, 20_000))]
     boots = [image.base for image in run]
-    work = CoreWork(memories=put_together(run)[None], boots=boots, behaviour=Hbm(latency=4000), limit=100_000)
+    work = CoreWork(memories=join_images(run)[None], boots=boots, behaviour=Hbm(latency=4000), limit=100_000)
     outcome = run_device(DEVICE, work)
     stuck, right = outcome.parts.values()
     assert stuck.error == CoreFault(images.DMA1, Cause.STUCK, run[0].blocks[0].address, 0)
     assert stuck.exit_code == 0x4000_0000 | Cause.STUCK
-    message = explained(stuck.error, outcome.memories["hbm"][0], CONFIG)
+    message = explain_fault(stuck.error, outcome.memories["hbm"][0], CONFIG)
     assert message.startswith("dma1, record") and "dma_copy" in message and message.endswith("STUCK")
     assert (right.error, right.exit_code) == (None, 0)

@@ -9,10 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.outcome import Ending, Outcome
-from neuroncore_rtl.run.jobs import ImageJob
-from neuroncore_rtl.run.targets.rtl import Rtl
+from neuroncore_rtl.run.job import ImageJob
+from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause
 from tests.run.harness.broken_core import CONFIG, Fault, broken_core
 from tests.run.harness.core_images import VECTOR, random_image
@@ -94,5 +93,5 @@ def test_a_byte_that_differs_beyond_the_images_is_noticed():
     memories = {"hbm": expected.memories["hbm"].copy()}
     outcome = Outcome(ending=Ending.FINISHED, cycles=1, memories=memories)
     assert list(job.failures(outcome, expected)) == ["all 3 images must be run, not 0"]
-    memories["hbm"][0, job.boots[-1]] ^= 1
+    memories["hbm"][0, job.everything[-1].base] ^= 1
     assert "HBM beyond the images must be golden's, but 1 bytes differ" in job.failures(outcome, expected)

@@ -5,12 +5,12 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.run.check.image_failures import explained
+from neuroncore_rtl.run.check.image_failures import explain_fault
 from neuroncore_rtl.run.harness.cores import CoreDevice, CoreWork
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.outcome import Ending
 from neuroncore_rtl.run.harness.run import run as run_device
-from neuroncore_rtl.run.jobs import dump_image, put_together
+from neuroncore_rtl.run.job import dump_image, join_images
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.stimulus.core_illegal import Writable, flipped_image
@@ -37,7 +37,7 @@ def test_whatever_records_say_the_core_ends_and_writes_only_what_they_name(count
     programs = list(flipped(rng, count))
     dump, places = dump_image(CONFIG, count * PLACE)
     images = [*(program.image for program in programs), dump]
-    memory = put_together(images)
+    memory = join_images(images)
     boots, behaviour = (
         [image.base for image in images],
         Hbm(latency=20, stall=20, reorder=60, size=len(memory), seed=SEED),
@@ -47,12 +47,12 @@ def test_whatever_records_say_the_core_ends_and_writes_only_what_they_name(count
     runs, (hbm,) = list(outcome.parts.values()), outcome.memories["hbm"]
     wrong = []
     for number, (program, run) in enumerate(zip(programs, runs, strict=False)):
-        said = "no error" if run.error is None else explained(run.error, memory, CONFIG)
+        said = "no error" if run.error is None else explain_fault(run.error, memory, CONFIG)
         code = None if run.error is None else 0x4000_0000 | run.error.cause
         if run.ending == Ending.LIMIT or run.exit_code != (code or 0):
             wrong.append(f"image {number} must end, but: {run}")
         if program.fault is not None and run.error != program.fault:
-            wrong.append(f"image {number}: {explained(program.fault, memory, CONFIG)}, not {said}")
+            wrong.append(f"image {number}: {explain_fault(program.fault, memory, CONFIG)}, not {said}")
     assert not wrong, "\n".join(wrong)
     assert len(runs) == count + 1 and runs[-1].exit_code == 0
     assert sum(program.fault is not None for program in programs) > count / 6

@@ -30,10 +30,10 @@ def test_vectors_are_in_the_build_if_they_are_wanted_and_no_waveform_is(monkeypa
     monkeypatch.delenv(vectors.LANES_VARIABLE, raising=False)
     monkeypatch.setattr(simulation, "_compile", lambda *arguments: None)  # it is not run
     monkeypatch.setattr(run, "_built", run._built.__wrapped__)
-    assert run.built(device).vectors
+    assert run.build_device(device).vectors
     with vectors.chosen("scalar"):
-        assert not run.built(device).vectors
-    assert run.built(device).vectors and not run.built(device, waves=True).vectors
+        assert not run.build_device(device).vectors
+    assert run.build_device(device).vectors and not run.build_device(device, waves=True).vectors
 
 
 def test_choice_of_a_command_ends_with_it(monkeypatch):

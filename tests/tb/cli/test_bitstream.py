@@ -34,7 +34,7 @@ def test_the_fastest_of_the_seeds_is_packed(clocks, tried, packed, tmp_path, mon
     """Seeds are tried until one is fast enough; a seed without a clock is not routed."""
     seeds = []
 
-    def routed(command, directory, log, doing):
+    def route(command, directory, log, doing):
         seeds.append(int(command[-1]))
         if clocks[seeds[-1] - 1] is None:
             log.write_text(LEFT)
@@ -43,7 +43,7 @@ def test_the_fastest_of_the_seeds_is_packed(clocks, tried, packed, tmp_path, mon
         (directory / "top.config").write_text(f"{seeds[-1]}")
         return True
 
-    monkeypatch.setattr(bitstream, "routed", routed)
+    monkeypatch.setattr(bitstream, "route", route)
     monkeypatch.setattr(bitstream, "slowest", lambda *_: {"critical_path": [], "fmax_mhz": clocks[seeds[-1] - 1]})
     settings = TEST.settings(["MHZ=40", "SEED=1", f"SEEDS={len(clocks)}"])
     assert bitstream._route(tmp_path, ["nextpnr-ecp5"], None, "tiny", settings) == clocks[packed - 1]
@@ -57,7 +57,7 @@ def test_none_of_the_seeds_is_routed(tmp_path, monkeypatch, capsys):
         log.write_text(LEFT)
         return False
 
-    monkeypatch.setattr(bitstream, "routed", stands_still)
+    monkeypatch.setattr(bitstream, "route", stands_still)
     assert bitstream._route(tmp_path, ["nextpnr-ecp5"], None, "tiny", TEST.settings(["SEED=1", "SEEDS=2"])) == 0
     assert "tiny is not routed with seeds 1 to 2: try SEED=3" in capsys.readouterr().out
 

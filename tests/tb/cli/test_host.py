@@ -2,8 +2,8 @@
 
 import pytest
 
+from neuroncore_rtl.run.harness.board.host_port import HostPort
 from neuroncore_rtl.run.settings import UsageError
-from neuroncore_rtl.run.targets import board
 from neuroncore_rtl.spec.isa import HEADER_BITS
 from neuroncore_rtl.tb.cli import host
 from neuroncore_rtl.tb.cli.registry import COMMANDS
@@ -32,7 +32,7 @@ def test_on_the_core(capsys, test):
 @pytest.mark.slow
 def test_a_program_that_computes_something_else_is_noticed(capsys, monkeypatch):
     """One weight on the board is another than golden's."""
-    loaded = board.run_image
+    loaded = HostPort.run_image
 
     def run_image(port, image):
         data = bytearray(image.data)
@@ -40,6 +40,6 @@ def test_a_program_that_computes_something_else_is_noticed(capsys, monkeypatch):
         data[operand + 1] ^= 0x40
         return loaded(port, image.__class__(**{**vars(image), "data": bytes(data)}))
 
-    monkeypatch.setattr(board, "run_image", run_image)
+    monkeypatch.setattr(HostPort, "run_image", run_image)
     assert host.run_session(TEST.settings(["TEST=matmul"])) == 1
     assert "results differ from the golden model" in capsys.readouterr().out

@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuroncore_rtl.run import elementwise, jobs
+from neuroncore_rtl.run import elementwise, job
 from tests.tb.tests.broken_engines import broken_cores
 from tests.tb.tests.instructions import BOTH
 
@@ -10,7 +10,7 @@ from tests.tb.tests.instructions import BOTH
 @pytest.fixture
 def shared_cores(monkeypatch):
     """Let TESTs of whole cores run on `broken_cores`."""
-    monkeypatch.setattr(jobs, "CoreDevice", lambda **options: broken_cores())
+    monkeypatch.setattr(job, "CoreDevice", lambda **options: broken_cores())
 
 
 @pytest.fixture

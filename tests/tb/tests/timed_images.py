@@ -8,9 +8,9 @@ import numpy as np
 from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.run import run
-from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.settings import Settings
-from neuroncore_rtl.run.targets.model import ModelTarget
+from neuroncore_rtl.run.targets import ModelTarget
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.core import program
 

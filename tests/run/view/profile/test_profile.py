@@ -10,7 +10,7 @@ from neuroncore_rtl.golden.timing import predict
 from neuroncore_rtl.kernels.program import build_image
 from neuroncore_rtl.run.harness.activity import STARTED
 from neuroncore_rtl.run.harness.run import run
-from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.view.profile.files import write_profile

@@ -37,4 +37,4 @@ def there() -> dict[int, int]:
 @pytest.mark.parametrize(("sim", "pause"), [("verilator", 0.3), ("icarus", 0)])
 def test_control_port(sim, pause):
     """All tests of the module, with a manager that pauses, or does not."""
-    axi.run_axi(bench(sim), None, module="lite_tests", there=[*there().items()], pause=pause, seed=3)
+    axi.run_axi(bench(sim), None, module="axi_lite_tests", there=[*there().items()], pause=pause, seed=3)

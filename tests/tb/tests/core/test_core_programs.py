@@ -6,12 +6,11 @@ import pytest
 from neuroncore_rtl.golden.timing import predict
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.instructions import tensor_tensor
-from neuroncore_rtl.run import jobs
-from neuroncore_rtl.run.execute import execute
+from neuroncore_rtl.run import job as run_job
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.doctor import require
-from neuroncore_rtl.run.targets.rtl import Rtl
+from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
@@ -24,7 +23,7 @@ TINY = PRESETS["tiny"]
 
 def run_sound(image, sim="verilator", **options):
     """Run an image; nothing may be wrong, and every byte must be golden's. Return the result, and what became of it."""
-    job = jobs.ImageJob(machine=image.config, images=[image], **options)
+    job = run_job.ImageJob(machine=image.config, images=[image], **options)
     result = execute(job, Rtl(sim=sim))
     assert (result.failures, result.mismatches) == ((), 0)
     return result, result.outcome.parts[0]
@@ -61,8 +60,8 @@ def test_a_byte_that_differs_fails_the_bench(monkeypatch):
         hbm[-0x9000] ^= 1
         return expected
 
-    sound = jobs.execute_on_golden
-    monkeypatch.setattr(jobs, "execute_on_golden", disturbed)
+    sound = run_job.execute_on_golden
+    monkeypatch.setattr(run_job, "execute_on_golden", disturbed)
     report = report_of("program", "COUNT=1 INSTRUCTIONS=2")
     assert report.mismatches == 1 and report.exit_status == 1
     assert any("PSUM partition" in failure for failure in report.failures)

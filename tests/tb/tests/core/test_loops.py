@@ -7,12 +7,10 @@ from neuroncore_rtl.kernels.control import ROUNDS_CODE
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_scalar, tensor_tensor
 from neuroncore_rtl.run import run
-from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.program import ProgramFailed
-from neuroncore_rtl.run.targets.model import ModelTarget
-from neuroncore_rtl.run.targets.rtl import Rtl
+from neuroncore_rtl.run.targets import ModelTarget, Rtl, execute
 from neuroncore_rtl.spec.formats import FP32, INT32
 from neuroncore_rtl.spec.isa import AluOp
 from tests.kernels.program.loops import TINY, triangle
@@ -86,7 +84,7 @@ def test_a_loop_that_does_not_end_is_ended_and_named():
     assert done.exit_code & ROUNDS_CODE and image.flow[done.exit_code ^ ROUNDS_CODE].code.name == "AGAIN"
     for target in ("rtl", "golden", "model"):
         with pytest.raises(ProgramFailed, match=r"all loops must end within 5 rounds .* \(test_loops.py:\d+\)"):
-            run(program, inputs, target=target)
+            run(program, inputs, on=target)
 
 
 def test_targets_agree_on_a_program_with_loops():
@@ -94,7 +92,7 @@ def test_targets_agree_on_a_program_with_loops():
     for target in ("rtl", "golden", "model"):
         program, *_ = converging()
         found[target] = run(
-            program, {"x": np.full((1, 8), 9.0)}, target=target, **({"profile": 1} if target != "golden" else {})
+            program, {"x": np.full((1, 8), 9.0)}, on=target, **({"profile": 1} if target != "golden" else {})
         )
     assert all(one.arrays["rounds"] == 4 for one in found.values())
     assert found["rtl"].cycles == found["model"].cycles == sum(found["rtl"].causes.values())

@@ -8,14 +8,12 @@ import pytest
 
 from neuroncore_rtl.run import elementwise
 from neuroncore_rtl.run.elementwise import work_of
-from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
 from neuroncore_rtl.run.harness.run import run
-from neuroncore_rtl.run.options import target_of
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
-from neuroncore_rtl.run.targets.engine import EngineTarget
+from neuroncore_rtl.run.targets import Rtl, execute, target_of
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.functions import FUNCTIONS
@@ -191,7 +189,7 @@ EXACT_TO_4_ULP = ("exp", "ln", "sqrt", "rsqrt", "reciprocal")
 
 def test_errors_of_the_functions_are_within_their_bounds(shared_engines):
     """A first look at RTL alone; the equations are measured more closely elsewhere."""
-    result = execute(activation.error_job(list(FUNCTIONS.values()), SHARED, samples=400), EngineTarget())
+    result = execute(activation.error_job(list(FUNCTIONS.values()), SHARED, samples=400), Rtl())
     assert result.bit_exact and result.compared > 4 * 400 * len(FUNCTIONS)
     found = activation.errors_by_name(result)
     for name, largest in found.items():

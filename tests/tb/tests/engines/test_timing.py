@@ -6,9 +6,8 @@ import pytest
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.hdl.elementwise.checker import ElementwiseChecker
-from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.settings import UsageError
-from neuroncore_rtl.run.targets.engine import EngineTarget
+from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.costs import latency, period, step_cycles
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES
@@ -27,7 +26,7 @@ MANUAL = ROOT / "docs" / "vector_engine.md"
 @pytest.fixture(scope="module")
 def measurements():
     """Every instruction, measured once for all tests."""
-    result = execute(timing_job(SHARED), EngineTarget())
+    result = execute(timing_job(SHARED), Rtl())
     assert result.bit_exact
     return measurements_of(result)
 
@@ -53,7 +52,7 @@ def test_independent_instructions_leave_no_bubble(measurements):
 
 def test_a_wrong_formula_is_noticed(monkeypatch):
     monkeypatch.setattr(bench, "period", lambda instruction, config: period(instruction, config) + 1)
-    found = measurements_of(execute(timing_job(SHARED, cases=CASES[:2], elements=(8,)), EngineTarget()))
+    found = measurements_of(execute(timing_job(SHARED, cases=CASES[:2], elements=(8,)), Rtl()))
     assert [m.as_expected for m in found] == [False, False]
     assert "by the formulas" in found[0].line()
 

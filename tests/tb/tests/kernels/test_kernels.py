@@ -7,13 +7,12 @@ from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.stochastic import accumulate
 from neuroncore_rtl.run import elementwise
 from neuroncore_rtl.run.elementwise import expected_memories
-from neuroncore_rtl.run.execute import execute
 from neuroncore_rtl.run.harness.engines.elementwise import ElementwiseDevice
 from neuroncore_rtl.run.harness.hbm import Hbm
-from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
-from neuroncore_rtl.run.targets.rtl import Rtl
+from neuroncore_rtl.run.targets import Rtl, execute
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import FP16, FP32
 from neuroncore_rtl.tb.tests.kernels import workbench

@@ -9,7 +9,7 @@ import pytest
 from neuroncore_rtl.golden.tensor import array_operand, matrix_product
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.run.sim.simulation import SIMULATORS
-from neuroncore_rtl.run.targets.engine import EngineTarget
+from neuroncore_rtl.run.targets import Rtl
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
@@ -40,7 +40,7 @@ def operands(fmt, shape, seed=SEED):
 def check(fmt, shape, config, **options):
     """Multiply, compare with golden bit for bit, and return the counters."""
     a, b = operands(fmt, shape)
-    on = EngineTarget(sim=options.pop("sim", "verilator"))
+    on = Rtl(sim=options.pop("sim", "verilator"))
     result, counters = products.multiply_on_core(a, b, fmt, config, on, **options)
     expected = matrix_product(a, b, fmt, config.rows)
     assert result.shape == (shape[0], shape[2])

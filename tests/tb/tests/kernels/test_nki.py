@@ -9,7 +9,6 @@ import pytest
 
 from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.runtime.raised import told
-from neuroncore_rtl.run import execute
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.tests.kernels.nki import TEST
@@ -136,7 +135,7 @@ EXAMPLES = [*((NEWER, make) for make in (attention, normalised, decayed_sums, ga
                                                 ("small", NEWER, shared_places)])  # fmt: skip
 def test_examples_on_golden(file, make, preset):
     args, expected, most = make(LANES[preset])
-    done = run_nki(f"{file}{make.__name__}", *args, preset=preset, target="golden")
+    done = run_nki(f"{file}{make.__name__}", *args, preset=preset, on="golden")
     for found, wanted in zip(done.outputs, expected, strict=True):
         assert found.shape == wanted.shape and np.abs(found - wanted).max() <= most
 
@@ -179,12 +178,12 @@ def test_the_report_has_the_lines_of_the_kernel(tmp_path):
     assert {row["formula"] for row in lines.values()} == {"max(64, N / 2)", "N / 2; max(64, N)"}
 
 
-def test_a_profile_says_where_the_cycles_went(tmp_path, monkeypatch):
-    monkeypatch.setattr(execute, "profiles", lambda: tmp_path)
+def test_a_profile_says_where_the_cycles_went(tmp_path):
     words = [f"KERNEL={OLDER}softmax_rows", "INPUTS=x=20x24:bf16", "TARGET=model", "PROFILE=1"]
-    report = TEST.run(TEST.settings(words))
+    with recording_in(tmp_path):
+        report = TEST.run(TEST.settings(words))
     assert sum(report.extra["cycles_of_vector"].values()) == report.cycles
-    assert (tmp_path / "run-program-16x16-model" / "timeline.json").is_file()
+    assert (tmp_path / "profiles" / "run-program-16x16-model" / "timeline.json").is_file()
 
 
 def test_kernels_and_calls_are_listed(tmp_path):

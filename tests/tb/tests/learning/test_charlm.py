@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.tests.learning import charlm

@@ -8,13 +8,13 @@ import pytest
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.kernels.library.collectives import collectives_program
-from neuroncore_rtl.run.check.image_failures import explained
+from neuroncore_rtl.run.check.image_failures import explain_fault
 from neuroncore_rtl.run.harness.collective_faults import link_name
 from neuroncore_rtl.run.harness.cores import CoreDevice, CoreWork
 from neuroncore_rtl.run.harness.link_view import Cut
 from neuroncore_rtl.run.harness.outcome import Ending
 from neuroncore_rtl.run.harness.run import run as run_device
-from neuroncore_rtl.run.jobs import ImageJob
+from neuroncore_rtl.run.job import ImageJob
 from neuroncore_rtl.spec.isa import Cause, collective_queue
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from neuroncore_rtl.tb.stimulus.collective_programs import lists_side_by_side, random_workload
@@ -134,7 +134,7 @@ def test_cores_that_disagree_name_each_other(field):
     runs = list(outcome.parts.values())
     assert faults(runs) == faults(expected)
     for core, other in ((1, 2), (2, 1)):
-        said = explained(runs[core].error, images[core].memory(), CONFIG)
+        said = explain_fault(runs[core].error, images[core].memory(), CONFIG)
         assert f"DISAGREE (with core {other} in {field})" in said
     assert [one.exit_code for one in runs] == [0, *[0x40000000 | Cause.DISAGREE] * 2, 0]
 
@@ -144,7 +144,7 @@ def test_a_core_that_never_comes_is_named():
     outcome, expected, *_ = run(images)
     runs = list(outcome.parts.values())
     assert faults(runs) == faults(expected) == [stuck(3), None, None, None]
-    assert "STUCK (it waits for core 3)" in explained(runs[0].error, images[0].memory(), CONFIG)
+    assert "STUCK (it waits for core 3)" in explain_fault(runs[0].error, images[0].memory(), CONFIG)
     # No better if it is not even started.
     outcome, _, failures, _ = run(images, boots=[BASE, BASE, BASE, None])
     assert faults(outcome.parts.values()) == faults(runs) and outcome.ending != Ending.LIMIT

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from neuroncore_rtl.run.fpga.routing import PATIENCE, remaining, routed, stands_still
+from neuroncore_rtl.run.fpga.placement import PATIENCE, remaining, route, stands_still
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 
 HEADING = "Info:    IterCnt |  w/ripup   wo/ripup |  w/r  wo/r |      arcs| batch(sec) total(sec)|\n"
@@ -39,14 +39,14 @@ def script(tmp_path, left, then: str) -> list[str]:
 
 
 def test_a_router_that_stands_still_is_stopped(tmp_path):
-    assert not routed(script(tmp_path, [5_000] * 100, "time.sleep(600)"), tmp_path, tmp_path / "top.tim", "nextpnr")
+    assert not route(script(tmp_path, [5_000] * 100, "time.sleep(600)"), tmp_path, tmp_path / "top.tim", "nextpnr")
 
 
 def test_one_that_ends_has_ended_and_an_older_log_does_not_count(tmp_path):
     (tmp_path / "top.tim").write_text(said([5_000] * 100))
-    assert routed(script(tmp_path, [5_000, 3, 0], "time.sleep(1.5)"), tmp_path, tmp_path / "top.tim", "nextpnr")
+    assert route(script(tmp_path, [5_000, 3, 0], "time.sleep(1.5)"), tmp_path, tmp_path / "top.tim", "nextpnr")
 
 
 def test_one_that_fails_is_an_error_with_what_it_said(tmp_path):
     with pytest.raises(BuildFailed, match="nextpnr failed in .*\n.*no room"):
-        routed(script(tmp_path, [], "sys.exit('no room')"), tmp_path, tmp_path / "top.tim", "nextpnr")
+        route(script(tmp_path, [], "sys.exit('no room')"), tmp_path, tmp_path / "top.tim", "nextpnr")

@@ -1,4 +1,4 @@
-"""What is done with the bench of tb/tests/core/axi_lite.py, inside the simulator."""
+"""Cocotb tests of the bench of `tb/tests/core/axi_lite.py`, the AXI4-Lite registers of the host."""
 
 import random
 from typing import Any
@@ -7,16 +7,16 @@ import cocotb
 from cocotb.triggers import ClockCycles, Combine, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
-from neuroncore_rtl.run.harness.axi.tests import SETTINGS, pause, start
 from neuroncore_rtl.spec import host_map as at
 from neuroncore_rtl.spec.host_map import Effect
+from neuroncore_rtl.tb.tests.core.axi_tests import SETTINGS, pause, start
 
 INPUTS = ("resetting", "done", "exit_code", "error", "quiet", "console__valid", "console__payload", "counters")
-"""Of the registers, what the core would drive."""
+"""Inputs of the registers that the core drives in the machine."""
 
 
 async def begin(dut) -> Any:
-    """Reset the bench, and return a manager, an `AxiLiteMaster`."""
+    """Reset the bench and return an `AxiLiteMaster`."""
     for name in INPUTS:
         getattr(dut, f"host__{name}").value = 0
     master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axi_"), dut.clk, dut.rst)
@@ -26,7 +26,7 @@ async def begin(dut) -> Any:
 
 
 async def read(master: Any, offset: int) -> int | None:
-    """Return a word; None if it is refused."""
+    """Return a word; None if the access is refused."""
     answer = await master.read(offset, 4)
     assert answer.resp in (AxiResp.OKAY, AxiResp.SLVERR)
     word = int.from_bytes(answer.data, "little")
@@ -35,7 +35,7 @@ async def read(master: Any, offset: int) -> int | None:
 
 
 async def write(master: Any, offset: int, word: int, size: int = 4) -> bool:
-    """Write a word, or a part of it; return whether it was taken."""
+    """Write a word, or its lowest `size` bytes; return whether the access was accepted."""
     answer = await master.write(offset, word.to_bytes(4, "little")[:size])
     assert answer.resp in (AxiResp.OKAY, AxiResp.SLVERR)
     return answer.resp == AxiResp.OKAY
@@ -43,7 +43,7 @@ async def write(master: Any, offset: int, word: int, size: int = 4) -> bool:
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def every_register(dut):
-    """All of the map answer; what is not there, and a part of a word, is refused, and changes nothing."""
+    """All mapped registers answer; unmapped addresses and partial words are refused without an effect."""
     master, rng = await begin(dut), random.Random(SETTINGS["seed"])
     there = dict(SETTINGS["there"])
     unknown = [rng.randrange(0, 1 << at.HOST_ADDRESS_BITS, 4) for _ in range(30)]
@@ -68,7 +68,7 @@ async def every_register(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def addresses_that_are_no_multiples(dut):
-    """The manager's model aligns them, so its channels are used alone."""
+    """The manager aligns addresses, so this test drives its channels directly."""
     master = await begin(dut)
     kept = at.HOST_INTERRUPT_ENABLE.offset
     assert await write(master, kept, 0b101)
@@ -85,7 +85,7 @@ async def addresses_that_are_no_multiples(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def reads_beside_writes(dut):
-    """Many of both are on their way at once; none is lost, and each gets its own answer."""
+    """Reads and writes in flight at the same time: each gets its own answer."""
     master, rng = await begin(dut), random.Random(SETTINGS["seed"])
 
     async def readers():
@@ -105,7 +105,7 @@ async def reads_beside_writes(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def reset_in_a_run(dut):
-    """By the host, which leaves what it set; and by the board, in the midst of an access, which leaves nothing."""
+    """A reset by the host keeps its registers; a reset by the board during an access clears them."""
     master = await begin(dut)
     status = at.STATUS.bit
     assert await write(master, at.BOOT_LOW.offset, 0x1280)

@@ -1,4 +1,4 @@
-"""What is done with the benches of tb/tests/core/axi.py, inside the simulator."""
+"""Cocotb tests of the benches of `tb/tests/core/axi.py`."""
 
 import json
 import os
@@ -29,7 +29,7 @@ async def start(dut) -> None:
 
 
 def pause(model: Any) -> None:
-    """Let the channels of a model, an `AxiMaster` or an `AxiRam`, pause at random."""
+    """Add random pauses to the channels of an `AxiMaster` or `AxiRam`."""
     write, read = model.write_if, model.read_if
     channels = (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel)
     for number, channel in enumerate(channels if SETTINGS["pause"] else ()):
@@ -38,7 +38,7 @@ def pause(model: Any) -> None:
 
 
 def managers_of(dut) -> list[Any]:
-    """Return a model for every manager of `HbmBench`."""
+    """Return an `AxiMaster` for every manager of `HbmBench`."""
     prefixes = (f"managers__{number}_" for number in range(SETTINGS["managers"]))
     masters = [
         AxiMaster(AxiBus.from_prefix(dut, p), dut.clk, dut.rst, max_burst_len=SETTINGS["max_beats"]) for p in prefixes
@@ -49,7 +49,7 @@ def managers_of(dut) -> list[Any]:
 
 
 async def exercise(master: Any, memory: bytearray, first: int, rng: random.Random) -> None:
-    """Write and read one manager's part of the memory, many places at a time, and keep `memory` up to date."""
+    """Write and read one manager's part of the memory, with many accesses in flight; update `memory`."""
     size, beat = SETTINGS["part"], SETTINGS["beat"]
     for _ in range(SETTINGS["rounds"]):
         cuts = sorted({0, size, *(rng.randrange(0, size, beat) for _ in range(SETTINGS["places"]))})
@@ -71,7 +71,7 @@ async def exercise(master: Any, memory: bytearray, first: int, rng: random.Rando
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def managers_read_what_they_wrote(dut):
-    """Every manager has a part of its own; in the end the file has everything."""
+    """Every manager uses a separate part of the memory; the dumped file has all of them."""
     dut.dump.value = 0
     masters = managers_of(dut)
     await start(dut)
@@ -94,7 +94,7 @@ async def managers_read_what_they_wrote(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def errors_are_answered(dut):
-    """A burst that meets a forbidden range gets its error, and changes nothing there."""
+    """A burst into an error range returns the error, and does not change the range."""
     dut.dump.value = 0
     master = managers_of(dut)[0]
     await start(dut)
@@ -117,7 +117,7 @@ async def errors_are_answered(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def timing(dut):
-    """Notes when manager 0's addresses and beats go and its responses come, as cycles, without any model between."""
+    """Record the cycles of manager 0's addresses, beats and responses, without an AXI model in between."""
     bursts, length, beat = SETTINGS["bursts"], SETTINGS["length"], SETTINGS["beat"]
     events = {channel: [] for channel in ("aw", "w", "b", "ar", "r")}
     for number in range(SETTINGS["managers"]):
@@ -150,7 +150,7 @@ async def timing(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def units_use_a_ram(dut):
-    """Boots, fetches records and copies, all at once; notes what was loaded and fetched, and what the memory holds."""
+    """Boot, fetch records and copy at the same time; record the loaded words, the records and the final memory."""
     ram: Any = AxiRam(AxiBus.from_prefix(dut, "axi_"), dut.clk, dut.rst, size=SETTINGS["size"])
     ram.write(0, Path(SETTINGS["content"]).read_bytes())
     pause(ram)
@@ -160,7 +160,7 @@ async def units_use_a_ram(dut):
         Signals(dut, name).set("valid", 0)
     engines = [Signals(dut, f"dma{engine}") for engine in range(len(SETTINGS["copies"]))]
     for engine in engines:
-        for name in ("read__ready", "read__data", "write__ready"):  # nothing is on chip
+        for name in ("read__ready", "read__data", "write__ready"):  # no on-chip memory is connected
             engine.set(name, 0)
         engine.set("written", 1)
     boot, fetcher = Signals(dut, "boot"), Signals(dut, "fetcher")
@@ -172,7 +172,7 @@ async def units_use_a_ram(dut):
     boot.set("start", 1)
     loaded, records, retired = {}, [[] for _ in SETTINGS["requests"]], [0] * len(engines)
     expected = list(map(len, SETTINGS["requests"])), list(map(len, SETTINGS["copies"]))
-    fields = SETTINGS["beat"]  # of a record's beat, where each is and how many bits it has
+    fields = SETTINGS["beat"]  # lowest bit and width of the fields of a record's beat
     done = False
     while not (done and dut.idle.value == 1 and (list(map(len, records)), retired) == expected):
         await RisingEdge(dut.clk)
@@ -198,7 +198,7 @@ async def units_use_a_ram(dut):
 
 
 async def feed(clk, stream: "Signals", items: list[int]) -> None:
-    """Offer items at a stream, one after the other."""
+    """Offer items to a stream, one after another."""
     for item in items:
         stream.set("payload", item)
         stream.set("valid", 1)
@@ -209,7 +209,7 @@ async def feed(clk, stream: "Signals", items: list[int]) -> None:
 
 
 class Signals:
-    """The signals of an interface of the top level."""
+    """Signals of an interface of the top level."""
 
     def __init__(self, dut, interface: str):
         self.dut = dut
@@ -220,5 +220,5 @@ class Signals:
         getattr(self.dut, f"{self.interface}__{name}").value = value
 
     def get(self, name: str) -> int:
-        """Return what a signal was at the latest clock edge."""
+        """Return a signal's value at the latest clock edge."""
         return int(getattr(self.dut, f"{self.interface}__{name}").value)

@@ -1,0 +1,298 @@
+"""Targets execute jobs: the RTL, the golden model, the timing model and a board. `execute` judges their results."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from neuroncore_rtl.golden import timing
+from neuroncore_rtl.run.check.link_table import link_summary, link_table
+from neuroncore_rtl.run.harness.board.board import SimulatedBoard
+from neuroncore_rtl.run.harness.board.host_port import BOARD_MEMORY_BYTES, HostPort, LinkError, SerialLine
+from neuroncore_rtl.run.harness.run import run as simulate
+from neuroncore_rtl.run.job import Expected, ImageJob, Job
+from neuroncore_rtl.run.report import progress, recordings, shown
+from neuroncore_rtl.run.result import Result, hbm_width
+from neuroncore_rtl.run.settings import Settings, UsageError
+from neuroncore_rtl.run.sim.vectors import chosen
+from neuroncore_rtl.run.view.link_picture import draw_links
+from neuroncore_rtl.run.view.profile.figures import Figures
+from neuroncore_rtl.run.view.profile.files import write_profile
+from neuroncore_rtl.run.view.profile.run import modelled_run, simulated_run
+from neuroncore_rtl.run.view.timeline import write_timeline
+from neuroncore_rtl.run.view.waves import waveform, write_save_file
+from neuroncore_rtl.spec.config import Config
+
+__all__ = ["BoardTarget", "Golden", "ModelTarget", "Rtl", "Target", "execute", "target_of"]
+
+NO_PROFILE = "PROFILE must be 0 for an engine alone, and for golden: the core and its timing model have profiles"
+
+BEAT = 64
+"""Bytes of a beat of every port; addresses and lengths of a board's reads are multiples of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target(ABC):
+    """Executes jobs.
+
+    Arguments:
+        profile: whether a profile of each run is written.
+
+    Attributes:
+        name: in results.
+        compares: whether the memories that it returns are its own, so that they are compared with golden's.
+    """
+
+    name: ClassVar[str]
+    compares: ClassVar[bool] = False
+    profile: bool = False
+
+    @abstractmethod
+    def execute(self, job: Any) -> Result:
+        """Execute a job and return its result, which `execute` of this module judges.
+
+        Raises:
+            UsageError: if the target cannot execute such a job.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rtl(Target):
+    """The RTL in a simulator; memories, cycles and counters are the hardware's.
+
+    Arguments:
+        sim: "verilator" or "icarus".
+        lanes: how Verilator's designs evaluate replicated modules; None: as the environment's LANES, or vector.
+        waves: whether a waveform is recorded.
+        depth: levels of the hierarchy in the waveform, 0 for all.
+        seed: of pauses and disturbances.
+        profile: see `Target`.
+    """
+
+    name = "rtl"
+    compares = True
+
+    sim: str = "verilator"
+    lanes: str | None = None
+    waves: bool = False
+    depth: int = 3
+    seed: int = 1
+
+    def execute(self, job: Job) -> Result:
+        """Simulate a job's device; its links are sampled if the job has a timeline."""
+        if self.profile and not isinstance(job, ImageJob):
+            raise UsageError(NO_PROFILE)
+        path = waveform(job.name) if self.waves and job.name else None
+        work = job.work(self.seed, sampled=job.pictures is not None, profiled=self.profile)
+        recorded = {"waves": path, "waves_levels": self.depth and self.depth + job.levels}
+        with chosen(self.lanes):
+            outcome = simulate(job.device(waves=self.waves), work, sim=self.sim, doing=job.doing, **recorded)
+        files = {"waveform": shown(write_save_file(path, job.core))} if path else {}
+        cycles, memories = job.cycles(outcome), outcome.memories
+        return Result(job=job, target=self.name, memories=memories, cycles=cycles, outcome=outcome, files=files)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Golden(Target):
+    """The numpy model, without cycles; `waves` and `profile` must be false."""
+
+    name = "golden"
+
+    waves: bool = False
+
+    def execute(self, job: ImageJob) -> Result:
+        """Compute a job."""
+        if self.profile:
+            raise UsageError(NO_PROFILE)
+        if self.waves:
+            raise UsageError("WAVES must be 0 for TARGET=golden, not 1")
+        with progress("golden"):
+            expected = job.golden()
+        job.judge(expected)
+        return Result(job=job, target=self.name, memories=expected.memories, expected=expected)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelTarget(Target):
+    """The timing model: it predicts the cycles of an image in seconds instead of hours; nothing is compared.
+
+    Arguments:
+        latency, bandwidth: of HBM, see :class:`golden.timing.MemoryTiming`.
+        stall, waves: must be 0; the model has no random pauses and no signals.
+        profile: see `Target`.
+    """
+
+    name = "model"
+
+    latency: int = 64
+    bandwidth: int = 0
+    stall: int = 0
+    waves: int = 0
+
+    def execute(self, job: Job) -> Result:
+        """Predict an image on one core."""
+        for option in ("stall", "waves"):
+            if getattr(self, option):
+                raise UsageError(f"{option.upper()} must be 0 for TARGET=model, not {getattr(self, option)}")
+        if not isinstance(job, ImageJob) or job.instance is not None or len(job.images) > 1:
+            raise UsageError(f"TARGET=model must be given one image on one core, not {job.doing}")
+        if job.config.cores > 1:
+            raise UsageError(f"CORES must be 1 for TARGET=model, not {job.config.cores}")
+        (image,), expected = job.images, None
+        if job.computes or image.flow is not None:
+            with progress(f"golden: {job.note}" if job.note else "golden"):
+                expected = job.golden()
+            job.judge(expected)
+        options: dict[str, Any] = job.flow(expected.outcomes[0]) if expected else {}
+        memory = timing.MemoryTiming(latency=self.latency, bandwidth=self.bandwidth)
+        with progress(f"timing model: {sum(map(len, image.records)):,} records"):
+            found = timing.predict(image, memory, **options)
+        known = {"memories": expected.memories, "expected": expected} if expected else {}
+        return Result(job=job, target=self.name, cycles=found.cycles, prediction=found, **known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardTarget(Target):
+    """A board; the job's outputs, exit code and console are compared with golden's.
+
+    Arguments:
+        port: serial port of the board; None: a simulated board.
+        baud: rate of the port.
+        host: an open connection that is used instead.
+    """
+
+    name = "board"
+    compares = True
+
+    port: str | None = None
+    baud: int = 1_000_000
+    host: HostPort | None = None
+
+    @contextmanager
+    def connected(self, config: Config | None) -> Iterator[HostPort]:
+        """Yield a connection to the board; config: of the core of a simulated board, None: a board without a core."""
+        try:
+            if self.host is not None:
+                yield self.host
+            elif self.port:
+                with closing(SerialLine(self.port, self.baud)) as line:
+                    yield HostPort(line)
+            else:
+                with SimulatedBoard(config).line() as line:
+                    yield HostPort(line)
+        except LinkError as error:
+            raise UsageError(str(error)) from error
+
+    def execute(self, job: ImageJob) -> Result:
+        """Load an image, run it, and read its outputs; UsageError if it does not fit, or the board does not answer."""
+        (image,), size = job.images, job.memories.shape[1]
+        memory = np.zeros(-(-size // BEAT) * BEAT, np.uint8)
+        if len(memory) > BOARD_MEMORY_BYTES:
+            raise UsageError(f"the image must fit the board's {BOARD_MEMORY_BYTES:,} bytes, not {len(memory):,}")
+        outputs = ((one.address, one.size * one.format.bits // 8) for one in job.outputs or ())
+        spans = [(0, size)] if job.outputs is None else [(start, start + length) for start, length in outputs]
+        read = np.zeros(job.memories.shape, bool)
+        with self.connected(job.config) as port:
+            with progress(f"loading {len(image.data):,} bytes, running them, and reading results"):
+                outcome = port.run_image(image)
+                for start, end in spans:
+                    read[0, start:end] = True
+                    first, last = start // BEAT * BEAT, -(-end // BEAT) * BEAT
+                    memory[first:last] = np.frombuffer(port.read(first, last - first), np.uint8)
+            outcome.counters["repeated commands"] = port.repeated
+        found = {"memories": {"hbm": memory[None, :size]}, "read_back": {"hbm": read}}
+        return Result(job=job, target=self.name, cycles=outcome.cycles, outcome=outcome, **found)
+
+
+def target_of(settings: Settings) -> Target:
+    """Return the target of TARGET; without that variable, the RTL."""
+    values, (kind, options) = settings.values, _TARGETS[settings.values.get("TARGET", "rtl")]
+    return kind(**{option: values[option.upper()] for option in options if values.get(option.upper()) is not None})
+
+
+_RTL = Rtl, ("sim", "lanes", "waves", "depth", "seed", "profile")
+_TARGETS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "core": _RTL,
+    "rtl": _RTL,
+    "engine": _RTL,
+    "golden": (Golden, ("waves", "profile")),
+    "board": (BoardTarget, ("port", "baud")),
+    "model": (ModelTarget, ("latency", "bandwidth", "stall", "waves", "profile")),
+}
+"""Values of TARGET: the class, and the variables that it uses."""
+
+
+def execute(job: Job, on: Target) -> Result:
+    """Execute a job and return its result; print the first differences from golden.
+
+    Raises:
+        UsageError: if the target cannot execute the job.
+        SimulationFailed: if the simulation does not end.
+    """
+    expected = None
+    if on.compares and type(job).golden is not Job.golden:  # golden knows such jobs
+        with progress("golden"):
+            expected = job.golden()
+    result = on.execute(job)
+    outcome, found = result.outcome, {}
+    if expected is not None:
+        found = _compare(job, result, expected)
+        if any(found["mismatched_parts"].values()):
+            found["differences"] = tuple(job.differences(result.memories, expected))
+            print(*found["differences"], sep="\n")
+        if outcome is not None:
+            found["failures"] = tuple(job.failures(outcome, expected))
+    if job.instance is not None and outcome is not None and outcome.links is not None:
+        links = outcome.links
+        table = link_table(job.instance, links.counters, result.cycles or 0, links.dead)
+        found |= {"links": table, "link_summary": link_summary(job.instance, table, sum(links.disturbed))}
+    if outcome is not None and not outcome.host:
+        found["files"] = _pictures(job, result, found.get("links", {})) | dict(result.files)
+    if on.profile and isinstance(job, ImageJob):
+        found["profiled"], found["profile"] = _profile(job, result, getattr(on, "bandwidth", job.behaviour.rate // 256))
+    return replace(result, **found)
+
+
+def _compare(job: Job, result: Result, expected: Expected) -> dict[str, Any]:
+    """Return the fields of `Result` that compare its memories with golden's, by part of the memories."""
+    if result.read_back:
+        pairs = {
+            name: (result.memories[name][at], expected.memories[name][at]) for name, at in result.read_back.items()
+        }
+    else:
+        found, golden = (job.parts(memories) for memories in (result.memories, expected.memories))
+        pairs = {name: (found[name], part) for name, part in golden.items()}
+    return {
+        "expected": expected,
+        "compared_parts": {name: part.size for name, (_, part) in pairs.items()},
+        "mismatched_parts": {name: int(np.count_nonzero(part != golden)) for name, (part, golden) in pairs.items()},
+    }
+
+
+def _pictures(job: Job, result: Result, links: Mapping) -> dict[str, str]:
+    """Write the timeline of a run, and a picture of its links if it has links; return their paths by kind."""
+    tracks = [*job.tracks(result.outcome)] if job.pictures and result.outcome else []
+    if not tracks:
+        return {}
+    files = {"timeline": shown(write_timeline(recordings() / "timelines" / f"{job.pictures}.json", tracks))}
+    if job.instance is not None:
+        path = recordings() / "plots" / f"{job.pictures}.png"
+        files["picture"] = shown(draw_links(path, job.instance, links, job.title, f"{result.cycles:,} cycles"))
+    return files
+
+
+def _profile(job: ImageJob, result: Result, bandwidth: int) -> tuple[Figures, Path]:
+    """Write the profile of a run; return its numbers and its folder."""
+    (image,) = job.images
+    if result.prediction is not None:
+        run = modelled_run(f"{job.pictures}-model", image, result.prediction)
+    else:
+        assert result.outcome is not None
+        run = simulated_run(str(job.pictures), image, result.outcome.parts[0])
+    with progress("writing the profile"):
+        folder = (recordings() / "profiles" / run.name).absolute()
+        return write_profile(folder, run, hbm_width(job.config, bandwidth)), folder
