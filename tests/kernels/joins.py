@@ -1,4 +1,4 @@
-"""A program of which one instruction waits for every other queue of a core at once."""
+"""Program with an instruction that waits for all other queues of a core."""
 
 import numpy as np
 
@@ -19,9 +19,9 @@ __all__ = ["join_image"]
 
 
 def join_image(config: Config) -> tuple[Image, list[tuple[HbmTensor, int]]]:
-    """Return the image, and tensors in HBM with the code that all of a tensor's elements have in the end.
+    """Return the image, and HBM tensors with the code that all of their elements have at the end.
 
-    All engines read a tensor of ones, every DMA engine a column of its own; then the vector engine writes over it.
+    All engines read a tensor of ones, each DMA engine a separate column; then the vector engine overwrites it.
     """
     columns = 8 + config.dma_engines
     program = Program(config)

@@ -1,4 +1,4 @@
-"""Random programs of copies of single words on several queues, each with the waits that keep it in order."""
+"""Random programs of word copies on several queues, ordered by semaphores."""
 
 import numpy as np
 
@@ -11,14 +11,14 @@ __all__ = ["word_copies"]
 def word_copies(
     rng: np.random.Generator, queues: range, length: int, *, words: int = 12, base: int = 0
 ) -> list[tuple[int, Record]]:
-    """Return queues and records in program order; a queue's records add 1 to the semaphore of its number.
+    """Return queues and records in program order; each record adds 1 to the semaphore with its queue's number.
 
     Arguments:
-        rng: the generator.
-        queues: those that the records go to.
-        length: records.
-        words: among which they copy.
-        base: HBM address of the first one.
+        rng: random generator
+        queues: queues to distribute the records over
+        length: number of records
+        words: number of words that they copy among
+        base: HBM address of the first word
     """
     counts, users, program = dict.fromkeys(queues, 0), {}, []
     for _ in range(length):

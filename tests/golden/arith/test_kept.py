@@ -1,4 +1,4 @@
-"""Functions that Numba compiled: what is kept, when it is compiled again, and that it is loaded without Numba."""
+"""Cache of functions compiled by Numba: invalidation, and loading without Numba."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ print("numba" in sys.modules)
 
 @pytest.fixture
 def compiled(tmp_path, monkeypatch):
-    """Return a function that writes a module, keeps its function, and returns its results and how often it compiled."""
+    """Return a function that compiles a module's function, and returns its results and the number of compilations."""
     monkeypatch.setattr(kept, "SIM_BUILD", tmp_path / "sim_build")
     monkeypatch.setattr(kept, "ROOT", tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,4 +1,4 @@
-"""The model of the vector engine: instructions against a lane-by-lane oracle, functions against numpy."""
+"""Vector engine model: instructions against a lane-by-lane oracle, functions against numpy."""
 
 import dataclasses
 from functools import partial
@@ -31,7 +31,7 @@ PER_OPCODE = 60
 
 
 def changed_by_one(rng, opcode, config, sizes=SIZES):
-    """Execute a random instruction, here and in the oracle, and return how many bytes it changed."""
+    """Return the number of bytes that a random instruction changed, after comparison with the oracle."""
     instruction = random_instruction(rng, opcode, config, sizes)
     memories = random_memories(rng, config, sizes, instruction)
     ours = partial(VectorEngine(config).execute, instruction)
@@ -113,7 +113,7 @@ def test_reduction_is_one_operation_after_the_other(op, integer, rng):
 
 
 def test_sum_is_in_order_and_in_fp32():
-    # 1 + 2**-24 is 1 each time; backwards, or in pairs, the small ones would add up first.
+    # 1 + 2**-24 rounds to 1 each time; in reverse order or in pairs the small ones would accumulate first.
     x = words([1.0] + [2.0**-24] * 1000)
     assert floats(reduce_words(AluOp.ADD, x)) == 1
     assert floats(reduce_words(AluOp.ADD, x[::-1])) > 1
@@ -169,7 +169,7 @@ def test_positions_of_zeros_nans_and_repeated_values():
     assert vector.find_index8(x, words([1, np.nan, -0.0, 1, 8, 0, np.nan, 0])).tolist() == [0, 3, 1, 4, -1, 2, 7, -1]
 
 
-# Places
+# Dropout and integers
 
 
 def test_dropout_drops_as_many_as_it_should(rng):

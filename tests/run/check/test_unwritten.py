@@ -10,7 +10,7 @@ from neuroncore_rtl.run.check.unwritten import find_unwritten
 from neuroncore_rtl.spec.config import preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.isa import Index
-from tests.kernels.running import finished
+from tests.kernels.running import run_golden
 
 TINY = preset_named("tiny")
 
@@ -63,7 +63,7 @@ def unwritten(kernel):
     for instruction in kernel(program.space, *(program.space.sbuf(name, FP32, (8,)) for name in ("tile", "other"))):
         program.append(instruction)
     image = build_image(program)
-    return [*map(str, find_unwritten(image, finished(image).records))]
+    return [*map(str, find_unwritten(image, run_golden(image).records))]
 
 
 @pytest.mark.parametrize(("kernel", "told"), FOUND.values(), ids=FOUND)
@@ -89,4 +89,4 @@ def test_sections_that_run_again(runs, told):
     program.start_section()
     program.append(memset(tile, 1.0))
     image = build_image(program, runs=runs)
-    assert len([*find_unwritten(image, finished(image).records)]) == told
+    assert len([*find_unwritten(image, run_golden(image).records)]) == told
