@@ -19,10 +19,7 @@ __all__ = ["join_image"]
 
 
 def join_image(config: Config) -> tuple[Image, list[tuple[HbmTensor, int]]]:
-    """Return the image, and HBM tensors with the code that all of their elements have at the end.
-
-    All engines read a tensor of ones, each DMA engine a separate column; then the vector engine overwrites it.
-    """
+    """Return the image, where all queues read a tensor before it is overwritten, and HBM tensors with final codes."""
     columns = 8 + config.dma_engines
     program = Program(config)
     space = program.space

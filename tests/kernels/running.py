@@ -39,19 +39,16 @@ def run_ordered(image: Image, order: np.random.Generator | None = None) -> CoreO
 def run_golden_instance(
     config: Config, images: list[Image], order: np.random.Generator | None = None
 ) -> list[CoreOutcome]:
-    """Return the outcomes of an instance's cores."""
     outcomes = run_instance(config, [image.memory() for image in images], order=order)
     assert [(outcome.exit_code, outcome.error) for outcome in outcomes] == [(0, None)] * config.cores
     return outcomes
 
 
 def hbm_after(program, contents, order: np.random.Generator | None = None) -> np.ndarray:
-    """Return HBM after `run_ordered` of a program with these contents."""
     return run_ordered(build_image(program, contents), order).hbm
 
 
 def read_values(tensor: HbmTensor, hbm: np.ndarray) -> np.ndarray:
-    """Return a tensor's values, float64."""
     return decode(np.ascontiguousarray(tensor.elements(hbm)), tensor.format)
 
 

@@ -158,7 +158,6 @@ def on_every_rank(instruction: Collective) -> list[Collective]:
 
 
 def blocks_of(instruction: Collective) -> tuple[int, int]:
-    """Return the number of blocks at src and at dst."""
     ranks = instruction.group.ranks
     return tuple(ranks if instruction.kind in kinds else 1 for kinds in (BLOCKS_OF_SRC, BLOCKS_OF_DST))
 

@@ -29,10 +29,7 @@ INDEX_LIMIT = 10  # row numbers are smaller
 
 
 def random_copy(rng: np.random.Generator, config: Config, hbm_bytes: int) -> DmaCopy:
-    """Return a random legal copy of at most 200 elements, with disjoint source and destination.
-
-    It stays within `USED_BYTES` of partitions and within HBM; row numbers are at `INDEX_ADDRESS`.
-    """
+    """Return a random legal copy of up to 200 elements, without overlap; its row numbers are at `INDEX_ADDRESS`."""
     windows = dict.fromkeys((Storage.SBUF, Storage.PSUM), (0, USED_BYTES)) | {Storage.HBM: (0, hbm_bytes)}
     while True:
         copy = any_copy(rng, config, windows, 200, DmaIndex(address=INDEX_ADDRESS, limit=INDEX_LIMIT))
@@ -49,15 +46,7 @@ def is_apart(copy: DmaCopy, config: Config) -> bool:
 def any_copy(
     rng: np.random.Generator, config: Config, windows: Mapping[Storage, Window], elements: int, index: DmaIndex
 ) -> DmaCopy:
-    """Return a random copy, usually a legal one.
-
-    Arguments:
-        rng: random generator
-        config: machine parameters
-        windows: by storage, the range [first, end) of byte addresses for tensors
-        elements: largest number of elements
-        index: index of a gather or scatter; its first partition and whether it skips rows are random
-    """
+    """Return a random, usually legal copy in windows [first, end) of bytes; `index` is for gathers and scatters."""
     rank = int(rng.integers(1, DMA_DIMENSIONS + 1))
     shape = [int(rng.choice((1, 2, 3, 4, 7, 16, elements))) for _ in range(rank)]
     while prod(shape) > elements:
@@ -122,7 +111,6 @@ def _tensor(rng, config, fmt: Format, storage: Storage, shape, window: Window, r
 
 
 def word_copy(source: int, target: int) -> DmaCopy:
-    """Return a copy of one word within HBM."""
     sides = (DmaTensor(format=INT32, storage=Storage.HBM, address=at, steps=(1,)) for at in (source, target))
     return DmaCopy(shape=(1,), **dict(zip(("src", "dst"), sides, strict=True)))
 
@@ -130,13 +118,7 @@ def word_copy(source: int, target: int) -> DmaCopy:
 def places(
     tensor: DmaTensor, shape: tuple[int, ...], rows: list[int] | None = None
 ) -> Iterator[list[tuple[Storage, int, int]]]:
-    """Yield the (storage, partition, address) of each byte, element by element in row-major order.
-
-    Arguments:
-        tensor: a side of the copy
-        shape: the copy's shape
-        rows: this tensor's row numbers, if it is gathered or scattered
-    """
+    """Yield (storage, partition, address) of an element's bytes in row-major order; `rows`: numbers if indexed."""
     for index in np.ndindex(*shape):
         partition, address = tensor.partition, tensor.address
         for dimension, (number, step) in enumerate(zip(index, tensor.steps, strict=True)):

@@ -45,16 +45,7 @@ _OPERANDS = {opcode: names.removeprefix("dst ") for opcode, names in _DECIDE.ite
 
 
 def execute(v: dict[str, int], config: Config, sbuf: np.ndarray, psum: np.ndarray, sums=None, function=None) -> None:
-    """Execute a legal instruction.
-
-    Arguments:
-        v: its fields (`spec.isa.Elementwise.unpack`)
-        config: machine parameters
-        sbuf: uint8 [partitions, bytes], updated in place
-        psum: as sbuf
-        sums: for ACTIVATE, the lanes' running sums (np.float32), updated in place
-        function: for ACTIVATE, a function of (code, np.float32, alpha's bits) that returns np.float32
-    """
+    """Execute a legal instruction's fields on uint8 memories and, for ACTIVATE, the lanes' running sums, in place."""
     if v["opcode"] == Opcode.TRANSPOSE:
         _transpose(v, config, (sbuf, psum))
         return
@@ -114,11 +105,7 @@ def _transpose(v, config, memories) -> None:
 
 
 class _Lane:
-    """One lane of one instruction: the values it reads, and the results it writes.
-
-    Attributes:
-        total: result of a reduction to write at b, or None
-    """
+    """One lane of an instruction: values it reads, results it writes, and a reduction's `total` to write at b."""
 
     def __init__(self, v, config, memories, lane, sums, function):
         self.v, self.config, self.memories, self.lane = v, config, memories, lane
@@ -173,7 +160,6 @@ class _Lane:
         return threefry2x32((self.v["seed"], self.v["stream"]), (number & 0xFFFFFFFF, number >> 32))
 
     def last_of(self, place):
-        """Return the last of the elements reduced to this one."""
         kept = 4 - (self.v["axes"] if self.opcode is Opcode.TENSOR_REDUCE else 0)
         return *place[:kept], *self.places[-1][kept:]
 

@@ -20,17 +20,7 @@ _FLAGS = ("reverse0", "reverse1", "negate", "keep")
 def random_instruction(
     rng: np.random.Generator, opcode: Opcode, config: Config, sizes: tuple[int, int], most: int = 48
 ) -> Elementwise:
-    """Return a random legal instruction with any formats, shape, steps, addresses and options.
-
-    Destinations may overlap sources, and flags that the opcode ignores may be set.
-
-    Arguments:
-        rng: random generator
-        opcode: the instruction's opcode
-        config: machine parameters
-        sizes: bytes per partition of SBUF and of PSUM that it may use
-        most: approximate largest number of elements per lane
-    """
+    """Return a random legal instruction in `sizes` of SBUF and PSUM; operands may overlap, unused flags be set."""
     for _ in range(100):
         choices = Choices(opcodes=(opcode,), elements=int(rng.integers(1, most + 1)), related=0.6)
         writer = _writer(rng, config, choices, sizes)

@@ -8,10 +8,7 @@ __all__ = ["changed_bytes"]
 
 
 def changed_bytes(before: Sequence[np.ndarray], ours: Callable, theirs: Callable, *what) -> int:
-    """Apply two models to copies of the memories (uint8), compare them, and return the number of bytes changed.
-
-    Both models update the memories in place; the assertion's message shows `what`.
-    """
+    """Apply two models to copies of memories, compare, and return the number of bytes changed; failures show `what`."""
     after = [[memory.copy() for memory in before] for _ in range(2)]
     for model, memories in zip((ours, theirs), after, strict=True):
         model(*memories)

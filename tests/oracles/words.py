@@ -11,12 +11,10 @@ __all__ = ["every_code", "floats", "on_words", "words"]
 
 
 def words(values) -> np.ndarray:
-    """Return the bit patterns of values as float32."""
     return np.asarray(values, np.float32).view(np.uint32)
 
 
 def floats(patterns) -> np.ndarray:
-    """Return the float32 values of bit patterns."""
     return np.asarray(patterns, np.uint32).view(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""`make synth` without the tools: what it refuses, counts and prints."""
+"""`make synth` without the tools: invalid variables, counts and output."""
 
 import json
 
@@ -25,7 +25,7 @@ PATH = {
         {"ns": 21.5, "signal": None, "source": "bench/fpga/synth.py:1", "luts": 18},
     ],
 }
-EXPRESSION = "what a unit takes of an FPGA"  # the line of the path's end, cut off
+EXPRESSION = "what a unit takes of an FPGA"  # the line at the path's end, shortened
 
 MODULES = [
     {"module": "core", "times": 1, "gates": False, "counted": True, "luts": 1_000, "registers": 10, "carries": 0.5,
@@ -37,12 +37,12 @@ MODULES = [
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    """`make synth` with variables, and figures in place of the tools'; returns exit status, output and record."""
+    """Return a function that runs `make synth` with given figures; it returns exit status, output and record."""
     figures = COUNTS | {"fmax_mhz": 46.4, "seeds": {1: 44.7, 2: 46.4, 3: 47.1}, "critical_path": PATH, "used": {}}
     monkeypatch.setattr(synth, "RESULTS", tmp_path)
     monkeypatch.setattr(synth, "measure_area", lambda component, seeds, name: figures)
     monkeypatch.setattr(synth, "by_module", lambda component, family, name: MODULES)
-    # No component: one that is never elaborated warns when it is collected.
+    # Not a component, because a component that is never elaborated warns in some later test.
     units = {name: type(unit)(unit.summary, lambda config: None) for name, unit in UNITS.items()}
     monkeypatch.setattr(synth, "UNITS", units)
 
@@ -96,7 +96,7 @@ def test_a_core_module_by_module_beside_boards(run):
     status, output, records = run("UNIT=core", "FAMILY=xcup")
     assert status == 0 and records["synth-core-xcup-small"]["luts"] == 121_000
     assert "tile*" in output and "*: gates" in output and "no tool here that could place it" in output
-    # 120 UltraRAMs, of which the KV260 has 64: the others take eight block RAMs each, 450 of 144.
+    # 120 UltraRAMs; the KV260 has 64, so the others need eight block RAMs each: 450 of 144.
     assert "no: rams" in output and all(board.name in output for board in BOARDS)
 
 
@@ -116,7 +116,7 @@ def test_modules_occur_as_often_as_all_that_they_are_in():
 
 
 def netlist(tmp_path, cells, names):
-    """A netlist of cells, each a type, its inputs and its outputs, and of named bits with their sources."""
+    """Return a netlist of cells (type, inputs, outputs), and of named bits with their sources."""
     found = {
         name: {
             "type": kind,

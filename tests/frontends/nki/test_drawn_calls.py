@@ -1,4 +1,4 @@
-"""Every call of the interface on drawn shapes, views, formats and memories, against numpy."""
+"""All calls of the interface with random shapes, views, formats and memories, against numpy."""
 
 import pytest
 
@@ -26,11 +26,11 @@ FUNCTIONS_OF_NO_TENSOR = {
     "operations of calls that are drawn": "average bypass prelu",
     "what changes nothing": "device_print no_reorder NKIObject",
 }  # fmt: skip
-"""Names of nki.language that are not drawn, by the reason."""
+"""Names of nki.language without a case, by reason."""
 
 
-def sketched(name: str, seed: int) -> Sketch:
-    """Return a kernel of one case, of either dialect if it is one of both."""
+def sketch_of(name: str, seed: int) -> Sketch:
+    """Return a kernel of one case, in its dialect or a random one."""
     older = name.endswith("first dialect") or (name.startswith("nl.") and (seed + len(name)) % 2 == 1)
     sketch = Sketch((seed, *name.encode()), older)
     sketch.draw(CASES[name])
@@ -39,7 +39,7 @@ def sketched(name: str, seed: int) -> Sketch:
 
 @pytest.mark.parametrize("name", CASES)
 def test_call_on_drawn_operands(tmp_path, name):
-    sketch = sketched(name, 0)
+    sketch = sketch_of(name, 0)
     assert any(f"{name.split()[0]}(" in line for line in sketch.lines)
     sketch.check(tmp_path)
 
@@ -48,13 +48,13 @@ def test_call_on_drawn_operands(tmp_path, name):
 @pytest.mark.parametrize("name", CASES)
 def test_call_on_more_drawn_operands(tmp_path, name):
     for seed in range(1, 21):
-        sketched(name, seed).check(tmp_path)
+        sketch_of(name, seed).check(tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(CASES), 12))
 def test_calls_on_the_rtl(tmp_path, first):
-    """In both dialects, many to a kernel."""
+    """In both dialects, many calls per kernel."""
     names = list(CASES)[first : first + 12]
     for older in (False, True):
         sketch = Sketch((first, older), older)

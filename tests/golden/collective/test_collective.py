@@ -54,7 +54,6 @@ class Run:
         execute_lists({i.core: [i] for i in self.instructions}, self.memories, CORES)
 
     def stored(self) -> list[list[np.ndarray]]:
-        """Return every rank's blocks at dst."""
         out = []
         for i in self.instructions:
             starts = [i.dst + block * i.pitch for block in range(oracle.blocks_of(i)[1])]

@@ -177,7 +177,6 @@ def test_a_hart_in_wfi_waits_for_an_enabled_interrupt():
 
 @pytest.mark.parametrize("seed", (1, 2, 3))
 def test_random_programs_end(seed):
-    """Random programs reach all kinds of traps, loops, and their ends."""
     hart, timer, board = machine(
         random_riscv_program(np.random.default_rng(seed), 4000, memory_bytes=MEMORY_BYTES).image
     )

@@ -30,10 +30,7 @@ ALL = Group(0, 1, 4)
 
 
 def run(programs, contents=None, changed=None, order=None):
-    """Return the outcomes and images of programs, or of lists of collectives, one per core.
-
-    `contents` [cores, bytes] lie below the images; `changed` replaces a core's first record by a collective.
-    """
+    """Return outcomes and images of programs or lists; `changed` replaces a core's first record by a collective."""
     programs = [p if isinstance(p, Program) else collectives_program(CONFIG, p, BASE) for p in programs]
     images = [watched(program, limit=3000) for program in programs]
     memories = np.zeros((len(images), max(image.base + len(image.data) for image in images)), np.uint8)

@@ -37,10 +37,7 @@ EVERY_FLOAT = pytest.mark.parametrize("fmt", [fmt for fmt in MATMUL_FORMATS if f
 
 
 def codes(rng, fmt, shape, special=0.002):
-    """Return codes around 1, or around the square root of FP32's smallest or largest number; a few are arbitrary.
-
-    Special values are so rare that most sums are not NaN.
-    """
+    """Return codes around 1, or around the square root of FP32's smallest or largest number; few are special."""
     anything = random_codes(rng, fmt, int(np.prod(shape))).reshape(shape)
     if not fmt.is_float:
         return anything

@@ -30,10 +30,7 @@ def operand(rng, program, name, fmt, shape):
 def test_a_product_is_the_equation_wherever_operands_are(rng, config, on_chip, fmt):
     k, m, n = (int(size) for size in rng.integers(1, 24, 3))
     program, sums = Program(config), INT32 if fmt is INT8 else FP32
-    (a, left), (b, right) = (
-        operand(rng, program, "a", fmt, (k, m)),
-        operand(rng, program, "b", fmt, (k, n)),
-    )
+    (a, left), (b, right) = (operand(rng, program, "a", fmt, (k, m)), operand(rng, program, "b", fmt, (k, n)))
     c = program.space.hbm("c", sums, (m, n))
     parts = [slice(first, min(first + config.rows, k)) for first in range(0, k, config.rows)]
     operands = [load(program, one, parts) if one.name in on_chip else one for one in (a, b)]
@@ -64,10 +61,7 @@ def test_more_columns_than_a_bank_and_parts_of_a_pass(rng):
 def test_strips_of_hbm_get_ever_fewer(rng):
     """Ten tokens make three groups; all except those of the last strip are summed together."""
     program = Program(TINY)
-    (a, left), (b, right) = (
-        operand(rng, program, "a", BF16, (9, 10)),
-        operand(rng, program, "b", BF16, (9, 700)),
-    )
+    (a, left), (b, right) = (operand(rng, program, "a", BF16, (9, 10)), operand(rng, program, "b", BF16, (9, 700)))
     assert [part.stop for part in strips_of(b, 10, TINY.columns, TINY.psum_words)] == [352, 544, 640, 672, 700]
     assert [part.stop for part in strips_of(b, 3, TINY.columns, TINY.psum_words)] == [512, 700]
     c = program.space.hbm("c", FP32, (10, 700))

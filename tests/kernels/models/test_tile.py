@@ -48,7 +48,6 @@ CASES = {
 
 
 def bytes_of(test, machine, words=""):
-    """Return the bytes of the results on golden."""
     build, own = CASES[test]
     image, results = build(command_named(test).settings(f"{own} {machine} {words}".split()))
     hbm = run_golden(image).hbm

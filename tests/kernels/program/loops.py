@@ -25,6 +25,5 @@ def triangle(config: Config = TINY) -> tuple[Program, HbmTensor, HbmTensor]:
         program.append(tensor_tensor(number, number, inner.word, AluOp.ADD))
         program.append(dma_scatter(log, number, last))
         program.append(tensor_scalar(last, last, 1, AluOp.ADD))
-    ended = space.hbm("ended", INT32, (1, 1))
-    program.append(dma_copy(ended, last))
+    program.append(dma_copy(space.hbm("ended", INT32, (1, 1)), last))
     return program, given, log

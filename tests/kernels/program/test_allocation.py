@@ -79,8 +79,7 @@ def test_a_place_is_taken_again_as_late_as_possible():
 
 def test_what_is_kept_late_takes_room_from_temporaries():
     program = Program(CONFIG)
-    t = program.space.sbuf("t", FP32, (8,))
-    program.append(memset(t, 1.0))
+    program.append(memset(program.space.sbuf("t", FP32, (8,)), 1.0))
     assert program.entries[0].instruction.dst.address == 0
     kept = program.space.sbuf("kept", FP32, (8,), kept=True)
     assert kept.address == 0 and program.entries[0].instruction.dst.address == 64

@@ -51,7 +51,6 @@ class Steps:
         return self.tiles[-1 - self.rng.integers(min(len(self.tiles), 6))]
 
     def target(self):
-        """Return a new tile, or an existing one to overwrite."""
         if len(self.tiles) < 3 or self.rng.random() < 0.6:
             self.tiles.append(self.program.space.sbuf(f"t{len(self.tiles)}", BF16, (COLUMNS,)))
             return self.tiles[-1]

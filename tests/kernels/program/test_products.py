@@ -76,8 +76,7 @@ def test_fields_are_those_of_the_tensors():
         format=BF16, k=7, m=4, n=2, address=b.address + 2, stride=6, psum=5, accumulate=True, transpose=True
     )
     assert multiply_moving(result[:4, 1:3], b[:7, 1::3], accumulate=True, transpose=True) == expected
-    folded = result.reshape(2, 3), b.reshape(2, 3)
-    assert multiply_moving(*folded) == multiply_moving(result, b)
+    assert multiply_moving(*(result.reshape(2, 3), b.reshape(2, 3))) == multiply_moving(result, b)
     assert multiply_moving(result, b[:, :1].broadcast_to(6)).stride == 0
 
 

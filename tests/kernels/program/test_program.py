@@ -41,7 +41,6 @@ def new_program(columns, hbm="x", sbuf="t", config=TINY, **options):
 
 
 def copy_by_rows(program, dst, src):
-    """Copy four rows, each on a separate engine."""
     for row in range(4):
         program.append(dma_copy(dst[row : row + 1], src[row : row + 1]), queue=3 + row)
 

@@ -21,14 +21,12 @@ INSTANCE = Instance(chips=4, core=TINY)
 
 @pytest.fixture(scope="module")
 def image():
-    """Return the image of a random program with every opcode."""
     print(f"seed {SEED}")
     return random_core_program(np.random.default_rng(SEED), TINY, 400).image()
 
 
 @pytest.fixture(scope="module")
 def collectives():
-    """Return records of random collectives of every kind."""
     print(f"seed {SEED}")
     lists = random_workload(np.random.default_rng(SEED), INSTANCE, 30, 4096).lists
     updates = Update(1), Update(7, 2, UpdateOp.SUBTRACT)

@@ -1,4 +1,4 @@
-"""Reads on chip of what nobody has written are found byte by byte, and nothing else is taken for one."""
+"""Detection of reads of unwritten on-chip bytes."""
 
 import re
 
@@ -54,11 +54,10 @@ FOUND = {
         "DMA_COPY: src .* SBUF partition 0, byte 0 is not",
     ),
 }
-"""Kernels, which return instructions on two tiles of an allocator, and the message."""
+"""Kernels (functions from an allocator and two tiles to instructions), and the message."""
 
 
-def unwritten(kernel):
-    """Return what is found in a kernel's program, a sentence each."""
+def messages_of(kernel):
     program = Program(TINY)
     for instruction in kernel(program.space, *(program.space.sbuf(name, FP32, (8,)) for name in ("tile", "other"))):
         program.append(instruction)
@@ -68,7 +67,7 @@ def unwritten(kernel):
 
 @pytest.mark.parametrize(("kernel", "told"), FOUND.values(), ids=FOUND)
 def test_a_read_of_unwritten_bytes_is_told_with_its_line(kernel, told):
-    (message,) = unwritten(kernel)
+    (message,) = messages_of(kernel)
     assert re.match(rf"{told} \(test_unwritten.py:\d+\)", message)
 
 
@@ -77,12 +76,12 @@ def test_rows_found_by_number():
         table, numbers = space.hbm("table", FP32, (4, 8)), space.sbuf("numbers", INT32, (1,))
         return iota(numbers, Index(partition=1)), dma_gather(tile, table, numbers[:, 0]), tensor_copy(tile, tile)
 
-    assert unwritten(gathered) == []
+    assert messages_of(gathered) == []
 
 
 @pytest.mark.parametrize(("runs", "told"), [((0, 1, 0, 1), 1), ((1, 0), 0)])
 def test_sections_that_run_again(runs, told):
-    """Section 0 reads what section 1 writes, so that the first time it comes too early; told once."""
+    """Section 0 reads the results of section 1, so its first run is an error, reported once."""
     program = Program(TINY)
     tile, other = (program.space.sbuf(name, FP32, (8,), kept=True) for name in ("tile", "other"))
     program.append(tensor_copy(other, tile))
