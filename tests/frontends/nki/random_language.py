@@ -4,10 +4,10 @@ from functools import partial
 
 import numpy as np
 
-from tests.frontends.nki.drawn import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, cast, round_fp32
-from tests.frontends.nki.drawn_calls import broadcast, function_bounds, shifted_off, without_uint32
-from tests.frontends.nki.drawn_moves import PLACES, numbers
-from tests.frontends.nki.drawn_operations import BITS, FLOAT_RESULTS, PLAIN, ROUNDINGS, compute, sign_of
+from tests.frontends.nki.random_isa import broadcast, function_bounds, shifted_off, without_uint32
+from tests.frontends.nki.random_moves import PLACES, numbers
+from tests.frontends.nki.random_operations import BITS, FLOAT_RESULTS, PLAIN, ROUNDINGS, compute, sign_of
+from tests.frontends.nki.sketch import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, cast, round_fp32
 
 CALLS, case = cases()
 
@@ -55,12 +55,12 @@ def binary(name: str, s: Sketch) -> None:
         other, values = s.scalar(shape[0], integer or name in BITS, low=1 if positive or name in BITS else -4)
         values, operands = broadcast(values, a.values), (a,)
     unsigned = None if positive else sign_of(*operands, target="int32" if name in BITS else y.dtype)
-    found = compute(name, a.values, values, unsigned=unsigned)
+    expected = compute(name, a.values, values, unsigned=unsigned)
     expression = f"nl.{name}({a.name}, {other})"
     if name in BITS:
-        s.gives(f"{y.name}[...] = {expression}", y, shifted_off(name, found, y.dtype))
+        s.gives(f"{y.name}[...] = {expression}", y, shifted_off(name, expected, y.dtype))
     else:
-        assign(s, y, expression, np.broadcast_to(found, shape))
+        assign(s, y, expression, np.broadcast_to(expected, shape))
 
 
 for _name in (*PLAIN, *FLOAT_RESULTS, *BITS):
@@ -71,8 +71,8 @@ for _name in (*PLAIN, *FLOAT_RESULTS, *BITS):
 def power(s: Sketch) -> None:
     shape = s.shape(4)
     a, b, y = s.source(shape, s.any(*TYPES), low=1), s.source(shape, s.any(*TYPES)), s.target(shape, s.any(*TYPES))
-    found = a.values.astype(np.float64) ** b.values
-    assign(s, y, f"nl.power({a.name}, {b.name})", found, found * 2.0**-21)
+    expected = a.values.astype(np.float64) ** b.values
+    assign(s, y, f"nl.power({a.name}, {b.name})", expected, expected * 2.0**-21)
 
 
 UNARY = {
@@ -86,8 +86,8 @@ UNARY = {
 
 def unary(name: str, s: Sketch) -> None:
     a, y = s.pair(4, TYPES, TYPES, low=1 if name in ("log", "rsqrt", "sqrt") else -4)
-    found, near = function_bounds(UNARY[name], a.values)
-    assign(s, y, f"nl.{name}({a.name})", found, near if near.any() else 0.0)
+    expected, near = function_bounds(UNARY[name], a.values)
+    assign(s, y, f"nl.{name}({a.name})", expected, near if near.any() else 0.0)
 
 
 for _name in UNARY:
@@ -121,8 +121,8 @@ def static_cast(s: Sketch) -> None:
 @case
 def tan(s: Sketch) -> None:
     a, y = s.pair(4, FLOATS, FLOATS, low=-1, high=1)
-    found = np.tan(a.values)
-    assign(s, y, f"nl.tan({a.name})", found, np.abs(found) * 2.0**-20)
+    expected = np.tan(a.values)
+    assign(s, y, f"nl.tan({a.name})", expected, np.abs(expected) * 2.0**-20)
 
 
 @case
@@ -172,15 +172,15 @@ def reduction(name: str, s: Sketch) -> None:
     terms = a.values.transpose(order).reshape(*(shape[d] for d in order[: len(left)]), -1)
     function = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "mean": np.mean, "var": np.var,
                 "all": np.all}[name]  # fmt: skip
-    found = function(terms, axis=-1).astype(np.float64).reshape(y.shape)
+    expected = function(terms, axis=-1).astype(np.float64).reshape(y.shape)
     if few:
-        found = terms[..., 0]
+        expected = terms[..., 0]
         for n in range(1, terms.shape[-1]):
-            found = round_fp32(found * terms[..., n])
-        found = found.reshape(y.shape)
+            expected = round_fp32(expected * terms[..., n])
+        expected = expected.reshape(y.shape)
     keeping = f", keepdims={keeps}" if name != "all" else ""
     s.call(f"{y.name}[...] = nl.{name}({a.name}, axis={tuple(axes)}{keeping})")
-    s.expect(y, found, np.abs(found) * 2.0**-20 + 1e-6 if name in ("mean", "var") else 0.0)
+    s.expect(y, expected, np.abs(expected) * 2.0**-20 + 1e-6 if name in ("mean", "var") else 0.0)
 
 
 for _name in ("sum", "prod", "max", "min", "mean", "var", "all"):
@@ -193,8 +193,8 @@ def softmax(s: Sketch) -> None:
     axis = s.any(tuple(range(1, len(shape))), -1, s.count(1, len(shape) - 1))
     a, y = s.source(shape, s.any(*FLOATS)), s.target(shape, s.any(*FLOATS))
     powers = np.exp(a.values)
-    found = powers / powers.sum(axis, keepdims=True)
-    assign(s, y, f"nl.softmax({a.name}, axis={axis})", found, found * 2.0**-18, together=True)
+    expected = powers / powers.sum(axis, keepdims=True)
+    assign(s, y, f"nl.softmax({a.name}, axis={axis})", expected, expected * 2.0**-18, together=True)
 
 
 @case
@@ -202,9 +202,9 @@ def rms_norm(s: Sketch) -> None:
     shape = s.count(1, 16), s.count(1, 40)
     a, w = (s.source(shape, s.any(*FLOATS)) for _ in range(2))
     y = s.target(shape, s.any(*FLOATS))
-    found = a.values / np.sqrt((a.values**2).mean(1, keepdims=True) + 1e-2) * w.values
+    expected = a.values / np.sqrt((a.values**2).mean(1, keepdims=True) + 1e-2) * w.values
     call = f"nl.rms_norm({a.name}, {w.name}, axis=1, n={shape[1]}, epsilon=1e-2)"
-    assign(s, y, call, found, np.abs(found) * 2.0**-18, together=True)
+    assign(s, y, call, expected, np.abs(expected) * 2.0**-18, together=True)
 
 
 @case
@@ -269,12 +269,12 @@ def store(s: Sketch) -> None:
         s.gives(f"nl.store({y.name}, value=3)", y, np.array(3))
         return
     a, rest, rows = s.source(shape, s.any(*TYPES)), "", shape[0]
-    found = cast(a.values, y.dtype)
+    expected = cast(a.values, y.dtype)
     if len(shape) == 2 and s.chance():
         left = s.count(0, rows)
         rest = f", mask=nl.arange({rows})[:, None] < {left}"
-        found = np.where(np.arange(rows)[:, None] < left, found, y.values)
-    s.gives(f"nl.store({y.name}, value={a.name}{rest})", y, found)
+        expected = np.where(np.arange(rows)[:, None] < left, expected, y.values)
+    s.gives(f"nl.store({y.name}, value={a.name}{rest})", y, expected)
 
 
 @case

@@ -5,8 +5,8 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.tb.check.oracles.functions import reference
-from tests.frontends.nki.drawn import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, round_fp32
-from tests.frontends.nki.drawn_operations import BITS, OPERATIONS, PLAIN, ROUNDINGS, compute, sign_of
+from tests.frontends.nki.random_operations import BITS, OPERATIONS, PLAIN, ROUNDINGS, compute, sign_of
+from tests.frontends.nki.sketch import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, round_fp32
 
 CALLS, case = cases()
 
@@ -79,10 +79,10 @@ def memset(s: Sketch) -> None:
 def operation(s: Sketch, operands: tuple[Operand, ...], target: str, *, first: bool = False) -> str:
     """Return a random operation that supports operands of these types."""
     integers = sign_of(*operands, target=target) is not None
-    found = s.any(*PLAIN, *(BITS if integers else ()), *(ROUNDINGS if first and not integers else ()))
+    expected = s.any(*PLAIN, *(BITS if integers else ()), *(ROUNDINGS if first and not integers else ()))
     # A negative number has no bit pattern in an unsigned type.
     negative = target.startswith("u") and any((operand.values < 0).any() for operand in operands)
-    return "add" if negative and found == "left_shift" else found
+    return "add" if negative and expected == "left_shift" else expected
 
 
 @case
@@ -123,8 +123,8 @@ def scalar_operation(s: Sketch, a: Operand, y: Operand, values: np.ndarray, numb
         return f"op{number}=nl.abs, operand{number}=None", np.abs(values)
     pair = (column, values) if back else (values, column)
     reverse = f", reverse{number}=True" if back else ""
-    found = compute(op, *pair, unsigned=unsigned)
-    return f"op{number}=nl.{op}, operand{number}={text}{reverse}", np.broadcast_to(found, values.shape)
+    expected = compute(op, *pair, unsigned=unsigned)
+    return f"op{number}=nl.{op}, operand{number}={text}{reverse}", np.broadcast_to(expected, values.shape)
 
 
 def without_uint32(types: tuple[str, ...]) -> tuple[str, ...]:
@@ -136,13 +136,13 @@ def without_uint32(types: tuple[str, ...]) -> tuple[str, ...]:
 def tensor_scalar(s: Sketch) -> None:
     shape, types = s.shape(6), without_uint32(kind(s))
     a, y = s.source(shape, s.any(*types)), s.target(shape, s.any(*types))
-    first, found = scalar_operation(s, a, y, a.values, 0)
+    first, expected = scalar_operation(s, a, y, a.values, 0)
     if s.chance():
-        second, found = scalar_operation(s, a, y, found, 1)
+        second, expected = scalar_operation(s, a, y, expected, 1)
         first = f"{first}, {second}"
     elif "left_shift" in first:
-        found = shifted_off("left_shift", found, y.dtype)
-    s.gives(f"nisa.tensor_scalar(dst={y.name}, data={a.name}, {first})", y, found)
+        expected = shifted_off("left_shift", expected, y.dtype)
+    s.gives(f"nisa.tensor_scalar(dst={y.name}, data={a.name}, {first})", y, expected)
 
 
 @case
@@ -152,12 +152,12 @@ def scalar_tensor_tensor(s: Sketch) -> None:
     b = s.source(shape, s.any(*types), low=0)
     unsigned = sign_of(a, b, target=y.dtype)
     meeting = a if unsigned is None and a.is_float else b if unsigned is None else a
-    first, found = scalar_operation(s, Operand(a.name, a.values, meeting.dtype), y, a.values, 0)
+    first, expected = scalar_operation(s, Operand(a.name, a.values, meeting.dtype), y, a.values, 0)
     op, back = operation(s, (a, b), y.dtype), s.chance(0.4)
     back = back and op not in BITS
-    found = compute(op, *((b.values, found) if back else (found, b.values)), unsigned=unsigned)
+    expected = compute(op, *((b.values, expected) if back else (expected, b.values)), unsigned=unsigned)
     s.gives(f"nisa.scalar_tensor_tensor(dst={y.name}, data={a.name}, {first}, op1=nl.{op}, operand1={b.name}, "
-            f"reverse1={back})", y, found)  # fmt: skip
+            f"reverse1={back})", y, expected)  # fmt: skip
 
 
 @case
@@ -169,16 +169,16 @@ def tensor_tensor_scan(s: Sketch) -> None:
     names = ["add", "subtract", "multiply", "maximum", "minimum"]
     ops, back = [s.any(*names) for _ in range(2)], [s.chance(0.3) for _ in range(2)]
     text, initial = s.scalar(shape[0], unsigned is not None)
-    last, found = np.broadcast_to(initial.reshape(-1), shape[:1]).astype(np.float64), []
+    last, expected = np.broadcast_to(initial.reshape(-1), shape[:1]).astype(np.float64), []
     for x0, x1 in zip(a.flat.T, b.flat.T, strict=True):
         for op, swap, operand, first in zip(ops, back, (x0, x1), (True, False), strict=True):
             # The first operand of op0 is the element, the second one the preceding result.
             one, other = (operand, last) if first else (last, operand)
             last = compute(op, *((other, one) if swap else (one, other)), unsigned=unsigned)
-        found.append(last)
+        expected.append(last)
     s.call(f"nisa.tensor_tensor_scan(dst={y.name}, data0={a.name}, data1={b.name}, initial={text}, op0=nl.{ops[0]}, "
            f"op1=nl.{ops[1]}, reverse0={back[0]}, reverse1={back[1]})")  # fmt: skip
-    s.expect(y, np.stack(found, 1).reshape(shape))
+    s.expect(y, np.stack(expected, 1).reshape(shape))
 
 
 @case
@@ -205,9 +205,9 @@ def tensor_copy_predicated(s: Sketch) -> None:
 def function_bounds(name: str, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return a function of FP32 numbers, and the error bound of docs/activation.md."""
     exact = name in ("identity", "square", "abs", "sign", "relu")
-    found = np.asarray(reference(name, round_fp32(z)))
-    near = np.zeros_like(found) if exact else np.abs(found) * 2.0**-21 + 2.0**-27
-    return found, near
+    expected = np.asarray(reference(name, round_fp32(z)))
+    near = np.zeros_like(expected) if exact else np.abs(expected) * 2.0**-21 + 2.0**-27
+    return expected, near
 
 
 FUNCTIONS = {
@@ -237,12 +237,12 @@ def activation(s: Sketch) -> None:
     sums = s.chance(0.3) and len(shape) < 5
     a, text, z = scaled_operand(s, shape, op)
     y = s.target(shape, s.any(*TYPES))
-    found, near = function_bounds(FUNCTIONS[op], z)
+    expected, near = function_bounds(FUNCTIONS[op], z)
     if sums:
         total = s.target((shape[0], 1), s.any(*FLOATS))
         text += f", reduce_op=nl.add, reduce_res={total.name}, reduce_cmd=nisa.reduce_cmd.reset_reduce"
-        expect_sums(s, total, found, near)
-    s.gives(f"nisa.activation(dst={y.name}, op=nl.{op}, data={a.name}{text})", y, found, near)
+        expect_sums(s, total, expected, near)
+    s.gives(f"nisa.activation(dst={y.name}, op=nl.{op}, data={a.name}{text})", y, expected, near)
 
 
 def expect_sums(s: Sketch, total: Operand, values: np.ndarray, near: np.ndarray) -> None:
@@ -258,10 +258,10 @@ def activation_reduce(s: Sketch) -> None:
     shape, op = s.shape(3), s.any(*FUNCTIONS)
     a, text, z = scaled_operand(s, shape, op)
     y, total = s.target(shape, s.any(*TYPES)), s.target((shape[0], 1), s.any(*FLOATS))
-    found, near = function_bounds(FUNCTIONS[op], z)
+    expected, near = function_bounds(FUNCTIONS[op], z)
     s.gives(f"nisa.activation_reduce(dst={y.name}, op=nl.{op}, data={a.name}{text}, reduce_op=nl.add, "
-            f"reduce_res={total.name})", y, found, near)  # fmt: skip
-    expect_sums(s, total, found, near)
+            f"reduce_res={total.name})", y, expected, near)  # fmt: skip
+    expect_sums(s, total, expected, near)
 
 
 # -- reductions, statistics, searches --------------------------------------------------------------------------------
@@ -281,12 +281,12 @@ def tensor_reduce(s: Sketch) -> None:
     unsigned = sign_of(a, target=y.dtype)
     order = [d for d in range(len(shape)) if d not in axes]
     terms = a.values.transpose((*order, *axes)).reshape(*(shape[d] for d in order), -1)
-    found = terms[..., 0]
+    expected = terms[..., 0]
     for n in range(1, terms.shape[-1]):
-        found = compute(op, found, terms[..., n], unsigned=unsigned)
+        expected = compute(op, expected, terms[..., n], unsigned=unsigned)
     axis = s.any(tuple(axes), tuple(d - len(shape) for d in axes)) if len(axes) > 1 else s.any(axes[0], tuple(axes))
     s.gives(f"nisa.tensor_reduce(dst={y.name}, op=nl.{op}, data={a.name}, axis={axis}, negate={negates}, "
-            f"keepdims={keeps})", y, (-found if negates else found).reshape(y.shape))  # fmt: skip
+            f"keepdims={keeps})", y, (-expected if negates else expected).reshape(y.shape))  # fmt: skip
 
 
 @case
@@ -294,13 +294,13 @@ def bn_stats(s: Sketch) -> None:
     shape = s.shape(3, least=1)
     a, y = s.source(shape, s.any(*FLOATS)), s.target((shape[0], 6), s.any("float32", "bfloat16"))
     s.call(f"nisa.bn_stats(dst={y.name}, data={a.name})")
-    found = np.zeros((shape[0], 6))
+    expected = np.zeros((shape[0], 6))
     for n in range(2):
         part = a.flat[:, n::2]
         if part.size:
-            found[:, 3 * n : 3 * n + 3] = np.stack([np.full(shape[0], part.shape[1]), part.mean(1),
+            expected[:, 3 * n : 3 * n + 3] = np.stack([np.full(shape[0], part.shape[1]), part.mean(1),
                                                     part.var(1) * part.shape[1]], 1)  # fmt: skip
-    s.expect(y, found, np.abs(found) * 1e-6 + 1e-6)
+    s.expect(y, expected, np.abs(expected) * 1e-6 + 1e-6)
 
 
 @case
@@ -311,8 +311,8 @@ def bn_aggr(s: Sketch) -> None:
     a = s.source((rows, 3 * count), "float32", round_fp32(triples.reshape(rows, -1)))
     y = s.target((rows, 2), s.any("float32", "bfloat16", "float16"))
     whole = np.concatenate(terms, 1)
-    found = np.stack([whole.mean(1), whole.var(1)], 1)
-    s.gives(f"nisa.bn_aggr(dst={y.name}, data={a.name})", y, found, np.abs(found) * 1e-6 + 1e-6)
+    expected = np.stack([whole.mean(1), whole.var(1)], 1)
+    s.gives(f"nisa.bn_aggr(dst={y.name}, data={a.name})", y, expected, np.abs(expected) * 1e-6 + 1e-6)
 
 
 def search_operand(s: Sketch) -> Operand:
@@ -332,13 +332,13 @@ def max8(s: Sketch) -> None:
 
 def places(row: np.ndarray, values: np.ndarray) -> list[int]:
     """Return the indices of values, each element used at most once; -1 if absent."""
-    left, found = list(row), []
+    left, expected = list(row), []
     for value in values:
         at = left.index(value) if value in left else -1
-        found.append(at)
+        expected.append(at)
         if at >= 0:
             left[at] = np.inf
-    return found
+    return expected
 
 
 def search_values(s: Sketch, a: Operand) -> Operand:
@@ -357,17 +357,19 @@ def nc_find_index8(s: Sketch) -> None:
     a = search_operand(s)
     v, y = search_values(s, a), s.target((len(a.flat), 8), s.any("uint32", "uint16", "int32", "int16"))
     missing = np.iinfo(y.dtype).max if y.dtype.startswith("u") else -1
-    found = np.array([places(*pair) for pair in zip(a.flat, v.values, strict=True)])
-    s.gives(f"nisa.nc_find_index8(dst={y.name}, data={a.name}, vals={v.name})", y, np.where(found < 0, missing, found))
+    expected = np.array([places(*pair) for pair in zip(a.flat, v.values, strict=True)])
+    s.gives(
+        f"nisa.nc_find_index8(dst={y.name}, data={a.name}, vals={v.name})", y, np.where(expected < 0, missing, expected)
+    )
 
 
 @case
 def nc_match_replace8(s: Sketch) -> None:
     a = search_operand(s)
     v, y = search_values(s, a), s.target(a.shape, s.any(*(FLOATS if a.is_float else INTEGERS)))
-    found = np.array([places(*pair) for pair in zip(a.flat, v.values, strict=True)])
+    expected = np.array([places(*pair) for pair in zip(a.flat, v.values, strict=True)])
     left = a.flat.copy()
-    for row, at in zip(left, found, strict=True):
+    for row, at in zip(left, expected, strict=True):
         row[at[at >= 0]] = 5
     more = ""
     if s.chance():
@@ -386,16 +388,16 @@ def pattern(s: Sketch, shape: tuple[int, ...]) -> tuple[str, np.ndarray]:
     """Return arguments that number elements, and the numbers."""
     steps, offset, across = [s.count(-9, 9) for _ in shape[1:]], s.count(-50, 50), s.count(-9, 9)
     index = np.indices(shape)
-    found = offset + across * index[0] + sum(step * at for step, at in zip(steps, index[1:], strict=True))
+    expected = offset + across * index[0] + sum(step * at for step, at in zip(steps, index[1:], strict=True))
     pairs = [[step, n] for step, n in zip(steps, shape[1:], strict=True)]
-    return f"pattern={pairs}, offset={offset}, channel_multiplier={across}", found
+    return f"pattern={pairs}, offset={offset}, channel_multiplier={across}", expected
 
 
 @case
 def iota(s: Sketch) -> None:
     shape = s.shape(4)
-    y, (text, found) = s.target(shape, s.any(*TYPES)), pattern(s, shape)
-    s.gives(f"nisa.iota(dst={y.name}, {text})", y, found % 2**32 if y.dtype == "uint32" else found)
+    y, (text, expected) = s.target(shape, s.any(*TYPES)), pattern(s, shape)
+    s.gives(f"nisa.iota(dst={y.name}, {text})", y, expected % 2**32 if y.dtype == "uint32" else expected)
 
 
 COMPARISONS = "equal", "not_equal", "greater", "greater_equal", "less", "less_equal"
@@ -404,7 +406,7 @@ COMPARISONS = "equal", "not_equal", "greater", "greater_equal", "less", "less_eq
 @case
 def affine_select(s: Sketch) -> None:
     shape = s.shape(4)
-    a, y, (text, found) = s.source(shape, s.any(*TYPES)), s.target(shape, s.any(*TYPES)), pattern(s, shape)
+    a, y, (text, expected) = s.source(shape, s.any(*TYPES)), s.target(shape, s.any(*TYPES)), pattern(s, shape)
     op, (other, values) = s.any(*COMPARISONS), s.scalar(shape[0], True, low=0)
     s.call(f"nisa.affine_select(dst={y.name}, {text}, on_true_tile={a.name}, on_false_value={other}, cmp_op=nl.{op})")
-    s.expect(y, np.where(OPERATIONS[op](found, 0), a.values, broadcast(values, found)))
+    s.expect(y, np.where(OPERATIONS[op](expected, 0), a.values, broadcast(values, expected)))

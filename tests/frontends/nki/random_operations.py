@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from tests.frontends.nki.drawn import Operand, round_fp32
+from tests.frontends.nki.sketch import Operand, round_fp32
 
 __all__ = ["BITS", "FLOAT_RESULTS", "OPERATIONS", "PLAIN", "ROUNDINGS", "compute", "sign_of"]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from tests.frontends.nki.drawn import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, cast
-from tests.frontends.nki.drawn_calls import broadcast, expect_sums, function_bounds, scalar_operation, without_uint32
-from tests.frontends.nki.drawn_operations import OPERATIONS, compute
+from tests.frontends.nki.random_isa import broadcast, expect_sums, function_bounds, scalar_operation, without_uint32
+from tests.frontends.nki.random_operations import OPERATIONS, compute
+from tests.frontends.nki.sketch import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, cast
 
 CALLS, case = cases()
 
@@ -26,18 +26,18 @@ def rows_by_numbers(s: Sketch) -> None:
     if s.chance():
         a, y = s.source(whole, s.any(*TYPES), memory="hbm", repeats=False), s.target(shape, s.any(*TYPES))
         s.call(f"nisa.dma_copy(dst={y.name}, src={a.name}.vector_select(0, {at.name}){mode})")
-        found = np.where(
+        expected = np.where(
             at.values.reshape(-1, *(1,) * (len(shape) - 1)) < rows,
             cast(a.values, y.dtype)[np.minimum(at.values[:, 0], rows - 1)], y.values,
         )  # fmt: skip
     else:
         a, y = s.source(shape, s.any(*TYPES)), s.target(whole, s.any(*TYPES), memory="hbm")
         s.call(f"nisa.dma_copy(dst={y.name}.vector_select(0, {at.name}), src={a.name}{mode})")
-        found = y.values.copy()
+        expected = y.values.copy()
         for row, values in zip(at.values[:, 0], cast(a.values, y.dtype), strict=True):
             if row < rows:
-                found[row] = values
-    s.expect(y, found)
+                expected[row] = values
+    s.expect(y, expected)
 
 
 @case
@@ -47,11 +47,11 @@ def dma_copy(s: Sketch) -> None:
         return
     shape, (near, far) = s.shape(4), (s.any(*PLACES) for _ in range(2))
     a, y = s.source(shape, s.any(*TYPES), memory=far, low=-9, high=9), s.target(shape, s.any(*TYPES), memory=near)
-    found, more = a.values, ""
+    expected, more = a.values, ""
     if s.chance(0.25):
         op = s.any("add", "maximum")
-        found, more = OPERATIONS[op](y.values, a.values), f", dst_rmw_op=nl.{op}"
-    s.gives(f"nisa.dma_copy(dst={y.name}, src={a.name}{more})", y, found)
+        expected, more = OPERATIONS[op](y.values, a.values), f", dst_rmw_op=nl.{op}"
+    s.gives(f"nisa.dma_copy(dst={y.name}, src={a.name}{more})", y, expected)
 
 
 @case
@@ -86,10 +86,10 @@ def nc_stream_shuffle(s: Sketch) -> None:
         first = s.count(0, shape[0] - 1)
         mask[: shape[0] - first] = range(first, shape[0])
     s.call(f"nisa.nc_stream_shuffle(dst={y.name}, src={a.name}, shuffle_mask={mask})")
-    found = y.values.copy()
-    for p in range(len(found)):
-        found[p] = found[p] if mask[p] == 255 else a.values[mask[p]]
-    s.expect(y, found)
+    expected = y.values.copy()
+    for p in range(len(expected)):
+        expected[p] = expected[p] if mask[p] == 255 else a.values[mask[p]]
+    s.expect(y, expected)
 
 
 @case
@@ -99,9 +99,9 @@ def tensor_partition_reduce(s: Sketch) -> None:
     a, y = s.source(shape, s.any(*types)), s.target((1, *shape[1:]), s.any(*types))
     s.call(f"nisa.tensor_partition_reduce(dst={y.name}, op=nl.{op}, data={a.name})")
     ufunc = OPERATIONS["add" if op == "average" else op]
-    found = ufunc.reduce(a.values, axis=0, keepdims=True)
+    expected = ufunc.reduce(a.values, axis=0, keepdims=True)
     average = op == "average"
-    s.expect(y, found / shape[0] if average else found, np.abs(found) * 2.0**-22 if average else 0.0)
+    s.expect(y, expected / shape[0] if average else expected, np.abs(expected) * 2.0**-22 if average else 0.0)
 
 
 # -- indices -------------------------------------------------------------------------------------------------------
@@ -113,13 +113,13 @@ def sequence_bounds(s: Sketch) -> None:
     a = s.source((rows, n), dtype, np.sort(s.rng.integers(0, 5, (rows, n)), 1) if s.chance() else None, low=0)
     y = s.target((rows, 2, n), s.any(dtype, "float32", "int32"))
     s.call(f"nisa.sequence_bounds(dst={y.name}, segment_ids={a.name})")
-    found = np.empty((rows, 2, n))
+    expected = np.empty((rows, 2, n))
     for p, ids in enumerate(a.values):
         for i in range(n):
             first = next(j for j in range(i, -1, -1) if j == 0 or ids[j - 1] != ids[i])
             last = next(j for j in range(i, n) if j == n - 1 or ids[j + 1] != ids[i]) + 1
-            found[p, :, i] = (n, -1) if ids[i] == 0 else (first, last)
-    s.expect(y, found)
+            expected[p, :, i] = (n, -1) if ids[i] == 0 else (first, last)
+    s.expect(y, expected)
 
 
 @case
@@ -127,9 +127,9 @@ def nonzero_with_count(s: Sketch) -> None:
     rows, n, base = s.count(1, 16), s.count(1, 20), s.count(0, 30)
     a = s.source((rows, n), s.any(*TYPES), low=-1, high=1)
     y = s.target((rows, n + 1), "int32")
-    found, places = y.values.copy(), np.flatnonzero(a.values[0])
-    found[0] = [*(places + base), *[-7] * (n - len(places)), len(places)]
-    s.gives(f"nisa.nonzero_with_count(dst={y.name}, src={a.name}, index_offset={base}, padding_val=-7)", y, found)
+    expected, places = y.values.copy(), np.flatnonzero(a.values[0])
+    expected[0] = [*(places + base), *[-7] * (n - len(places)), len(places)]
+    s.gives(f"nisa.nonzero_with_count(dst={y.name}, src={a.name}, index_offset={base}, padding_val=-7)", y, expected)
 
 
 def numbers(s: Sketch, shape: tuple[int, ...], below: int, memory: str | None = None) -> Operand:
@@ -180,9 +180,9 @@ def tensor_copy_dynamic_dst(s: Sketch) -> None:
     rows, n, *free = s.shape(3, least=2)
     y, at = s.target((rows, n, *free), s.any(*TYPES), backwards=False), numbers(s, (1, 1), n)
     a = s.source((rows, *free), s.any(*TYPES))
-    found = y.values.copy()
-    found[:, at.values[0, 0]] = cast(a.values, y.dtype)
-    s.gives(f"nisa.tensor_copy_dynamic_dst(dst={dynamic_view(s, y, at)}, src={a.name})", y, found)
+    expected = y.values.copy()
+    expected[:, at.values[0, 0]] = cast(a.values, y.dtype)
+    s.gives(f"nisa.tensor_copy_dynamic_dst(dst={dynamic_view(s, y, at)}, src={a.name})", y, expected)
 
 
 # -- running results -------------------------------------------------------------------------------------------------
@@ -193,14 +193,14 @@ def tensor_scalar_reduce(s: Sketch) -> None:
     shape, types = s.shape(3), s.any(FLOATS, without_uint32(INTEGERS))
     a, y = s.source(shape, s.any(*types)), s.target(shape, s.any(*types))
     total = s.target((shape[0], 1), s.any(*types))
-    text, found = scalar_operation(s, a, y, a.values, 0)
+    text, expected = scalar_operation(s, a, y, a.values, 0)
     op = s.any("add", "maximum", "minimum")
     more, start = "", None
     if s.chance():
         more, start = ", reduce_cmd=nisa.reduce_cmd.load_reduce, reduce_init=2.0", 2.0
     s.gives(f"nisa.tensor_scalar_reduce(dst={y.name}, data={a.name}, {text}, reduce_op=nl.{op}, "
-            f"reduce_res={total.name}{more})", y, found)  # fmt: skip
-    flat = found.reshape(len(found), -1).astype(np.float64)
+            f"reduce_res={total.name}{more})", y, expected)  # fmt: skip
+    flat = expected.reshape(len(expected), -1).astype(np.float64)
     whole = OPERATIONS[op].reduce(flat, axis=1, keepdims=True)
     s.expect(total, whole if start is None else OPERATIONS[op](whole, start))
 
@@ -238,11 +238,11 @@ def range_select(s: Sketch) -> None:
     ops = s.any("greater", "greater_equal"), s.any("less", "less_equal")
     at = (first + np.arange(a.flat.shape[1])).reshape(1, *shape[1:])
     above, below = (OPERATIONS[op](at, broadcast(b.values, a.values)) for op, b in zip(ops, (low, high), strict=True))
-    found = np.where(above & below, a.values, -9.0)
-    text = largest(s, shape[0], found)
+    expected = np.where(above & below, a.values, -9.0)
+    text = largest(s, shape[0], expected)
     s.call(f"nisa.range_select(dst={y.name}, on_true_tile={a.name}, comp_op0=nl.{ops[0]}, comp_op1=nl.{ops[1]}, "
            f"bound0={low.name}, bound1={high.name}, range_start={first}, on_false_value=-9.0{text})")  # fmt: skip
-    s.expect(y, found)
+    s.expect(y, expected)
 
 
 @case
@@ -250,23 +250,23 @@ def select_reduce(s: Sketch) -> None:
     shape, reverse = s.shape(3), s.chance(0.3)
     a, y = s.source(shape, s.any(*FLOATS)), s.target(shape, s.any(*TYPES))
     keys, (other, values) = s.source(shape, s.any(*TYPES), low=-1, high=1), s.scalar(shape[0], False)
-    found = np.where((keys.values != 0) != reverse, a.values, broadcast(values, a.values))
-    text = largest(s, shape[0], found)
+    expected = np.where((keys.values != 0) != reverse, a.values, broadcast(values, a.values))
+    text = largest(s, shape[0], expected)
     s.gives(f"nisa.select_reduce(dst={y.name}, predicate={keys.name}, on_true={a.name}, on_false={other}, "
-            f"reverse_pred={reverse}{text})", y, found)  # fmt: skip
+            f"reverse_pred={reverse}{text})", y, expected)  # fmt: skip
 
 
 @case
 def exponential(s: Sketch) -> None:
     a, y = s.pair(3, TYPES, TYPES)
     text, most = s.scalar(a.shape[0], False)
-    found, near = function_bounds("exp", a.values - broadcast(most, a.values))
+    expected, near = function_bounds("exp", a.values - broadcast(most, a.values))
     more = ""
     if s.chance():
         total = s.target((a.shape[0], 1), s.any(*FLOATS))
         more = f", reduce_res={total.name}, reduce_cmd=nisa.reduce_cmd.reset_reduce"
-        expect_sums(s, total, found, near)
-    s.gives(f"nisa.exponential(dst={y.name}, src={a.name}, max_value={text}{more})", y, found, near)
+        expect_sums(s, total, expected, near)
+    s.gives(f"nisa.exponential(dst={y.name}, src={a.name}, max_value={text}{more})", y, expected, near)
 
 
 @case
@@ -282,14 +282,14 @@ def activate2(s: Sketch) -> None:
         z, text = compute(one, *pair, unsigned=None), f"{text}, imm{number}={name}, op{number}=nl.{one}"
         text += f", reverse{number}={back}"
     if op == "prelu":
-        found, near = np.where(z > 0, z, z / 4), 0 * z
+        expected, near = np.where(z > 0, z, z / 4), 0 * z
     else:
-        found, near = function_bounds({"copy": "identity"}.get(op, op), z)
+        expected, near = function_bounds({"copy": "identity"}.get(op, op), z)
     if s.chance():
         total = s.target((shape[0], 1), s.any(*FLOATS))
         text += f", reduce_op=nl.add, reduce_res={total.name}, reduce_cmd=nisa.reduce_cmd.reset_reduce"
-        expect_sums(s, total, found, near)
-    s.gives(f"nisa.activate2(dst={y.name}, op=nl.{op}, data={a.name}{text}, relu_param=0.25)", y, found, near)
+        expect_sums(s, total, expected, near)
+    s.gives(f"nisa.activate2(dst={y.name}, op=nl.{op}, data={a.name}{text}, relu_param=0.25)", y, expected, near)
 
 
 # -- random numbers --------------------------------------------------------------------------------------------------
@@ -343,10 +343,10 @@ def register(s: Sketch, call: str) -> None:
         s.call(f"nisa.register_move({number}, {value})")
     else:
         s.call(f"nisa.register_load({number}, {given})")
-    found = y.values.copy()
+    expected = y.values.copy()
     # Registers have 32 bits, signed or unsigned.
-    found[to] = value % 2**32 if y.dtype == "uint32" else cast(value, y.dtype)
-    s.gives(f"nisa.register_store({taken}, {number})", y, found)
+    expected[to] = value % 2**32 if y.dtype == "uint32" else cast(value, y.dtype)
+    s.gives(f"nisa.register_store({taken}, {number})", y, expected)
 
 
 for _name in ("register_alloc", "register_load", "register_move", "register_store"):
@@ -363,25 +363,25 @@ def expression(s: Sketch, shape: tuple[int, ...]) -> tuple[str, np.ndarray]:
         parts.append(f"nl.arange({n})[{', '.join(':' if d == e else 'None' for e in range(len(shape)))}]")
     steps, start = [s.count(-9, 9) for _ in shape], s.count(-50, 50)
     text = " + ".join([f"{step} * {part}" for step, part in zip(steps, parts, strict=True)])
-    found = start + sum(step * at for step, at in zip(steps, np.indices(shape), strict=True))
-    return f"{text} + {start}", found
+    expected = start + sum(step * at for step, at in zip(steps, np.indices(shape), strict=True))
+    return f"{text} + {start}", expected
 
 
 @older
 def iota(s: Sketch) -> None:
     shape = s.shape(4)
-    y, (text, found) = s.target(shape, s.any(*INTEGERS, "float32")), expression(s, shape)
+    y, (text, expected) = s.target(shape, s.any(*INTEGERS, "float32")), expression(s, shape)
     s.call(f"{y.name}[...] = nisa.iota({text}, dtype=nl.{y.dtype})")
-    s.expect(y, found % 2**32 if y.dtype == "uint32" else found)
+    s.expect(y, expected % 2**32 if y.dtype == "uint32" else expected)
 
 
 @older
 def affine_select(s: Sketch) -> None:
     shape = s.shape(4)
-    a, y, (text, found) = s.source(shape, s.any(*TYPES)), s.target(shape, s.any(*TYPES)), expression(s, shape)
+    a, y, (text, expected) = s.source(shape, s.any(*TYPES)), s.target(shape, s.any(*TYPES)), expression(s, shape)
     symbol, op = s.any((">", "greater"), (">=", "greater_equal"), ("<", "less"), ("<=", "less_equal"))
     s.call(f"{y.name}[...] = nisa.affine_select(pred={text} {symbol} 0, on_true_tile={a.name}, on_false_value=3)")
-    s.expect(y, np.where(OPERATIONS[op](found, 0), a.values, 3))
+    s.expect(y, np.where(OPERATIONS[op](expected, 0), a.values, 3))
 
 
 @older
