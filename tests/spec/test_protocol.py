@@ -136,8 +136,6 @@ def test_codes_of_no_engine_are_refused():
         isa.decode_instruction(7, 0, CONFIG)
 
 
-# Dispatch
-
 KINDS = {kind.__name__ for kind in MNEMONICS.values()} | {kind.__name__ for kind in INSTRUCTIONS.values()}
 
 

@@ -100,9 +100,6 @@ def test_shapes_broadcast(function, operands, result):
         assert (actual == result).all()
 
 
-# The oracle, and the comparison with it
-
-
 @pytest.mark.parametrize("name", CAMPAIGN_OPERATIONS)
 def test_operation_of_the_campaign_agrees_and_a_flipped_bit_is_found(name, rng):
     cases, ours, theirs = CAMPAIGN_OPERATIONS[name](rng, 100_000)

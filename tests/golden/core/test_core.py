@@ -60,9 +60,6 @@ def machine(hbm, programs, order=None, config=CONFIG):
     return made
 
 
-# Queues and semaphores
-
-
 def test_updates_set_add_and_subtract_in_order(hbm):
     set_, subtract = (Update(5, value, op) for value, op in ((9, UpdateOp.SET), (2, UpdateOp.SUBTRACT)))
     made = machine(hbm, {DMA0: [record(updates=[set_, subtract]), record(updates=[Update(5, 4), Update(6, 65535)])]})
@@ -101,9 +98,6 @@ def test_every_order_that_semaphores_allow_has_the_same_result(rng):
 def test_a_race_shows_in_some_order(rng):
     programs, words, expected = chain(rng, ordered=False)
     assert any(not np.array_equal(run_in_order(programs, words, rng), expected) for _ in range(5))
-
-
-# Errors
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -172,9 +166,6 @@ def test_whatever_a_record_says_is_executed_or_refused(hbm, rng):
 def test_errors_are_named():
     assert str(CoreError(Cause.INDEX, DMA1, 0x80, 3)) == "INDEX of queue 4, record 0x80, detail 0x3"
     assert str(CoreError(Cause.BOOT, detail=1)) == "BOOT, detail 0x1"
-
-
-# The controller
 
 
 def case(number, *blocks):

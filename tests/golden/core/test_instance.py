@@ -78,9 +78,6 @@ def test_lists_of_collectives_do_what_they_do_without_cores(rng):
             assert [len(outcome.records) for outcome in outcomes] == [len(some) for some in lists]
 
 
-# Hand-written control programs
-
-
 def cases(arguments, records):
     """Return the outcomes of one case per core, from its number, its cycles, and its collective queue's records."""
     images = [
@@ -113,9 +110,6 @@ def test_cores_know_their_numbers():
     assert [outcome.exit_code for outcome in cases([(NUMBER, 0)] * 4, [[]] * 4)] == [4 << 8 | core for core in range(4)]
     alone = PRESETS["tiny"]
     assert Core(alone, hand_image(alone, 0, [], case=NUMBER).memory()).run().exit_code == 1 << 8
-
-
-# Errors
 
 
 def test_a_rule_stops_one_and_the_others_wait():

@@ -40,9 +40,6 @@ def bar(name: str) -> float:
     return 0.6 if name in FINE else 1.7
 
 
-# The definition
-
-
 @every_function
 @pytest.mark.parametrize("alpha", [ALPHA, -3e-42])
 def test_results_are_those_of_the_definition_bit_for_bit(name, alpha, rng):
@@ -50,9 +47,6 @@ def test_results_are_those_of_the_definition_bit_for_bit(name, alpha, rng):
     word = int(np.float32(alpha).view(np.uint32))
     theirs = np.array([datapath(FUNCTIONS[name], int(x), word) for x in words(z)], np.uint32)
     assert_same_bits(words(activate(name, z, alpha)), theirs, words(z))
-
-
-# The oracle
 
 
 @every_function
@@ -67,9 +61,6 @@ def test_float64_forms_agree_with_mpmath(name, rng):
         low, high = CROSSINGS[name]
         agree |= (z > low) & (z < high) & (distance < 2.0**-45)
     assert np.all(agree)
-
-
-# Accuracy
 
 
 @every_function
@@ -112,9 +103,6 @@ def test_every_bf16_value_against_mpmath(name):
             assert abs(theirs) > float(np.finfo(np.float32).max)
         else:
             assert abs(float(ours) - theirs) <= 1.7 * float(last_place(float(theirs))), x
-
-
-# Exact points and symmetry
 
 
 @pytest.mark.parametrize(
@@ -168,9 +156,6 @@ def test_functions_of_one_product_round_once(name, alpha, rng):
 def test_odd_and_even_functions_are(name, sign, rng):
     z = np.abs(dense(name, rng, 50_000))
     assert_same_bits(activate(name, -z), sign * activate(name, z), z)
-
-
-# Special values
 
 
 @every_function
@@ -238,9 +223,6 @@ def test_results_next_to_zero_and_infinity_continue_to_the_special_ones(name):
     assert np.all(close[kept])
 
 
-# Monotonicity
-
-
 @every_function
 def test_no_sampled_step_goes_against_the_function(name):
     z = np.concatenate([bench.sample(name), borders(name, 4)])
@@ -256,9 +238,6 @@ def test_no_sampled_step_goes_against_the_function(name):
 def test_increasing_functions_increase(name):
     y = activate(name, bench.sample(name), ALPHA)
     assert np.all(y[1:] >= y[:-1])
-
-
-# The tables
 
 
 @pytest.mark.slow

@@ -48,9 +48,6 @@ def codes(rng, fmt, shape, special=0.002):
     return np.where(rng.random(shape) < special, wild, tame).astype(storage_dtype(fmt))
 
 
-# The kernel
-
-
 @EVERY_FORMAT
 def test_kernel_is_the_equation(fmt, rng):
     compared = nans = 0
@@ -160,9 +157,6 @@ def test_absent_operands_leave_the_sum_as_it_is():
         assert words(function(infinite, one, moving_present=absent, init=-0.0)) == NEGATIVE_ZERO
 
 
-# Whole products
-
-
 def test_small_integers_in_bf16_are_exact(rng):
     a, b = rng.integers(-16, 17, (37, 300)), rng.integers(-16, 17, (300, 41))
     product = matrix_product(*(round_fp32(words(v), BF16) for v in (a, b)), BF16, 128)
@@ -221,9 +215,6 @@ ONES, A = np.ones((2, 3), np.float32), np.zeros((2, 3), np.uint16)
 def test_what_does_not_fit_is_refused(function, arguments, message):
     with pytest.raises(ValueError, match=message):
         function(*arguments)
-
-
-# Instructions
 
 
 def place(memory, matrix, address, stride):

@@ -27,9 +27,6 @@ SIZES = 1024, 512
 PER_OPCODE = 60
 
 
-# The interpreter
-
-
 def changed_by_one(rng, opcode, config, sizes=SIZES):
     """Return the number of bytes that a random instruction changed, after comparison with the oracle."""
     instruction = random_instruction(rng, opcode, config, sizes)
@@ -95,9 +92,6 @@ def test_storing_bf16_is_rounding_to_nearest_even(rng):
     assert np.array_equal(stored, rounded)
 
 
-# Reductions and scans
-
-
 @pytest.mark.parametrize(
     ("op", "integer"),
     [(op, integer) for op in sorted(REDUCTIONS) for integer in (False, True) if integer or op not in BITWISE],
@@ -123,9 +117,6 @@ def test_sum_is_in_order_and_in_fp32():
     assert running_sum(words([-0.0]), words(0.0)) == 0
 
 
-# Statistics
-
-
 @pytest.mark.parametrize("offset", (0.0, 1.0, 100.0))
 def test_statistics_are_those_of_float64(offset, rng):
     x = (rng.standard_normal((64, 4 * 512)) + offset).astype(np.float32)
@@ -143,9 +134,6 @@ def test_statistics_of_constants_and_of_one_element():
     assert floats(bn_stats(words([5.0]))).tolist() == [1, 5, 0, 0, 0, 0]
     assert floats(bn_aggr(words([0, 9, 9, 4, 3, 8, 0, np.nan, 1]))).tolist() == [3, 2]
     assert np.isnan(floats(bn_aggr(words([0, 1, 1]))[1]))
-
-
-# Searches
 
 
 @pytest.mark.parametrize("fmt", (FP32, INT32))
@@ -167,9 +155,6 @@ def test_largest_eight_are_those_of_a_sort(fmt, rng):
 def test_positions_of_zeros_nans_and_repeated_values():
     x = words([1, 0, -0.0, np.nan, 1, 5, 1, np.nan, 7])
     assert vector.find_index8(x, words([1, np.nan, -0.0, 1, 8, 0, np.nan, 0])).tolist() == [0, 3, 1, 4, -1, 2, 7, -1]
-
-
-# Dropout and integers
 
 
 def test_dropout_drops_as_many_as_it_should(rng):

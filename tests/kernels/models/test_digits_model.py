@@ -65,9 +65,6 @@ def test_training_again_reaches_the_accuracy(tmp_path):
     assert [layer.weight.shape for layer in again] == [layer.weight.shape for layer in load()]
 
 
-# Gradients
-
-
 def loss(parameters, images, labels):
     weight0, bias0, weight1, bias1 = parameters
     probabilities = softmax(gelu(images @ weight0 + bias0) @ weight1 + bias1)

@@ -68,9 +68,6 @@ def x(*shape):
     return (np.arange(8 * int(np.prod(shape))) * 7 % 23 - 11.5).reshape(8, *shape)
 
 
-# Tensors
-
-
 def test_views_are_those_of_numpy(machine, rng):
     values = np.arange(8 * 4 * 6 * 5).reshape(8, 4, 6, 5)
     t = machine.tensor(values, INT16)
@@ -129,9 +126,6 @@ def test_what_is_kept_has_places_apart_from_the_lowest_address_on():
         space.psum("d", INT8, (1,))
     with pytest.raises(ValueError, match="e: partitions must be between 1 and 8, not 9"):
         space.sbuf("e", INT8, (1,), 9)
-
-
-# Instructions
 
 
 def test_copies_and_constants(machine):
@@ -310,9 +304,6 @@ def test_refusals_of_instructions(machine):
     ):
         with pytest.raises(ValueError, match=message):
             wrong()
-
-
-# Order
 
 
 def test_writing_over_a_source(machine):

@@ -45,9 +45,6 @@ def copy_by_rows(program, dst, src):
         program.append(dma_copy(dst[row : row + 1], src[row : row + 1]), queue=3 + row)
 
 
-# Footprints and waits
-
-
 def test_footprints_are_those_of_every_element(rng):
     for config in CONFIGS:
         for entry in random_core_program(rng, config, 60).program.entries[5:-2]:
@@ -201,9 +198,6 @@ def test_a_full_semaphore_is_followed_by_a_fresh_one(monkeypatch):
         program.records()
 
 
-# Refusals
-
-
 def test_refusals():
     program, x, t = new_program(8)
     u, foreign = t[:, 1:], Program(TINY).space.sbuf("t", FP32, (8,))
@@ -241,9 +235,6 @@ def test_refusals():
     ):
         with pytest.raises(ValueError, match=message):
             wrong()
-
-
-# Copies
 
 
 def test_copies_are_those_of_numpy(rng):
@@ -290,9 +281,6 @@ def test_copies_are_those_of_numpy(rng):
     hbm = run_golden(image, rng).hbm
     for name, array in expected.items():
         assert np.array_equal(results[name].elements(hbm), array), name
-
-
-# Sections
 
 
 @pytest.mark.parametrize("chosen", [(0, 1, 2), (0, 2), (1,), (), (1, 1, 0, 2, 1), 30 * (2, 0)], ids=len)
@@ -344,9 +332,6 @@ def test_a_section_loads_its_own_weights():
     program.start_section()
     with pytest.raises(ValueError, match="MULTIPLY_MOVING: "):
         program.append(multiply)
-
-
-# Images
 
 
 def test_an_image_has_a_header_and_its_records_at_their_addresses(monkeypatch):

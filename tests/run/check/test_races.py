@@ -31,9 +31,6 @@ SIZES = 1024, 512
 TENSOR, VECTOR, SCALAR, DMA0, DMA1, DMA2 = range(6)
 
 
-# Accesses of instructions
-
-
 def random_memories(rng):
     """Return HBM, SBUF and PSUM with legal row numbers for gathers and scatters."""
     hbm = rng.integers(256, size=(1, HBM_BYTES)).astype(np.uint8)
@@ -139,9 +136,6 @@ def test_a_load_reads_its_columns():
     assert touch.starts.tolist() == [64]
 
 
-# Races of a run
-
-
 def copy(source, target, count=4, step=1, storage=Storage.HBM):
     """Return a copy of `count` words to addresses `step` words apart."""
     src = DmaTensor(format=INT32, storage=Storage.HBM, address=source, steps=(1,))
@@ -234,9 +228,6 @@ def test_races_of_random_runs_are_those_of_byte_masks(rng):
         assert {tuple(sorted(pair)) for pair in races(*runs)} == expected
         found += len(expected)
     assert found > 10
-
-
-# Order within a program
 
 
 def program_of(rng, length):

@@ -95,8 +95,6 @@ def test_lanes_are_all_of_the_core():
     assert {prefix for block in core_blocks().values() for prefix in block.of} == set(LANES)
 
 
-# Faults
-
 Reading = tuple[str, LanesNetlist, dict]  # RTLIL of a module, its netlist, and its JSON
 
 

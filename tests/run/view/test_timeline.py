@@ -39,8 +39,6 @@ def args(slices, name) -> list:
     return [event["args"][name] for event in slices]
 
 
-# Of cores
-
 END = 900  # cycle in which the program ends
 
 LOAD = Record(instruction=LoadStationary(format=BF16, k=4, m=4, address=0), waits=(Wait(3, 1),), updates=(Update(1),))
@@ -105,8 +103,6 @@ def test_an_instance_has_every_core_and_the_links(write_and_read):
     assert (collective["name"], *spans([collective])) == ("all_reduce fp32 4 KiB", (30, 80))
     assert collective["args"]["group"] == "2 cores from 1 to 3, every 2" and collective["args"]["issued"] == 30
 
-
-# Of collective engines, and of links
 
 EVERY_OTHER = Group(3, -2, 2)
 

@@ -123,8 +123,6 @@ def test_softmax_on_128_lanes():
     assert passed("softmax", "PRESET=full M=200 N=300").utilisation > 0.9
 
 
-# Faults
-
 LAST_PLACE = {
     "ports": {"write__data": "data"},
     "body": "wire [63:0] data; assign write__data = data ^ {8{{7'd0, data[3:1] == 3'd5}}};",
@@ -183,8 +181,6 @@ def test_silent_engine_is_reported_and_nothing_hangs(fault):
         run_broken("vector", shell, Choices(opcodes=(Opcode.TENSOR_COPY,), elements=4), 3)
 
 
-# The errors of functions
-
 EXACT_TO_4_ULP = ("exp", "ln", "sqrt", "rsqrt", "reciprocal")
 
 
@@ -207,9 +203,6 @@ def test_wrong_results_have_large_errors():
     wrong = reference_errors("exp", z, np.nextafter(np.nextafter(right, np.float32(9)), np.float32(9)), 0.1)
     assert 1.4 < wrong.ulp[0] < 2.6
     assert reference_errors("exp", z, right * 2, 0.1).relative[0] == pytest.approx(1, abs=1e-6)
-
-
-# The benches
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,6 @@ def test_result_does_not_depend_on_the_array_where_k_fits_its_rows(fmt, k):
         np.testing.assert_array_equal(tiny.view(np.int32), exact)
 
 
-# Cycles
-
 OVERHEAD = 16  # permitted cycles besides the first load, and the fill (rows * mac_latency) and drain (columns)
 
 
@@ -138,9 +136,6 @@ def test_latency_follows_from_the_pipelines_depths():
         assert TensorEngine.latency(config) == fill + steps <= fill + config.columns + OVERHEAD
 
 
-# The bench
-
-
 def test_bench_reports_what_it_compared(capsys):
     report = passed("matmul", "M=5 K=6 N=7 PRESET=tiny DTYPE=fp16 SEED=3 TARGET=engine")
     assert report.compared == 35
@@ -185,9 +180,6 @@ def test_products_on_the_core_are_golden(words):
 def test_full_size_product_is_golden():
     counters = check(BF16, (128, 128, 512), PRESETS["full"])
     assert counters["cycles"] == 512 + 128 // LOAD_COLUMNS + TensorEngine.latency(PRESETS["full"]) + 1
-
-
-# Cycles of the core, from start to done
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,6 @@ def test_a_test_notices_a_broken_engine(shared_cores, monkeypatch):
     assert 0 < report.mismatches <= 64 and report.exit_status == 1
 
 
-# Faults
-
-
 def all_reduce(core, group=ALL, count=100, **more):
     rank = group.cores.index(core)
     return Collective(kind=CollectiveKind.ALL_REDUCE, group=group, rank=rank, count=count, dst=8192, **more)
