@@ -1,4 +1,4 @@
-"""What all tests share: the two simulators, of which Icarus is optional, random draws, and names of parameters."""
+"""Fixtures and hooks for all tests: simulators (Icarus is optional), random numbers, and parameter ids."""
 
 import gc
 import os
@@ -11,7 +11,7 @@ from neuroncore_rtl.run.sim.doctor import TOOLS, MissingTool, require
 from neuroncore_rtl.run.sim.simulation import SIMULATORS
 
 _SEED = 20260401
-"""Of a module without a `SEED` of its own; the same in each run."""
+"""Seed of modules without `SEED`."""
 
 
 def _seed_of(request) -> int:
@@ -22,42 +22,33 @@ def _seed_of(request) -> int:
 
 @pytest.fixture
 def rng(request) -> np.random.Generator:
-    """Random numbers, the same for every test of a module: its `SEED` is printed."""
+    """Return a random generator seeded with the module's `SEED`, which is printed."""
     return np.random.default_rng(_seed_of(request))
 
 
 @pytest.fixture
 def dice(request) -> random.Random:
-    """As `rng`, for choices among Python's objects and for words of more than 64 bits."""
+    """Return a generator like `rng`, for choices of Python objects and for words of more than 64 bits."""
     return random.Random(_seed_of(request))
 
 
 @pytest.fixture(params=SIMULATORS)
 def sim(request) -> str:
-    """Each simulator in turn."""
+    """Return each simulator."""
     if request.param == "icarus":
         require("iverilog")
     return request.param
 
 
 def pytest_make_parametrize_id(val) -> str | None:
-    """Call a parameter that has a name, such as a format or an enumeration's member, by it."""
+    """Use a parameter's `name`, for example of a format or an enumeration member, as its id."""
     name = getattr(val, "name", None)
     return name if isinstance(name, str) else None
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item):
-    return (yield from _skipping_without_icarus())
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item):
-    return (yield from _skipping_without_icarus())
-
-
-def _skipping_without_icarus():
-    """Skip any test, or fixture, that comes upon a missing Icarus, however deep inside; REQUIRE_ICARUS lets it fail."""
+    """Skip a test or fixture that raises MissingTool for Icarus; with REQUIRE_ICARUS it fails."""
     try:
         return (yield)
     except MissingTool as error:
@@ -66,15 +57,17 @@ def _skipping_without_icarus():
         pytest.skip(str(error))
 
 
+pytest_runtest_call = pytest_runtest_setup
+
+
 def pytest_collection_finish() -> None:
-    """Let searches for garbage, of which each elaboration causes some, pass over what stays to the end: with all tests
-    collected they were an eighth of the time."""
+    """Exclude objects that live to the end from garbage collection, which otherwise took an eighth of the time."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_unconfigure() -> None:
-    """Leave nothing frozen: libraries report what is not gone when the process ends."""
+    """Unfreeze, because libraries report objects that remain when the process ends."""
     gc.unfreeze()
 
 

@@ -1,4 +1,4 @@
-"""What a cold build leaves: builds and libraries for the simulations after it, none of them in the place of another."""
+"""Cold builds: their builds and libraries are kept for later simulations, and never replace existing ones."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What stages of the multiply-accumulate cost: the cycles are those that the engine takes, the plot has every row."""
+"""Cost of multiply-accumulate stages: cycles equal the engine's, and the plot contains every row."""
 
 import pytest
 
@@ -10,7 +10,7 @@ FULL = PRESETS["full"]
 
 
 def test_cycles_of_products_are_those_that_were_measured():
-    """The RTL's at preset full, by `make bench PART=tensor`."""
+    """The RTL's cycles at preset full, by `make bench PART=tensor`."""
     assert [depth.cycles_of_product(FULL, size) for size in (512, 1024)] == [(8389, 8192), (65733, 65536)]
 
 

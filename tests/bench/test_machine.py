@@ -1,4 +1,4 @@
-"""The machine is named beside what was measured on it."""
+"""Description of the machine in measurements."""
 
 import pytest
 

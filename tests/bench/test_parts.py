@@ -1,4 +1,4 @@
-"""`make bench` on arrays so small that it takes seconds: both ways run, and their record is complete."""
+"""`make bench` on small arrays: both ways run, and their record is complete."""
 
 import json
 
@@ -17,7 +17,7 @@ BUILD = {"elaboration_s": 1.0, "cold_build_s": 2.0, "build_peak_gib": 0.5}
 
 @pytest.fixture
 def bench(monkeypatch, tmp_path, capsys):
-    """`make bench` with variables; returns the record and what was printed."""
+    """Return a function that runs `make bench` with variables and returns the record and the output."""
     monkeypatch.delenv(LANES_VARIABLE, raising=False)
     monkeypatch.setattr(run, "RESULTS", tmp_path)
 
@@ -31,7 +31,7 @@ def bench(monkeypatch, tmp_path, capsys):
 
 @pytest.fixture
 def cold(monkeypatch):
-    """The ways of cold builds, which are only counted; what is simulated other tests build, too."""
+    """Return the list of ways that were cold-built; the builds are replaced, other tests make them."""
     ways = []
 
     def cold_build(elaborate, design):
@@ -73,7 +73,7 @@ def test_programs_in_both_orders(bench, monkeypatch):
     monkeypatch.setattr(program, "CALLS", 40)
     record, output = bench("PART=program")
     assert [row["order"] for row in record["program"]] == ["program", "scheduled"] * 2
-    # A product is two records, another one fills the first tile, and the last result is copied to HBM.
+    # A product has two records; one more fills the first tile, and the last result is copied to HBM.
     assert record["program"][-1]["records"] == 10 * 5 + 1
     assert all(row["each"] == pytest.approx(row["seconds"] / row["records"] * 1e6) for row in record["program"])
     assert "LANES" not in output and "us / record" in output

@@ -1,4 +1,4 @@
-"""Tables of figures: a column for each way, and each as wide as documents allow."""
+"""Tables of figures: a column per way, and a width that fits documents."""
 
 import pytest
 from rich.console import Console
@@ -13,7 +13,7 @@ LARGE = {
     "cycles_per_s": 1234567.8, "whole_cycles_per_s": 123456.7, "golden_over_rtl": 12345.6,
     "ns_per_pe": 123.45, "mega_elements_per_s": 1234.5,
 }  # fmt: skip
-"""Figures of a simulation, as wide as they may get."""
+"""Figures of a simulation, as wide as they may become."""
 
 ROW = {
     "cycles": 123456, "ideal_cycles": 123456, "utilisation": 0.987, "bit_exact": True, "size": 1024, "records": 1234,
@@ -28,7 +28,6 @@ def of_ways(*ways):
 
 
 def tables_of(row):
-    """Return the tables of every part that measures ways."""
     record = {"sizes": {"128": row}, "products": [row], "engines": [row], "golden_softmax_s": 0.5, "core": [row]}
     record["dma"] = [row]
     parts = [tensor.tensor_tables(record), elementwise.elementwise_tables(record), core.core_tables(record)]
@@ -36,7 +35,6 @@ def tables_of(row):
 
 
 def lines_of(made):
-    """Return what is printed of a table into a document."""
     console = Console(width=PLAIN_WIDTH)
     with console.capture() as capture:
         console.print(made)

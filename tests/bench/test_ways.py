@@ -1,4 +1,4 @@
-"""Both ways side by side: each is measured once and in its own way, and nothing but time may differ."""
+"""Comparison of both ways: each is measured once, and only times may differ."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def nothing_chosen(monkeypatch):
 
 
 def measure():
-    """Find 600 cycles a second with vectors, and 40 without."""
+    """Return 600 cycles per second with vectors, and 40 without."""
     return {"cycles": 1200, "bit_exact": True}, {"cycles_per_s": 600.0 if wanted() else 40.0}
 
 

@@ -1,6 +1,6 @@
-"""Runs the Python blocks of a document, one after the other, in one namespace.
+"""Runner of a document's Python blocks, in order and in one namespace.
 
-A text block behind a Python block is what that prints. `python -m tests.docs.guide` writes it into the document.
+A text block after a Python block is its output. `python -m tests.docs.guide` updates it in the document.
 """
 
 import contextlib
@@ -12,17 +12,17 @@ from pathlib import Path
 
 from neuroncore_rtl import ROOT
 
-__all__ = ["GUIDE", "executed", "without_numbers"]
+__all__ = ["GUIDE", "run_blocks", "without_numbers"]
 
 GUIDE = ROOT / "docs" / "kernels.md"
 
 _BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
 
 
-def executed(path: Path) -> Iterator[tuple[str | None, str]]:
-    """Run the blocks of a document; yield for each what it says is printed, None if nothing, and what was."""
+def run_blocks(path: Path) -> Iterator[tuple[str | None, str]]:
+    """Run the blocks of a document; yield for each the documented output (or None) and the actual one."""
     names = {"__name__": "__main__"}
-    # In the file into which a reader would write the blocks, each begins where the one before it ended.
+    # Line numbers are those of a file with all blocks concatenated.
     line = 0
     for block in _BLOCK.finditer(path.read_text()):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -32,13 +32,12 @@ def executed(path: Path) -> Iterator[tuple[str | None, str]]:
 
 
 def without_numbers(text: str) -> str:
-    """Return a text with every number the same: cycles change with the hardware, what is said of them does not."""
+    """Return a text with all numbers equal, because cycles change with the hardware."""
     return re.sub(r"[\d,.]*\d", "0", text)
 
 
 def main() -> None:
-    """Write what the blocks of the guide print."""
-    printed = iter(list(executed(GUIDE)))
+    printed = iter(list(run_blocks(GUIDE)))
 
     def block(found: re.Match) -> str:
         said, text = next(printed)

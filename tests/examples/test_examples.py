@@ -1,4 +1,4 @@
-"""The examples run as their reader runs them, and from any folder; they use what a kernel of one's own may use."""
+"""Examples run as documented and from any folder, and use only modules that a user's kernel may use."""
 
 import os
 import runpy
@@ -15,7 +15,6 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_bit_exact_and_right(path, monkeypatch, capsys):
-    """What it computes is compared by itself."""
     monkeypatch.setattr(sys, "argv", [str(path), "tiny"])
     runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr().out
@@ -33,7 +32,7 @@ def test_a_copy_outside_the_repository_runs(tmp_path):
 
 
 def test_examples_use_what_a_kernel_may_use():
-    """`run`, instructions and what they are made of: neither the testbench nor the hardware."""
+    """`run`, instructions and their operands: neither the testbench nor the hardware."""
     assert len(EXAMPLES) == 5
     allowed = (f"{PACKAGE}.run.run", f"{PACKAGE}.kernels.", f"{PACKAGE}.spec.")
     for path in EXAMPLES:

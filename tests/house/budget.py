@@ -1,7 +1,8 @@
-"""Budgets of lines: Python lines of each folder beside the most that it may have (`[tool.neuroncore.budget]`).
+"""Line budgets: Python lines of each folder and their limit (`[tool.neuroncore.budget]`).
 
-`python -m tests.house.budget` prints the table and fails if a folder has more; `make lint` runs it. Raise a budget in
-the same commit as the lines that need it, and say why in its message."""
+`python -m tests.house.budget` prints the table and fails if a folder exceeds its limit; `make lint` runs it. Raise a
+budget in the commit that needs the lines, and give the reason in its message.
+"""
 
 import sys
 import tomllib
@@ -12,23 +13,21 @@ __all__ = ["budgets", "lines_of", "over"]
 
 
 def budgets() -> dict[str, int]:
-    """Return the most lines that each folder may have."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["neuroncore"]["budget"]
 
 
 def lines_of(folder: str) -> int:
-    """Return the lines of the Python files of a folder, and of those in it."""
     return sum(len(file.read_text().splitlines()) for file in modules_in(folder))
 
 
 def over(lines: dict[str, int], most: dict[str, int]) -> list[str]:
-    """Return a sentence for each folder that has too many lines, or no budget."""
+    """Return a sentence for each folder above its limit or without one."""
     rule = "{} must have at most {:,} lines, not {:,}: write less, or raise its budget and say why"
     return [rule.format(folder, most.get(folder, 0), n) for folder, n in lines.items() if n > most.get(folder, 0)]
 
 
 def main() -> None:
-    """Print the table; exit with the sentences of `over`, if there are any."""
+    """Print the table; exit with the sentences of `over`, if any."""
     most = budgets()
     lines = {folder: lines_of(folder) for folder in most}
     for folder, count in lines.items():

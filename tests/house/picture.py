@@ -1,7 +1,7 @@
-"""Draws docs/house.svg from the imports of the package: its folders, and the rooms of each folder.
+"""Writer of docs/house.svg, a drawing of the package's folders and subpackages ("rooms") with their imports.
 
-A panel lists its rooms so that every import points down. `python -m tests.house.picture` writes the file; a test holds
-it up to date.
+The rooms of a panel are ordered so that every import points down. `python -m tests.house.picture` writes the file; a
+test checks that it is up to date.
 """
 
 from graphlib import TopologicalSorter
@@ -16,7 +16,7 @@ __all__ = ["PICTURE", "picture"]
 PICTURE = ROOT / "docs" / "house.svg"
 
 PANELS = ("", "run", "tb", "hdl", "golden", "kernels", "frontends.nki")
-"""The package itself, and the folders whose rooms are drawn."""
+"""The package, and the folders with drawn rooms."""
 
 PURPOSES = {
     "spec": "what software and hardware agree on",
@@ -34,11 +34,11 @@ SHELF, WIDTH, LEFT, GAP = 26, 300, 20, 40
 
 COLUMNS = 2
 PITCH = LEFT + WIDTH + 240
-"""Pixels from one column of panels to the next; arcs are beside the rooms."""
+"""Horizontal distance of panels in pixels, with space for arcs."""
 
 
 def rooms_of(graph: grimp.ImportGraph, folder: str) -> dict[str, set[str]]:
-    """Return the folders in a folder of the package, each with those that it imports; every import is counted."""
+    """Return the rooms of a folder, each with the rooms that its modules import."""
     parent = ".".join(filter(None, (PACKAGE, folder)))
     inside = ROOT / PACKAGE / folder.replace(".", "/")
     rooms = [name for name in sorted(graph.find_children(parent)) if (inside / name.rpartition(".")[2]).is_dir()]
@@ -52,7 +52,7 @@ def rooms_of(graph: grimp.ImportGraph, folder: str) -> dict[str, set[str]]:
 
 
 def panel(folder: str, below: dict[str, set[str]], x: float, y: float) -> list[str]:
-    """Draw the rooms of a folder from the highest to the lowest, and every import as an arc beside them."""
+    """Draw the rooms of a folder from top to bottom, with an arc for every import."""
     order = [*TopologicalSorter(below).static_order()][::-1]
     if not folder:
         order = sorted(order, key=FOLDERS.index, reverse=True)
@@ -75,7 +75,6 @@ def panel(folder: str, below: dict[str, set[str]], x: float, y: float) -> list[s
 
 
 def picture() -> str:
-    """Return the drawing, as SVG."""
     graph = grimp.build_graph(PACKAGE, cache_dir=None)
     drawn, heights = [], [20.0] * COLUMNS
     for folder in PANELS:

@@ -1,4 +1,4 @@
-"""Every folder has a budget of lines, and one that is exceeded is named."""
+"""Line budgets of folders."""
 
 from tests.house.budget import budgets, over
 from tests.house.tree import FOLDERS

@@ -1,4 +1,4 @@
-"""The hook `.ci/commit-msg`: accepts `room: imperative`, and names each rule that a message violates."""
+"""Hook `.ci/commit-msg`: accepts `room: imperative`, and names each violated rule."""
 
 import re
 import runpy

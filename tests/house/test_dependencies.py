@@ -1,4 +1,4 @@
-"""What the project needs is said once: Python packages in pyproject.toml, Debian's in run.sim.doctor and README."""
+"""Dependencies, declared once: Python packages in pyproject.toml, Debian packages in run.sim.doctor and README."""
 
 import importlib.metadata
 import os
@@ -11,16 +11,15 @@ from neuroncore_rtl.run.sim.doctor import TOOLS
 from tests.house.tree import FOLDERS, PACKAGE, ROOT, imports, modules_in
 
 ANSWERED = {"nki", "neuronxcc"}
-"""What kernels of a front end import, and it answers itself (frontends/nki/dialects/hook.py)."""
+"""Packages imported by users' kernels and replaced by a front end (frontends/nki/dialects/hook.py)."""
 
 
 def normal(name: str) -> str:
-    """Return the one spelling of a package's name."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def names(requirements) -> set[str]:
-    """Return the packages that lines such as `name[extra]==1.0` name."""
+    """Return the packages named by requirement lines such as `name[extra]==1.0`."""
     return {normal(re.match(r"[\w.-]+", line)[0]) for line in requirements if not line.startswith("#")}
 
 
@@ -47,13 +46,13 @@ def test_lock_has_what_is_declared():
 
 def test_readme_names_the_packages_that_are_checked_for():
     [line] = re.findall(r"^apt install (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    # python3-venv brings python3 along.
+    # python3-venv depends on python3.
     needed = {tool.package for tool in TOOLS.values() if tool.required and tool.package}
     assert sorted(line.split()) == sorted(needed - {"python3"})
 
 
 def test_everything_missing_is_said_before_anything_is_installed(tmp_path):
-    # -S: without site-packages, as on a machine that has nothing.
+    # -S: without site-packages, as on a new machine.
     command = [sys.executable, "-S", "-m", "neuroncore_rtl.tb.cli.environment", tmp_path / "new", "requirements.lock"]
     environment = os.environ | {"PATH": str(tmp_path)}
     finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

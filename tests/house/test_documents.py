@@ -1,4 +1,4 @@
-"""Documents and docstrings say what is: the paths, modules and commands that they name exist, and figures agree."""
+"""Documents and docstrings: paths, modules and commands that they name exist, and figures agree with records."""
 
 import ast
 import inspect
@@ -25,7 +25,7 @@ PATH = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[\w./*-]*[\w*/])")
 MODULE = re.compile(rf"(?<![\w/.-])(?:{PACKAGE}\.)?((?:{FOLDERS})(?:\.\w+)+)")
 LINK = re.compile(r"\]\(([^)#:]+?)(?:#[\w-]+)?\)")
 COMMAND = re.compile(r"`(make [a-z][^`\n]*)`")
-COMMENT = re.compile(r"(?:^\s*|  )#.*", re.MULTILINE)  # perhaps within a string, which is prose as well
+COMMENT = re.compile(r"(?:^\s*|  )#.*", re.MULTILINE)  # also within strings, which are prose too
 RECORD = re.compile(r"^record: sim_build/results/(.+)\.json$", re.MULTILINE)
 
 ELSEWHERE = {
@@ -33,9 +33,9 @@ ELSEWHERE = {
     "golden/RTL": "a ratio, in the tables of make bench",
     "run.address": "a signal, in a test of proofs",
 }
-"""What looks like a path of this repository and is none."""
+"""Texts that look like paths of this repository, with their meaning."""
 
-HISTORY = "CHANGELOG.md"  # names what was, too
+HISTORY = "CHANGELOG.md"  # also names deleted files
 
 PAGES = [path for path in documents() if path.name != HISTORY]
 
@@ -62,7 +62,7 @@ def sources() -> list[Path]:
 
 
 def prose(path: Path) -> Iterator[str]:
-    """Yield the comments and the strings of more than a word of a Python file; of any other all of it."""
+    """Yield the comments and multi-word strings of a Python file, or the whole text of another file."""
     if path.suffix != ".py":
         yield path.read_text()
         return
@@ -73,21 +73,20 @@ def prose(path: Path) -> Iterator[str]:
 
 
 def missing_paths(text: str) -> list[str]:
-    """Return the paths in a text that lead nowhere."""
     named = [path for path in PATH.findall(text) if path not in ELSEWHERE]
     return [path for path in named if not (any(ROOT.glob(path)) if "*" in path else (ROOT / path).exists())]
 
 
 def missing_modules(text: str) -> list[str]:
-    """Return the dotted names in a text that are neither modules nor something in one."""
+    """Return the dotted names in a text that are neither modules nor their members."""
     found = [name for name in MODULE.findall(text) if name.rpartition(".")[2] not in ("py", "md", "v", "h", "c", "hex")]
     return [name for name in found if not name.startswith("tests") and name not in ELSEWHERE and not exists(name)]
 
 
 def exists(name: str) -> bool:
-    """Return whether a module, or what one defines, has this name.
+    """Return whether a module, or a member of one, has this name.
 
-    What an instance or a component has is seen by its class's annotations at best: whatever is said of a class is true.
+    Attributes of instances are not resolved, so every attribute of an existing class is accepted.
     """
     known = name
     while known:
@@ -136,11 +135,7 @@ def test_imports_in_examples_work():
 
 
 def settings(words: tuple[str, ...]) -> Settings | None:
-    """Return the settings of a command of make's; None if it takes none.
-
-    Raises:
-        UsageError: if there is no such target, TEST or variable, or a value is not valid.
-    """
+    """Return the settings of a make command, None if it takes none; raise UsageError if it is not valid."""
     target, *rest = words
     if target not in dict(targets()):
         raise UsageError(f"make has no target {target!r}")
@@ -169,7 +164,7 @@ def test_commands_of_blocks_exist(path):
 
 @pytest.mark.parametrize("path", PAGES, ids=by_name)
 def test_commands_in_text_exist(path):
-    """Lists and places to fill in (`TEST=a|b`, `ELF=path`, `...`) aside."""
+    """Except alternatives and placeholders (`TEST=a|b`, `ELF=path`, `...`)."""
     for line in COMMAND.findall(path.read_text()):
         _, *words = line.split()
         plain = [word for word in words if not re.search(r"\.\.\.|\||path|=file|ARGS|<|\"", word)]
@@ -184,7 +179,7 @@ def test_a_wrong_command_is_noticed():
 
 
 def test_single_figures_are_those_of_a_block():
-    """Of a record that exactly one block wrote, and with a value that is to be read there."""
+    """Exactly one block writes the record, and it contains the value."""
     written: dict[str, list[Block]] = defaultdict(list)
     for path in documents():
         for block in blocks(path.read_text()):

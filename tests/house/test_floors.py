@@ -1,4 +1,4 @@
-"""The floors and rooms of the house, which import-linter checks in `make lint`: here the checks are checked."""
+"""Tests of the import-linter contracts in `make lint`, and other rules of the folders."""
 
 import subprocess
 import sys
@@ -11,7 +11,6 @@ from tests.house.tree import FOLDERS, PACKAGE, ROOT, imports, modules_in
 
 
 def broken(tree: Path) -> str:
-    """Return what import-linter prints of a tree."""
     command = [Path(sys.executable).with_name("lint-imports"), "--no-logo", "--no-cache"]
     return subprocess.run(command, cwd=tree, capture_output=True, text=True, env={"PYTHONPATH": str(tree)}).stdout
 
@@ -23,7 +22,7 @@ UPWARD = {
     "hdl/up.py": "import numpy",
     "frontends/nki/trace/up.py": "from neuroncore_rtl.run.program import run",
 }
-"""Imports that a contract forbids, by the file that has them."""
+"""Imports that a contract forbids, by file."""
 
 
 def test_contracts_hold():
@@ -43,13 +42,13 @@ def test_contracts_notice_what_they_forbid(tmp_path):
 
 
 def test_one_name_is_taken_outside():
-    """Nothing is imported under the bare name of a folder, which could be anybody's."""
+    """A folder's bare name could belong to another installed package."""
     files = modules_in(*FOLDERS, "tests")
     assert {(file.name, i) for file in files for i in imports(file.read_text()) if i.split(".")[0] in FOLDERS} == set()
 
 
 def test_hardware_does_not_postpone_annotations():
-    # `from __future__ import annotations` turns the port declarations of an Amaranth component into strings.
+    # `from __future__ import annotations` converts port declarations of Amaranth components to strings.
     for file in modules_in("hdl"):
         assert "from __future__ import annotations" not in file.read_text(), file
 
@@ -62,7 +61,6 @@ def test_package_links_every_folder(folder):
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_folders_have_few_files(folder):
-    """At most 24 a folder: a reader sees them all at once."""
+    """At most 24 files per folder, to keep it readable."""
     for room in {file.parent for file in (ROOT / folder).rglob("*") if "__pycache__" not in file.parts}:
-        files = [file.name for file in room.iterdir() if file.is_file()]
-        assert len(files) <= 24, room
+        assert len([file.name for file in room.iterdir() if file.is_file()]) <= 24, room

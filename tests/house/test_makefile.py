@@ -1,4 +1,4 @@
-"""The Makefile: hands every variable of its command line on, and no other."""
+"""The Makefile passes all variables of its command line, and no others."""
 
 import os
 import shlex
@@ -36,7 +36,7 @@ def dry_run(*words: str, **environment: str) -> str:
 def test_variables_are_handed_on(words, arguments):
     python, *rest = shlex.split(dry_run(*words))
     assert python == ".venv/bin/python"
-    # make hands its variables on in an order of its own.
+    # The order of make's variables is undefined.
     assert sorted(rest) == sorted(["-m", "neuroncore_rtl", *arguments])
 
 

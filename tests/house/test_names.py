@@ -1,4 +1,4 @@
-"""One name, one thing: few public names are exported by more than one module."""
+"""Unique names: few public names are exported by more than one module."""
 
 import ast
 from collections import defaultdict
@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from tests.house.tree import FOLDERS, ROOT, modules_in
 
 MOST = 30
-"""Names that more than one module may export, at most."""
+"""Largest number of names exported by several modules."""
 
 PROTOCOL = {"TEST": "tb/tests/", "TESTS": "tb/tests/", "CALLS": "frontends/nki/dialects/"}
-"""Names that every module of a folder may have, because one reader looks there for them."""
+"""Names that every module of a folder may export, because one reader looks them up."""
 
 
 def exported(source: str) -> list[str]:
-    """Return the names in `__all__` of a module."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets):
             return ast.literal_eval(node.value)
@@ -22,9 +21,9 @@ def exported(source: str) -> list[str]:
 
 
 def things(name: str, modules: set[str]) -> int:
-    """Return how many things have a name: what hdl/ has may have one twin each in golden/, golden/timing/ and spec/.
+    """Return the number of distinct things with a name.
 
-    In spec/ only a class is a twin, of the hardware's enumeration or layout.
+    A thing of hdl/ and its counterparts in golden/, golden/timing/ and spec/ count as one; in spec/ only classes do.
     """
     count = len([module for module in modules if not module.startswith(PROTOCOL.get(name, "-"))])
     if not any(module.startswith("hdl/") for module in modules):
@@ -35,7 +34,7 @@ def things(name: str, modules: set[str]) -> int:
 
 
 def shared_names(sources: Mapping[str, str]) -> dict[str, set[str]]:
-    """Return the names that more than one thing has, with their modules, of sources by file."""
+    """Return the names of several things with their modules, given sources by file."""
     found = defaultdict(set)
     for file, source in sources.items():
         for name in exported(source):

@@ -1,7 +1,7 @@
-"""The recipes of CONTRIBUTING.md, each followed once: a copy of the tree, the worked patch on it, and a check of it.
+"""Recipes of CONTRIBUTING.md, each applied as a patch to a copy of the tree, and a check of the result.
 
-`tests/house/recipes/` has for each recipe what it changes, and what then must hold. A patch that no longer fits says
-that its recipe has changed: follow it again, and store `git diff -U2`.
+`tests/house/recipes/` contains the patch and the check of each recipe. If a patch no longer applies, the recipe has
+changed: follow it again, and store `git diff -U2`.
 """
 
 import os

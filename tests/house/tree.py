@@ -1,4 +1,4 @@
-"""The tree: its folders, their Python files, and what a file imports."""
+"""Folders of the package, their Python files, and the imports of a file."""
 
 import ast
 from functools import cache
@@ -10,12 +10,12 @@ PACKAGE = "neuroncore_rtl"
 ROOT = Path(__file__).resolve().parents[2]
 
 FOLDERS = ("spec", "hdl", "golden", "kernels", "run", "frontends", "tb", "bench")
-"""The folders of the package, from the lowest floor to the highest."""
+"""Folders of the package, from the lowest layer to the highest."""
 
 
 @cache
 def imports(source: str) -> set[str]:
-    """Return what a module imports, wherever in it; `from a import b` as a.b, a module or a name in one."""
+    """Return a module's imports; `from a import b` as a.b."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -26,5 +26,4 @@ def imports(source: str) -> set[str]:
 
 
 def modules_in(*folders: str) -> list[Path]:
-    """Return the Python files of folders, and of those in them."""
     return [file for folder in folders for file in (ROOT / folder).rglob("*.py")]

@@ -1,4 +1,4 @@
-"""A program of which one instruction waits for every other queue of a core at once."""
+"""Program with an instruction that waits for all other queues of a core."""
 
 import numpy as np
 
@@ -19,10 +19,7 @@ __all__ = ["join_image"]
 
 
 def join_image(config: Config) -> tuple[Image, list[tuple[HbmTensor, int]]]:
-    """Return the image, and tensors in HBM with the code that all of a tensor's elements have in the end.
-
-    All engines read a tensor of ones, every DMA engine a column of its own; then the vector engine writes over it.
-    """
+    """Return the image, where all queues read a tensor before it is overwritten, and HBM tensors with final codes."""
     columns = 8 + config.dma_engines
     program = Program(config)
     space = program.space

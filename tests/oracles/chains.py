@@ -1,4 +1,4 @@
-"""Random programs of copies of single words on several queues, each with the waits that keep it in order."""
+"""Random programs of word copies on several queues, ordered by semaphores."""
 
 import numpy as np
 
@@ -11,15 +11,7 @@ __all__ = ["word_copies"]
 def word_copies(
     rng: np.random.Generator, queues: range, length: int, *, words: int = 12, base: int = 0
 ) -> list[tuple[int, Record]]:
-    """Return queues and records in program order; a queue's records add 1 to the semaphore of its number.
-
-    Arguments:
-        rng: the generator.
-        queues: those that the records go to.
-        length: records.
-        words: among which they copy.
-        base: HBM address of the first one.
-    """
+    """Return `length` records with queues in order; each adds 1 to its queue's semaphore; `words` start at `base`."""
     counts, users, program = dict.fromkeys(queues, 0), {}, []
     for _ in range(length):
         source, target = (int(word) for word in rng.permutation(words)[:2])

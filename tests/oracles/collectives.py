@@ -1,6 +1,6 @@
-"""Collectives element by element, in Python, from the words of `spec.isa.collective`: rounds, segments, ranks.
+"""Collectives element by element in Python, following `spec.isa.collective`: rounds, segments, ranks.
 
-Adds by numpy's scalars and rounds by ml_dtypes; stochastically by adding the random word's upper half to the bits.
+Adds numpy scalars and rounds by ml_dtypes; stochastically by adding the random word's upper half to the bits.
 """
 
 from dataclasses import replace
@@ -36,7 +36,7 @@ STORAGE = {T.FP32: np.float32, T.BF16: ml_dtypes.bfloat16, T.INT32: np.int32}
 
 
 def ranks_in_order(kind, count: int, ranks: int, chunk: int, block: int = 0) -> list[list[int]]:
-    """Return for every element of a block the ranks in the order in which they are added."""
+    """Return the order in which the ranks are added, for every element of a block."""
     granules = -(-count // GRANULE)
     half = -(-granules // 2)
     orders = []
@@ -66,7 +66,7 @@ def _stochastic(value, seed: int, stream: int, element: int):
 
 
 def reduced(parts: list[np.ndarray], instructions: list[Collective], block: int = 0) -> np.ndarray:
-    """Return the reduction of one block of every rank, typed as in `STORAGE`."""
+    """Return the reduction of one block of all ranks, in its `STORAGE` type."""
     first = instructions[0]
     narrow, bf16 = ml_dtypes.bfloat16, first.dtype == T.BF16
     out = []
@@ -88,7 +88,7 @@ def reduced(parts: list[np.ndarray], instructions: list[Collective], block: int 
 
 
 def results(blocks: list[list[np.ndarray]], instructions: list[Collective]) -> list[list[np.ndarray] | None]:
-    """Return the blocks that every rank stores, from those in every rank's src; None where it stores nothing."""
+    """Return the blocks that each rank stores, from the blocks in every rank's src; None if it stores nothing."""
     first, ranks = instructions[0], len(instructions)
     match first.kind:
         case K.ALL_REDUCE:
@@ -108,12 +108,7 @@ def results(blocks: list[list[np.ndarray]], instructions: list[Collective]) -> l
 
 
 def random_collective(rng, *, cores=128, kind=None, ranks=None, count=None, chunk=None, most=1 << 20) -> Collective:
-    """Return a legal collective of a rank at random.
-
-    Arguments:
-        cores: of the instance. kind, ranks, count: at random if not given. chunk: granules, likewise.
-        most: elements, if count is not given.
-    """
+    """Return one rank's legal random collective with the given properties; `most` limits a random count."""
     kind = K(int(rng.integers(8))) if kind is None else kind
     n = min(ranks or int(rng.choice((2, 2, 3, 4, 5, 8, 13, 64))), cores)
     dtype, reduces = T(int(rng.integers(3))), kind in REDUCTION_KINDS
@@ -143,7 +138,7 @@ def random_collective(rng, *, cores=128, kind=None, ranks=None, count=None, chun
 
 
 def large_collective(rng, **options) -> Collective:
-    """Return a legal collective at random, of which any bit of an address, a pitch and a count may be set."""
+    """Return a random legal collective with addresses, pitch and count of any size."""
     one, bits = random_collective(rng, **options), int(rng.integers(1, 31))
     count = int(rng.integers(1, 1 << bits))
     pitch = -(-count * element_bytes(one.dtype) // COLLECTIVE_ALIGNMENT) * COLLECTIVE_ALIGNMENT
@@ -155,7 +150,7 @@ def large_collective(rng, **options) -> Collective:
 
 
 def on_every_rank(instruction: Collective) -> list[Collective]:
-    """Return every rank's part of what rank 0 executes; of SEND, its and that of the root, in order of ranks."""
+    """Return the collectives of all ranks, given rank 0's; of SEND its own and its root's, in order of ranks."""
     if instruction.kind == K.SEND:
         other = {"kind": K.RECEIVE, "rank": instruction.root, "root": instruction.rank}
         return sorted((instruction, replace(instruction, **other)), key=lambda i: i.rank)
@@ -163,13 +158,12 @@ def on_every_rank(instruction: Collective) -> list[Collective]:
 
 
 def blocks_of(instruction: Collective) -> tuple[int, int]:
-    """Return the blocks at src and at dst."""
     ranks = instruction.group.ranks
     return tuple(ranks if instruction.kind in kinds else 1 for kinds in (BLOCKS_OF_SRC, BLOCKS_OF_DST))
 
 
 def random_codes_of(rng, dtype: T, shape, special: float = 0.05) -> np.ndarray:
-    """Return elements of a type: of floats most near 1, some any pattern at all, NaN included."""
+    """Return random elements: integers of all sizes; floats mostly near 1, a share of `special` of any pattern."""
     fmt, count = COLLECTIVE_FORMATS[dtype], int(np.prod(shape))
     anything = rng.random(count) < special
     codes = np.where(anything, stimulus.random_codes(rng, fmt, count), stimulus.ordinary_codes(rng, fmt, count))

@@ -1,4 +1,4 @@
-"""Random legal copies of the DMA engines, and a loop over their elements that says where each of their bytes is."""
+"""Random legal DMA copies, and the locations of their bytes from a loop over elements."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -22,17 +22,14 @@ Window = tuple[int, int]
 
 _FORMATS = tuple(FORMATS.values())
 
-USED_BYTES = 1024  # bytes of a partition that copies use, so that they meet
+USED_BYTES = 1024  # bytes of a partition that copies use, few enough for overlaps
 SBUF_USED = 1 << 14  # bytes of a partition of SBUF that copies use
 INDEX_ADDRESS = SBUF_USED - 64  # of row numbers
-INDEX_LIMIT = 10  # row numbers are below this
+INDEX_LIMIT = 10  # row numbers are smaller
 
 
 def random_copy(rng: np.random.Generator, config: Config, hbm_bytes: int) -> DmaCopy:
-    """Return a legal copy of any kind, of at most 200 elements, whose source and destination are apart.
-
-    It stays within `USED_BYTES` of partitions and within HBM; row numbers are at `INDEX_ADDRESS`.
-    """
+    """Return a random legal copy of up to 200 elements, without overlap; its row numbers are at `INDEX_ADDRESS`."""
     windows = dict.fromkeys((Storage.SBUF, Storage.PSUM), (0, USED_BYTES)) | {Storage.HBM: (0, hbm_bytes)}
     while True:
         copy = any_copy(rng, config, windows, 200, DmaIndex(address=INDEX_ADDRESS, limit=INDEX_LIMIT))
@@ -41,7 +38,7 @@ def random_copy(rng: np.random.Generator, config: Config, hbm_bytes: int) -> Dma
 
 
 def is_apart(copy: DmaCopy, config: Config) -> bool:
-    """Return whether a copy does not write what it reads, row numbers included: nobody promises which comes first."""
+    """Return whether a copy writes none of the bytes it reads, row numbers included (their order is undefined)."""
     touches = touches_of(copy, config)
     return not any(one.meets(other) for one in touches if one.writes for other in touches if not other.writes)
 
@@ -49,15 +46,7 @@ def is_apart(copy: DmaCopy, config: Config) -> bool:
 def any_copy(
     rng: np.random.Generator, config: Config, windows: Mapping[Storage, Window], elements: int, index: DmaIndex
 ) -> DmaCopy:
-    """Return a copy of any kind, most often a legal one.
-
-    Arguments:
-        rng: the generator.
-        config: the machine's parameters.
-        windows: of each storage the first byte and the one behind the last in which tensors lie.
-        elements: how many, at most.
-        index: of a gather or scatter, but for the partition of its first row number, and whether it skips rows.
-    """
+    """Return a random, usually legal copy in windows [first, end) of bytes; `index` is for gathers and scatters."""
     rank = int(rng.integers(1, DMA_DIMENSIONS + 1))
     shape = [int(rng.choice((1, 2, 3, 4, 7, 16, elements))) for _ in range(rank)]
     while prod(shape) > elements:
@@ -83,13 +72,13 @@ def any_copy(
 
 
 def beyond(rng: np.random.Generator, limit: int, rows: np.ndarray, share: float) -> np.ndarray:
-    """Return row numbers of which a share is beyond the limit: at it, behind it, negative."""
+    """Return row numbers, a share of them replaced by numbers out of range: at the limit, above it, negative."""
     others = rng.choice([limit, limit + 1, limit + 2, 1 << 31, (1 << 32) - limit, (1 << 32) - 1], len(rows))
     return np.where(rng.random(len(rows)) < share, others, rows).astype("<u4")
 
 
 def _tensor(rng, config, fmt: Format, storage: Storage, shape, window: Window, rows: int | None) -> DmaTensor:
-    """Return a tensor in a window, of partitions that often exist; `rows`: row numbers of its outermost dimension."""
+    """Return a tensor in a window, usually on existing partitions; `rows`: number of its outermost dimension's rows."""
     rank, size = len(shape), fmt.bits // 8
     axis, partition = None, 0
     if storage != Storage.HBM:
@@ -122,7 +111,6 @@ def _tensor(rng, config, fmt: Format, storage: Storage, shape, window: Window, r
 
 
 def word_copy(source: int, target: int) -> DmaCopy:
-    """Return a copy of one word within HBM."""
     sides = (DmaTensor(format=INT32, storage=Storage.HBM, address=at, steps=(1,)) for at in (source, target))
     return DmaCopy(shape=(1,), **dict(zip(("src", "dst"), sides, strict=True)))
 
@@ -130,13 +118,7 @@ def word_copy(source: int, target: int) -> DmaCopy:
 def places(
     tensor: DmaTensor, shape: tuple[int, ...], rows: list[int] | None = None
 ) -> Iterator[list[tuple[Storage, int, int]]]:
-    """Yield the bytes of every element, in row-major order: (storage, partition, address) of each.
-
-    Arguments:
-        tensor: side of a copy.
-        shape: of the copy.
-        rows: of a gather or scatter, the row numbers of this tensor.
-    """
+    """Yield (storage, partition, address) of an element's bytes in row-major order; `rows`: numbers if indexed."""
     for index in np.ndindex(*shape):
         partition, address = tensor.partition, tensor.address
         for dimension, (number, step) in enumerate(zip(index, tensor.steps, strict=True)):

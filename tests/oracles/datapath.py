@@ -1,4 +1,4 @@
-"""docs/activation.md, section by section, in unbounded integers and fractions: slow, and nothing can overflow."""
+"""Reference of docs/activation.md, section by section, in unbounded integers and fractions."""
 
 from fractions import Fraction
 
@@ -13,12 +13,7 @@ __all__ = ["datapath"]
 
 
 def datapath(function: Function, z: int, alpha: int) -> int:
-    """Return the FP32 word of f(z).
-
-    Arguments:
-        function: the function.
-        z, alpha: FP32 words of finite numbers that are not zero.
-    """
+    """Return the FP32 word of f(z), from the FP32 words of z and alpha (finite and nonzero)."""
     sz = z >> 31
     m, e = _decode(z)
     row = e & 1 if function.parity else min(max(e, -4), 11) + 4
@@ -74,7 +69,7 @@ def _decode(word: int) -> tuple[int, int]:
 
 
 def _coordinate(kind: int, m: int, e: int) -> tuple[int, int, int]:
-    """x, the position within a quadrant and the quadrant."""
+    """Return x, the position within a quadrant, and the quadrant."""
     if kind == Coordinate.MANTISSA:
         return (m - 2**23) << 7, 0, 0
     if kind == Coordinate.OUTER and e <= -4:
@@ -88,7 +83,7 @@ def _coordinate(kind: int, m: int, e: int) -> tuple[int, int, int]:
 
 
 def _polynomial(control: dict[str, int], x: int, z: tuple[int, int], alpha: int) -> tuple[int, int]:
-    """P and its exponent."""
+    """Return the polynomial's value and its exponent."""
     if control["source"] == Source.Z:
         return z[0] << 10, z[1]
     if control["source"] == Source.ALPHA:

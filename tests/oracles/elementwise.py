@@ -1,8 +1,8 @@
-"""The vector and the scalar engine element by element, in Python: one lane, one place, one operation at a time.
+"""Vector and scalar engine element by element in Python: one lane, one element, one operation at a time.
 
-It reads the fields of an instruction's word, so that it shares no view of the record with the golden interpreter, and
-computes with the processor's float32, with Python's integers, or with fractions. Codes are decoded and rounded by
-golden.arith, and POWER and the activation functions are golden's: those have oracles of their own.
+Reads the fields of the instruction's word, so shares no view of the record with the golden interpreter, and computes
+with float32, Python integers or fractions. Codes are decoded and rounded by golden.arith; POWER and the activation
+functions are golden's, because separate oracles check them.
 """
 
 import operator
@@ -27,7 +27,7 @@ _NAN = np.float32(np.nan)
 _ZERO, _ONE = np.float32(0), np.float32(1)
 
 _FEW = {Opcode.BN_STATS, Opcode.BN_AGGR, Opcode.MAX8, Opcode.FIND_INDEX8}
-"""Opcodes whose dst is a few elements along dimension 0."""
+"""Opcodes with a dst of a few elements along dimension 0."""
 
 _DECIDE = {
     Opcode.TENSOR_COPY: "dst a", Opcode.MEMSET: "dst s0", Opcode.TENSOR_TENSOR: "dst a b",
@@ -36,24 +36,16 @@ _DECIDE = {
     Opcode.SELECT: "dst b s0", Opcode.AFFINE_SELECT: "dst a s0", Opcode.IOTA: "dst", Opcode.MAX8: "dst a",
     Opcode.FIND_INDEX8: "a b", Opcode.MATCH_REPLACE8: "dst a b s0", Opcode.DROPOUT: "dst a s0",
 }  # fmt: skip
-"""What must be of integers, as far as it is in memory, for arithmetic of integers; other opcodes have none."""
+"""Operands that must be integers, where they are in memory, for integer arithmetic; other opcodes use floats."""
 
 _OPERANDS = {opcode: names.removeprefix("dst ") for opcode, names in _DECIDE.items()} | {
     Opcode.MEMSET: "dst s0", Opcode.TENSOR_SCALAR_REDUCE: "a s0", Opcode.IOTA: "dst", Opcode.DROPOUT: "a",
 }  # fmt: skip
-"""Which of these tell whether integers have a sign."""
+"""Operands that determine whether integers are signed."""
 
 
 def execute(v: dict[str, int], config: Config, sbuf: np.ndarray, psum: np.ndarray, sums=None, function=None) -> None:
-    """Execute a legal instruction.
-
-    Arguments:
-        v: its fields (`spec.isa.Elementwise.unpack`).
-        config: the machine's parameters.
-        sbuf, psum: uint8 [partitions, bytes], changed in place.
-        sums: for ACTIVATE a list of the lanes' running sums, np.float32, changed in place.
-        function: for ACTIVATE a function from (code, np.float32, alpha's bits) to np.float32.
-    """
+    """Execute a legal instruction's fields on uint8 memories and, for ACTIVATE, the lanes' running sums, in place."""
     if v["opcode"] == Opcode.TRANSPOSE:
         _transpose(v, config, (sbuf, psum))
         return
@@ -68,7 +60,7 @@ def execute(v: dict[str, int], config: Config, sbuf: np.ndarray, psum: np.ndarra
 
 
 def _formats(v, names: dict) -> list:
-    """Return the formats, of those in memory, of the operands and results that a table names for the opcode."""
+    """Return the formats of the operands and results that a table names for the opcode, if they are in memory."""
     chosen = names.get(v["opcode"], "").split()
     codes = [v[f"{name}_dtype"] for name in chosen if not name.startswith("s")]
     codes += [_pointer(v, n)["dtype"] for n in (0, 1) if f"s{n}" in chosen and v[f"pointer{n}"]]
@@ -85,12 +77,11 @@ def _pointer(v, number):
 
 
 def _places(v) -> list[tuple[int, ...]]:
-    """Return the index of every element, outermost dimension first."""
     return list(product(*(range(v[f"count{d}"]) for d in (3, 2, 1, 0))))
 
 
 def _along(place, base, name, v) -> int:
-    """Return base and the steps of a name to a place."""
+    """Return base plus the offset of an index by the named steps."""
     return base + sum(i * v[f"{name}_step{d}"] for i, d in zip(place, (3, 2, 1, 0), strict=True))
 
 
@@ -114,11 +105,7 @@ def _transpose(v, config, memories) -> None:
 
 
 class _Lane:
-    """One lane of one instruction: what it reads, as values of its arithmetic, and what it writes.
-
-    Attributes:
-        total: the result of a reduction to write at b, or None.
-    """
+    """One lane of an instruction: values it reads, results it writes, and a reduction's `total` to write at b."""
 
     def __init__(self, v, config, memories, lane, sums, function):
         self.v, self.config, self.memories, self.lane = v, config, memories, lane
@@ -173,12 +160,11 @@ class _Lane:
         return threefry2x32((self.v["seed"], self.v["stream"]), (number & 0xFFFFFFFF, number >> 32))
 
     def last_of(self, place):
-        """Return the last of the places that were reduced to one."""
         kept = 4 - (self.v["axes"] if self.opcode is Opcode.TENSOR_REDUCE else 0)
         return *place[:kept], *self.places[-1][kept:]
 
     def write(self, name, results) -> None:
-        """Write {place: value}, or a list of values, one after the other."""
+        """Write {index: value}, or a list of values in order."""
         if isinstance(results, list):
             few = [(0, 0, 0, k) for k in range(len(results))]
             results = dict(zip(few if self.opcode in _FEW else self.places, results, strict=True))
@@ -229,7 +215,7 @@ INTEGER = _TRUTH | {
     AluOp.LOGICAL_SHIFT_LEFT: lambda x, y: x << y if 0 <= y < 32 else 0,
     AluOp.LOGICAL_SHIFT_RIGHT: lambda x, y: x % (1 << 32) >> y if 0 <= y < 32 else 0,
 }  # fmt: skip
-"""Operations of Python's integers; the lower 32 bits of what they return count."""
+"""Operations on Python integers; their results are taken modulo 2**32."""
 
 _FLOAT = {
     AluOp.BYPASS: lambda x, y: x, AluOp.ADD: operator.add, AluOp.SUBTRACT: operator.sub, AluOp.MULTIPLY: operator.mul,
@@ -257,7 +243,7 @@ def _operate(op, x, y, integer):
 
 
 def _fma(x, y, z):
-    """x * y + z in rational numbers, rounded once; what is not finite, or zero, as float64 has it."""
+    """Return x * y + z rounded once, by rational numbers; by float64 if an operand is not finite or the sum is zero."""
     if np.isfinite((x, y, z)).all():
         exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
         if exact != 0:

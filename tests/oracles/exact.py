@@ -1,4 +1,4 @@
-"""Rounding in rational numbers, word by word from the definition: slow, and with no tail to lose."""
+"""Rounding by rational numbers, directly from the definition."""
 
 import math
 from fractions import Fraction

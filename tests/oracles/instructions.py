@@ -1,4 +1,4 @@
-"""Random legal instructions of the vector and the scalar engine, one at a time, and memories worth reading."""
+"""Random legal instructions of the vector and the scalar engine, and memories with suitable operands."""
 
 from dataclasses import replace
 
@@ -20,17 +20,7 @@ _FLAGS = ("reverse0", "reverse1", "negate", "keep")
 def random_instruction(
     rng: np.random.Generator, opcode: Opcode, config: Config, sizes: tuple[int, int], most: int = 48
 ) -> Elementwise:
-    """Return a legal instruction of an opcode, of any formats, shape, steps, places and options.
-
-    What it writes may lie across what it reads, and flags that it does not use may be set.
-
-    Arguments:
-        rng: the generator.
-        opcode: what it does.
-        config: the machine's parameters.
-        sizes: bytes of a partition of SBUF and of PSUM that it may touch.
-        most: elements of a lane, about.
-    """
+    """Return a random legal instruction in `sizes` of SBUF and PSUM; operands may overlap, unused flags be set."""
     for _ in range(100):
         choices = Choices(opcodes=(opcode,), elements=int(rng.integers(1, most + 1)), related=0.6)
         writer = _writer(rng, config, choices, sizes)
@@ -51,7 +41,7 @@ def random_instruction(
 def random_memories(
     rng: np.random.Generator, config: Config, sizes: tuple[int, int], instruction: Elementwise
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return SBUF and PSUM, uint8 [partitions, bytes], that hold operands an instruction can do something with."""
+    """Return SBUF and PSUM, uint8 [partitions, bytes], with operands of interesting values."""
     writer = _writer(rng, config, Choices(), sizes)
     values = instruction.fields(config)
     for name in sorted(uses(values) & {"a", "b", "s0", "s1"}):
@@ -67,7 +57,7 @@ def random_memories(
 def random_access(
     rng: np.random.Generator, config: Config, fmt: Format, lanes: int, shape: tuple[int, ...], sizes: tuple[int, int]
 ) -> Access | None:
-    """Return an access of any steps and place, in which elements may meet, or None if it did not fit."""
+    """Return a random access, possibly with overlapping elements, or None if it does not fit."""
     storage = Storage(int(rng.integers(2)))
     starts = range(0, storage_partitions(storage, config) - lanes + 1, config.quadrant)
     steps = rng.integers(-3, 4, len(shape))
@@ -84,7 +74,7 @@ def random_access(
 
 
 def _writer(rng, config, choices, sizes) -> Writer:
-    """Return a program of nothing yet, whose first tensors may lie anywhere in memories of random bytes."""
+    """Return a writer with an empty program, and first tensors anywhere in memories of random bytes."""
     memories = {
         storage: rng.integers(256, size=(storage_partitions(storage, config), size), dtype=np.uint8)
         for storage, size in zip((Storage.SBUF, Storage.PSUM), sizes, strict=True)

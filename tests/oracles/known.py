@@ -1,4 +1,4 @@
-"""Results that are known without any model, each by what is special about it; golden and the units must have them."""
+"""Known results, each named by its special property, that golden and the hardware units must give."""
 
 from collections.abc import Iterable, Mapping
 
@@ -121,7 +121,7 @@ ARITHMETIC = {
         "largest subnormal": (0x00800000, 0x3F800001, 0x007FFFFF),
     },
 }
-"""By the operation: FP32 operands and the result."""
+"""By operation: FP32 operands and the result."""
 
 ROUNDED = {
     "tie to even, down": (BF16, 0x3F808000, None, 0x3F80),
@@ -190,7 +190,7 @@ WIDENED = {
     "2**31 without a sign": (UINT32, 0x80000000, 0x4F000000),
     "2**31 + 128 ties to even, down": (UINT32, 0x80000080, 0x4F000000),
 }
-"""Format, code with anything above it, FP32 word."""
+"""Format, code with arbitrary bits above it, FP32 word."""
 
 SATURATED = {
     f"{fmt.name} {value}": (fmt, value, word)
@@ -267,7 +267,7 @@ ALU = [
     (AluOp.LOGICAL_SHIFT_RIGHT, NEGATIVE, 31, 1, 1, 1),
     (AluOp.LOGICAL_SHIFT_RIGHT, 0xFFFFFFFF, NEGATIVE, 0, 0, 0),
 ]
-"""Operation, a, b, result in FP32, and in INT32 and UINT32 if these have it."""
+"""Operation, a, b, result in FP32, and in INT32 and UINT32 where defined."""
 
 RANDOM123 = [
     (13, (0x00000000, 0x00000000), (0x00000000, 0x00000000), (0x9D1C5EC6, 0x8BD50731)),

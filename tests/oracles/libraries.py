@@ -1,6 +1,6 @@
-"""ml_dtypes and gfloat as oracles: the same formats under their names, decoded and rounded by their code.
+"""ml_dtypes and gfloat as oracles for decoding and rounding.
 
-numpy warns of every signalling NaN that it converts; they are operands here like any other.
+numpy warns about each signalling NaN that it converts; signalling NaNs are normal operands here.
 """
 
 import gfloat
@@ -19,7 +19,7 @@ ML_DTYPES = {
     FP8E5M2: ml_dtypes.float8_e5m2,
     FP8E3M4: ml_dtypes.float8_e3m4,
 }
-"""Formats that ml_dtypes (FP16: numpy) has; all IEEE-like, with infinities."""
+"""Formats of ml_dtypes (FP16: numpy), all IEEE-like, with infinities."""
 
 
 def _ieee_like(name: str, exponent_bits: int, mantissa_bits: int) -> gfloat.FormatInfo:
@@ -38,23 +38,22 @@ GFLOAT = {
     FP8E5M2: gfloat.formats.format_info_ocp_e5m2,
     FP8E3M4: _ieee_like("e3m4", 3, 4),
 }
-"""Every format below FP32 for gfloat, by its own records where it has them."""
+"""gfloat descriptions of all formats below FP32, its own where it has one."""
 
 
 def fp32_values(bits: np.ndarray) -> np.ndarray:
-    """Return the float64 values of FP32 patterns, as the processor converts them."""
+    """Return the float64 values of FP32 patterns, converted by the processor."""
     with np.errstate(invalid="ignore"):
         return bits.view(np.float32).astype(np.float64)
 
 
 def ml_dtypes_decode(bits: np.ndarray, fmt: FloatFormat) -> np.ndarray:
-    """Return float64 values of codes."""
     with np.errstate(invalid="ignore"):
         return bits.view(ML_DTYPES[fmt]).astype(np.float64)
 
 
 def ml_dtypes_round(value_bits: np.ndarray, fmt: FloatFormat) -> np.ndarray:
-    """Return codes of FP32 patterns rounded to nearest even; NaN as the library likes it."""
+    """Return codes of FP32 patterns rounded to nearest even, with the library's NaN."""
     with np.errstate(all="ignore"):
         return value_bits.view(np.float32).astype(ML_DTYPES[fmt]).view(f"uint{fmt.bits}")
 
@@ -65,10 +64,10 @@ def gfloat_decode(bits: np.ndarray, fmt: FloatFormat) -> np.ndarray:
 
 
 def gfloat_round(value_bits: np.ndarray, fmt: FloatFormat, random: np.ndarray | None = None) -> np.ndarray:
-    """Return float64 values of FP32 patterns rounded to nearest even or, with random words, stochastically.
+    """Return float64 values of FP32 patterns rounded to nearest even, or stochastically by random words.
 
-    gfloat adds the discarded part and random * 2**-32 in float64, which is exact down to 2**-53 of the target's last
-    place. Stochastic rounding is defined on the part cut to 2**-32, so what lies below 2**-53 is cleared first.
+    gfloat adds the discarded part and random * 2**-32 in float64, which is exact down to 2**-53 of the target's ulp.
+    Stochastic rounding is defined on the part truncated to 2**-32, so bits below 2**-53 are cleared first.
     """
     value = fp32_values(value_bits)
     if random is None:

@@ -1,4 +1,4 @@
-"""Two models on the same memories."""
+"""Comparison of two models on the same memories."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,13 +8,7 @@ __all__ = ["changed_bytes"]
 
 
 def changed_bytes(before: Sequence[np.ndarray], ours: Callable, theirs: Callable, *what) -> int:
-    """Apply two models to copies of the memories, fail if they leave different bytes, and return how many they changed.
-
-    Arguments:
-        before: the memories, uint8.
-        ours, theirs: functions of the memories, which they change.
-        what: is shown if they differ.
-    """
+    """Apply two models to copies of memories, compare, and return the number of bytes changed; failures show `what`."""
     after = [[memory.copy() for memory in before] for _ in range(2)]
     for model, memories in zip((ours, theirs), after, strict=True):
         model(*memories)

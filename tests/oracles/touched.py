@@ -1,4 +1,4 @@
-"""The bytes that an instruction reads and writes, one by one, by the testbench's own account of them."""
+"""Bytes that an instruction reads and writes, derived independently of the kernels' analysis."""
 
 from itertools import product
 
@@ -14,10 +14,10 @@ Cells = set[tuple[Storage, int, int]]
 
 
 def touched(instruction: Instruction, config: Config) -> tuple[Cells, Cells]:
-    """Return the (storage, partition, byte) that a legal instruction reads, and those that it writes.
+    """Return the sets of (storage, partition, byte) that a legal instruction reads and writes.
 
-    Programs take a load to read whole groups of columns, and an accumulation, which only the tensor engine itself could
-    disturb, to read nothing of PSUM.
+    Programs assume that a load reads whole groups of columns, and that an accumulation reads nothing of PSUM (only the
+    tensor engine itself could disturb it).
     """
     touches = touches_of(instruction, config)
     if isinstance(instruction, MultiplyMoving):

@@ -1,4 +1,4 @@
-"""FP32 as bit patterns, and the codes of formats: what the tests of golden and of the units say over and over."""
+"""FP32 values as bit patterns, and all codes of a format."""
 
 from collections.abc import Callable
 
@@ -11,17 +11,15 @@ __all__ = ["every_code", "floats", "on_words", "words"]
 
 
 def words(values) -> np.ndarray:
-    """Return the bit patterns of values as float32."""
     return np.asarray(values, np.float32).view(np.uint32)
 
 
 def floats(patterns) -> np.ndarray:
-    """Return the float32 values of bit patterns."""
     return np.asarray(patterns, np.uint32).view(np.float32)
 
 
 def on_words(function: Callable, *operands) -> np.ndarray:
-    """Return what a function of float32 gives, as bit patterns as its operands are."""
+    """Return a function's float32 results as bit patterns, from operands as bit patterns."""
     return function(*map(floats, operands)).view(np.uint32)
 
 

@@ -1,5 +1,4 @@
-"""Programs of one's own through `neuroncore_rtl.run.run`: arrays in and out, what a result tells, and what is
-refused."""
+"""User programs run by `neuroncore_rtl.run.run`: arrays in and out, results, errors."""
 
 import json
 import subprocess
@@ -23,7 +22,7 @@ VALUES = np.arange(-16, 16, dtype=np.float32).reshape(4, 8)
 
 
 def double(program):
-    """y = 2 x, in BF16, and untouched: what nobody writes."""
+    """Compute y = 2 x in BF16; nothing writes `untouched`."""
     x, y = program.space.hbm("x", FP32, (4, 8)), program.space.hbm("y", BF16, (4, 8))
     program.space.hbm("untouched", FP32, (4, 8))
     tile, out = program.space.sbuf("tile", FP32, (8,)), program.space.sbuf("out", BF16, (8,))
@@ -32,9 +31,7 @@ def double(program):
     program.append(dma_copy(y, out))
 
 
-def copied(fmt):
-    """Return a kernel that copies x to y in a format."""
-
+def copy_kernel(fmt):
     def copy(program):
         x, y = (program.space.hbm(name, fmt, (4, 8)) for name in "xy")
         program.append(dma_copy(y, x))
@@ -93,20 +90,20 @@ def test_the_timing_model_adds_cycles_that_no_rtl_has_run(tmp_path):
 @pytest.mark.parametrize("fmt", FORMATS.values())
 def test_numbers_and_codes_of_every_format(rng, fmt):
     codes = rng.integers(0, 1 << fmt.bits, (4, 8)).astype(f"uint{fmt.bits}")
-    result = run(copied(fmt), {"x": codes}, preset="tiny", on="golden")
+    result = run(copy_kernel(fmt), {"x": codes}, preset="tiny", on="golden")
     assert np.array_equal(result.codes["y"], codes) and result.codes["y"].dtype == codes.dtype
     array = result.arrays["y"]
     assert array.dtype == (np.float32 if fmt.is_float else fmt.name)
-    again = run(copied(fmt), {"x": array}, preset="tiny", on="golden").arrays["y"]
+    again = run(copy_kernel(fmt), {"x": array}, preset="tiny", on="golden").arrays["y"]
     assert np.array_equal(again, array, equal_nan=fmt.is_float)
 
 
 def test_numbers_are_rounded_to_nearest_even():
     values = np.zeros((4, 8))
     values[0, :5] = 1 + 2**-8, 1 + 3 * 2**-8, 300, 1e39, -0.0
-    narrow = run(copied(FP8E4M3), {"x": values}, preset="tiny", on="golden").arrays["y"]
+    narrow = run(copy_kernel(FP8E4M3), {"x": values}, preset="tiny", on="golden").arrays["y"]
     assert narrow[0, :4].tolist() == [1, 1, np.inf, np.inf]
-    result = run(copied(BF16), {"x": values}, preset="tiny", on="golden")
+    result = run(copy_kernel(BF16), {"x": values}, preset="tiny", on="golden")
     assert result.codes["y"][0, :5].tolist() == [0x3F80, 0x3F82, 0x4396, 0x7F80, 0x8000]
 
 
@@ -134,7 +131,7 @@ REFUSED = {
         "inputs": {HbmTensor(name="gone", format=FP32, address=0x8000, shape=(1,)): [1.0]}
     },
 }
-"""What `run` says, and what it is given besides `double`."""
+"""Message of `run`, and its arguments besides `double`."""
 
 
 @pytest.mark.parametrize("message", REFUSED)
@@ -150,7 +147,7 @@ def test_integers_that_do_not_fit_are_refused(fmt, value):
     values[2, 3] = value
     message = f"x: elements must be integers from {fmt.min} to {fmt.max}, not {value}"
     with pytest.raises(ValueError, match=message):
-        run(copied(fmt), {"x": values}, preset="tiny", on="golden")
+        run(copy_kernel(fmt), {"x": values}, preset="tiny", on="golden")
 
 
 def test_programs_that_do_not_fit_are_refused():
@@ -170,15 +167,20 @@ def test_programs_that_do_not_fit_are_refused():
             {"preset": "tiny"},
             "an input's name must name one tensor, not 2: give the tensor 'x' instead",
         ),
-        (copied(FP32), [("x", VALUES)], {"preset": "tiny"}, "inputs must be arrays by names of tensors, .* not"),
-        (copied(FP32), {3: VALUES}, {"preset": "tiny"}, "an input must be named by a tensor in HBM or by its name"),
+        (copy_kernel(FP32), [("x", VALUES)], {"preset": "tiny"}, "inputs must be arrays by names of tensors, .* not"),
         (
-            copied(FP32),
+            copy_kernel(FP32),
+            {3: VALUES},
+            {"preset": "tiny"},
+            "an input must be named by a tensor in HBM or by its name",
+        ),
+        (
+            copy_kernel(FP32),
             {Program(TINY).space.hbm("f", FP32, (1 << 22,)): np.zeros(1 << 22)},
             {"preset": "tiny"},
             "f: an input must be in the program's HBM, not at 0x80",
         ),
-        (copied(FP32), {}, {"preset": "tiny", "waves": 1}, "WAVES must be 0 for TARGET=golden, not 1"),
+        (copy_kernel(FP32), {}, {"preset": "tiny", "waves": 1}, "WAVES must be 0 for TARGET=golden, not 1"),
         (large, {}, {"preset": "tiny"}, "tensors in HBM must have at most 536,870,912 bytes to be simulated, not 537,"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -214,7 +216,7 @@ def test_a_program_that_reads_what_it_has_not_written_fails(target, tmp_path):
 
 
 def test_importing_the_package_is_cheap():
-    """What simulates is imported when `run` is first used."""
+    """The simulator is imported on the first use of `run`."""
     names = "{'numpy', 'amaranth', 'neuroncore_rtl.run.sim'}"
     program = f"import sys, neuroncore_rtl.run; sys.exit(not {names}.isdisjoint(sys.modules))"
     subprocess.run([sys.executable, "-c", program], check=True)

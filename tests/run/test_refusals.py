@@ -1,4 +1,4 @@
-"""What a TEST cannot do is refused before anything is built, and the variable is named."""
+"""Variables that a TEST cannot use are rejected by name, before any build."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""run.report: a run that compared nothing has failed, and a record says what the table says."""
+"""run.report: a run without comparisons fails, and the record agrees with the table."""
 
 import io
 import json
@@ -14,7 +14,7 @@ def report(**changes) -> Report:
     return Report(**{**fields, **changes})
 
 
-def shown(what: Report) -> str:
+def table_of(what: Report) -> str:
     output = io.StringIO()
     what.show(Console(file=output, width=120))
     return output.getvalue()
@@ -33,7 +33,7 @@ def test_verdict(changes, verdict):
     judged = report(**changes)
     assert judged.bit_exact == (changes.keys().isdisjoint(("compared", "mismatches")))
     assert judged.exit_status == (verdict != "PASSED")
-    assert verdict in shown(judged)
+    assert verdict in table_of(judged)
 
 
 def test_utilisation_is_ideal_over_actual_cycles():
@@ -52,4 +52,4 @@ def test_record_replaces_the_former_one_whole(tmp_path):
 def test_details_are_in_the_record_alone():
     detailed = report(details={"links": {"chip 0 up -> chip 1": {"flits": 7}}})
     assert detailed.as_json()["links"]["chip 0 up -> chip 1"] == {"flits": 7}
-    assert "chip 0" not in shown(detailed)
+    assert "chip 0" not in table_of(detailed)

@@ -1,4 +1,4 @@
-"""spec.config: a machine that cannot be built cannot be described."""
+"""spec.config: a machine that cannot be built is rejected."""
 
 import pytest
 
@@ -7,9 +7,9 @@ from neuroncore_rtl.spec.config import LONE_UNITS, PRESETS, Config, preset_named
 
 @pytest.mark.parametrize("name, ends", Config.RANGES.items())
 def test_ends_of_every_range_are_valid(name, ends):
-    # As few HBM ports as possible: each has at least one DMA engine. Lanes that have all units are one a partition.
+    # Few HBM ports, because each needs a DMA engine. Lanes with all units serve one partition each.
     without = dict.fromkeys((f"vector_{unit}" for unit in LONE_UNITS), 0) if name == "lane_partitions" else {}
-    # The shortest line is one of two columns.
+    # The shortest line belongs to two columns.
     short = {"columns": 2, "hbm_bytes": 8} if name == "line_bytes" else {}
     for value in ends:
         overrides = {"dma_engines": 16 if name == "hbm_ports" else None} | without | short | {name: value}

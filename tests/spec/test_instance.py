@@ -1,4 +1,4 @@
-"""Parameters of an instance: presets, ranges and what they refuse."""
+"""Parameters of an instance: presets, ranges and errors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every instruction says all that the protocol asks for; nobody else tells instructions apart by their kinds."""
+"""Protocol of instructions: every type implements it, and other code does not dispatch on instruction types."""
 
 import ast
 import inspect
@@ -20,8 +20,8 @@ CONFIG = PRESETS["tiny"].with_overrides(cores=4)
 CONTEXT = isa.Context(CONFIG, core=2, loaded=(range(4), False))
 
 PLACES_ALLOWED = 10
-"""Where code outside spec/ may ask of what kind an instruction or an engine is. The oracle of touched bytes, which
-shares nothing with the instructions' own account, is half of them."""
+"""Permitted dispatches on the type of an instruction or engine outside spec/. Half of them are in the oracle of
+touched bytes, which must be independent of the instructions' methods."""
 
 
 def elementwise(opcode: Opcode) -> Elementwise:
@@ -136,18 +136,16 @@ def test_codes_of_no_engine_are_refused():
         isa.decode_instruction(7, 0, CONFIG)
 
 
-# Dispatch
-
 KINDS = {kind.__name__ for kind in MNEMONICS.values()} | {kind.__name__ for kind in INSTRUCTIONS.values()}
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """Return the names in an expression, and those of the enumeration whose members are in it."""
+    """Return the names in an expression, including enumerations of members."""
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def dispatches(source: str) -> int:
-    """Return how many places of a source ask whether an instruction is of a kind, or an engine a certain one."""
+    """Return the number of places in a source that dispatch on the type of an instruction or on an engine."""
     count = 0
     for node in ast.walk(ast.parse(source)):
         match node:

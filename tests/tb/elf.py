@@ -1,4 +1,4 @@
-"""ELF files of small programs for the controller's processor."""
+"""ELF files with small programs for the controller's processor."""
 
 import struct
 
@@ -10,7 +10,6 @@ __all__ = ["elf", "image"]
 
 
 def image(*words):
-    """Return words as bytes."""
     return b"".join(word.to_bytes(4, "little") for word in words)
 
 

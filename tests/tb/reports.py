@@ -1,4 +1,4 @@
-"""A TEST, run as `make sim` does: its report."""
+"""Reports of TESTs, run as by `make sim`."""
 
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.tb.cli.registry import command_named
@@ -7,13 +7,13 @@ __all__ = ["passed", "report_of"]
 
 
 def report_of(test: str, words: str = "") -> Report:
-    """Run a TEST with variables, given as NAME=VALUE apart by blanks, and return its report."""
+    """Run a TEST with variables, as NAME=VALUE separated by blanks, and return its report."""
     bench = command_named(test)
     return bench.run(bench.settings(words.split()))
 
 
 def passed(test: str, words: str = "") -> Report:
-    """Run a TEST, which must compare something and find nothing wrong; return its report."""
+    """Run a TEST that must pass; return its report."""
     report = report_of(test, words)
     assert report.problems == []
     return report

@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.config import PRESETS
 
 
 class Square(wiring.Component):
-    """out = x * x, a cycle later."""
+    """out = x * x, one cycle later."""
 
     x: In(8)
     out: Out(16)
@@ -31,8 +31,6 @@ class Square(wiring.Component):
 
 
 class Squares(wiring.Component):
-    """Two squares of the same number, side by side."""
-
     x: In(8)
     out: Out(32)
 
@@ -47,7 +45,7 @@ class Squares(wiring.Component):
 @pytest.mark.slow
 def test_a_unit_is_synthesised_as_a_whole():
     figures = measure_area(Squares(), seeds=(1,))
-    # Module by module there would be two of everything.
+    # Synthesis module by module would duplicate the square.
     assert figures["fmax_mhz"] > 50
     assert {name: figures[name] for name in ECP5.cells} == {
         "luts": 0, "registers": 8 + 16, "carries": 0, "multipliers": 1, "rams": 0, "lutrams": 0,
@@ -75,7 +73,7 @@ def test_every_unit_and_primitive_is_in_the_table():
 
 @pytest.fixture
 def placed(monkeypatch):
-    """Clocks by seed in place of nextpnr's, an exception for what it refuses; and 7 LUTs in place of a netlist."""
+    """Replace nextpnr by clocks per seed (or an exception), and the netlist by 7 LUTs."""
     clocks = {}
 
     class Seven:
@@ -133,7 +131,7 @@ def test_the_command_ends_with_a_sentence(monkeypatch):
         raise BuildFailed("yosys failed: no such module")
 
     monkeypatch.setattr(area, "measure_area", measured)
-    # Not a component: one that is never elaborated warns when it is collected, in whichever test that happens.
+    # Not a component, because a component that is never elaborated warns in some later test.
     monkeypatch.setattr(area, "ROWS", {"a unit": object})
     result = CliRunner().invoke(app, ["bench", "PART=area"])
     assert result.exit_code == 1

@@ -1,4 +1,4 @@
-"""The array as cells of an ECP5 multiplies bit for bit as golden does; with another multiplier it does not."""
+"""The array as ECP5 cells: products equal golden's bits, and a faulty multiplier is detected."""
 
 import re
 from dataclasses import replace

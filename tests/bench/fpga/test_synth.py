@@ -1,4 +1,4 @@
-"""`make synth` without the tools: what it refuses, counts and prints."""
+"""`make synth` without the tools: invalid variables, counts and output."""
 
 import json
 
@@ -36,12 +36,12 @@ MODULES = [
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    """`make synth` with variables, and figures in place of the tools'; returns exit status, output and record."""
+    """Return a function that runs `make synth` with given figures; it returns exit status, output and record."""
     figures = COUNTS | {"fmax_mhz": 46.4, "seeds": {1: 44.7, 2: 46.4, 3: 47.1}, "critical_path": PATH, "used": {}}
     monkeypatch.setattr(synth, "RESULTS", tmp_path)
     monkeypatch.setattr(synth, "measure_area", lambda component, seeds, name: figures)
     monkeypatch.setattr(synth, "by_module", lambda component, family, name: MODULES)
-    # No component: one that is never elaborated warns when it is collected.
+    # Not a component, because a component that is never elaborated warns in some later test.
     units = {name: type(unit)(unit.summary, lambda config: None) for name, unit in UNITS.items()}
     monkeypatch.setattr(synth, "UNITS", units)
 
@@ -115,7 +115,7 @@ def test_modules_occur_as_often_as_all_that_they_are_in():
 
 
 def netlist(tmp_path, cells, names):
-    """A netlist of cells, each a type, its inputs and its outputs, and of named bits with their sources."""
+    """Return a netlist of cells (type, inputs, outputs), and of named bits with their sources."""
     found = {
         name: {
             "type": kind,

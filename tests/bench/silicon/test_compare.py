@@ -1,4 +1,4 @@
-"""What stands beside published figures: formulas of instructions, and a fit that is judged by what it has not seen."""
+"""Comparison with published figures: formulas of instructions, and fits validated on other rows."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from neuroncore_rtl.run.settings import UsageError
 
 
 def made_with(host, step):
-    """Return rows of which this is the only right fit."""
+    """Return rows for which this is the only exact fit."""
     rows = [{"bare": bare, "steps": steps} for bare, steps in ((1, 2), (9, 2), (400, 2), (2, 31), (5, 31))]
     return [row | {"published": host + step * row["steps"] + row["bare"]} for row in rows]
 

@@ -1,4 +1,4 @@
-"""Attention over caches of keys and values: arguments of published kernels, and what numpy makes of them."""
+"""Attention over caches of keys and values: arguments of published kernels, and numpy references."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -12,28 +12,21 @@ RNG = np.random.default_rng(12)
 
 
 def normal(*shape: int) -> tuple[np.ndarray, str]:
-    """Return random numbers and their type."""
     return RNG.normal(size=shape), "bf16"
 
 
 COLUMNS, ROWS, LANES = 512, 64, 128
-"""Context and queries of a tile of scores; pieces that its context is loaded in."""
+"""Context and queries of a tile of scores; size of the pieces in which its context is loaded."""
 
 PROMPTS, STEPS = ((70, 600), (55, 40)), (300, 700, 512)
-"""New tokens and context of sequences with several new ones; contexts of those with one. The new ones are 128."""
+"""New tokens and context of sequences with several new tokens; contexts of those with one; 128 new tokens in all."""
 
 NOWHERE = 10_000
-"""The row of a query that there is none of."""
+"""Row number of absent queries, out of range."""
 
 
 def next_tokens_arguments(tokens: int, context: int, turned: bool) -> tuple:
-    """Return arguments of a step that adds so many tokens to a context of two sequences.
-
-    Arguments:
-        tokens: of each sequence, which take the last places of its context.
-        context: tokens that there are then, the first half of them or more in use; the caches have places for more.
-        turned: whether the cache of keys has a token a column.
-    """
+    """Return arguments of a step that adds tokens to contexts of two sequences; `turned`: one column per key token."""
     batch, size, heads, places = 2, 64, 4, 1024
     used = np.zeros((batch, heads, tokens, context), np.uint8)
     for sequence in range(batch):
@@ -46,7 +39,7 @@ def next_tokens_arguments(tokens: int, context: int, turned: bool) -> tuple:
 
 
 def next_tokens(q, k, v, keys, values, used, among, out, turned) -> np.ndarray:
-    """Return the attention of new tokens to a context that they end: (size, batch, heads, tokens)."""
+    """Return the attention of new tokens to contexts that include them: (size, batch, heads, tokens)."""
     tokens, context = used.shape[-2:]
     keys = (keys if turned else np.swapaxes(keys, 1, 2))[:, :, :context].copy()
     values, seen = values[:, :context].copy(), used.astype(bool)
@@ -59,14 +52,7 @@ def next_tokens(q, k, v, keys, values, used, among, out, turned) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sequence:
-    """New tokens of a sequence, and its context in the paged caches.
-
-    Arguments:
-        first: row of its first new token among all.
-        new: tokens.
-        context: tokens before them.
-        table: blocks of the caches that those are in.
-    """
+    """New tokens of a sequence (first row and number), earlier tokens, and their blocks in the paged caches."""
 
     first: int
     new: int
@@ -75,7 +61,7 @@ class Sequence:
 
 
 def sequences(block: int) -> list[Sequence]:
-    """Return the sequences; their blocks of so many tokens are anywhere in the caches, block 0 is of none."""
+    """Return the sequences, with blocks of `block` tokens anywhere in the caches; block 0 is unused."""
     sizes = [*PROMPTS, *((1, context) for context in STEPS)]
     needed = [-(-context // block) for _, context in sizes]
     free = np.split(np.random.default_rng(13).permutation(sum(needed)) + 1, np.cumsum(needed)[:-1])
@@ -87,11 +73,11 @@ class Plan(NamedTuple):
     """Tiles of scores of some sequences and their contexts.
 
     Arguments:
-        queries: rows of a tile, [tiles, rows].
-        tables: blocks of its context, [tiles, blocks].
-        seen: whether a row sees a token of the context, in the order of the kernel's loads, [tiles, rows, columns].
-        goes_on: whether the next tile is of the same rows, [tiles].
-        last: the last tiles of their rows.
+        queries: rows of a tile, [tiles, rows]
+        tables: blocks of its context, [tiles, blocks]
+        seen: whether a row attends to a token of the context, in the kernel's load order, [tiles, rows, columns]
+        goes_on: whether the next tile has the same rows, [tiles]
+        last: last tile of each group of rows
     """
 
     queries: np.ndarray
@@ -102,7 +88,7 @@ class Plan(NamedTuple):
 
 
 def _plan(given: list[Sequence], rows: int, unrolled: int, block: int) -> Plan:
-    """Return tiles of so many rows, a multiple of `unrolled` in number, and of blocks of so many tokens."""
+    """Return tiles of `rows` rows and blocks of `block` tokens, a multiple of `unrolled` tiles."""
     tiles = []
     for one in given:
         for row, column in product(range(0, one.new, rows), range(0, one.context, COLUMNS)):
@@ -122,12 +108,7 @@ def _plan(given: list[Sequence], rows: int, unrolled: int, block: int) -> Plan:
 
 
 def paged_arguments(unrolled: int, block: int) -> tuple:
-    """Return arguments of a paged attention.
-
-    Arguments:
-        unrolled: tiles that a round of the run's loops goes through.
-        block: tokens of a block of the caches.
-    """
+    """Return arguments of a paged attention; `unrolled`: tiles per round of a loop, `block`: tokens per cache block."""
     size, heads, given = 64, 2, sequences(block)
     tokens, blocks = sum(one.new for one in given), 1 + sum(len(one.table) for one in given)
     own = normal(1, heads, tokens, size), normal(1, 1, size, tokens), normal(1, 1, tokens, size)
@@ -150,7 +131,7 @@ def paged_arguments(unrolled: int, block: int) -> tuple:
 
 
 def paged(q, k, v, keys, values, *rest) -> np.ndarray:
-    """Return the attention of new tokens to their sequences' contexts and to those before them."""
+    """Return the attention of new tokens to their sequences' contexts and preceding new tokens."""
     result = np.zeros(q.shape)
     for one in sequences(keys.shape[2]):
         part = slice(one.first, one.first + one.new)

@@ -1,4 +1,4 @@
-"""Kernels as files, from a few lines each, and what they leave on golden."""
+"""Kernel files from a few lines each, and their results on golden."""
 
 from pathlib import Path
 from types import ModuleType
@@ -18,18 +18,21 @@ import {package}.language as nl
 """
 
 FIRST = HEADER.count("\n") + 3
-"""The number of a kernel's first line, behind @nki.jit and def."""
+"""Line number of a kernel's first line, after @nki.jit and def."""
 
 
-def written(
+def write_kernel(
     folder: Path, body: str, older: bool = False, parameters: str = "x", out: str = "", stores: str = ""
 ) -> str:
-    """Write a kernel named `kernel` of some lines, and return how it is named.
+    """Write a kernel named `kernel`, and return its name for `run_nki`.
 
     Arguments:
-        out: shape and type of the tensor `out` in HBM, which the first line makes and the last one returns; empty: the
-            body has all lines.
-        stores: the tile that is copied to `out` behind the body; empty: the body writes it.
+        folder: folder of the file
+        body: lines of the kernel
+        older: use the first dialect
+        parameters: parameters of the kernel
+        out: shape and type of the HBM tensor `out`, created first and returned last; empty: the body does both
+        stores: tile copied to `out` after the body; empty: the body writes `out`
     """
     file = folder / "kernel.py"
     rows = body.strip("\n").splitlines()
@@ -43,22 +46,20 @@ def written(
     return f"{file}:kernel"
 
 
-def stored(folder: Path, expression: str, out: str = "x.shape, x.dtype", parameters: str = "x") -> str:
-    """Write a kernel of the first dialect that stores one expression in `out`, and return how it is named."""
-    return written(folder, "", True, parameters, out=out, stores=expression)
+def store_kernel(folder: Path, expression: str, out: str = "x.shape, x.dtype", parameters: str = "x") -> str:
+    """Write a kernel of the first dialect that stores one expression in `out`, and return its name."""
+    return write_kernel(folder, "", True, parameters, out=out, stores=expression)
 
 
-def loaded(file: Path, text: str) -> ModuleType:
+def load_module(file: Path, text: str) -> ModuleType:
     """Write a file, and return its module for a machine of preset tiny."""
     file.write_text(text)
     return load_kernel(file, PRESETS["tiny"])
 
 
-def ran(kernel: str, *args: object, preset: str = "tiny", **options) -> NkiResult:
-    """Return what a kernel leaves on golden, and its run."""
+def run_kernel(kernel: str, *args: object, preset: str = "tiny", **options) -> NkiResult:
     return run_nki(kernel, *args, preset=preset, on="golden", **options)
 
 
 def result(kernel: str, *args: object, **options) -> np.ndarray:
-    """Return the first output of a kernel on golden."""
-    return ran(kernel, *args, **options).outputs[0]
+    return run_kernel(kernel, *args, **options).outputs[0]

@@ -1,4 +1,4 @@
-"""The backward pass of a mixture of two experts: arguments of a published kernel, and what numpy makes of them."""
+"""Backward pass of a mixture of two experts: arguments of a published kernel, and a numpy reference."""
 
 from types import SimpleNamespace
 
@@ -10,23 +10,23 @@ from neuroncore_rtl.frontends.nki.runtime.run import rounded
 __all__ = ["gradient_arguments", "gradients"]
 
 HIDDEN, WIDTH, BLOCK = 4096, 256, 512
-"""The least that the kernel takes: features of a token, of an expert, tokens of a block."""
+"""Smallest sizes that the kernel accepts: features of a token, of an expert, tokens of a block."""
 
 STORED = 512
-"""Features whose derivatives by the first weights the kernel stores: it returns in the first round of that loop."""
+"""Number of features for which the kernel stores derivatives by the first weights, before it returns early."""
 
 
 def gradient_arguments(tokens: int) -> tuple:
-    """Return arguments: so many tokens and one for padding, in a block for each of two experts."""
+    """Return arguments for `tokens` tokens and one for padding, in one block per expert."""
     rng = np.random.default_rng(11)
 
-    def known(*shape: int, scale: float = 1.0) -> np.ndarray:
+    def random_bf16(*shape: int, scale: float = 1.0) -> np.ndarray:
         return rounded(rng.normal(size=shape) * scale, dtype_of("bf16").known).astype(np.float64)
 
-    hidden, dy = known(tokens + 1, HIDDEN), known(tokens + 1, HIDDEN)
-    affinities = abs(known(2 * tokens + 2, 1))
+    hidden, dy = random_bf16(tokens + 1, HIDDEN), random_bf16(tokens + 1, HIDDEN)
+    affinities = abs(random_bf16(2 * tokens + 2, 1))
     hidden[tokens], dy[tokens], affinities[2 * tokens :] = 0, 0, 0
-    up, down = known(2, HIDDEN, 2, WIDTH, scale=1 / 64), known(2, WIDTH, HIDDEN, scale=1 / 16)
+    up, down = random_bf16(2, HIDDEN, 2, WIDTH, scale=1 / 64), random_bf16(2, WIDTH, HIDDEN, scale=1 / 16)
     places, order = np.full(2 * BLOCK, tokens, np.int32), rng.permutation(tokens)
     most = 2 * tokens // 3
     places[:most], places[BLOCK : BLOCK + most] = order[:most], order[-most:]
@@ -42,7 +42,7 @@ def gradient_arguments(tokens: int) -> tuple:
 
 
 def gradients(hidden, _, affinities, _1, up, _2, kept, down, _3, made, places, expert_of, dy, *rest) -> tuple:
-    """Return the derivatives by tokens, affinities, and both experts' weights."""
+    """Return the derivatives with respect to tokens, affinities, and both experts' weights."""
     by_hidden, by_affinity, by_up, by_down = (np.zeros(x.shape) for x in (hidden, affinities, up, down))
     for own, (e,), (gate, value), result in zip(places.reshape(-1, BLOCK), expert_of, kept, made, strict=True):
         by_affinity[2 * own + e, 0] = (dy[own] * result).sum(1)
@@ -58,6 +58,5 @@ def gradients(hidden, _, affinities, _1, up, _2, kept, down, _3, made, places, e
 
 
 def _silu(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return x / (1 + exp(-x)) and its derivative."""
     share = 1 / (1 + np.exp(-x))
     return x * share, share * (1 + x * (1 - share))

@@ -1,9 +1,9 @@
-"""Operands and results whose elements are in no equal steps, in memories and types that ask for a copy in between."""
+"""Operands and results without equal steps, or in memories and types that need an intermediate copy."""
 
 import numpy as np
 import pytest
 
-from tests.frontends.nki.kernels import ran, result, written
+from tests.frontends.nki.kernels import result, run_kernel, write_kernel
 
 RNG = np.random.default_rng(77)
 X = RNG.integers(-8, 9, (4, 24)).astype(np.float32)
@@ -16,14 +16,14 @@ nisa.dma_copy(dst=out, src=y)
 """
 
 
-def computed(tmp_path, body, x, shape, dtype="float32", older=False):
-    """Return what a body makes of the tile `a` in a tile `y`."""
-    return result(written(tmp_path, LOADED.format(body=body), older, out=f"{shape}, nl.{dtype}"), x)
+def compute(tmp_path, body, x, shape, dtype="float32", older=False):
+    """Return the tile `y` that a body computes from the tile `a`."""
+    return result(write_kernel(tmp_path, LOADED.format(body=body), older, out=f"{shape}, nl.{dtype}"), x)
 
 
 def test_sums_of_products_may_lie_apart(tmp_path):
-    """Those between them are others': the second product of each is added to the first one alone."""
-    found = computed(tmp_path, """
+    """Elements between them are unaffected; the second product is added only to the first one."""
+    found = compute(tmp_path, """
 y = nl.ndarray((4, 3, 4), dtype=nl.float32, buffer=nl.psum)
 for n in range(4):
     for again in range(2):
@@ -34,7 +34,7 @@ for n in range(4):
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_transpositions_of_dimensions_in_any_order(tmp_path, dtype):
-    found = computed(tmp_path, """
+    found = compute(tmp_path, """
 y = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.psum)
 turned = y.reshape((4, 2, 2)).permute((0, 2, 1))
 nisa.nc_transpose(dst=turned, data=a[:, 0:8].reshape((4, 4, 2))[:, :, 0].reshape((4, 2, 2)).permute((0, 2, 1)))
@@ -46,7 +46,7 @@ nisa.nc_transpose(dst=turned, data=a[:, 0:8].reshape((4, 4, 2))[:, :, 0].reshape
 @pytest.mark.parametrize("older", [False, True])
 def test_an_assigned_product_overwrites_wherever_it_goes(tmp_path, older):
     product = "nisa.nc_matmul(a[:, 0:4], a[:, 4:8])" if older else "nl.matmul(a[:, 0:4], a[:, 4:8], transpose_x=True)"
-    found = computed(tmp_path, f"""
+    found = compute(tmp_path, f"""
 y = nl.ndarray((4, 3, 4), dtype=nl.float32, buffer=nl.sbuf)
 sums = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.psum)
 whole = nl.ndarray((4, 4), dtype=nl.int32, buffer=nl.psum)
@@ -62,7 +62,7 @@ y[:, 2] = whole
 
 @pytest.mark.parametrize("memory", ["sbuf", "psum"])
 def test_searches_in_one_memory_leave_no_place_as_all_ones(tmp_path, memory):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 out, left = (nl.ndarray(one, dtype=d, buffer=nl.shared_hbm) for one, d in (((4, 8), nl.uint16), (x.shape, x.dtype)))
 a, y, z = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.{memory}) for _ in range(3))
 at, again = (nl.ndarray((4, 8), dtype=nl.uint16, buffer=nl.{memory}) for _ in range(2))
@@ -76,7 +76,7 @@ nisa.dma_copy(dst=left, src=z)
 return out, left
 """)  # fmt: skip
     x = np.float32([RNG.permutation(24) + 1 for _ in range(4)])
-    at, left = ran(kernel, x).outputs
+    at, left = run_kernel(kernel, x).outputs
     assert np.array_equal(at, np.tile([0, 1, 2, 3, 4, 5, 6, 65535], (4, 1)))
     x[:, :7] = 0
     assert np.array_equal(left, x)
@@ -85,7 +85,7 @@ return out, left
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("op", ["add", "maximum"])
 def test_a_reduction_over_partitions_of_any_order(tmp_path, op, dtype):
-    found = computed(tmp_path, f"""
+    found = compute(tmp_path, f"""
 y = nl.ndarray((1, 4, 6), dtype=nl.float32, buffer=nl.sbuf)
 data = a.reshape((4, 6, 4)).permute((0, 2, 1))
 nisa.tensor_partition_reduce(dst=y.reshape((1, 6, 4)).permute((0, 2, 1)), op=nl.{op}, data=data)
@@ -95,13 +95,13 @@ nisa.tensor_partition_reduce(dst=y.reshape((1, 6, 4)).permute((0, 2, 1)), op=nl.
 
 
 def test_a_gather_by_and_to_any_order(tmp_path):
-    found = computed(tmp_path, """
+    found = compute(tmp_path, """
 y, at = nl.ndarray((4, 2, 3), dtype=nl.float32, buffer=nl.sbuf), nl.ndarray((4, 3, 2), dtype=nl.int32, buffer=nl.sbuf)
 nisa.iota(dst=at, pattern=[[7, 3], [2, 2]], offset=1)
 nisa.nc_n_gather(dst=y.ap([[6, 4], [3, 2], [1, 3]]), data=a, indices=at.permute((0, 2, 1)))
 """, X, (4, 2, 3))  # fmt: skip
     assert np.array_equal(found, X[:, [[1, 8, 15], [3, 10, 17]]])
-    kept = computed(tmp_path, """
+    kept = compute(tmp_path, """
 y, at = nl.ndarray((4, 3, 2), dtype=nl.float32, buffer=nl.sbuf), nl.ndarray((4, 6), dtype=nl.int32, buffer=nl.sbuf)
 nisa.iota(dst=at, pattern=[[3, 6]])
 nisa.nc_n_gather(dst=y.permute((0, 2, 1)), data=a, indices=at)
@@ -110,7 +110,7 @@ nisa.nc_n_gather(dst=y.permute((0, 2, 1)), data=a, indices=at)
 
 
 def test_bits_of_integers_become_floats_and_stay_in_their_type_in_psum(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 out, few = (nl.ndarray((3, *x.shape), dtype=d, buffer=nl.shared_hbm) for d in (nl.float32, nl.uint8))
 a, y, z = nl.load(x), nl.ndarray((4, 3, 24), nl.float32), nl.ndarray((4, 3, 24), nl.uint8, buffer=nl.psum)
 for tile in (y, z):
@@ -123,7 +123,7 @@ for n in range(3):
 return out, few
 """, older=True)  # fmt: skip
     x = RNG.integers(0, 256, (4, 24)).astype(np.uint8)
-    found, few = ran(kernel, x).outputs
+    found, few = run_kernel(kernel, x).outputs
     shifted = x << np.uint8(3)
     assert np.array_equal(few, [x & shifted, shifted, (x ^ 5) | x])
     wide = x.astype(int) << 3
@@ -131,7 +131,7 @@ return out, few
 
 
 def test_integers_beside_a_running_result_are_exact(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 out, most = (nl.ndarray(one, dtype=nl.int32, buffer=nl.shared_hbm) for one in (x.shape, (4, 1)))
 a, y = (nl.ndarray(x.shape, dtype=nl.int32, buffer=nl.sbuf) for _ in range(2))
 top = nl.ndarray((4, 1), dtype=nl.int32, buffer=nl.sbuf)
@@ -143,13 +143,13 @@ nisa.dma_copy(dst=most, src=top)
 return out, most
 """)  # fmt: skip
     x = RNG.integers(-(2**24), 2**24, (4, 24)).astype(np.int32) * 64 + 5
-    found, most = ran(kernel, x).outputs
+    found, most = run_kernel(kernel, x).outputs
     assert np.array_equal(found, x ^ 1) and np.array_equal(most[:, 0], (x ^ 1).max(1).astype(np.float32))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_one_partition_that_all_have(tmp_path, dtype):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 out, flipped, sums = (nl.ndarray(one, dtype=nl.float32, buffer=nl.shared_hbm) for one in ((2, 6, 4), (4, 4), (1, 6)))
 a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x)
@@ -166,7 +166,7 @@ nisa.tensor_partition_reduce(dst=total, op=nl.add, data=row)
 nisa.dma_copy(dst=sums, src=total)
 return out, flipped, sums
 """)  # fmt: skip
-    found, flipped, sums = ran(kernel, X.astype(dtype), preset="small").outputs
+    found, flipped, sums = run_kernel(kernel, X.astype(dtype), preset="small").outputs
     for one, row in zip(found, (X[2, :6], X[0, 5::-1]), strict=True):
         assert np.array_equal(one, 4 * np.outer(row, row[:4]))
     assert np.array_equal(flipped, np.tile(X[2, :4, None], (1, 4))) and np.array_equal(sums[0], 4 * X[2, :6])
@@ -174,7 +174,7 @@ return out, flipped, sums
 
 def test_a_row_of_many_dimensions_that_all_partitions_have(tmp_path):
     x = RNG.integers(-99, 99, (4, 96)).astype(np.int16)
-    found = computed(tmp_path, """
+    found = compute(tmp_path, """
 row = a.reshape((4, 3, 2, 2, 2, 2, 2))[1:2, 0:3:2, :, :, :, 0]
 y = nl.ndarray((4, 2, 2, 2, 2, 2), dtype=nl.float32, buffer=nl.sbuf)
 nisa.tensor_scalar(dst=y, data=row.broadcast_to(y.shape), op0=nl.add, operand0=1)
@@ -184,7 +184,7 @@ nisa.tensor_scalar(dst=y, data=row.broadcast_to(y.shape), op0=nl.add, operand0=1
 
 
 def test_integers_meet_numbers_with_a_fraction(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 out, sums = (nl.ndarray(shape, nl.int32, buffer=nl.shared_hbm) for shape in ((4, *x.shape), (4, 1)))
 a, total = nl.load(x), nl.ndarray((4, 1), dtype=nl.int32)
 nl.store(out[0], value=nl.multiply(a, 0.75))
@@ -196,7 +196,7 @@ nl.store(sums, value=total)
 return out, sums
 """, older=True)  # fmt: skip
     x = X.astype(np.int32)
-    found, sums = ran(kernel, x).outputs
+    found, sums = run_kernel(kernel, x).outputs
     assert np.array_equal(found, [np.rint(x * 0.75), np.rint(2.25 - x), np.rint(x * 2.5), np.rint(x * 0.5)])
     assert np.array_equal(sums[:, 0], np.rint((x * 0.5).sum(1)))
 
@@ -211,5 +211,4 @@ def test_functions_along_one_of_several_dimensions(tmp_path):
         ("nl.where(a > 0, a[:, 0, 0:1], 7.0)", np.where(x > 0, column, 7)),
         ("nl.where(a > 0, a, a[:, 0, 0:1])", np.where(x > 0, x, column)),
     ):
-        found = computed(tmp_path, f"y = {call}", x, theirs.shape)
-        assert np.abs(found - theirs).max() < 1e-5, call
+        assert np.abs(compute(tmp_path, f"y = {call}", x, theirs.shape) - theirs).max() < 1e-5, call

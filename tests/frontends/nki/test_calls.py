@@ -1,4 +1,4 @@
-"""What calls become: numbers against numpy, and how many instructions of which kind."""
+"""Translation of calls: results against numpy, and numbers of instructions by kind."""
 
 from collections import Counter
 
@@ -8,20 +8,20 @@ import pytest
 from neuroncore_rtl.frontends.nki.dialects.modules import CALLS
 from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS, OPERATOR_CALLS
 from neuroncore_rtl.spec.functions import FUNCTIONS
-from tests.frontends.nki.kernels import ran, result, written
+from tests.frontends.nki.kernels import result, run_kernel, write_kernel
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(4, 24)).astype(np.float32)
 
 
 def instructions(kernel, *args):
-    """Return how often a kernel has which instruction."""
-    run = ran(kernel, *args)
+    """Return the number of instructions by name, and the run."""
+    run = run_kernel(kernel, *args)
     return Counter(entry.instruction.name for entry in run.run.program.entries), run
 
 
 def test_a_call_is_an_instruction(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 a, b = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf) for _ in range(2))
 nisa.dma_copy(dst=a, src=x)
 nisa.tensor_scalar(dst=b, data=a, op0=np.multiply, operand0=2.0, op1=nl.add, operand1=1)
@@ -34,7 +34,7 @@ nisa.activation(dst=b, op=nl.square, data=a, scale=0.5)
 
 
 def test_a_result_goes_where_it_is_assigned(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 tile = nl.ndarray(x.shape, dtype=x.dtype)
 a = nl.load(x)
 tile[:, 0:12] = nl.exp(a[:, 0:12])
@@ -47,7 +47,7 @@ tile[:, 12:24] = kept
 
 
 def test_parts_of_a_result_are_read_where_it_was_assigned(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 a = nl.load(x)
 tile = nl.ndarray((4, 3, 8), dtype=x.dtype)
 kept = nl.exp(a[:, 4:12])
@@ -60,7 +60,7 @@ tile[:, 1, :] = kept
 
 
 def test_a_result_is_not_read_where_something_else_was_written_since(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 a = nl.load(x)
 tile = nl.ndarray(x.shape, dtype=x.dtype)
 kept = nl.exp(a)
@@ -73,7 +73,7 @@ tile[...] = nl.square(a)
 
 @pytest.mark.parametrize("fmt", ["float32", "bfloat16", "float16"])
 def test_sums_in_psum_begin_with_the_first_product(tmp_path, fmt):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 tile = nl.ndarray((4, 24), dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=tile, src=x)
 for again in range(10):  # more than PSUM has banks, so that one is taken again
@@ -90,7 +90,7 @@ for again in range(10):  # more than PSUM has banks, so that one is taken again
 
 
 def test_what_the_machine_asks_for_is_inserted_and_counted(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 tile, row = nl.load(x), nl.load(x[0:1, 0:4])
 sums = nisa.nc_matmul(tile[:, 1:5], tile[:, 8:12])
 both = nisa.tensor_tensor(sums, sums, op=nl.add)
@@ -106,7 +106,7 @@ scaled = nisa.tensor_scalar(both, op0=nl.multiply, operand0=sums[:, 0:1])
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "int32"])
 def test_transpositions_keep_every_bit(tmp_path, dtype):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 turned, loaded, moved = (nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.shared_hbm) for _ in range(3))
 tile = nl.load(x)
 nl.store(turned, value=nl.transpose(tile))
@@ -117,12 +117,12 @@ return turned, loaded, moved
 """, older=True)  # fmt: skip
     x = np.trunc(RNG.normal(size=(4, 4)) * 50).astype(np.float32)
     x[1, 2] = np.inf if "float" in dtype else 7
-    for output in ran(kernel, (x, dtype)).outputs:
+    for output in run_kernel(kernel, (x, dtype)).outputs:
         assert np.array_equal(output, x.T)
 
 
 def test_masks_store_what_they_hold_for(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 p, f = nl.arange(4)[:, None], nl.arange(24)[None, :]
 for first in nl.affine_range(3):
     tile = nl.load(x[4 * first + p, f], mask=4 * first + p < x.shape[0])
@@ -135,13 +135,12 @@ for first in nl.affine_range(3):
 
 
 def test_a_grid_runs_its_programs_on_shared_tensors(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 i, j = nl.program_id(0), nl.program_id(1)
 tile = nl.full((4, 2), 10 * i + j + nl.num_programs(1), dtype=nl.int32)
 nl.store(out[i, j], value=tile)
 """, older=True, parameters="", out="(2, 3, 4, 2), nl.int32")  # fmt: skip
-    found = result(kernel, grid=(2, 3))
-    assert np.array_equal(found[..., 0, 0], [[3, 4, 5], [13, 14, 15]])
+    assert np.array_equal(result(kernel, grid=(2, 3))[..., 0, 0], [[3, 4, 5], [13, 14, 15]])
 
 
 def test_every_operation_and_function_has_a_name_of_the_machine():
@@ -153,7 +152,7 @@ TILED = RNG.normal(size=(16, 20)).astype(np.float32)
 
 
 def test_operands_and_sums_lie_in_any_quarter_of_the_array(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 tile = nl.ndarray((16, 20), dtype=x.dtype, buffer=nl.sbuf)
 sums = nl.ndarray((16, 8), dtype=nl.float32, buffer=nl.psum)
 nisa.dma_copy(dst=tile, src=x)
@@ -167,7 +166,7 @@ for part in range(2):  # the second time they are added to
 found = nl.ndarray((16, 8), dtype=nl.float32, buffer=nl.sbuf)
 nisa.tensor_copy(dst=found, src=sums)
 """, out="(16, 8), nl.float32", stores="found")  # fmt: skip
-    run = ran(kernel, (TILED, "bfloat16"), preset="small")
+    run = run_kernel(kernel, (TILED, "bfloat16"), preset="small")
     parts = [TILED[4 * n : 4 * n + 4] for n in (3, 2, 1, 0)]
     expected = np.concatenate([part[:, :4].T @ (part[:, 4:12] + part[:, 12:20]) for part in parts])
     assert np.abs(run.outputs[0] - expected).max() < 0.2 and not run.inserted
@@ -176,25 +175,25 @@ nisa.tensor_copy(dst=found, src=sums)
 
 
 def test_tiles_of_the_array_keep_operands_where_they_are(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 for n in nl.affine_range(4):
     rows = nl.ds(4 * n, 4)
     g, h = nl.load(x[rows, 0:8]), nl.load(x[rows, 8:16])
     product = nisa.nc_matmul(g, h, tile_position=(n // 2 * 8, n % 2 * 8), tile_size=(8, 8))
     nl.store(out[n], value=product)
 """, older=True, out="(4, 8, 8), nl.float32")  # fmt: skip
-    run = ran(kernel, TILED, preset="small")
+    run = run_kernel(kernel, TILED, preset="small")
     expected = [TILED[4 * n : 4 * n + 4, :8].T @ TILED[4 * n : 4 * n + 4, 8:16] for n in range(4)]
     assert np.abs(run.outputs[0] - expected).max() < 1e-5 and "operand of the tensor engine" not in run.inserted
 
 
 @pytest.mark.parametrize(("place", "copies"), [("rows, 8:16", 0), ("0:4, 8:16", 1)])
 def test_a_moving_operand_goes_to_the_partitions_of_the_stationary_one(tmp_path, place, copies):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 tile, rows = nl.load(x), nl.ds(8, 4)
 nl.store(out, value=nisa.nc_matmul(tile[rows, 0:4], tile[{place}]))
 """, older=True, out="(4, 8), nl.float32")  # fmt: skip
-    run = ran(kernel, TILED, preset="small")
+    run = run_kernel(kernel, TILED, preset="small")
     moving = TILED[8:12, 8:16] if not copies else TILED[:4, 8:16]
     assert np.abs(run.outputs[0] - TILED[8:12, :4].T @ moving).max() < 1e-5
     assert run.inserted["operand of the tensor engine"] == copies
@@ -202,20 +201,20 @@ nl.store(out, value=nisa.nc_matmul(tile[rows, 0:4], tile[{place}]))
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 def test_what_is_transposed_starts_at_any_quarter(tmp_path, dtype):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 tile = nl.load(x)
 turned = nl.ndarray((4, 16), dtype=x.dtype)
 for n in range(4):
     turned[:, nl.ds(4 * n, 4)] = nisa.nc_transpose(tile[nl.ds(4 * n, 4), 4:8])
 """, older=True, out="(4, 16), x.dtype", stores="turned")  # fmt: skip
     x = np.trunc(TILED * 40).astype(np.float32)
-    run = ran(kernel, (x, dtype), preset="small")
+    run = run_kernel(kernel, (x, dtype), preset="small")
     assert np.array_equal(run.outputs[0], x[:, 4:8].T) and "operand of the tensor engine" not in run.inserted
 
 
 @pytest.mark.parametrize("mode", ["nisa.matmul_perf_mode.double_row", "'double_row_gen3'"])
 def test_double_rows_are_two_products(tmp_path, mode):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 a, b, sums = nl.load(x), nl.load(y), nl.ndarray((3, 5), dtype=nl.float32, buffer=nl.psum)
 for _ in range(2):
     sums[...] += nisa.nc_matmul(a, b, perf_mode={mode})
@@ -230,7 +229,7 @@ for _ in range(2):
 @pytest.mark.parametrize("column", ("b[:, 1]", "b[:, 1:2]"))
 @pytest.mark.parametrize("order", ("{0}, {1}", "{1}, {0}"))
 def test_one_element_of_each_partition_goes_with_all_of_theirs(tmp_path, column, order):
-    older = written(tmp_path, f"""
+    older = write_kernel(tmp_path, f"""
 out = nl.ndarray((4, 3, 8), dtype=x.dtype, buffer=nl.shared_hbm)
 a, b = nl.load(x).reshape((4, 3, 8)), nl.load(y)
 nl.store(out, value=nisa.tensor_tensor({order.format("a", column)}, op=nl.subtract))
@@ -241,7 +240,7 @@ return out
     if order == "{1}, {0}":
         expected = -expected
     assert np.array_equal(result(older, X, y), expected)
-    newer = written(tmp_path, f"""
+    newer = write_kernel(tmp_path, f"""
 a = nl.ndarray((4, 3, 8), dtype=x.dtype, buffer=nl.sbuf)
 b = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x.reshape((4, 3, 8)))
@@ -253,7 +252,7 @@ nisa.tensor_tensor(dst=a, data1=first, data2=second, op=nl.subtract)
 
 
 def test_bits_of_another_type_are_read_where_they_are(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=tile, src=x)
 nisa.dma_copy(dst=out[:, 0], src=x.view(nl.uint8)[:, 8:16])
@@ -263,13 +262,13 @@ nisa.dma_copy(dst=out[:, 3], src=tile.view(nl.uint8).ap([[96, 4], [1, 8]], offse
 """, out="(4, 4, 8), nl.uint8")  # fmt: skip
     expected = X.view(np.uint8)[:, np.newaxis, 8:16]
     assert (result(kernel, X).astype(np.uint8) == expected).all()
-    refused = written(tmp_path, "return x.ap([[3, 4], [1, 3]], offset=1, dtype=nl.float32)", parameters="x")
+    refused = write_kernel(tmp_path, "return x.ap([[3, 4], [1, 3]], offset=1, dtype=nl.float32)", parameters="x")
     with pytest.raises(ValueError, match="ap of another type must be .* whole elements of uint8, not of float32"):
-        ran(refused, np.zeros((4, 18), np.uint8))
+        run_kernel(refused, np.zeros((4, 18), np.uint8))
 
 
 def test_an_argument_is_compared_with_none(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 assert x != None and not x == None and bias == None and not bias != None
 out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
@@ -293,19 +292,19 @@ tile = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
 nisa.tensor_tensor(dst=tile, data1=matrix, data2=matrix, op=nl.add)
 nisa.dma_copy(dst=out, src=tile)
 """
-    kernel = written(tmp_path, body + (older_lines if older else newer_lines) + "return out", older=older)
+    kernel = write_kernel(tmp_path, body + (older_lines if older else newer_lines) + "return out", older=older)
     assert np.array_equal(result(kernel, X), 2 * np.eye(4))
 
 
 def test_a_copy_of_more_elements_than_a_record_counts(tmp_path):
-    kernel = written(tmp_path, "", out="x.shape, x.dtype", stores="x")
+    kernel = write_kernel(tmp_path, "", out="x.shape, x.dtype", stores="x")
     x = np.arange(70_001, dtype=np.int32).reshape(1, -1)
     assert np.array_equal(result(kernel, x), x)
 
 
 @pytest.mark.parametrize("op", ("np.max", "nl.minimum"))
 def test_the_extreme_of_terms_over_loops(tmp_path, op):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 most = nl.ndarray((2, nl.par_dim(4), 4), dtype=x.dtype)
 for i in nl.affine_range(2):
     for j in nl.affine_range(3):
@@ -319,7 +318,7 @@ for i in nl.affine_range(2):
 
 
 def test_a_product_is_added_to_a_tile_of_sbuf(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 a = nl.load(x)
 total = nl.load(x[:, 8:12])
 total += nl.matmul(a[:, 0:4], a[:, 4:8], transpose_x=True)
@@ -328,7 +327,7 @@ total += nl.matmul(a[:, 0:4], a[:, 4:8], transpose_x=True)
 
 
 def test_an_index_may_be_the_range_of_a_loop(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 rows, columns = nl.affine_range(4), nl.affine_range(6, 24, 3)
 nl.store(out[rows, nl.affine_range(6)], value=nl.load(x[rows, columns]))
 """, out="(4, 6), x.dtype")  # fmt: skip

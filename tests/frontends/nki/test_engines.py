@@ -1,4 +1,4 @@
-"""Copies on chip: by the engine that a kernel names, or by the one that has had less to do, with the same bits."""
+"""Copies on chip: on the engine named by the kernel or on the least busy one, with the same bits."""
 
 from collections import Counter
 
@@ -9,22 +9,22 @@ from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.indices.dtypes import dtype_of
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.tb.stimulus.operands import random_codes
-from tests.frontends.nki.kernels import ran, written
+from tests.frontends.nki.kernels import run_kernel, write_kernel
 
 X = np.random.default_rng(8).normal(size=(4, 24)).astype(np.float32)
 
 
 def opcodes(kernel, *args):
-    """Return how often a kernel has which instruction on chip, and the run."""
-    done = ran(kernel, *args)
+    """Return the number of on-chip instructions by name, and the run."""
+    done = run_kernel(kernel, *args)
     names = Counter(step.instruction.name for step in done.run.program.steps)
     del names["DMA_COPY"]
     return names, done
 
 
 def copying(folder, engine, dtype="x.dtype"):
-    """Write a kernel that copies its argument on chip, by an engine and to a type."""
-    return written(folder, f"""
+    """Write a kernel that copies its argument on chip, on an engine and to a type."""
+    return write_kernel(folder, f"""
 a, b = nl.ndarray(x.shape, dtype=x.dtype), nl.ndarray(x.shape, dtype={dtype})
 nisa.dma_copy(dst=a, src=x)
 nisa.tensor_copy(dst=b, src=a, engine=nisa.engine.{engine})
@@ -49,8 +49,8 @@ def test_integers_stay_on_the_vector_engine(tmp_path):
     assert names == {"TENSOR_COPY": 1}
 
 
-def drawn(dtype):
-    """Return all numbers of a format, or of FP32 random ones, special ones among them."""
+def all_numbers(dtype):
+    """Return all numbers of a format, or random ones with special values for FP32."""
     fmt = dtype_of(dtype).known
     codes = random_codes(np.random.default_rng(4), fmt, 4096) if fmt.bits == 32 else np.arange(1 << fmt.bits)
     with np.errstate(invalid="ignore"):
@@ -65,13 +65,15 @@ FORMATS = ("float32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2")
 def test_both_engines_leave_the_same_bits(source, result, tmp_path):
     left = []
     for engine in ("vector", "scalar"):
-        done = run_nki(copying(tmp_path, engine, f"nl.{result}"), (drawn(source), source), preset="tiny", on="golden")
+        done = run_nki(
+            copying(tmp_path, engine, f"nl.{result}"), (all_numbers(source), source), preset="tiny", on="golden"
+        )
         left.append(next(iter(done.run.codes.values())))
     assert left[0].size and np.array_equal(*left)
 
 
 def test_the_engine_with_less_to_do_takes_a_copy(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 tiles = [nl.ndarray(x.shape, dtype=x.dtype) for _ in range(9)]
 nisa.dma_copy(dst=tiles[0], src=x)
 for before, tile in zip(tiles, tiles[1:]):
@@ -82,7 +84,7 @@ for before, tile in zip(tiles, tiles[1:]):
 
 
 def test_no_copy_comes_between_running_sums(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 a, b = nl.ndarray(x.shape, dtype=x.dtype), nl.ndarray(x.shape, dtype=x.dtype)
 sums = nl.ndarray((4, 1), dtype=x.dtype)
 nisa.dma_copy(dst=a, src=x)

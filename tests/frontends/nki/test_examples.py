@@ -1,4 +1,4 @@
-"""The shipped examples use every call that the machine has, and those around sequences give what numpy gives."""
+"""Shipped examples: they use every call, and the examples of sequences give numpy's results."""
 
 import ast
 from pathlib import Path
@@ -11,7 +11,7 @@ from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.frontends.nki.dialects.isa_generate import OLDER
 from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, MODULE_FUNCTIONS
 from neuroncore_rtl.tb.check.oracles.functions import reference
-from tests.frontends.nki.kernels import ran
+from tests.frontends.nki.kernels import run_kernel
 
 EXAMPLES = sorted((ROOT / "frontends" / "nki" / "examples").glob("*.py"))
 
@@ -19,7 +19,6 @@ RNG = np.random.default_rng(61)
 
 
 def names(file: Path, module: str) -> set[str]:
-    """Return the names of a module that a file uses."""
     nodes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Attribute)]
     return {node.attr for node in nodes if isinstance(node.value, ast.Name) and node.value.id == module}
 
@@ -127,18 +126,17 @@ SEQUENCES = [*(("engines", make) for make in (windowed_softmax, passed_round, wi
 @pytest.mark.parametrize("file, make", SEQUENCES)
 def test_examples_are_those_of_numpy(file, make, preset, lanes):
     args, expected, most = make(lanes)
-    kernel = f"frontends/nki/examples/{file}.py:{make.__name__}"
-    done = ran(kernel, *args, preset=preset)
+    done = run_kernel(f"frontends/nki/examples/{file}.py:{make.__name__}", *args, preset=preset)
     for found, wanted in zip(done.outputs, expected, strict=True):
         assert found.shape == wanted.shape and np.all(np.abs(found - wanted.astype(np.float64)) <= most)
 
 
 def test_examples_with_random_numbers():
     x = normal(4, 500)
-    kept, between, every = ran("frontends/nki/examples/engines.py:random_numbers", x).outputs
+    kept, between, every = run_kernel("frontends/nki/examples/engines.py:random_numbers", x).outputs
     assert np.array_equal(kept[kept != 0], x[kept != 0]) and abs((kept == 0).mean() - 0.5) < 0.06
     assert between.min() >= 2 and between.max() <= 3 and abs(between.mean() - 2.5) < 0.04 and np.all(every == -1)
-    kept, numbers = ran("frontends/nki/examples/tiles.py:random_tiles", x).outputs
+    kept, numbers = run_kernel("frontends/nki/examples/tiles.py:random_tiles", x).outputs
     assert np.array_equal(kept[kept != 0], x[kept != 0]) and abs((kept == 0).mean() - 0.5) < 0.06
     assert numbers.min() >= 0 and numbers.max() < 1 and abs(numbers.mean() - 0.5) < 0.04
 
@@ -147,5 +145,4 @@ def test_examples_with_random_numbers():
 @pytest.mark.parametrize("file, make", SEQUENCES)
 def test_examples_on_the_rtl(file, make):
     args, _, _ = make(16)
-    kernel = f"frontends/nki/examples/{file}.py:{make.__name__}"
-    assert run_nki(kernel, *args, preset="small").run.bit_exact
+    assert run_nki(f"frontends/nki/examples/{file}.py:{make.__name__}", *args, preset="small").run.bit_exact

@@ -1,4 +1,4 @@
-"""Functions of `nki.language` on tiles, each against float64."""
+"""Functions of `nki.language` on tiles, against float64."""
 
 import numpy as np
 import pytest
@@ -6,17 +6,17 @@ import pytest
 from neuroncore_rtl.frontends.nki.lowering.operators import ACTIVATIONS
 from neuroncore_rtl.tb.check.oracles.accuracy import errors, last_place
 from neuroncore_rtl.tb.check.oracles.functions import reference
-from tests.frontends.nki.kernels import result, stored
+from tests.frontends.nki.kernels import result, store_kernel
 
 RNG = np.random.default_rng(8)
 
 NEAR = 4e-7
-"""Absolute error that is forgiven where a function crosses zero away from the origin."""
+"""Absolute error permitted where a function crosses zero away from the origin."""
 
 
 @pytest.mark.parametrize("name", sorted(set(ACTIVATIONS) - {"identity"}))
 def test_functions_are_those_of_float64(tmp_path, name):
-    kernel = stored(tmp_path, f"nl.{name}(nl.load(x))")
+    kernel = store_kernel(tmp_path, f"nl.{name}(nl.load(x))")
     x = (RNG.normal(size=(4, 500)) * np.exp2(RNG.uniform(-4, 12, (4, 500)))).astype(np.float32)
     x = np.abs(x) if name in ("log", "sqrt", "rsqrt") else x
     y, function = result(kernel, x), ACTIVATIONS[name]
@@ -26,7 +26,7 @@ def test_functions_are_those_of_float64(tmp_path, name):
 
 
 def test_the_tangent_is_the_sine_by_the_cosine(tmp_path):
-    kernel = stored(tmp_path, "nl.tan(nl.load(x))")
+    kernel = store_kernel(tmp_path, "nl.tan(nl.load(x))")
     x = RNG.uniform(-20, 20, (4, 500)).astype(np.float32)
     exact = np.tan(x.astype(np.float64))
     assert np.all(np.abs(result(kernel, x) - exact) <= 3 * last_place(exact))

@@ -1,4 +1,4 @@
-"""Imports of the interface are answered while a kernel's file is loaded, and nothing is left of it."""
+"""Import hook: answers imports of the interface while a kernel's file is loaded, and has no lasting effect."""
 
 import importlib
 import logging
@@ -12,7 +12,7 @@ import pytest
 from neuroncore_rtl.frontends.nki.dialects.hook import answering
 from neuroncore_rtl.frontends.nki.dialects.load import kernels_in, load_kernel
 from neuroncore_rtl.spec.config import PRESETS
-from tests.frontends.nki.kernels import loaded, ran
+from tests.frontends.nki.kernels import load_module, run_kernel
 
 TINY = PRESETS["tiny"]
 
@@ -24,8 +24,7 @@ def test_nothing_is_left(tmp_path):
         "import os, sys\nfrom beside import inner\nos.environ['NKI_TEST'] = '1'\nsys.path.append('/gone')\n"
     )
     before = dict(sys.modules), list(sys.path), dict(os.environ), list(sys.meta_path)
-    module = load_kernel(file, TINY)
-    assert list(kernels_in(module)) == ["inner"]
+    assert list(kernels_in(load_kernel(file, TINY))) == ["inner"]
     for name in ("nki", "neuronxcc", "neuronxcc.nki.isa", "beside", "outer"):
         assert name not in sys.modules
     assert (sys.path, dict(os.environ), sys.meta_path) == before[1:]
@@ -44,7 +43,7 @@ def test_an_installed_package_comes_back(tmp_path, monkeypatch):
 
 
 def test_libraries_of_the_host_side_have_names_alone(tmp_path):
-    module = loaded(
+    module = load_module(
         tmp_path / "host.py",
         "import torch_xla.core.xla_model as xm\n\ndef main(x: xm.Thing):\n    return xm.device()\n",
     )
@@ -53,7 +52,7 @@ def test_libraries_of_the_host_side_have_names_alone(tmp_path):
 
 
 def test_a_library_that_a_file_cannot_do_without_has_a_name(tmp_path):
-    module = loaded(
+    module = load_module(
         tmp_path / "host.py",
         "try:\n    import quicker\nexcept ImportError:\n    quicker = None\n"
         "import tracing.deep as td\nfrom layers import Base\n"
@@ -68,12 +67,12 @@ def test_a_library_that_a_file_cannot_do_without_has_a_name(tmp_path):
 
 
 def test_what_logging_disables_is_as_before(tmp_path):
-    loaded(tmp_path / "quiet.py", "import logging\nimport neuronxcc.nki\nlogging.disable(logging.OFF)\n")
+    load_module(tmp_path / "quiet.py", "import logging\nimport neuronxcc.nki\nlogging.disable(logging.OFF)\n")
     assert logging.root.manager.disable == 0 and not hasattr(logging, "OFF")
 
 
 def test_modules_of_the_vendor_alone_can_be_imported(tmp_path):
-    module = loaded(
+    module = load_module(
         tmp_path / "theirs.py",
         "from neuronxcc.nki._pre_prod_kernels.deep.down import fast\n"
         "import nki\nimport nki.collectives as ncc\nfrom nki.collectives import ReplicaGroup\n"
@@ -87,7 +86,7 @@ def test_modules_of_the_vendor_alone_can_be_imported(tmp_path):
 
 def test_modules_that_the_machine_does_not_have(tmp_path):
     with pytest.raises(ImportError, match="nki.simulator is not a module of the interface that this machine has"):
-        loaded(tmp_path / "odd.py", "import nki.simulator\n")
+        load_module(tmp_path / "odd.py", "import nki.simulator\n")
 
 
 def test_a_package_on_the_path_is_of_one_machine(tmp_path, monkeypatch):
@@ -115,7 +114,7 @@ def test_packages_begin_where_the_outermost_one_does(tmp_path):
 def test_a_file_of_a_package_imports_from_its_parents(tmp_path):
     (tmp_path / "parts" / "more").mkdir(parents=True)
     (tmp_path / "parts" / "sizes.py").write_text("TWICE = 2.0\n")
-    module = loaded(
+    module = load_module(
         tmp_path / "parts" / "more" / "kernel.py",
         "from ..sizes import TWICE\nimport nki\n@nki.jit\ndef kernel(x):\n    return x\n",
     )
@@ -133,7 +132,7 @@ def test_a_kernel_imports_while_it_is_recorded(tmp_path):
         "    project()\n"
     )
     with pytest.raises(ValueError, match="_private_kernels.qkv.project must be replaced.*the vendor's own"):
-        ran(f"{file}:main")
+        run_kernel(f"{file}:main")
     assert "neuronxcc" not in sys.modules
 
 
@@ -146,11 +145,10 @@ def test_kernels_import_where_they_begin(tmp_path):
     )  # fmt: skip
     file = tmp_path / "kernel.py"
     file.write_text("def kernel(x):\n" + "".join(f"    {line}\n" for line in lines))
-    x = np.ones((4, 3), np.float32)
-    assert (ran(f"{file}:kernel", x).outputs[0] == 1).all()
+    assert (run_kernel(f"{file}:kernel", np.ones((4, 3), np.float32)).outputs[0] == 1).all()
     assert not {"neuronxcc", "beside"} & {*sys.modules}
     with pytest.raises(ValueError, match=r"must fit kernel\(x\): missing"):
-        ran(f"{file}:kernel")
+        run_kernel(f"{file}:kernel")
 
 
 def test_what_a_kernel_imports_again_is_the_same(tmp_path):
@@ -163,6 +161,5 @@ def test_what_a_kernel_imports_again_is_the_same(tmp_path):
         "    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n"
         "    nisa.dma_copy(dst=out, src=x)\n    return out\n"
     )
-    x = np.ones((4, 3), np.float32)
-    assert (ran(f"{file}:kernel", x).outputs[0] == 1).all()
+    assert (run_kernel(f"{file}:kernel", np.ones((4, 3), np.float32)).outputs[0] == 1).all()
     assert not {"kinds", "nki", "nki.language", "neuronxcc"} & {*sys.modules}

@@ -1,4 +1,4 @@
-"""Kernels that a host's program calls with arrays of numpy."""
+"""Kernels called with numpy arrays by a host program."""
 
 import subprocess
 import sys
@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki import nki_machine
-from tests.frontends.nki.kernels import HEADER, ran
+from tests.frontends.nki.kernels import HEADER, run_kernel
 
 X = np.random.default_rng(3).normal(size=(4, 6)).astype(np.float32)
 
 
 def host(folder, text: str, **options) -> dict:
-    """Run a host's program within a machine, and return its names."""
     file = folder / "host.py"
     file.write_text(HEADER.format(package="neuronxcc.nki") + text)
     names: dict[str, object] = {"X": X}
@@ -59,8 +58,7 @@ doubled[2](X, (typed, "float32"))
 
 
 def test_a_call_runs_on_the_rtl(tmp_path):
-    found = host(tmp_path, f"{DOUBLED}\nfound = doubled(X)", on="rtl")
-    assert (found["found"] == 2 * X).all()
+    assert (host(tmp_path, f"{DOUBLED}\nfound = doubled(X)", on="rtl")["found"] == 2 * X).all()
 
 
 def test_without_a_machine_a_kernel_cannot_be_called(tmp_path):
@@ -73,7 +71,7 @@ def test_a_file_that_calls_its_kernels_is_loaded_up_to_there(tmp_path):
 
     file = tmp_path / "script.py"
     file.write_text(f"{HEADER.format(package='nki')}{DOUBLED}\nassert doubled(np.ones((2, 2))).sum() == 8\n1 / 0\n")
-    assert (ran(f"{file}:doubled", X).outputs[0] == 2 * X).all()
+    assert (run_kernel(f"{file}:doubled", X).outputs[0] == 2 * X).all()
 
 
 def test_a_number_beyond_its_tensor_is_an_error_of_numpy(tmp_path):

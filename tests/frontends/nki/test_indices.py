@@ -7,7 +7,7 @@ import pytest
 
 from neuroncore_rtl.frontends.nki.indices.affine import mgrid
 from neuroncore_rtl.spec.isa import DmaCopy
-from tests.frontends.nki.kernels import ran, result, stored, written
+from tests.frontends.nki.kernels import result, run_kernel, store_kernel, write_kernel
 
 RNG = np.random.default_rng(8)
 TABLE = RNG.normal(size=(9, 30)).astype(np.float32)
@@ -16,15 +16,15 @@ SOME = np.array([[2], [-1], [9], [5]], np.int32)
 
 
 def copies(kernel, *args, **options):
-    """Return what a kernel leaves, its gathers and scatters, and what was inserted."""
-    done = ran(kernel, *args, **options)
+    """Return a kernel's outputs, its gathers and scatters, and inserted instructions."""
+    done = run_kernel(kernel, *args, **options)
     moved = [entry.instruction for entry in done.run.program.entries if isinstance(entry.instruction, DmaCopy)]
     return done.outputs, [one for one in moved if one.gather or one.scatter], done.inserted
 
 
 @pytest.mark.parametrize("index", ["t", "t[i_p, 0]", "nl.copy(t)", "t[0:4]"])
 def test_a_tile_is_an_index_of_the_first_dialect(tmp_path, index):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 i_p, i_f = nl.arange(4)[:, None], nl.arange(30)[None, :]
 t = nl.load(rows)
 """, older=True, parameters="x, rows", out="(4, 30), x.dtype", stores=f"nl.load(x[{index}, i_f])")  # fmt: skip
@@ -35,8 +35,8 @@ t = nl.load(rows)
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32"])
 def test_indices_are_of_any_integers(tmp_path, dtype):
-    """Those of 32 bits as they are, others by a copy; a wide one without a sign is beyond the tensor."""
-    kernel = written(tmp_path, """
+    """32-bit numbers are used directly, others by a copy; a large unsigned one is out of range."""
+    kernel = write_kernel(tmp_path, """
 i_f, t = nl.arange(30)[None, :], nl.load(rows)
 tile = nl.full((4, 30), 3, dtype=x.dtype)
 tile[...] = nl.load(x[t, i_f], mode=nisa.oob_mode.skip)
@@ -55,8 +55,8 @@ nl.store(out[1, 0:4, 0:1], value=nisa.nc_n_gather(data=nl.load(x[0:4]), indices=
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 @pytest.mark.parametrize("where", ["", ", mode=nisa.oob_mode.skip"])
 def test_stores_by_rows(tmp_path, where, dtype):
-    """The last one of a number stays; parts of rows, rows of two dimensions, in the middle of a tensor."""
-    kernel = written(tmp_path, f"""
+    """The last of equal numbers wins; parts of rows, rows of two dimensions, within a tensor."""
+    kernel = write_kernel(tmp_path, f"""
 i_p, i_a, i_b = nl.arange(4)[:, None, None], nl.arange(5)[None, :, None], nl.arange(3)[None, None, :]
 tile, t = nl.load(x[0:4]).reshape((4, 5, 6)), nl.load(rows)
 nl.store(out[1, t[i_p, 0], i_a, 2 + i_b], value=tile[i_p, i_a, 3 + i_b]{where})
@@ -72,8 +72,8 @@ nl.store(out[1, t[i_p, 0], i_a, 2 + i_b], value=tile[i_p, i_a, 3 + i_b]{where})
 
 
 def test_rows_that_are_skipped_stay_as_they_are(tmp_path):
-    """In a tile of its own that is zero, in blocks, and in one that was written, cast on the way or not."""
-    kernel = written(tmp_path, """
+    """In a zeroed tile, in blocks, and in a written tile, with and without a cast."""
+    kernel = write_kernel(tmp_path, """
 i_p, i_f = nl.arange(4)[:, None], nl.arange(30)[None, :]
 t = nl.load(rows)
 kept = nl.full((4, 30), 7, dtype=nl.bfloat16)
@@ -107,7 +107,7 @@ nl.store(out[3], value=blocks[1])
     ("1, 2 * i_p, n[0, 0] + i_f", lambda x, n: x[1, 0:8:2, n : n + 5]),
 ])  # fmt: skip
 def test_a_number_is_an_index_of_any_dimension(tmp_path, key, wanted):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 i_p, i_f = nl.arange(4)[:, None], nl.arange(5)[None, :]
 n = nl.load(number)
 tile = nl.load(x[{key}])
@@ -117,7 +117,7 @@ tile = nl.load(x[{key}])
 
 
 def test_masks_and_several_numbers_of_a_partition(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 i_p, i_f = nl.arange(4)[:, None], nl.arange(30)[None, :]
 t = nl.load(rows)
 nl.store(out[0], value=nl.load(x[t[i_p, 1], i_f], mask=(i_p < 3) & (i_f >= 10)))
@@ -133,8 +133,8 @@ nl.store(out[1].reshape((4, 3, 10)), value=nl.load(x[t[i_p, i_c], 20 + i_f]))
 
 
 def test_long_rows_are_shared_by_engines(tmp_path):
-    """Gathers by rows and columns, scatters by columns alone, so that the last one of a number stays."""
-    kernel = written(tmp_path, """
+    """Gathers are split by rows and columns, scatters only by columns, so that the last of equal numbers wins."""
+    kernel = write_kernel(tmp_path, """
 out, back = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm) for shape in ((64, 700), x.shape))
 i_p, i_f = nl.arange(64)[:, None], nl.arange(700)[None, :]
 t = nl.load(rows)
@@ -145,7 +145,7 @@ return out, back
 """, older=True, parameters="x, rows")  # fmt: skip
     x, rows = RNG.normal(size=(90, 700)).astype(np.float32), RNG.integers(0, 90, (128, 1)).astype(np.int32)
     rows[:3, 0] = 90, rows[4, 0], -1
-    done = ran(kernel, x, rows, preset="full")
+    done = run_kernel(kernel, x, rows, preset="full")
     expected = np.zeros_like(x)
     for row, chosen in zip(rows[:64, 0], rows[64:, 0], strict=True):
         if 0 <= row < 90:
@@ -158,7 +158,7 @@ return out, back
 
 
 def test_a_mask_is_an_index(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 i_p, i_f = nl.arange(4)[:, None], nl.arange(8)[None, :]
 tile = nl.load(x[0:4])
 for first in range(0, 30, 8):
@@ -173,7 +173,7 @@ for first in range(0, 30, 8):
     "how", ["nl.atomic_rmw(out[t, i_f], tile, op=np.{})", "nisa.dma_copy(dst=out[t, i_f], src=tile, dst_rmw_op=np.{})"]
 )
 def test_rows_are_read_modified_and_written(tmp_path, how, op):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 i_f = nl.arange(30)[None, :]
 for first in (0, 4, 8):
     nl.store(out[first : min(first + 4, 9)], value=nl.load(x[first : min(first + 4, 9)]))
@@ -187,7 +187,7 @@ tile, t = nl.load(x[0:4]), nl.load(rows)
 
 def test_sums_of_rows_by_numbers(tmp_path):
     """Added to rows of HBM, to rows of SBUF, and without an index; in BF16 the sum of three is rounded once."""
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 out, near, plain = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm) for shape in ((9, 30), (4, 30), (4, 30)))
 t = nl.ndarray((4, 1), dtype=nl.int32, buffer=nl.sbuf)
 tile, other = (nl.ndarray((4, 30), dtype=x.dtype, buffer=nl.sbuf) for _ in range(2))
@@ -203,7 +203,7 @@ nisa.dma_compute(dst=plain, srcs=[x[1:5], other, x[5:9]], reduce_op=nl.add)
 return out, near, plain
 """, parameters="x, numbers")  # fmt: skip
     table = TABLE.view(np.uint32) >> 16 << 16
-    table = table.view(np.float32)  # BF16 already
+    table = table.view(np.float32)  # BF16 values
     (out, near, plain), _, inserted = copies(kernel, (table, "bfloat16"), SOME)
     for row, term in zip(SOME[:, 0], range(4), strict=True):
         if 0 <= row < 9:
@@ -221,8 +221,8 @@ def bf16(x):
 
 
 def test_access_patterns_with_offsets_in_memory(tmp_path):
-    """As the second dialect has them: step and limit are those of the tensor, not of the pattern."""
-    kernel = written(tmp_path, """
+    """In the second dialect step and limit are the tensor's, not the pattern's."""
+    kernel = write_kernel(tmp_path, """
 rows, few, block, one, cut = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm)
                               for shape in ((9, 30), (4, 3), (4, 6), (30,), (4, 6, 3)))
 t, n = nl.ndarray((4, 1), dtype=nl.int32, buffer=nl.sbuf), nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
@@ -247,15 +247,14 @@ return rows, few, block, one, cut
     assert np.array_equal(rows, expected) and np.array_equal(few, TABLE[chosen][:, 5:10:2])
     assert np.array_equal(block, TABLE[3:7, 1:7]) and np.array_equal(one, TABLE[3])
     assert np.array_equal(part, TABLE[chosen].reshape(4, 5, 6).swapaxes(1, 2)[:, :, 1:4])
-    # The last element that is reached is one of the tensor: the fourth row behind the number is, of the third.
-    limits = [(copy.gather or copy.scatter).limit for copy in found]
-    assert limits == [9, 9, 9, 6, 9, 9]
+    # The last reachable element must be inside the tensor: the fourth row after the number is the third pattern's.
+    assert [(copy.gather or copy.scatter).limit for copy in found] == [9, 9, 9, 6, 9, 9]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "int16"])
 @pytest.mark.parametrize("call", ["nl.gather_flattened(a, i)", "nisa.nc_n_gather(data=a, indices=i)"])
 def test_elements_on_chip_by_numbers(tmp_path, call, dtype):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 a, i = nl.load(x).reshape((4, 5, 6)), nl.load(indices)
 nl.store(out, value={call})
 """, older=True, parameters="x, indices", out="(4, 2, 3), x.dtype")  # fmt: skip
@@ -268,7 +267,7 @@ nl.store(out, value={call})
 @pytest.mark.parametrize("width, count", [(1, None), (2, 48), (4, 41), (8, 1)])
 def test_groups_of_partitions_gather_by_their_numbers(tmp_path, width, count):
     shape = (32, count or 48, width)
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 a, i = (nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.sbuf) for one in (x, indices))
 found = nl.ndarray({shape}, dtype=x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x)
@@ -283,7 +282,7 @@ nisa.local_gather(dst=found, src_buffer=a, index=i, num_elem_per_idx={width}, nu
 
 
 def test_a_table_is_made_once_while_it_stays_as_it_is(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 a, n = nl.load(x), nl.load(places)
 tile = nl.ndarray((4, 8), dtype=x.dtype)
 p, f = nl.mgrid[0:4, 0:2]
@@ -297,8 +296,8 @@ for k in range(4):
 
 
 def test_a_known_offset_keeps_partition_and_rows(tmp_path):
-    """An integer moves a pattern as a register's number does: from where the view starts, beside a vector_offset."""
-    kernel = written(tmp_path, """
+    """An integer offsets a pattern like a register: from the start of the view, besides a vector_offset."""
+    kernel = write_kernel(tmp_path, """
 part, rows = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm) for shape in ((2, 3), (4, 3)))
 tile, t = nl.ndarray((4, 30), dtype=x.dtype, buffer=nl.sbuf), nl.ndarray((4, 1), dtype=nl.int32, buffer=nl.sbuf)
 kept = nl.ndarray((4, 3), dtype=x.dtype, buffer=nl.sbuf)
@@ -332,7 +331,7 @@ return out
 
 
 def test_what_is_there_stays_from_round_to_round(tmp_path):
-    """Rows that are skipped keep what an earlier round has loaded, and so do the parts that a round does not write."""
+    """Skipped rows, and parts that a round does not write, keep the values of an earlier round."""
     first = "for each in (parts, kept):\n    nisa.memset(dst=each, value=-1)"
     rows = np.array([[2, -1, 9, 5], [9, 3, -1, 9], [0, 12, 12, 1]], np.int32)[..., np.newaxis]
     held, expected = np.full(4, -1, np.float32), np.full((4, 9), -1, np.float32)
@@ -340,10 +339,10 @@ def test_what_is_there_stays_from_round_to_round(tmp_path):
         inside = (numbers >= 0) & (numbers < 9)
         held[inside] = TABLE[numbers[inside], 0]
         expected[:, place] = held
-    kernel = written(tmp_path, LOOP.format(first=first), parameters="x, rows")
+    kernel = write_kernel(tmp_path, LOOP.format(first=first), parameters="x, rows")
     assert np.array_equal(result(kernel, TABLE, rows), expected)
     with pytest.raises(ValueError, match=r"must be written before the loop, such as by nisa.memset"):
-        result(written(tmp_path, LOOP.format(first=""), parameters="x, rows"), TABLE, rows)
+        result(write_kernel(tmp_path, LOOP.format(first=""), parameters="x, rows"), TABLE, rows)
 
 
 @pytest.mark.parametrize("line, message", [
@@ -359,13 +358,13 @@ def test_what_is_there_stays_from_round_to_round(tmp_path):
     ("nisa.local_gather(nl.load(x[0:4]), nl.load(rows))", "partitions must be a multiple of 16"),
 ])  # fmt: skip
 def test_what_is_refused(tmp_path, line, message):
-    kernel = written(tmp_path, f"{line}\nreturn x", older=True, parameters="x, rows")
+    kernel = write_kernel(tmp_path, f"{line}\nreturn x", older=True, parameters="x, rows")
     with pytest.raises(ValueError, match=message + r".*\(kernel.py:8\)"):
         result(kernel, TABLE, ROWS)
 
 
 def test_a_number_beyond_the_tensor_ends_the_run(tmp_path):
-    kernel = stored(tmp_path, "nl.load(x[nl.load(rows), nl.arange(30)[None, :]])", "(4, 30), x.dtype", "x, rows")
+    kernel = store_kernel(tmp_path, "nl.load(x[nl.load(rows), nl.arange(30)[None, :]])", "(4, 30), x.dtype", "x, rows")
     with pytest.raises(Exception, match=r"gather=.*INDEX \(row -?\d+\)"):
         result(kernel, TABLE, SOME)
 

@@ -1,17 +1,17 @@
-"""Names that published files import from modules below those of the interface."""
+"""Names that published files import from inner modules of the interface."""
 
 import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki.dialects.inner_modules import NKIObject
 from neuroncore_rtl.spec.config import PRESETS
-from tests.frontends.nki.kernels import loaded, result, written
+from tests.frontends.nki.kernels import load_module, result, write_kernel
 
 TINY = PRESETS["tiny"]
 
 
 def test_parts_of_the_interface_are_in_inner_modules(tmp_path):
-    module = loaded(
+    module = load_module(
         tmp_path / "inner.py",
         "from neuronxcc.nki.isa.constants import dge_mode, oob_mode\n"
         "from neuronxcc.nki.isa.neuron_isa import dma_copy\n"
@@ -31,12 +31,12 @@ def test_parts_of_the_interface_are_in_inner_modules(tmp_path):
 
 
 def test_range_counts_to_the_number_of_a_tile(tmp_path):
-    """In a kernel's file and in one that it imports; what Python knows is a range of Python's."""
+    """In a kernel's file and in an imported one; a number known to Python makes a Python range."""
     (tmp_path / "beside.py").write_text(
         "def times(numbers, body):\n    for i in range(1, numbers, 2):\n        body()\n"
         "assert list(range(1, 7, 2)) == [1, 3, 5] and isinstance(range(3), range) and not isinstance([], range)\n"
     )
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 assert scalar[3] is scalar
 out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
 tile, number = nl.load(x), nl.load(n)
@@ -66,14 +66,14 @@ return out
     ],
 )
 def test_what_the_machine_does_not_have_is_refused_where_it_is_called(tmp_path, line, call, why):
-    module = loaded(tmp_path / "inner.py", f"{line}\n\ndef main():\n    {call}\n")
+    module = load_module(tmp_path / "inner.py", f"{line}\n\ndef main():\n    {call}\n")
     with pytest.raises(ValueError, match=f"must be replaced, as this machine does not have it: .*{why}"):
         module.main()
 
 
 def test_unknown_names_of_parts_are_refused(tmp_path):
     with pytest.raises(ImportError, match="nothing"):
-        loaded(tmp_path / "inner.py", "from neuronxcc.nki.isa.constants import nothing\n")
+        load_module(tmp_path / "inner.py", "from neuronxcc.nki.isa.constants import nothing\n")
 
 
 def test_fields_of_settings_are_checked():
@@ -90,7 +90,7 @@ def test_fields_of_settings_are_checked():
 
 
 def test_values_without_a_type_are_fields_of_settings_too(tmp_path):
-    made = loaded(
+    made = load_module(
         tmp_path / "settings.py",
         "from dataclasses import dataclass\nimport nki.language as nl\n"
         "class Plain(nl.NKIObject):\n    rows: int\n    index = None\n"

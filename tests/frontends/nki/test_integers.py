@@ -1,9 +1,9 @@
-"""Types without a sign, masks, remainders and whole numbers, on golden against numpy."""
+"""Unsigned types, masks, remainders and rounding to integers, on golden against numpy."""
 
 import numpy as np
 import pytest
 
-from tests.frontends.nki.kernels import result, written
+from tests.frontends.nki.kernels import result, write_kernel
 
 RNG = np.random.default_rng(7)
 X = (RNG.normal(size=(4, 24)) * 5).astype(np.float32)
@@ -12,9 +12,8 @@ WORDS = np.concatenate([RNG.integers(0, 1 << 32, (4, 20)), np.tile([0, 1, 1 << 3
 WORDS = WORDS.astype(np.uint32)
 
 
-def computed(tmp_path, x, expression, dtype):
-    """Return what an expression of the tile `a` gives, stored as a type."""
-    return result(written(tmp_path, "a = nl.load(x)", True, out=f"x.shape, nl.{dtype}", stores=expression), x)
+def compute(tmp_path, x, expression, dtype):
+    return result(write_kernel(tmp_path, "a = nl.load(x)", True, out=f"x.shape, nl.{dtype}", stores=expression), x)
 
 
 @pytest.mark.parametrize(
@@ -32,11 +31,11 @@ def computed(tmp_path, x, expression, dtype):
     ],
 )
 def test_function_of_floats_is_that_of_numpy(tmp_path, expression, function):
-    assert np.array_equal(computed(tmp_path, X, expression, "float32"), function(X))
+    assert np.array_equal(compute(tmp_path, X, expression, "float32"), function(X))
 
 
 def test_a_reduction_keeps_the_sign_of_the_largest_magnitude(tmp_path):
-    found = computed(tmp_path, X, "nisa.tensor_reduce(nl.abs_max, a, axis=1).broadcast_to(x.shape)", "float32")
+    found = compute(tmp_path, X, "nisa.tensor_reduce(nl.abs_max, a, axis=1).broadcast_to(x.shape)", "float32")
     largest = np.take_along_axis(X, abs(X).argmax(1)[:, np.newaxis], 1)
     assert np.array_equal(found, np.broadcast_to(largest, X.shape)) and (largest < 0).any()
 
@@ -65,18 +64,18 @@ def test_a_reduction_keeps_the_sign_of_the_largest_magnitude(tmp_path):
     ],
 )
 def test_expression_of_integers_is_that_of_numpy(tmp_path, x, expression, dtype, function):
-    found = computed(tmp_path, x, expression, dtype)
+    found = compute(tmp_path, x, expression, dtype)
     assert found.dtype == np.dtype("uint8" if dtype == "bool_" else dtype)
     assert np.array_equal(found, function(x))
 
 
 def test_iota_of_a_type_without_a_sign(tmp_path):
-    found = computed(tmp_path, WORDS, "nisa.iota(nl.arange(24)[None, :] + 4294967290, dtype=nl.uint32)", "uint32")
+    found = compute(tmp_path, WORDS, "nisa.iota(nl.arange(24)[None, :] + 4294967290, dtype=nl.uint32)", "uint32")
     assert np.array_equal(found[0], (np.arange(24) + 2**32 - 6) % 2**32)
 
 
 def test_predicates_are_bytes(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 a, mask = nl.ndarray(x.shape, x.dtype, buffer=nl.sbuf), nl.ndarray(x.shape, nl.uint8, buffer=nl.sbuf)
 zero = nl.zeros(x.shape, x.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x)
@@ -88,7 +87,7 @@ nisa.tensor_copy_predicated(dst=a, src=zero, predicate=mask)
 
 @pytest.mark.parametrize("dtype", ["uint16", "uint32"])
 def test_positions_have_the_type_that_is_asked_for(tmp_path, dtype):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 a = nl.load(x)
 top = nisa.max8(src=a)
 top[:, 7:8] = nl.full((4, 1), 1000.0, nl.float32)
@@ -100,7 +99,7 @@ nl.store(out, value=nisa.nc_find_index8(data=a, vals=top{'' if dtype == 'uint32'
 
 
 def test_types_are_promoted_to_one_that_holds_both(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 a, b = nl.load(x), nl.load(x, dtype=nl.int8)
 total = a + b
 assert total.dtype == nl.int16 and (a + a).dtype == nl.uint8, total.dtype
@@ -112,8 +111,8 @@ return x
 @pytest.mark.parametrize("other", ["float32", "float16", "bfloat16", "uint8"])
 @pytest.mark.parametrize("sums", ["float32", "int32"])
 def test_bytes_are_operands_of_a_product(tmp_path, other, sums):
-    """The array multiplies no bytes without a sign: they are floating-point numbers there, and sums are cast."""
-    kernel = written(tmp_path, f"""
+    """The array has no unsigned multiplier, so bytes are converted to floats, and sums are cast."""
+    kernel = write_kernel(tmp_path, f"""
 bytes, others = nl.load(x), nl.load(y)
 one, two = (nl.ndarray((4, 4), dtype=nl.{sums}, buffer=nl.psum) for _ in range(2))
 one[...] = nisa.nc_matmul(bytes, others)
@@ -122,12 +121,11 @@ nl.store(out[0], value=one)
 nl.store(out[1], value=two)
 """, older=True, parameters="x, y", out=f"(2, 4, 4), nl.{sums}")  # fmt: skip
     x, y = RNG.integers(0, 256, (4, 4)), RNG.integers(0, 50, (4, 4))
-    found = result(kernel, x.astype(np.uint8), (y, other))
-    assert np.array_equal(found, np.stack([x.T @ y, y.T @ x]))
+    assert np.array_equal(result(kernel, x.astype(np.uint8), (y, other)), np.stack([x.T @ y, y.T @ x]))
 
 
 def test_sums_of_floats_go_on_in_float32(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 sums = nl.zeros((4, 4), dtype=nl.int32, buffer=nl.psum)
 nisa.memset(dst=sums, value=1)
 nisa.nc_matmul(dst=sums, stationary=nl.load(x), moving=nl.load(x), accumulate=True)

@@ -1,4 +1,4 @@
-"""Loops whose rounds only the run knows, registers, and places that are in one: golden and the RTL against numpy."""
+"""Loops with dynamic bounds, registers, and addresses in registers: golden and the RTL against numpy."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 from neuroncore_rtl.frontends.nki import run_nki
 from neuroncore_rtl.run.program import ProgramFailed
-from tests.frontends.nki.kernels import FIRST, ran, result, written
+from tests.frontends.nki.kernels import FIRST, result, run_kernel, write_kernel
 
 X = np.arange(128, dtype=np.float32).reshape(16, 8)
 
@@ -88,7 +88,7 @@ while rounds:
 @pytest.mark.parametrize("count", [0, 4, 8, 16])
 @pytest.mark.parametrize("form", COUNTED)
 def test_a_loop_of_a_count_in_memory(tmp_path, form, count):
-    kernel = written(tmp_path, LOADED + COUNTED[form], parameters="x, n", out=LIKE_X)
+    kernel = write_kernel(tmp_path, LOADED + COUNTED[form], parameters="x, n", out=LIKE_X)
     expected = np.zeros_like(X)
     expected[4 : max(count, 4)] = X[4 : max(count, 4)] + 2
     assert (result(kernel, X, np.array([[count]], np.int32)) == expected).all()
@@ -105,24 +105,24 @@ left, one = (nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf) for _ in range(2
 nisa.dma_copy(dst=left, src=n)
 nisa.memset(one, value=1)
 """
-    kernel = written(tmp_path, LOADED + before + SUMMED[form], parameters="x, n", out=LIKE_X, stores="total")
+    kernel = write_kernel(tmp_path, LOADED + before + SUMMED[form], parameters="x, n", out=LIKE_X, stores="total")
     assert (result(kernel, X[:4], np.array([[count]], np.int32)) == count * X[:4]).all()
 
 
 def test_bounds_that_are_known_unroll(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 for i in nl.dynamic_range(4):
     tile = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x.ap([[8, 4], [1, 8]], scalar_offset=4 * i))
     nisa.dma_copy(dst=out[4 * i : 4 * i + 4], src=tile)
 """, out="x.shape, x.dtype")  # fmt: skip
-    done = ran(kernel, X)
+    done = run_kernel(kernel, X)
     assert (done.outputs[0] == X).all() and done.run.program.flow.is_plain
 
 
 def test_products_add_up_from_round_to_round(tmp_path):
-    """Sums in PSUM, rows broadcast to all partitions, and an identity matrix: what a kernel makes once for all."""
-    kernel = written(tmp_path, LOADED + """
+    """Sums in PSUM, rows broadcast to all partitions, and an identity matrix: values created only once."""
+    kernel = write_kernel(tmp_path, LOADED + """
 sums = nl.zeros((4, 8), dtype=nl.float32, buffer=nl.psum)
 row = nl.ndarray((1, 8), dtype=nl.float32, buffer=nl.sbuf)
 nisa.dma_copy(dst=row, src=x[0:1])
@@ -152,12 +152,11 @@ nisa.tensor_tensor(dst=final[:, 0:4], data1=final[:, 0:4], data2=turned, op=nl.a
             expected += X.reshape(4, 4, 8)[i][:, :4] @ np.tile(1 + row, (4, 1))
             row *= 2
         expected[:, :4] += X[:4, :4].T
-        found = result(kernel, X, np.array([[count]], np.int32))
-        assert np.allclose(found, expected + row, rtol=1e-6)
+        assert np.allclose(result(kernel, X, np.array([[count]], np.int32)), expected + row, rtol=1e-6)
 
 
 def test_an_index_in_sbuf_is_a_place(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 index = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
 nisa.dma_copy(dst=index, src=n)
 tile = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
@@ -169,8 +168,8 @@ nisa.dma_copy(dst=tile, src=x.reshape((4, 4, 8)).select(0, index))
 
 
 def test_a_place_lies_within_its_tensor(tmp_path):
-    """Four rows from row 12 on are the last ones; the next place would end beyond them."""
-    kernel = written(tmp_path, """
+    """Four rows from row 12 on are the last ones; the next index would exceed the tensor."""
+    kernel = write_kernel(tmp_path, """
 register = nisa.register_alloc()
 nisa.register_load(register, n)
 """, parameters="x, n", out="(4, 8), x.dtype", stores="x.ap([[8, 4], [1, 8]], scalar_offset=register)")  # fmt: skip
@@ -181,7 +180,7 @@ nisa.register_load(register, n)
 
 
 def test_columns_and_transposed_rows_move_with_a_register(tmp_path):
-    kernel = written(tmp_path, LOADED + """
+    kernel = write_kernel(tmp_path, LOADED + """
 for i in nl.dynamic_range(count):
     tile = nl.ndarray((4, 1), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x.ap([[8, 4], [1, 1]], scalar_offset=i, indirect_dim=1))
@@ -225,10 +224,10 @@ ALLOCATED = "r = nisa.register_alloc(1)\n"
     ],
 )  # fmt: skip
 def test_refused_with_the_line(tmp_path, lines, message):
-    kernel = written(tmp_path, f"{ALLOCATED}{lines}\nreturn x")
+    kernel = write_kernel(tmp_path, f"{ALLOCATED}{lines}\nreturn x")
     x = X if "nl.load" not in lines else X[:4]
     with pytest.raises(ValueError, match=message) as refused:
-        ran(kernel, x)
+        run_kernel(kernel, x)
     assert str(refused.value).endswith(f"(kernel.py:{FIRST + 1})")
 
 
@@ -242,13 +241,13 @@ def test_refused_with_the_line(tmp_path, lines, message):
     ],
 )
 def test_a_loop_is_left_at_its_end(tmp_path, lines):
-    kernel = written(tmp_path, f"{ALLOCATED}{lines}\nreturn x")
+    kernel = write_kernel(tmp_path, f"{ALLOCATED}{lines}\nreturn x")
     with pytest.raises(ValueError, match=rf"a loop on a register must end with its body.*\(kernel.py:{FIRST + 1}\)"):
-        ran(kernel, X)
+        run_kernel(kernel, X)
 
 
 def test_sums_that_go_on_start_before_the_loop(tmp_path):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 {ALLOCATED}sums = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.psum)
 tile = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
 nisa.dma_copy(dst=tile, src=x[0:4])
@@ -257,11 +256,11 @@ for i in nl.dynamic_range(r):
 return x
 """)  # fmt: skip
     with pytest.raises(ValueError, match="sums that go on from round to round must be written before the loop"):
-        ran(kernel, X)
+        run_kernel(kernel, X)
 
 
 def test_the_sum_of_a_loop_starts_from_zero_in_a_new_tile(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 sums = nl.ndarray((2, nl.par_dim(4), 8), dtype=nl.float32, buffer=nl.sbuf)
 for i in nl.affine_range(2):
     for j in nl.affine_range(2):
@@ -270,7 +269,7 @@ for i in nl.affine_range(2):
     nl.store(out[i], value=sums[i])
 """, older=True, out="(2, 4, 8), nl.float32")  # fmt: skip
     assert np.array_equal(result(kernel, X), X.reshape(2, 2, 4, 8).sum(1))
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 sums = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
 p, f = nl.mgrid[0:4, 0:8]
 for i in nl.affine_range(4):
@@ -280,30 +279,30 @@ for i in nl.affine_range(4):
     terms = X.reshape(4, 4, 8) * (np.arange(8) >= np.arange(4)[:, None, None])
     terms[:, 3] = 0
     assert np.array_equal(result(kernel, X), terms.sum(0))
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 {ALLOCATED}sums, tile = (nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
 for i in nl.dynamic_range(r):
     sums[...] = nl.loop_reduce(tile, op=nl.add, loop_indices=[i])
 return x
 """)  # fmt: skip
     with pytest.raises(ValueError, match="sums that go on from round to round must be written before the loop"):
-        ran(kernel, X)
+        run_kernel(kernel, X)
 
 
 @pytest.mark.slow
 def test_a_loop_that_does_not_end_fails_with_its_line(tmp_path):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 {ALLOCATED}tile = nl.ndarray((1, 8), dtype=x.dtype, buffer=nl.sbuf)
 while r:
     nisa.memset(tile, value=1.0)
 return x
 """)  # fmt: skip
     with pytest.raises(ProgramFailed, match=rf"all loops must end within 10,000 rounds .*\(kernel.py:{FIRST + 2}\)"):
-        ran(kernel, X)
+        run_kernel(kernel, X)
 
 
 def test_lines_of_a_body_are_the_kernels_own(tmp_path):
-    kernel = written(tmp_path, LOADED + COUNTED["fori_loop"], parameters="x, n", out=LIKE_X)
+    kernel = write_kernel(tmp_path, LOADED + COUNTED["fori_loop"], parameters="x, n", out=LIKE_X)
     done = run_nki(kernel, X, np.array([[16]], np.int32), preset="tiny", on="model")
     counts = {line.number: cost.records for line, cost in done.run.lines.items()}
     text = Path(kernel.partition(":")[0]).read_text().splitlines()
@@ -312,8 +311,8 @@ def test_lines_of_a_body_are_the_kernels_own(tmp_path):
 
 
 def test_on_the_rtl_as_on_golden(tmp_path):
-    """Rounds that the device counts, and a transposition that moves with them."""
-    kernel = written(tmp_path, LOADED + """
+    """Rounds counted by the device, and a transposition that depends on them."""
+    kernel = write_kernel(tmp_path, LOADED + """
 scratch = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
 left = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
 while count:
@@ -334,8 +333,8 @@ while count:
 
 
 def test_a_body_runs_once_before_its_condition_is_asked(tmp_path):
-    """The loop of published kernels, whose body has a condition in HBM for what comes next, and returns."""
-    kernel = written(tmp_path, """
+    """The loop of published kernels: its body computes the next condition in HBM and returns it."""
+    kernel = write_kernel(tmp_path, """
 out = nl.ndarray((1, 8), dtype=nl.int32, buffer=nl.shared_hbm)
 condition = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.hbm)
 index = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.hbm)
@@ -353,5 +352,4 @@ with do_while(condition):
     file.write_text(f"from neuronxcc.nki._private.private_api import do_while\n{file.read_text()}")
     for count in (0, 1, 4):
         more = (np.arange(8) <= count).astype(np.int32)[:, np.newaxis]
-        found = result(kernel, more)
-        assert list(found[0]) == [*range(1, count + 2), *(7 - count) * [0]]
+        assert list(result(kernel, more)[0]) == [*range(1, count + 2), *(7 - count) * [0]]

@@ -1,9 +1,9 @@
-"""Operands that a mask has cut, other types of the same bits, and single numbers as indices, in the first dialect."""
+"""Masked operands, bit casts, and single numbers as indices, in the first dialect."""
 
 import numpy as np
 import pytest
 
-from tests.frontends.nki.kernels import ran, result, written
+from tests.frontends.nki.kernels import result, run_kernel, write_kernel
 
 RNG = np.random.default_rng(77)
 
@@ -12,7 +12,7 @@ RNG = np.random.default_rng(77)
 @pytest.mark.parametrize("cut", ["stationary", "moving"])
 def test_a_product_is_of_what_a_mask_leaves(tmp_path, rows, columns, cut):
     parts = ["[(i < rows) & (j < columns)]" * (cut == name) for name in ("stationary", "moving")]
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 a, b = nl.load(x), nl.load(y)
 i, j = nl.mgrid[0:4, 0:4]
 sums = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.psum)
@@ -32,7 +32,7 @@ nl.store(out[i, j], value=sums[i, j], mask=into)
 
 
 def test_masks_and_conditions_that_python_decides_cut_one_after_the_other(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 a, b = nl.load(x), nl.load(y)
 i, j, k = nl.mgrid[0:4, 0:4, 0:4]
 sums = nl.zeros((4, 4, 4), dtype=nl.float32, buffer=nl.psum)
@@ -55,9 +55,11 @@ nl.store(out, value=zero + sums)
 nl.store(out[3:7], value=zero[n > 4][n < 9], mask=n > 4)
 return out
 """
-    kernel = written(tmp_path, body, older=True, parameters="x, n")
+    kernel = write_kernel(tmp_path, body, older=True, parameters="x, n")
     assert not result(kernel, np.ones((4, 4), np.float32), 3).any()
-    kernel = written(tmp_path, body.replace("value=zero + sums", "value=zero[n > 4]"), older=True, parameters="x, n")
+    kernel = write_kernel(
+        tmp_path, body.replace("value=zero + sums", "value=zero[n > 4]"), older=True, parameters="x, n"
+    )
     with pytest.raises(ValueError, match="an operand must have elements, but a mask leaves nothing of it"):
         result(kernel, np.ones((4, 4), np.float32), 3)
 
@@ -65,8 +67,8 @@ return out
 @pytest.mark.parametrize("form", ["nl.where(keys, tile, 0.5", "nl.where(keys, tile, other", "nl.where(keys, 0.5, tile"])
 @pytest.mark.parametrize("columns, taken", [(6, 2), (8, 4), (5, 1)])
 def test_a_masked_selection_beyond_the_end_is_written_where_the_mask_holds(tmp_path, form, columns, taken):
-    """A slice beyond the tensor is one that a mask cuts; what it leaves out stays as it was."""
-    kernel = written(tmp_path, f"""
+    """The mask cuts a slice that exceeds the tensor; masked elements keep their values."""
+    kernel = write_kernel(tmp_path, f"""
 held, tile, keys = nl.full((4, columns), -1.0, dtype=nl.float32), nl.load(x), nl.load(y)
 other = tile * 2.0
 j = nl.arange(4)[None, :]
@@ -80,7 +82,7 @@ held[:, 4:8] = {form}, mask=j + 4 < columns)
 
 
 def test_masks_that_python_decides_are_masks_of_every_function(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 tile, zero = nl.load(x), nl.zeros((4, 4), dtype=nl.float32)
 for n, part in enumerate((tile, tile + 1.0)):
     nl.store(out[n], value=zero)
@@ -94,7 +96,7 @@ nl.store(out[4], value=nl.where(tile, tile, tile, mask=np.bool_(False)))
 
 
 def test_a_selection_may_be_written_over_what_it_selects_from(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 tile, keys = nl.load(x), nl.load(y)
 tile[...] = nl.where(keys, tile, tile * 2.0)
 """, older=True, parameters="x, y", out="(4, 4), nl.float32", stores="tile")  # fmt: skip
@@ -105,7 +107,7 @@ tile[...] = nl.where(keys, tile, tile * 2.0)
 @pytest.mark.parametrize("call", ["nisa.nc_transpose", "nl.transpose", "nisa.dma_transpose"])
 @pytest.mark.parametrize("shape, part", [((4, 3), (2, 3)), ((4, 4), (3, 2)), ((2, 4), (2, 1))])
 def test_the_mask_of_a_transposition_is_over_what_is_turned(tmp_path, call, shape, part):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 tile, turned = nl.load(x), nl.full({shape[::-1]}, -1.0, dtype=nl.float32)
 i, j = nl.mgrid[0:{shape[0]}, 0:{shape[1]}]
 p, q = nl.mgrid[0:{shape[1]}, 0:{shape[0]}]
@@ -126,7 +128,7 @@ def test_the_mask_of_a_reduction_is_over_what_it_reduces(tmp_path, axis, keepdim
     for d in reversed(np.atleast_1d(axis)):
         part[d : d + 1] = [slice(None)] if keepdims else []
     theirs[tuple(part)] = cut.sum(axis, keepdims=keepdims)[tuple(part)]
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 found = nl.full({theirs.shape}, 99.0, dtype=nl.float32)
 i, j, k = nl.mgrid[0:4, 0:3, 0:3]
 found[...] = nisa.tensor_reduce(np.add, nl.load(x), axis={axis}, keepdims={keepdims}, mask=(i < 3) & (k < 2))
@@ -140,7 +142,7 @@ found[...] = nisa.tensor_reduce(np.add, nl.load(x), axis={axis}, keepdims={keepd
 @pytest.mark.parametrize("shape", [(4, 1), (3, 6), (2, 2, 5)])
 def test_a_view_of_fewer_bytes_has_more_elements(tmp_path, given, seen, shape):
     wide = (*shape[:-1], shape[-1] * np.dtype(given).itemsize // np.dtype(seen).itemsize)
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 near, far, part = (nl.ndarray({wide}, dtype=nl.{seen}, buffer=nl.shared_hbm) for _ in range(3))
 tile = nl.load(x)
 nl.store(near, value=tile.view(nl.{seen}))
@@ -150,14 +152,14 @@ return near, far, part
 """, older=True)  # fmt: skip
     x = RNG.integers(-1000, 1000, shape).astype(given)
     theirs = x.view(seen).reshape(wide)
-    near, far, part = ran(kernel, x).outputs
+    near, far, part = run_kernel(kernel, x).outputs
     assert np.array_equal(near, theirs) and np.array_equal(far, theirs) and np.array_equal(part[1], theirs[1])
     with pytest.raises(ValueError, match="view must be of 2 bytes an element, or of fewer where they are side by side"):
-        result(written(tmp_path, "return x.view(nl.float32)"), x.astype(np.int16))
+        result(write_kernel(tmp_path, "return x.view(nl.float32)"), x.astype(np.int16))
 
 
 def test_one_number_is_one_index(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 place = nl.load(numbers[1])
 assert place.shape == (1, 1)
 row = nl.load(table[place])
@@ -166,5 +168,4 @@ nl.store(out[0:1], value=nl.load(x[nl.ds(row[0, 0], 1)]))
 nl.store(out[1:2], value=nl.load(x[nl.ds(place, 1)]))
 """, older=True, parameters="x, numbers, table", out="(2, 6), x.dtype")  # fmt: skip
     x, table = RNG.normal(size=(4, 6)).astype(np.float32), np.array([[2], [0], [3], [1]], np.int32)
-    found = result(kernel, x, np.array([3, 2], np.int32), table)
-    assert np.array_equal(found, x[[3, 2]])
+    assert np.array_equal(result(kernel, x, np.array([3, 2], np.int32), table), x[[3, 2]])

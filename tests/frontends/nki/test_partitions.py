@@ -1,15 +1,15 @@
-"""Calls that move or reduce from partition to partition, against numpy."""
+"""Calls that move or reduce across partitions, against numpy."""
 
 import numpy as np
 import pytest
 
-from tests.frontends.nki.kernels import ran, result, written
+from tests.frontends.nki.kernels import result, run_kernel, write_kernel
 
 RNG = np.random.default_rng(31)
 
 
-def shuffled(tmp_path, x, y, mask, body="", preset="full"):
-    kernel = written(tmp_path, f"""
+def shuffle(tmp_path, x, y, mask, body="", preset="full"):
+    kernel = write_kernel(tmp_path, f"""
 a, b = (nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.sbuf) for one in (x, y))
 nisa.dma_copy(dst=a, src=x)
 nisa.dma_copy(dst=b, src=y)
@@ -26,7 +26,7 @@ def test_every_group_of_partitions_is_shuffled_alike(tmp_path, partitions, dtype
     mask[RNG.random(32) < 0.3] = 255
     sources = np.array([p - p % 32 + mask[p % 32] if mask[p % 32] != 255 else -1 for p in range(partitions)])
     theirs = np.where(sources[:, None] < 0, y, x[np.maximum(sources, 0)])
-    assert np.array_equal(shuffled(tmp_path, x, y, mask.tolist()), theirs)
+    assert np.array_equal(shuffle(tmp_path, x, y, mask.tolist()), theirs)
 
 
 def test_a_shuffle_in_place_and_of_one_partition(tmp_path):
@@ -34,18 +34,18 @@ def test_a_shuffle_in_place_and_of_one_partition(tmp_path):
     x[3, 2] = np.inf
     mask = [(i - 1) % 32 for i in range(32)]
     body = "nisa.nc_stream_shuffle(dst=b, src=b, shuffle_mask=mask)"
-    assert np.array_equal(shuffled(tmp_path, x, x, mask, body), np.roll(x, 1, axis=0))
+    assert np.array_equal(shuffle(tmp_path, x, x, mask, body), np.roll(x, 1, axis=0))
     for part in ("a[0, 0:6]", "a[0, nl.mgrid[0:1, 0:6].x]"):
         body = f"nisa.nc_stream_shuffle(dst=b, src={part}, shuffle_mask=mask)"
-        assert np.array_equal(shuffled(tmp_path, x[:1], x, [0] * 32, body), np.broadcast_to(x[:1], x.shape))
+        assert np.array_equal(shuffle(tmp_path, x[:1], x, [0] * 32, body), np.broadcast_to(x[:1], x.shape))
 
 
 def test_shuffles_that_are_refused(tmp_path):
     x = np.ones((16, 4), np.float32)
     with pytest.raises(ValueError, match="shuffle_mask must be of the 16 partitions of .*, not 20"):
-        shuffled(tmp_path, x, x, [20] * 32, preset="small")
+        shuffle(tmp_path, x, x, [20] * 32, preset="small")
     with pytest.raises(ValueError, match="shuffle_mask must have 32 numbers"):
-        shuffled(tmp_path, x, x, [0] * 16, preset="small")
+        shuffle(tmp_path, x, x, [0] * 16, preset="small")
 
 
 OPERATIONS = {
@@ -60,7 +60,7 @@ OPERATIONS = {
 def test_partitions_are_reduced(tmp_path, op, dtype, shape):
     if "bitwise" in op and "float" in dtype:
         pytest.skip("bits are integers'")
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 shape = (1, *x.shape[1:])
 out = nl.ndarray(shape, dtype=nl.int32 if x.dtype == nl.int8 else x.dtype, buffer=nl.shared_hbm)
 a, b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray(shape, dtype=out.dtype, buffer=nl.sbuf)
@@ -74,7 +74,7 @@ return out
     integer = "int" in dtype
     theirs = OPERATIONS[op].reduce(x.astype(np.int64 if integer else np.float64), axis=0, keepdims=True)
     theirs = theirs / shape[0] if op == "average" else theirs
-    found = ran(kernel, (x, dtype)).outputs[0]
+    found = run_kernel(kernel, (x, dtype)).outputs[0]
     near = {"bfloat16": 0.5, "float32": 1e-6}.get(dtype, 0.5 if op == "average" else 0)
     assert np.abs(found - theirs).max() <= near
 
@@ -84,7 +84,7 @@ return out
 def test_partitions_are_reduced_from_wherever_they_start(tmp_path, op, dtype):
     if "bitwise" in op and "float" in dtype:
         pytest.skip("bits are integers'")
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 a, b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray((1, 5), dtype=out.dtype, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x)
 nisa.tensor_partition_reduce(dst=b, op=nl.{op}, data=a[8:12])
@@ -96,7 +96,7 @@ nisa.tensor_partition_reduce(dst=b, op=nl.{op}, data=a[8:12])
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
 def test_an_assignment_reaches_every_partition(tmp_path, dtype):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 tile, other = nl.zeros(x.shape, dtype=x.dtype), nl.load(x)
 for row in range(4):
     tile[row, 3] = row + 1

@@ -1,5 +1,7 @@
-"""Kernels that others have published, unedited: NKI_SAMPLES, NEURON_SDK and NKI_LIBRARY name checkouts of
-aws-neuron/nki-samples, aws-neuron/aws-neuron-sdk and aws-neuron/nki-library. Without them nothing runs."""
+"""Published kernels, unedited, in checkouts of aws-neuron/nki-samples, aws-neuron-sdk and nki-library.
+
+NKI_SAMPLES, NEURON_SDK and NKI_LIBRARY name the checkouts; without them the tests are skipped.
+"""
 
 import os
 from pathlib import Path
@@ -20,11 +22,10 @@ FOUND = [
     for checkout in CHECKOUTS
     if (checkout / kernel.file).is_file()
 ]
-"""The kernels that there are, and their files."""
+"""Available kernels, and their files."""
 
 
-def ran(kernel: Published, file: Path, capsys: pytest.CaptureFixture, **options) -> None:
-    """Run a kernel, and compare what it leaves with numpy."""
+def run_kernel(kernel: Published, file: Path, capsys: pytest.CaptureFixture, **options) -> None:
     arguments = [(x[0], x[1]) if isinstance(x, tuple) and isinstance(x[0], np.ndarray) else x for x in kernel.arguments]
     done = run_nki(f"{file}:{kernel.function}", *arguments, grid=kernel.grid, preset="full", **options)
     errors = []
@@ -42,7 +43,7 @@ def ran(kernel: Published, file: Path, capsys: pytest.CaptureFixture, **options)
 
 @pytest.mark.parametrize(("kernel", "file"), FOUND)
 def test_a_published_kernel_runs_on_golden(kernel, file, capsys):
-    ran(kernel, file, capsys, on=os.environ.get("NKI_TARGET", "golden"))
+    run_kernel(kernel, file, capsys, on=os.environ.get("NKI_TARGET", "golden"))
 
 
 @pytest.mark.parametrize(("file", "function", "arguments", "why"), REFUSED)
@@ -57,4 +58,4 @@ def test_a_published_kernel_that_does_not_run_says_why(file, function, arguments
 @pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "file"), [found for found in FOUND if found.values[0].rtl])
 def test_a_published_kernel_is_bit_exact_on_the_rtl(kernel, file, capsys):
-    ran(kernel, file, capsys, on="rtl")
+    run_kernel(kernel, file, capsys, on="rtl")

@@ -1,14 +1,14 @@
-"""Random numbers: how they are spread, that no two draws are alike, and that a run repeats them."""
+"""Random numbers: distribution, independence of draws, and reproducibility."""
 
 import numpy as np
 import pytest
 
-from tests.frontends.nki.kernels import ran, result, written
+from tests.frontends.nki.kernels import result, run_kernel, write_kernel
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32"])
 def test_random_integers_have_every_bit(tmp_path, dtype):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 for n in range(2):
     a = nl.ndarray((4, 1000), dtype=nl.{dtype}, buffer=nl.sbuf)
     nisa.rng(dst=a)
@@ -17,7 +17,7 @@ for n in range(2):
     found = result(kernel)
     bits = np.unpackbits(found.view(np.uint8), bitorder="little").reshape(found.size, -1)
     assert bits.shape[1] == np.iinfo(dtype).bits
-    # Of 8000 fair bits the mean is within 5 deviations of a half, and so is the mean of two bits' agreement.
+    # The mean of 8000 fair bits, and of two bits' agreement, is within 5 standard deviations of a half.
     assert np.abs(bits.mean(0) - 0.5).max() < 5 * 0.5 / np.sqrt(len(bits))
     agree = [(bits[:, i] == bits[:, j]).mean() for i in range(bits.shape[1]) for j in range(i)]
     assert np.abs(np.array(agree) - 0.5).max() < 5 * 0.5 / np.sqrt(len(bits))
@@ -26,7 +26,7 @@ for n in range(2):
 
 
 def test_random_integers_in_psum_are_those_of_their_type(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 a, b = nl.ndarray((4, 100), dtype=nl.uint8, buffer=nl.psum), nl.ndarray((4, 100), dtype=nl.int32, buffer=nl.sbuf)
 nisa.rng(dst=a)
 nisa.tensor_copy(dst=b, src=a)
@@ -37,7 +37,7 @@ nisa.tensor_copy(dst=b, src=a)
 
 @pytest.mark.parametrize("least, most", [("-1.0", "3.0"), ("column", "3.0"), ("-1.0", "column"), ("column", "column")])
 def test_uniform_numbers_are_between_their_bounds(tmp_path, least, most):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 a, column = (nl.ndarray((4, n), dtype=nl.float32, buffer=nl.sbuf) for n in (1000, 1))
 nisa.memset(dst=column, value=1.0)
 nisa.rand2(dst=a, min={least}, max={most})
@@ -51,7 +51,7 @@ nisa.rand2(dst=a, min={least}, max={most})
 
 
 def test_rand_and_dropout_of_the_language(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 out = nl.ndarray((4, 1000), dtype=nl.float32, buffer=nl.shared_hbm)
 kept = nl.ndarray((4, 1000), dtype=nl.float32, buffer=nl.shared_hbm)
 a = nl.rand((4, 1000), dtype=nl.float32)
@@ -59,13 +59,13 @@ nl.store(out, value=a)
 nl.store(kept, value=nl.dropout(a, rate=0.25))
 return out, kept
 """, older=True, parameters="")  # fmt: skip
-    numbers, kept = ran(kernel).outputs
+    numbers, kept = run_kernel(kernel).outputs
     assert 0 <= numbers.min() and numbers.max() < 1 and np.abs(numbers.mean() - 0.5) < 5 * np.sqrt(1 / 12 / 4000)
     assert np.array_equal(numbers * 2**24, np.round(numbers * 2**24)) and len(np.unique(numbers)) > 3990
     assert np.abs((kept == 0).mean() - 0.25) < 0.05 and np.array_equal(kept[kept != 0], numbers[kept != 0])
 
 
 def test_seeds_in_memory_are_refused(tmp_path):
-    kernel = written(tmp_path, "nl.random_seed(x)\nreturn x", older=True)
+    kernel = write_kernel(tmp_path, "nl.random_seed(x)\nreturn x", older=True)
     with pytest.raises(ValueError, match="nl.random_seed must be replaced.*seeds"):
         result(kernel, np.ones((1, 1), np.float32))

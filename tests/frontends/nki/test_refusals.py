@@ -1,10 +1,10 @@
-"""What is refused before anything runs, with the rule, the value and the kernel's line; a kernel's own errors stay."""
+"""Errors before a run, with rule, value and the kernel's line; a kernel's own exceptions are unchanged."""
 
 import numpy as np
 import pytest
 
 from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import FIRST, ran, written
+from tests.frontends.nki.kernels import FIRST, run_kernel, write_kernel
 
 X = np.ones((4, 8), np.float32)
 
@@ -49,36 +49,36 @@ ONE = "nl.load(x[0:1, 0:1], dtype=nl.int32)"
     ],
 )
 def test_refused_with_the_line(tmp_path, line, message):
-    kernel = written(tmp_path, f"y = {line}", older=True, out="(4, 8), nl.float32", stores="y")
+    kernel = write_kernel(tmp_path, f"y = {line}", older=True, out="(4, 8), nl.float32", stores="y")
     with pytest.raises((ValueError, AttributeError), match=message) as refused:
-        ran(kernel, X)
+        run_kernel(kernel, X)
     assert str(refused.value).endswith(f"(kernel.py:{FIRST + 1})")
 
 
 def test_a_mask_that_is_no_rectangle_names_its_line(tmp_path):
     body = "p, f = nl.mgrid[0:4, 0:8]\nnl.store(out, value=nl.load(x[p, f], mask=p >= f))"
     with pytest.raises(ValueError, match=r"a mask must be a rectangle.*\(kernel.py:\d+\)"):
-        ran(written(tmp_path, body, older=True, out="(4, 8), nl.float32"), X)
+        run_kernel(write_kernel(tmp_path, body, older=True, out="(4, 8), nl.float32"), X)
 
 
 @pytest.mark.parametrize("body", ["nl.load(x)", "return nl.load(x)", "return 3"])
 def test_a_kernel_returns_tensors_in_hbm(tmp_path, body):
     with pytest.raises(ValueError, match="kernel must return tensors in HBM"):
-        ran(written(tmp_path, body, older=True), X)
+        run_kernel(write_kernel(tmp_path, body, older=True), X)
 
 
 def test_arguments_fit_the_kernel(tmp_path):
-    kernel = written(tmp_path, "return x", parameters="x, y")
+    kernel = write_kernel(tmp_path, "return x", parameters="x, y")
     with pytest.raises(ValueError, match=r"arguments must fit kernel\(x, y\): missing a required argument: 'y'"):
-        ran(kernel, X)
+        run_kernel(kernel, X)
     with pytest.raises(ValueError, match="at most the 2 of the kernel, x, y, not 3"):
-        ran(kernel, X, X, X)
+        run_kernel(kernel, X, X, X)
     with pytest.raises(ValueError, match="x: dtype must be one of .*, not 'float64'"):
-        ran(kernel, X.astype(np.float64), X)
+        run_kernel(kernel, X.astype(np.float64), X)
 
 
 def test_files_and_functions_that_do_not_exist_list_those_that_do(tmp_path):
-    kernel = written(tmp_path, "return x")
+    kernel = write_kernel(tmp_path, "return x")
     with pytest.raises(ValueError, match="KERNEL must be a function of kernel.py, kernel, not 'karnel'"):
         run_nki(kernel.replace(":kernel", ":karnel"), X, preset="tiny")
     with pytest.raises(ValueError, match=r"of an existing file, not .*none.py: in .* there is kernel.py"):
@@ -88,9 +88,9 @@ def test_files_and_functions_that_do_not_exist_list_those_that_do(tmp_path):
 
 
 def test_a_kernel_s_own_error_is_its_own(tmp_path):
-    kernel = written(tmp_path, "assert x.shape == (4, 9), 'nine columns'")
+    kernel = write_kernel(tmp_path, "assert x.shape == (4, 9), 'nine columns'")
     with pytest.raises(AssertionError, match="nine columns"):
-        ran(kernel, X)
+        run_kernel(kernel, X)
 
 
 def test_a_call_outside_of_a_kernel_is_refused(tmp_path):

@@ -1,9 +1,9 @@
-"""Calls with running results against numpy: registers that are started, gone on with, loaded and stored."""
+"""Calls with running results against numpy: registers that are reset, continued, loaded and stored."""
 
 import numpy as np
 import pytest
 
-from tests.frontends.nki.kernels import ran, result, written
+from tests.frontends.nki.kernels import result, run_kernel, write_kernel
 
 RNG = np.random.default_rng(21)
 X = RNG.normal(size=(4, 24)).astype(np.float32)
@@ -29,11 +29,11 @@ return out, sums
 
 
 def outputs(tmp_path, body, *args):
-    """Return what a body leaves in y and total; further arguments are in the tiles t1, t2."""
+    """Return y and total after a body; further arguments are in the tiles t1, t2."""
     more = range(1, len(args))
     lines = TILES + "".join(MORE.format(n=n) for n in more) + body + END
-    kernel = written(tmp_path, lines, parameters="x" + "".join(f", x{n}" for n in more))
-    return ran(kernel, *args).outputs
+    kernel = write_kernel(tmp_path, lines, parameters="x" + "".join(f", x{n}" for n in more))
+    return run_kernel(kernel, *args).outputs
 
 
 REDUCTIONS = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
@@ -226,7 +226,7 @@ nisa.activate2(dst=y, op=nl.prelu, data=a, imm0=1.5, imm1=0.25, op0=nl.{first}, 
 
 
 def test_a_range_is_returned_in_the_first_dialect(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 bounds = [nl.full((4, 1), value, dtype=nl.float32) for value in (3, 9)]
 y = nl.ndarray(x.shape, dtype=x.dtype)
 y[...] = nisa.range_select(on_true_tile=nl.load(x), comp_op0=np.greater, comp_op1=np.less, bound0=bounds[0],

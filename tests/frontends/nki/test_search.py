@@ -1,15 +1,15 @@
-"""Calls that find places, against plain loops."""
+"""Calls that return indices, against plain loops."""
 
 import numpy as np
 import pytest
 
-from tests.frontends.nki.kernels import ran, result, written
+from tests.frontends.nki.kernels import result, run_kernel, write_kernel
 
 RNG = np.random.default_rng(41)
 
 
 def bounds(ids):
-    """Return where the run of equal numbers of each element begins and ends; n and -1 of zeros."""
+    """Return start and end of each element's run of equal numbers; n and -1 for zeros."""
     n = len(ids)
     first = [next(j for j in range(i, -1, -1) if j == 0 or ids[j - 1] != ids[i]) for i in range(n)]
     last = [next(j for j in range(i, n) if j == n - 1 or ids[j + 1] != ids[i]) + 1 for i in range(n)]
@@ -19,7 +19,7 @@ def bounds(ids):
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 @pytest.mark.parametrize("n, where", [(1, "sbuf"), (2, "sbuf"), (9, "sbuf"), (64, "sbuf"), (9, "psum")])
 def test_bounds_of_sequences(tmp_path, dtype, n, where):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 held, b = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.sbuf) for shape in (x.shape, out.shape))
 a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.{where})
 nisa.dma_copy(dst=held, src=x)
@@ -33,7 +33,7 @@ nisa.sequence_bounds(dst=b, segment_ids=a)
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 @pytest.mark.parametrize("n", [1, 8, 37])
 def test_places_of_what_is_not_zero(tmp_path, dtype, n):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 rows, n = x.shape
 out = nl.ndarray((rows, n + 1), dtype=nl.int32, buffer=nl.shared_hbm)
 a, b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray(out.shape, dtype=nl.int32, buffer=nl.sbuf)
@@ -45,7 +45,7 @@ return out
 """)  # fmt: skip
     x = RNG.integers(-2, 3, (33, n)).astype(dtype)
     x[16], x[32] = 0, 3
-    found = ran(kernel, x, preset="full").outputs[0]
+    found = run_kernel(kernel, x, preset="full").outputs[0]
     for p in range(33):
         places = np.flatnonzero(x[p]) + 16
         theirs = [*places, *[-5] * (n - len(places)), len(places)] if p % 16 == 0 else [77] * (n + 1)
@@ -53,7 +53,7 @@ return out
 
 
 def test_places_of_what_is_replaced(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 out, at = (nl.ndarray(shape, dtype=dt, buffer=nl.shared_hbm) for shape, dt in ((x.shape, x.dtype), ((1, 8), nl.int32)))
 a, v = (nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.sbuf) for one in (x, vals))
 places = nl.ndarray((1, 8), dtype=nl.int32, buffer=nl.sbuf)
@@ -65,5 +65,5 @@ nisa.dma_copy(dst=at, src=places)
 return out, at
 """, parameters="x, vals")  # fmt: skip
     x = np.float32([[1, 2, 3, 4, 8, 8, 8, 8, 8, 8, 8]])
-    found, at = ran(kernel, x, np.float32([[3] + [8] * 7])).outputs
+    found, at = run_kernel(kernel, x, np.float32([[3] + [8] * 7])).outputs
     assert at.tolist() == [[2, 10, 9, 8, 7, 6, 5, 4]] and found.tolist() == [[1, 2, 0, 4] + [0] * 7]

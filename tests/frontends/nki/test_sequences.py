@@ -1,9 +1,9 @@
-"""Other calls that become several instructions, and operands of more dimensions than an instruction has."""
+"""Other calls that become several instructions, and operands with more dimensions than an instruction has."""
 
 import numpy as np
 import pytest
 
-from tests.frontends.nki.kernels import ran, result, stored, written
+from tests.frontends.nki.kernels import result, run_kernel, store_kernel, write_kernel
 
 RNG = np.random.default_rng(51)
 
@@ -14,7 +14,7 @@ RNG = np.random.default_rng(51)
 def test_dma_compute_adds_in_fp32(tmp_path, memory, shape, count):
     if memory == "sbuf" and (shape[0] > 4 or len(shape) == 1):
         pytest.skip("a tile has at most the machine's partitions")
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 near = out if "{memory}" == "hbm" else nl.ndarray(x.shape[1:], dtype=nl.bfloat16, buffer=nl.sbuf)
 nisa.dma_compute(dst=near, srcs=[x[n] for n in range({count})], reduce_op=nl.add, scales=[1.0] * {count})
 if near is not out:
@@ -27,7 +27,7 @@ if near is not out:
 
 
 def test_a_copy_adds_to_what_is_in_hbm(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 tile = nl.load(x)
 nl.store(out, value=nl.full(x.shape, 1.5, dtype=x.dtype))
 nisa.dma_copy(dst=out[2:4], src=tile[2:4], dst_rmw_op=np.add)
@@ -36,7 +36,7 @@ nisa.dma_copy(dst=out[2:4], src=tile[2:4], dst_rmw_op=np.add)
     theirs = np.full_like(x, 1.5)
     theirs[2:4] += x[2:4]
     assert np.array_equal(result(kernel, x), theirs)
-    kernel = written(tmp_path, "nisa.dma_compute(dst=x, srcs=[x], reduce_op=nl.add, scales=[2.0])\nreturn x")
+    kernel = write_kernel(tmp_path, "nisa.dma_compute(dst=x, srcs=[x], reduce_op=nl.add, scales=[2.0])\nreturn x")
     with pytest.raises(ValueError, match="reduce_op must be add, scales 1.0, and indices unique, not add"):
         result(kernel, x)
 
@@ -44,7 +44,7 @@ nisa.dma_copy(dst=out[2:4], src=tile[2:4], dst_rmw_op=np.add)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
 @pytest.mark.parametrize("one, other", [("a", "b"), ("a", "2"), ("2", "b"), ("2", "3"), ("a", "c"), ("c", "b")])
 def test_where_takes_tiles_columns_and_numbers(tmp_path, dtype, one, other):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 keys, a, b, c = nl.load(k), nl.load(x), nl.load(y), nl.load(y[:, 3:4])
 nl.store(out, value=nl.where(keys, {one}, {other}, dtype=nl.float32))
 """, older=True, parameters="k, x, y", out="x.shape, nl.float32")  # fmt: skip
@@ -56,14 +56,14 @@ nl.store(out, value=nl.where(keys, {one}, {other}, dtype=nl.float32))
 
 
 def test_where_has_the_type_that_holds_both(tmp_path):
-    kernel = stored(tmp_path, "nl.where(nl.load(k), nl.load(x), nl.load(y))", "x.shape, nl.float32", "k, x, y")
+    kernel = store_kernel(tmp_path, "nl.where(nl.load(k), nl.load(x), nl.load(y))", "x.shape, nl.float32", "k, x, y")
     k, x = RNG.integers(0, 2, (2, 4, 12))
     y = RNG.normal(size=(4, 12)).astype(np.float32)
     assert np.array_equal(result(kernel, (k, "int8"), (x, "int8"), y), np.where(k, x, y).astype(np.float32))
 
 
 def test_quotients_of_integers_are_numbers_with_a_fraction(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 tile = nl.load(x)
 nl.store(out[0], value=tile / 4)
 nl.store(out[1], value=nl.floor(tile / tile[:, 0:1], dtype=nl.int32))
@@ -73,7 +73,7 @@ nl.store(out[1], value=nl.floor(tile / tile[:, 0:1], dtype=nl.int32))
 
 
 def test_tiles_broadcast_to_each_other(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 a, b = nl.load(x), nl.load(y)
 wide, row = a.reshape((4, 5, 1)), b.reshape((1, 1, 3))
 nl.store(out[0], value=nl.subtract(wide, row))
@@ -87,7 +87,7 @@ nl.store(out[1], value=nl.where(nl.equal(wide, row), wide, row))
 @pytest.mark.parametrize("source", ["tile", "5.0"])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_predicated_copies(tmp_path, source, reverse):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 tile, keys, y = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf) for _ in range(3))
 nisa.dma_copy(dst=tile, src=x)
 nisa.dma_copy(dst=keys, src=k)
@@ -100,12 +100,12 @@ nisa.tensor_copy_predicated(dst=y, src={source}, predicate=keys, reverse_pred={r
 
 
 def test_an_argument_may_be_asked_for(tmp_path):
-    kernel = written(tmp_path, "return x if bias else None", parameters="x, bias=None")
+    kernel = write_kernel(tmp_path, "return x if bias else None", parameters="x, bias=None")
     assert np.array_equal(result(kernel, np.ones((2, 2), np.float32), np.ones((2, 1), np.float32)), np.ones((2, 2)))
 
 
 def test_operands_of_many_dimensions(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 wide, y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray(out.shape, dtype=x.dtype, buffer=nl.sbuf)
 column = nl.ndarray((4, 1), dtype=nl.float32, buffer=nl.sbuf)
 nisa.dma_copy(dst=wide, src=x)
@@ -118,7 +118,7 @@ nisa.tensor_tensor(dst=y, data1=y, data2=wide[:, 1:3, 1:4, 1:3, 1:4, 1:3], op=nl
 nisa.tensor_tensor(dst=y, data1=y, data2=squares, op=nl.add)
 """, out="(4, 2, 3, 2, 3, 2), x.dtype", stores="y")  # fmt: skip
     x = RNG.normal(size=(4, 3, 4, 3, 4, 3)).astype(np.float32)
-    run = ran(kernel, x)
+    run = run_kernel(kernel, x)
     theirs = x[:, 0:2, 0:3, 0:2, 0:3, 0:2] * np.float32(2) + x[:, 0, 0, 0, 0, 0].reshape(4, 1, 1, 1, 1, 1)
     squares = np.square(2 * x[:, 0:2, 0:3, 0:2, 0:3, 0:2])
     assert np.array_equal(run.outputs[0], theirs + x[:, 1:3, 1:4, 1:3, 1:4, 1:3] + squares)
@@ -126,9 +126,9 @@ nisa.tensor_tensor(dst=y, data1=y, data2=squares, op=nl.add)
 
 
 def test_copies_of_many_dimensions(tmp_path):
-    kernel = written(tmp_path, "", out="(2, 2, 2, 2, 2, 2, 2), x.dtype", stores=f"x[{', '.join(['1:3'] * 7)}]")
+    kernel = write_kernel(tmp_path, "", out="(2, 2, 2, 2, 2, 2, 2), x.dtype", stores=f"x[{', '.join(['1:3'] * 7)}]")
     x = RNG.normal(size=(3,) * 7).astype(np.float32)
-    run = ran(kernel, x)
+    run = run_kernel(kernel, x)
     assert np.array_equal(run.outputs[0], x[(slice(1, 3),) * 7])
     assert run.inserted == {"copies of fewer dimensions": 3}
 
@@ -138,7 +138,7 @@ def test_copies_of_many_dimensions(tmp_path):
 @pytest.mark.parametrize("shape", [(4, 3), (2, 3, 4), (4, 2, 3, 2)])
 def test_transpositions_exchange_the_first_and_the_last_dimension(tmp_path, near, dtype, shape):
     order = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}[len(shape)]
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 turned = nisa.dma_transpose(nl.load(x) if {near} else x, axes={order})
 out = nl.ndarray(turned.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 nl.store(out, value=turned)
@@ -149,7 +149,7 @@ return out
 
 
 def test_a_transposed_load_has_zeros_beside_its_mask(tmp_path):
-    kernel = written(tmp_path, """
+    kernel = write_kernel(tmp_path, """
 i, j = nl.mgrid[0:4, 0:4]
 nl.store(out, value=nl.load_transpose2d(x[i + 1, j], dtype=nl.float32, mask=(i + 1 < x.shape[0]) & (j < 3)))
 """, older=True, out="(4, 4), nl.float32")  # fmt: skip
@@ -160,7 +160,7 @@ nl.store(out, value=nl.load_transpose2d(x[i + 1, j], dtype=nl.float32, mask=(i +
 
 
 def test_constants_come_from_arrays_and_files(tmp_path):
-    kernel = written(tmp_path, f"""
+    kernel = write_kernel(tmp_path, f"""
 matrix = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
 nl.shared_identity_matrix(4, dtype=nl.float32, dst=matrix)
 nisa.dma_copy(dst=out[0], src=matrix)

@@ -1,4 +1,4 @@
-"""The table of docs/nki.md is that of the sources, and no name is there twice."""
+"""Table of docs/nki.md: up to date with the sources, and without duplicate names."""
 
 from neuroncore_rtl.frontends.nki.dialects import unsupported
 from neuroncore_rtl.frontends.nki.dialects.modules import CALLS, modules

@@ -1,4 +1,4 @@
-"""Views are numpy's: what an index, a reshape or a pattern of a tensor names, against the same of an array."""
+"""Views against numpy: indices, reshapes and patterns of tensors and arrays."""
 
 import numpy as np
 import pytest
@@ -18,12 +18,12 @@ RECORDING = Recording(Program(PRESETS["full"]), NkiTensor, OPERATORS)
 
 
 def tensor(*shape, memory=Memory.sbuf):
-    """Return a tensor, and the numbers of its elements as an array."""
+    """Return a tensor, and an array of its elements' numbers."""
     return RECORDING.allocate(shape, DTYPES["float32"], memory), np.arange(np.prod(shape)).reshape(shape)
 
 
 def numbers(view):
-    """Return the number of every element of a view in its tensor; on chip partitions times the width and elements."""
+    """Return the number of every element of a view in its tensor, on chip partition times width plus element."""
     index = np.indices(view.shape)
     axes = [axis.start + sum(s * i for s, i in zip(axis.steps, index, strict=True))
             for axis in (view.element, view.partition, view.block)]  # fmt: skip
@@ -33,7 +33,6 @@ def numbers(view):
 
 
 def values(expression: Affine):
-    """Return an index expression as an array."""
     index = np.indices(expression.shape)
     return np.asarray(expression.start + sum(s * i for s, i in zip(expression.steps, index, strict=True)))
 
@@ -57,8 +56,7 @@ def test_indices_of_indices_are_those_of_numpy(data):
 def test_index_expressions_are_those_of_numpy(memory):
     view, array = tensor(8, 24, memory=memory)
     p, i, j = arange(6)[:, None, None], arange(3)[None, :, None], arange(4)[None, None, :]
-    found = view[p + 1, 20 - 4 * i - j]
-    assert np.array_equal(numbers(found), array[values(p + 1), values(20 - 4 * i - j)])
+    assert np.array_equal(numbers(view[p + 1, 20 - 4 * i - j]), array[values(p + 1), values(20 - 4 * i - j)])
     p, f = mgrid[0:8, 2:12:3]
     assert np.array_equal(numbers(view[p, f]), array[values(p), values(f)])
     assert np.array_equal(numbers(view[p, 3]), array[values(p), 3])

@@ -1,4 +1,4 @@
-"""Codes to values and to FP32: every code of the narrow formats against libraries, the halves of FP32, saturation."""
+"""Decoding and widening of all formats against libraries, the two halves of FP32, and saturation."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def fp32_codes(rng, count):
 
 
 def assert_values(codes, fmt, values):
-    """Compare what codes stand for, and what they widen to, with float64 values."""
+    """Compare decoded and widened codes with float64 values."""
     assert_same_bits(decode(codes, fmt), values, codes)
     with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN
         fp32 = canonical(values.astype(np.float32).view(np.uint32))
@@ -63,7 +63,6 @@ def test_every_integer_code_is_that_of_numpy(fmt):
 
 
 def test_integers_of_32_bits_round_to_nearest_even(rng):
-    """On the way to FP32; float64 holds every one, so that the oracle's cast is the only rounding."""
     borders = [0, 1, -1, 2**24 + 1, 2**24 + 3, -(2**24) - 1, 2**31 - 1, -(2**31), 2**31 - 64, 2**31 - 65]
     values = np.concatenate([borders, rng.integers(-(1 << 31), 1 << 31, 50_000) >> rng.integers(0, 32, 50_000)])
     codes = values.astype(np.int32).view(np.uint32)

@@ -1,4 +1,4 @@
-"""The multiply-accumulate: its special values by name, the four passes of FP32, exact integers."""
+"""Multiply-accumulate: special values, the four passes of FP32, exact integers."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ NAN, INF, ONE, NEGATIVE = 0x7FC00000, 0x7F800000, 0x3F800000, 0x80000000
 
 
 def test_one_rounding_not_two():
-    """1 + 2**-23 + 2**-24 * (1 + 2**-7): a product rounded first, or a sum without its last bits, ends one lower."""
+    """1 + 2**-23 + 2**-24 * (1 + 2**-7): rounding the product, or dropping the sum's last bits, gives one code less."""
     acc, x, w = 0x3F800001, 0x3F81, 0x3380  # w is 2**-24
     assert mac(x, w, acc, BF16) == 0x3F800002
     assert mac(0x3F80, w, 0x3F800000, BF16) == 0x3F800000, "a tie goes to the even neighbour"
@@ -36,7 +36,7 @@ def test_special_values(x, w, acc, expected):
 
 
 def halves(x: int, w: int, acc: int, *passes: str) -> int:
-    """Return the accumulator after FP32 passes, each named by the half of x and that of w."""
+    """Return the accumulator after FP32 passes, each named by a half of x and a half of w."""
     for name in passes:
         acc = mac(np.uint32(x), np.uint32(w), np.uint32(acc), FP32, *name.split("*"))
     return int(acc)

@@ -1,4 +1,4 @@
-"""The operations of FP32 against Berkeley SoftFloat, by a comparison that can say no; known results; broadcasting."""
+"""FP32 operations against Berkeley SoftFloat; the comparison itself; known results; broadcasting."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ AGAINST_SOFTFLOAT = {
     "fma exactly": (fused.multiply_add_exactly, softfloat.mul_add, fma_cases, COUNT, TRIPLES),
     "divide": (arith.divide_fp32, softfloat.divide, divide_cases, 500_000, PAIRS),
 }
-"""Function, oracle, random cases and their number, and special ones."""
+"""Function, oracle, random cases and their number, special cases."""
 
 
 @pytest.mark.parametrize("name", AGAINST_SOFTFLOAT)
@@ -37,7 +37,6 @@ def test_operation_agrees_with_softfloat(name, rng):
 
 
 def test_cases_reach_every_kind_of_quotient(rng):
-    """Else agreement would say little."""
     size = on_words(arith.divide_fp32, *divide_cases(rng, 50_000)) & 0x7FFFFFFF
     kinds = {
         "zero": size == 0,
@@ -48,7 +47,7 @@ def test_cases_reach_every_kind_of_quotient(rng):
         "infinite": size == 0x7F800000,
         "NaN": size == FP32.nan,
     }
-    assert {kind for kind, found in kinds.items() if found.any()} == set(kinds)
+    assert {kind for kind, pairs in kinds.items() if pairs.any()} == set(kinds)
 
 
 def test_the_sum_of_doubles_that_serves_short_operands_is_not_enough(rng):
@@ -96,12 +95,9 @@ def test_known_results(name, function):
 )
 def test_shapes_broadcast(function, operands, result):
     for shapes, whole in (((4, 1), (3,), (2, 1, 1)), (2, 4, 3)), (((0,), (0,), (0,)), (0,)), (((), (), ()), ()):
-        found = function(*(np.full(shape, x, np.float32) for shape, x in zip(shapes, operands, strict=False)))
-        assert found.shape == (whole if len(operands) == 3 else whole[-2:]) and found.dtype == np.float32
-        assert (found == result).all()
-
-
-# The oracle, and the comparison with it
+        actual = function(*(np.full(shape, x, np.float32) for shape, x in zip(shapes, operands, strict=False)))
+        assert actual.shape == (whole if len(operands) == 3 else whole[-2:]) and actual.dtype == np.float32
+        assert (actual == result).all()
 
 
 @pytest.mark.parametrize("name", CAMPAIGN_OPERATIONS)

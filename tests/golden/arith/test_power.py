@@ -1,4 +1,4 @@
-"""The power against mpmath, where it is exact, and the special cases of IEEE 754 one by one."""
+"""Power against mpmath, exactly representable results, and the special cases of IEEE 754."""
 
 import mpmath
 import numpy as np
@@ -10,7 +10,7 @@ from neuroncore_rtl.tb.stimulus.alu_cases import power_cases, special_pairs
 from tests.oracles.words import floats, words
 
 SEED = 29
-BOUND = 0.55  # in units of the last place of the exact result; 0.5 of it is the rounding
+BOUND = 0.55  # ulp of the exact result; rounding alone is 0.5
 
 INF, NAN = np.inf, np.nan
 LARGEST = 0x7F7FFFFF
@@ -22,32 +22,32 @@ def powers(a, b):
 
 
 def errors(a, b):
-    """Return the errors of |a| ** b in units of the last place, for finite nonzero bases and finite exponents.
+    """Return the errors of |a| ** b in ulp, for finite nonzero bases and finite exponents.
 
-    Infinity counts as 2**128, the next number after the largest, and is no error where the exact result is above it.
+    Infinity counts as 2**128, and is exact where the exact result is larger.
     """
-    found = powers(a & 0x7FFFFFFF, b).astype(np.float64)
+    actual = powers(a & 0x7FFFFFFF, b).astype(np.float64)
     out = np.zeros(len(a))
     with mpmath.workprec(100):
         for i, (base, exponent) in enumerate(zip(a & 0x7FFFFFFF, b, strict=True)):
             base, exponent = float(base.view(np.float32)), float(exponent.view(np.float32))
             logarithm = exponent * mpmath.log(base, 2) if base != 1 else mpmath.mpf(0)
             if logarithm >= 128:
-                out[i] = 0 if found[i] == INF else INF
+                out[i] = 0 if actual[i] == INF else INF
             elif logarithm < -200:
-                out[i] = 0 if found[i] == 0 else INF
+                out[i] = 0 if actual[i] == 0 else INF
             else:
                 place = max(int(mpmath.floor(logarithm)), -126) - 23
-                result = mpmath.mpf(2) ** 128 if found[i] == INF else mpmath.mpf(found[i])
+                result = mpmath.mpf(2) ** 128 if actual[i] == INF else mpmath.mpf(actual[i])
                 out[i] = mpmath.ldexp(result - mpmath.mpf(2) ** logarithm, -place)
     return np.abs(out)
 
 
 def assert_within_bound(a, b, what):
-    found = errors(a, b)
-    worst = int(np.argmax(found))
-    print(f"{what}: {len(a):,} powers, at most {found[worst]:.4f} ulp, at {a[worst]:08x} ** {b[worst]:08x}")
-    assert len(a) > 0 and found[worst] < BOUND
+    actual = errors(a, b)
+    worst = int(np.argmax(actual))
+    print(f"{what}: {len(a):,} powers, at most {actual[worst]:.4f} ulp, at {a[worst]:08x} ** {b[worst]:08x}")
+    assert len(a) > 0 and actual[worst] < BOUND
 
 
 def with_neighbours(words):
@@ -55,10 +55,9 @@ def with_neighbours(words):
 
 
 def ordinary(a, b):
-    """Return the pairs that have a finite nonzero base and a finite exponent."""
     size = a & 0x7FFFFFFF
-    chosen = (size != 0) & (size < 0x7F800000) & ((b & 0x7FFFFFFF) < 0x7F800000)
-    return a[chosen], b[chosen]
+    ordinary_pairs = (size != 0) & (size < 0x7F800000) & ((b & 0x7FFFFFFF) < 0x7F800000)
+    return a[ordinary_pairs], b[ordinary_pairs]
 
 
 def test_random_powers(rng):
@@ -73,7 +72,7 @@ def test_common_exponents(exponent, rng):
 
 
 def test_borders_of_the_logarithm_table(rng):
-    """Bases on either side of where a row ends, with exponents that reach a result of any size."""
+    """Bases on both sides of a row's end, with exponents that give results of all sizes."""
     borders = with_neighbours([ONE + (row << 17) for row in range(-64, 65)])
     a = np.repeat(borders[borders != ONE], 20)
     b = words(rng.uniform(-150, 128, len(a)) / np.log2(a.view(np.float32).astype(np.float64)))
@@ -81,14 +80,14 @@ def test_borders_of_the_logarithm_table(rng):
 
 
 def test_borders_of_the_exponential_table():
-    """Powers of two with exponents on either side of where a row ends, which are the logarithms of the results."""
+    """Powers of two with exponents on both sides of a row's end (the exponents are the results' logarithms)."""
     b = with_neighbours(words([octave + row / 64 for octave in (-149, -127, -1, 0, 127) for row in range(64)]))
     assert_within_bound(*ordinary(np.full(len(b), 0x40000000, np.uint32), b), "exponential table")
 
 
 @pytest.mark.parametrize("border", (128, -126, -149, -150))
 def test_borders_of_the_range(border, rng):
-    """Results around the largest number, the smallest normal one, the smallest, and half of that."""
+    """Results around the largest number, the smallest normal number, the smallest subnormal, and half of that."""
     a = rng.integers(1, LARGEST + 1, 1_000, np.uint32)
     b = words(border / np.log2(a.view(np.float32).astype(np.float64)))
     a, b = np.concatenate([a, a, a]), with_neighbours(b)
@@ -103,7 +102,7 @@ def test_bases_next_to_one_with_huge_exponents(rng):
 
 
 def test_largest_error_of_twenty_million():
-    """The worst of 21 million random powers that were compared with the C library's float64 power."""
+    """The largest error among 21 million random powers compared with the C library's float64 power."""
     a, b = np.array([0x3F7FF399], np.uint32), np.array([0xC8E4E5B0], np.uint32)
     assert errors(a, b) == pytest.approx(0.5291, abs=1e-4)
 
@@ -160,7 +159,7 @@ SPECIAL = [
     (-2.0, -151.0, -0.0),
     (-2.0, -149.0, -(2.0**-149)),
 ]
-"""Base, exponent, result: Annex F of C, the special cases of IEEE 754-2019, and results out of range."""
+"""Base, exponent, result: Annex F of C, special cases of IEEE 754-2019, and results out of range."""
 
 
 @pytest.mark.parametrize(("base", "exponent", "expected"), SPECIAL)
@@ -169,7 +168,7 @@ def test_special_case(base, exponent, expected):
 
 
 def test_special_values_agree_with_the_c_library():
-    """By its float64 power, rounded to FP32; within one place, for there are results next to ties."""
+    """The C library's float64 power, rounded to FP32, may differ by one ulp next to ties."""
     a, b = special_pairs()
     with np.errstate(all="ignore"):
         theirs = np.power(a.view(np.float32).astype(np.float64), b.view(np.float32)).astype(np.float32)

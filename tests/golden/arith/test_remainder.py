@@ -1,4 +1,4 @@
-"""Remainders against numpy's float32, rational numbers, and their special values by name."""
+"""Remainders against numpy's float32 and rational numbers, and their special values."""
 
 import math
 from fractions import Fraction
@@ -36,8 +36,8 @@ def test_remainder_is_the_exact_one_rounded_once(name, rng):
     function, _, whole = FUNCTIONS[name]
     a, b = (words.view(np.float32) for words in remainder_cases(rng, 3000))
     usual = np.isfinite(a) & np.isfinite(b) & (b != 0)
-    found, inexact = function(a[usual], b[usual]), 0
-    for x, y, result in zip(a[usual].tolist(), b[usual].tolist(), found.tolist(), strict=True):
+    actual, inexact = function(a[usual], b[usual]), 0
+    for x, y, result in zip(a[usual].tolist(), b[usual].tolist(), actual.tolist(), strict=True):
         rest = Fraction(x) - Fraction(y) * whole(Fraction(x) / Fraction(y))
         assert result == (round_exactly(rest, FP32) if rest else 0), (x, y)
         inexact += rest != Fraction(result)
@@ -55,5 +55,5 @@ def test_remainder_is_the_exact_one_rounded_once(name, rng):
     ],
 )  # fmt: skip
 def test_known_remainders(name, a, b, result):
-    found = FUNCTIONS[name][0](np.float32(a), np.float32(b))
-    assert found.view(np.uint32) == np.float32(result).view(np.uint32), (found, result)
+    actual = FUNCTIONS[name][0](np.float32(a), np.float32(b))
+    assert actual.view(np.uint32) == np.float32(result).view(np.uint32), (actual, result)

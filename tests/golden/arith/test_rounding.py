@@ -1,4 +1,4 @@
-"""Rounding, to nearest even and stochastically, against ml_dtypes, gfloat, numpy's rint, and rational numbers."""
+"""Rounding to nearest even and stochastic rounding against ml_dtypes, gfloat, numpy's rint and rational numbers."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ INTEGERS = tuple(f for f in FORMATS.values() if not f.is_float)
 FLOATS = [f for f in FORMATS.values() if f.is_float]
 MODES = pytest.mark.parametrize(("mode", "random"), [("rne", None), ("sr", np.uint32(0xFFFFFFFF))])
 TAILS = (0, 1, 0x0FFF, 0x1000, 0x1001, 0x2FFF, 0x3000, 0x3001, 0x7FFF, 0x8000, 0x8001, 0xFFFF)
-"""Low halves of an FP32 pattern that stand at, just below and just above the ties of a 7- or 10-bit mantissa."""
+"""Low halves of FP32 patterns at, just below and just above the ties of a 7- or 10-bit mantissa."""
 
 
 @pytest.mark.parametrize("fmt", ML_DTYPES)
@@ -75,7 +75,7 @@ def test_overflow_is_decided_after_rounding(fmt):
     largest, infinity, sign = fmt.infinity - (1 << fmt.padding_bits), fmt.infinity, 1 << (fmt.bits - 1)
     value = words([fmt.max, below, tie, -below, -tie])
     assert round_fp32(value, fmt).tolist() == [largest, largest, infinity, sign | largest, sign | infinity]
-    # Half a place above the maximum, stochastic rounding overflows for the upper half of the random words.
+    # Half an ulp above the maximum, stochastic rounding overflows for the upper half of the random words.
     assert round_fp32(words([tie, tie]), fmt, "sr", np.uint32([0x7FFFFFFF, 0x80000000])).tolist() == [largest, infinity]
 
 
@@ -102,11 +102,11 @@ def test_specials_of_integer_targets_saturate(fmt, mode, random):
 
 
 def test_known_results():
-    found = [
+    actual = [
         round_fp32(np.uint32(value), fmt, "rne" if random is None else "sr", random)
         for fmt, value, random, _ in ROUNDED.values()
     ]
-    assert_known(ROUNDED, map(int, found))
+    assert_known(ROUNDED, map(int, actual))
 
 
 def test_scalars_and_shapes_pass_through():

@@ -1,4 +1,4 @@
-"""Stochastic rounding: at each turn against gfloat; unbiased; idempotent; independent of order."""
+"""Stochastic rounding: thresholds against gfloat; unbiased; idempotent; independent of order."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def assert_same_as_gfloat(value: np.ndarray, fmt: FloatFormat, random: np.ndarra
 
 
 def above(fmt: FloatFormat, code: int, remainder: np.ndarray, bits: int) -> np.ndarray:
-    """Return FP32 patterns that lie remainder / 2**bits of a last place above a positive code (without padding)."""
+    """Return the FP32 patterns that are remainder / 2**bits of an ulp above a positive code (without padding)."""
     low, high = decode(np.array([code, code + 1]) << fmt.padding_bits, fmt)
     if not np.isfinite(high):
         high = 2.0 ** (fmt.max_exponent + 1)
@@ -33,16 +33,15 @@ def above(fmt: FloatFormat, code: int, remainder: np.ndarray, bits: int) -> np.n
 
 
 def ends_and_borders(fmt: FloatFormat) -> list[int]:
-    """Return positive codes: 1, around the smallest normal, an odd and an even one, the largest."""
     normal = 1 << fmt.mantissa_bits
     return [1, normal - 1, normal, fmt.bias * normal, fmt.bias * normal + 1, (fmt.infinity >> fmt.padding_bits) - 1]
 
 
 @pytest.mark.parametrize("fmt", GFLOAT)
 def test_every_remainder_on_both_sides_of_its_turn_agrees_with_gfloat(fmt):
-    """All remainders that FP32 has above a code, with the last word that truncates and the first that rounds away.
+    """All FP32 remainders above a code, each with the largest word that truncates and the smallest that rounds away.
 
-    Below the turn nothing rounds away and above it everything, so these two words stand for all 2**32.
+    Rounding away is monotonic in the word, so these two words represent all 2**32.
     """
     bits = FP32.mantissa_bits - fmt.mantissa_bits
     remainder = np.arange(1, 1 << bits)
@@ -60,7 +59,7 @@ def test_every_remainder_on_both_sides_of_its_turn_agrees_with_gfloat(fmt):
 
 @pytest.mark.parametrize("fmt", FP8)
 def test_fp8_every_8_bit_remainder_times_every_8_bit_word_agrees_with_gfloat(fmt):
-    """At the borders of the format; the word's low bits are all zeros or all ones, which must not matter."""
+    """At the borders of the format; the word's low bits, all zeros or all ones, must not matter."""
     remainder, word = map(np.ravel, np.meshgrid(np.arange(256), np.arange(256)))
     for code in ends_and_borders(fmt):
         value = above(fmt, code, remainder, 8)
@@ -83,7 +82,7 @@ def test_fp8_every_code_with_remainders_and_words_agrees_with_gfloat(fmt):
 
 @pytest.mark.parametrize("fmt", [FP16, *FP8, INT8])
 def test_discarded_part_is_cut_to_32_bits_and_no_shorter(fmt):
-    """2**-32 of a last place rounds away for the largest word alone; anything below never does."""
+    """2**-32 ulp rounds away for the largest word only; a smaller part never does."""
     place = fmt.min_exponent - fmt.mantissa_bits if fmt.is_float else 0
     value = np.ldexp(np.float32([1, 1.75, 0.9999, 2**-20]), place - 32).view(np.uint32)
     assert round_fp32(value, fmt, "sr", np.uint32(0xFFFFFFFF)).tolist() == [1, 1, 0, 0]
@@ -91,7 +90,7 @@ def test_discarded_part_is_cut_to_32_bits_and_no_shorter(fmt):
 
 
 def values_in_range(fmt) -> list[float]:
-    """Return values between two codes: a normal, one close to its code, negative if signed, a subnormal or fraction."""
+    """Return values between two codes: a normal, one close to a code, negative if signed, a subnormal or fraction."""
     if not fmt.is_float:
         return [37.3, -5.001 if fmt.signed else 5.001, 0.25]
     last_place = 2.0**-fmt.mantissa_bits

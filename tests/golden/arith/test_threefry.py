@@ -1,4 +1,4 @@
-"""Threefry-2x32 against the known answers that its authors publish, and the words of a tensor's elements."""
+"""Threefry-2x32 against its authors' known answers, and the random words of tensor elements."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_words_look_uniform_and_differ():
     words = random_words(1, 2, np.arange(1 << 20))
     ones = np.unpackbits(words.view(np.uint8)).reshape(-1, 32).mean(axis=0)
     assert np.abs(ones - 0.5).max() <= 5 * 0.5 / 2**10
-    # Birthdays: a million words of 32 bits are expected to collide 128 times.
+    # Birthday problem: 128 collisions are expected among a million words of 32 bits.
     assert abs(len(words) - len(np.unique(words)) - 128) <= 4 * 128**0.5
 
 

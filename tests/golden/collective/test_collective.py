@@ -1,4 +1,4 @@
-"""The model of collectives: bits against element-by-element Python, sums against float64, order against the words."""
+"""Collective model: bits against element-by-element Python, sums against float64, order against the words."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def part(group: G, rank: int = 0, kind: K = K.ALL_REDUCE, **options) -> Collecti
 
 
 class Run:
-    """A collective of a group in memories of random bytes: `blocks` are those in every rank's src."""
+    """A collective of a group, on memories of random bytes; `blocks` [rank] are the blocks of each rank's src."""
 
     def __init__(self, rng, first: Collective, in_place: bool = False, special: float = 0.05):
         self.size = first.count * np.dtype(oracle.STORAGE[first.dtype]).itemsize
@@ -54,7 +54,6 @@ class Run:
         execute_lists({i.core: [i] for i in self.instructions}, self.memories, CORES)
 
     def stored(self) -> list[list[np.ndarray]]:
-        """Return every rank's blocks at dst."""
         out = []
         for i in self.instructions:
             starts = [i.dst + block * i.pitch for block in range(oracle.blocks_of(i)[1])]
@@ -62,7 +61,7 @@ class Run:
         return out
 
     def check(self) -> int:
-        """Execute, and compare every byte of every memory; return the bytes that changed."""
+        """Execute, compare every byte of all memories, and return the number of bytes changed."""
         self.execute()
         for i, blocks in zip(self.instructions, oracle.results(self.blocks, self.instructions), strict=True):
             expected = self.before[i.core].copy()
@@ -74,7 +73,7 @@ class Run:
 
 
 def canonical(values: np.ndarray, instruction: Collective) -> np.ndarray:
-    """Return values with the canonical NaN where they are computed."""
+    """Return values with the canonical NaN if the collective computes them."""
     values = np.array(values)
     if instruction.kind in isa.REDUCTION_KINDS and instruction.dtype != T.INT32:
         pattern, bits = (np.uint16, 0x7FC0) if instruction.dtype == T.BF16 else (np.uint32, 0x7FC00000)
@@ -157,7 +156,7 @@ PAIR = G(0, 1, 2)
 
 
 def test_overlapping_groups_keep_every_core_s_order():
-    # 0 and 1, then 1 and 2, then all: 1 is in each, and 2 begins before its turn.
+    # Groups {0, 1}, {1, 2} and all: 1 is in each; 2 starts before core 1 reaches their collective.
     lists = {0: [], 1: [], 2: []}
     for group in (PAIR, G(2, -1, 2), G(0, 1, 3)):
         for one in on_every_rank(part(group, **INTEGERS)):
@@ -192,7 +191,7 @@ DISAGREEMENTS = {
     "root": ({"kind": K.BROADCAST, "root": 0}, {"kind": K.BROADCAST, "root": 1}, "root, not 0 and 1"),
     "kind, both send": ({"kind": K.SEND, "root": 1}, {"kind": K.SEND}, "the sender: both are at SEND"),
 }
-"""What rank 1 says otherwise than the others, and what of it is said."""
+"""Changes of rank 1's collective, and the reported difference."""
 
 
 @pytest.mark.parametrize("name", DISAGREEMENTS)

@@ -1,4 +1,4 @@
-"""The golden hart against the specification: programs that check themselves, and equations written here once more."""
+"""Golden hart against the RISC-V specification: self-checking programs, and equations written independently."""
 
 import random
 from itertools import product
@@ -26,7 +26,7 @@ SPECIAL = (0, 1, 2, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xFFFF_FFFE, 0xFFFF_F
 
 
 class Board:
-    """The registers that the test programs use, beside the timer."""
+    """Registers that the test programs use besides the timer."""
 
     def __init__(self):
         self.external, self.code, self.console = 0, None, ""
@@ -48,7 +48,7 @@ class Board:
 
 
 def machine(image):
-    """Return a hart, its timer and its board; it needs `tick` before every step."""
+    """Return a hart, its timer and its board; call `tick` before each step."""
     timer, board = Timer(), Board()
     regions = [(TIMER_COMPARE, 0xC000, timer), (0x4000_0000, 0x1000_0000, board)]
     return Hart(LocalMemory(image, size=MEMORY_BYTES), AddressMap(regions)), timer, board
@@ -74,14 +74,14 @@ def test_own_programs_pass(name):
 
 
 def execute(word, *, x=(), memory=b"", pc=LOCAL_BASE):
-    """Return a hart after one instruction, and its line of the trace."""
+    """Return a hart after one instruction, and its trace line."""
     hart = Hart(LocalMemory(word.to_bytes(4, "little") + memory), pc=pc)
     hart.x[1 : 1 + len(x)] = x
     return hart, hart.step()
 
 
 def pairs(seed, bits=32):
-    """Return all pairs of special words, and random ones whose second is of so many bits."""
+    """Return all pairs of special words, and random pairs with a second word of `bits` bits."""
     rng = random.Random(seed)
     return [*product(SPECIAL, SPECIAL), *((rng.getrandbits(32), rng.getrandbits(bits)) for _ in range(50))]
 
@@ -106,7 +106,7 @@ OPERATIONS = {
     ("mulhsu", 2, 1): lambda a, b: as_signed(a) * b // 2**32,
     ("mulhu", 3, 1): lambda a, b: a * b // 2**32,
 }
-"""By name, funct3 and funct7; exact integers, of which the lower 32 bits count."""
+"""By name, funct3 and funct7; exact integers, compared in their lower 32 bits."""
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda key: key[0])
@@ -120,7 +120,7 @@ def test_arithmetic(operation):
 
 @pytest.mark.parametrize("unsigned", (False, True))
 def test_division_truncates_and_has_no_traps(unsigned):
-    """The quotient times the divisor plus the remainder is the dividend; the two exceptions are the specification's."""
+    """Quotient * divisor + remainder == dividend, except for the specification's two special cases."""
     for a, b in pairs(seed=2, bits=12):
         _, quotient = execute(r_type(0x33, 3, 5 if unsigned else 4, 1, 2, 1), x=(a, b))
         _, remainder = execute(r_type(0x33, 3, 7 if unsigned else 6, 1, 2, 1), x=(a, b))
@@ -170,14 +170,13 @@ def test_a_hart_in_wfi_waits_for_an_enabled_interrupt():
     assert hart.step() is None
     hart.csr.write(0x304, 1 << 7)
     line = hart.step()
-    assert (line.pc, line.cause) == (LOCAL_BASE + 4, None)  # mstatus allows no interrupt: it goes on
+    assert (line.pc, line.cause) == (LOCAL_BASE + 4, None)  # mstatus disables interrupts: execution continues
     hart.csr.write(0x300, 1 << 3)
     assert hart.step().cause == Cause.TIMER
 
 
 @pytest.mark.parametrize("seed", (1, 2, 3))
 def test_random_programs_end(seed):
-    """What the processor is compared on is worth it: all kinds of traps, loops, and an end."""
     hart, timer, board = machine(
         random_riscv_program(np.random.default_rng(seed), 4000, memory_bytes=MEMORY_BYTES).image
     )

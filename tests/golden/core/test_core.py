@@ -1,4 +1,4 @@
-"""The model of the core: queues and semaphores, every error, and the controller's view of it all."""
+"""Core model: queues and semaphores, errors, and the controller's view of them."""
 
 from dataclasses import replace
 
@@ -41,27 +41,23 @@ def record(instruction=None, waits=(), updates=()):
     return isa.Record(instruction=instruction or word_copy(0x8000, 0x8004), waits=tuple(waits), updates=tuple(updates))
 
 
-def put(hbm, address, records):
+def write_records(hbm, address, records):
     data = b"".join(record.encode(CONFIG) for record in records)
     hbm[address : address + len(data)] = np.frombuffer(data, np.uint8)
 
 
 def at(queue, number=0):
-    """Return where a record of a queue's program is."""
     return RECORDS + 0x2000 * queue + isa.RECORD_BYTES * number
 
 
 def machine(hbm, programs, order=None, config=CONFIG):
-    """Return a machine whose queues have gone through their programs, a list of records each, as far as they can."""
+    """Return a machine that has executed programs (queue: records) until each queue finished or stalled."""
     made = Machine(config, hbm, order)
     for queue, records in programs.items():
-        put(hbm, at(queue), records)
+        write_records(hbm, at(queue), records)
         made.queues[queue].start(at(queue), len(records))
     made.run()
     return made
-
-
-# Queues and semaphores
 
 
 def test_updates_set_add_and_subtract_in_order(hbm):
@@ -71,7 +67,7 @@ def test_updates_set_add_and_subtract_in_order(hbm):
 
 
 def chain(rng, ordered=True):
-    """Return programs of three queues that shift words about, in an order that their waits say, and what they leave."""
+    """Return three queues' programs that copy words in an order fixed by waits, the words, and the expected result."""
     words = rng.integers(1 << 30, size=8).astype(np.uint32)
     expected, programs = words.copy(), {DMA0: [], DMA1: [], DMA1 + 1: []}
     for queue, one in word_copies(rng, range(DMA0, DMA1 + 2), 40, words=8, base=0x8000):
@@ -81,8 +77,7 @@ def chain(rng, ordered=True):
     return programs, words, expected
 
 
-def shuffled(programs, words, order):
-    """Return the words that programs leave."""
+def run_in_order(programs, words, order):
     hbm = np.zeros(HBM_BYTES, np.uint8)
     hbm[0x8000:0x8020].view(np.uint32)[:] = words
     assert not machine(hbm, programs, order, CONFIG.with_overrides(dma_engines=3)).is_waiting
@@ -94,7 +89,7 @@ def test_every_order_that_semaphores_allow_has_the_same_result(rng):
     for _ in range(4):
         programs, words, expected = chain(rng)
         for order in (None, rng, rng, rng):
-            result = shuffled(programs, words, order)
+            result = run_in_order(programs, words, order)
             assert np.array_equal(result, expected)
             orders.add(result.tobytes())
     assert len(orders) == 4
@@ -102,15 +97,12 @@ def test_every_order_that_semaphores_allow_has_the_same_result(rng):
 
 def test_a_race_shows_in_some_order(rng):
     programs, words, expected = chain(rng, ordered=False)
-    assert any(not np.array_equal(shuffled(programs, words, rng), expected) for _ in range(5))
-
-
-# Errors
+    assert any(not np.array_equal(run_in_order(programs, words, rng), expected) for _ in range(5))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_fails_is_named_and_nothing_behind_it_is_executed(name):
-    """HBM ends behind the image: what answers with SLVERR elsewhere is not there."""
+    """HBM ends at the end of the image, so an address that would answer SLVERR is out of range here."""
     case, (work,) = CASES[name], works(1)
     image = case.image(work)
     fault = case.fault(image)
@@ -126,7 +118,7 @@ def test_what_fails_is_named_and_nothing_behind_it_is_executed(name):
 
 def test_a_record_beyond_hbm(hbm):
     made = Machine(CONFIG, hbm)
-    put(hbm, HBM_BYTES - isa.RECORD_BYTES, [record()])
+    write_records(hbm, HBM_BYTES - isa.RECORD_BYTES, [record()])
     made.queues[DMA1].start(HBM_BYTES - isa.RECORD_BYTES, 2)
     made.run()
     assert made.errors.first == CoreError(Cause.FETCH, DMA1, HBM_BYTES, 0)
@@ -176,11 +168,8 @@ def test_errors_are_named():
     assert str(CoreError(Cause.BOOT, detail=1)) == "BOOT, detail 0x1"
 
 
-# The controller
-
-
 def case(number, *blocks):
-    """Return a core that is about to run a case of core_cases.c on blocks, each a queue and records."""
+    """Return a core that runs a case of core_cases.c with blocks, each a queue and its records."""
     return Core(CONFIG, images.hand_image(CONFIG, 0, blocks, case=number).memory(HBM_BYTES))
 
 
@@ -202,7 +191,7 @@ ENDS = {
     "a refused access traps": (images.REFUSED, (DMA0, []), 0, f"7 {SEMAPHORE_ADD + 4:08x}\n"),
     "in time for the watchdog": (images.RESCUE, (DMA0, [record(waits=[Wait(9, 1)])]), 0, ""),
 }
-"""Cases with the block that they start, their exit codes and what they print."""
+"""Cases with their block, exit code and console output."""
 
 
 @pytest.mark.parametrize("number, block, exit_code, console", ENDS.values(), ids=ENDS)

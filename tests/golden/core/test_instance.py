@@ -1,4 +1,4 @@
-"""Cores of an instance on golden: collectives against the interpreter of lists, who waits for whom, every error."""
+"""Cores of an instance on golden: collectives against the interpreter of lists, deadlocks, errors."""
 
 from dataclasses import replace
 
@@ -30,10 +30,7 @@ ALL = Group(0, 1, 4)
 
 
 def run(programs, contents=None, changed=None, order=None):
-    """Return the outcomes of programs, or of the collectives of one, a core each, and their images.
-
-    `contents` [cores, bytes] lie below the images; `changed` are collectives in the place of a core's first record.
-    """
+    """Return outcomes and images of programs or lists; `changed` replaces a core's first record by a collective."""
     programs = [p if isinstance(p, Program) else collectives_program(CONFIG, p, BASE) for p in programs]
     images = [watched(program, limit=3000) for program in programs]
     memories = np.zeros((len(images), max(image.base + len(image.data) for image in images)), np.uint8)
@@ -56,7 +53,6 @@ def all_reduce(rank, group=ALL, **more):
 
 
 def together():
-    """Return a list for each core, in which all of them add."""
     return [[all_reduce(core)] for core in range(4)]
 
 
@@ -82,11 +78,8 @@ def test_lists_of_collectives_do_what_they_do_without_cores(rng):
             assert [len(outcome.records) for outcome in outcomes] == [len(some) for some in lists]
 
 
-# Control programs of one's own
-
-
 def cases(arguments, records):
-    """Return the outcomes of a case on each core: its number, cycles, and the records of its collective queue."""
+    """Return the outcomes of one case per core, from its number, its cycles, and its collective queue's records."""
     images = [
         hand_image(CONFIG, 0, [(QUEUE, block)], case=number, limit=10_000, more=[cycles])
         for (number, cycles), block in zip(arguments, records, strict=True)
@@ -119,11 +112,8 @@ def test_cores_know_their_numbers():
     assert Core(alone, hand_image(alone, 0, [], case=NUMBER).memory()).run().exit_code == 1 << 8
 
 
-# Errors
-
-
 def test_a_rule_stops_one_and_the_others_wait():
-    outcomes, images = run(together(), changed={1: all_reduce(2)})  # another core's
+    outcomes, images = run(together(), changed={1: all_reduce(2)})  # the rank of another core
     assert outcomes[1].error == CoreError(Rule.STATE, QUEUE, first_of(images[1]), 0)
     assert errors(outcomes) == [stuck(1), (Rule.STATE, 0), stuck(1), stuck(1)]
     assert outcomes[0].exit_code == 0x4000_0000 | Cause.STUCK
@@ -144,7 +134,7 @@ def test_neighbours_that_disagree_name_each_other(field, change):
     found = errors(outcomes)
     assert found[1] == (Cause.DISAGREE, place | 2)
     assert found[2][0] == Cause.DISAGREE and found[2][1] in (place | 1, place | 3)
-    # In a group of three, core 2 is no neighbour of core 3 that core 3 would hear of.
+    # In a group of three, core 2 is not the neighbour from which core 3 receives.
     assert found[3] == (stuck(2) if field == "ranks" else (Cause.DISAGREE, place | 2))
     assert found[0] == stuck(1)
     assert all(len(outcome.records) == 0 for outcome in outcomes)
@@ -162,7 +152,7 @@ def test_two_who_both_send_or_both_receive(kind):
 
 
 def test_who_waits_for_one_that_waits_for_another():
-    """Core 0 would send to core 1, which would send to core 2, which is not there."""
+    """Core 0 would send to core 1, which would send to core 2, which has no collective."""
     outcomes, _ = run([[all_reduce(core, kind=K.SEND, root=core + 1)] for core in (0, 1)] + [[], []])
     assert errors(outcomes) == [stuck(1), stuck(2), None, None]
 
@@ -175,7 +165,7 @@ def test_memory_ends():
 
 
 def test_a_stuck_collective_is_named_before_who_waits_for_it():
-    """Core 3's first copy reaches beyond HBM, so that it never comes; the others' copies wait for their collectives."""
+    """Core 3's first copy exceeds HBM, so core 3 never joins; the others' copies wait for their collectives."""
     programs = []
     for core in range(4):
         program = Program(CONFIG, BASE, core=core)
@@ -211,7 +201,7 @@ def test_whatever_a_record_says_is_executed_or_refused(rng):
     outcomes = []
     for _ in range(600):
         body = replace(all_reduce(0), kind=K(int(rng.integers(len(K)))), root=1, pitch=512).encode()
-        body ^= int(rng.integers(16)) << 9  # any code of op and dtype, those of nothing among them
+        body ^= int(rng.integers(16)) << 9  # any code of op and dtype, undefined ones included
         for bit in rng.integers(COLLECTIVE_BITS, size=rng.integers(4)):
             body ^= 1 << int(bit)
         try:

@@ -1,4 +1,4 @@
-"""Routes: shortest, one dimension after the other, and without a circle of buffers that wait for each other."""
+"""Routes: shortest, dimension-ordered, and free of cyclic buffer dependences (deadlock)."""
 
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
@@ -10,7 +10,7 @@ from neuroncore_rtl.golden.link import Hop, links, route
 from neuroncore_rtl.spec.instance import Instance, Topology
 
 SHAPES = [(w, r) for w in range(2, 33) for r in range(2, 33) if w * r <= 32 or (w, r) in ((2, 32), (8, 8), (32, 2))]
-"""Tori: chips of a row, and rows."""
+"""Widths and heights of tori, in chips."""
 
 
 def ring(chips: int) -> Instance:
@@ -22,7 +22,7 @@ def torus(width: int, rows: int) -> Instance:
 
 
 def routes(instance: Instance) -> Iterable[tuple[int, int, list[Hop]]]:
-    """Yield the two chips and the hops of every route that differs from the others."""
+    """Yield source, destination and hops of all distinct routes."""
     for source in range(instance.chips):
         for destination in range(instance.chips):
             for channel in (0, 1):
@@ -30,7 +30,7 @@ def routes(instance: Instance) -> Iterable[tuple[int, int, list[Hop]]]:
 
 
 def distances(instance: Instance, source: int) -> dict[int, int]:
-    """Return how far every chip is from one, found by going everywhere."""
+    """Return the distance of every chip from the source, by breadth-first search."""
     found, edge = {source: 0}, [source]
     while edge:
         following = {instance.neighbour(chip, d) for chip in edge for d in range(instance.directions)} - found.keys()
@@ -40,7 +40,7 @@ def distances(instance: Instance, source: int) -> dict[int, int]:
 
 
 def check_no_circle(ways: Iterable[list[Hop]]) -> int:
-    """Fail if a buffer waits, through others, for itself; return how many pairs of buffers there were."""
+    """Raise if buffers depend on each other in a cycle; return the number of dependences."""
     waits = {}
     for way in ways:
         for held, wanted in pairwise(way):

@@ -1,4 +1,4 @@
-"""The timing model: against a model of every beat, against its limits and by hand; calibration; several instances."""
+"""Link timing model: against a model of every beat, bounds, hand calculation; calibration; several instances."""
 
 from dataclasses import replace
 
@@ -21,10 +21,10 @@ def case(instance=RING, ranks=8, count=10_000, **options) -> LinkCase:
 
 
 def beat_by_beat(case: LinkCase, parameters: Parameters) -> int:
-    """Return the cycles of an ALL_REDUCE of FP32 on all cores of a ring, by when every rank sends every beat.
+    """Return the cycles of an FP32 ALL_REDUCE on all cores of a ring, from the cycle in which a rank sends a beat.
 
-    A beat goes a cycle after the one before it, and not before it has come: the latency of the way is as the ring's
-    chips lie, each with two cores.
+    A beat is sent at least one cycle after the preceding one, and after its arrival. The latency of a hop depends on
+    whether the two cores share a chip.
     """
     n, lanes = case.ranks, case.instance.link_bytes // 4
     within = parameters.router + parameters.turn
@@ -45,7 +45,7 @@ def beat_by_beat(case: LinkCase, parameters: Parameters) -> int:
                 elements = min(case.granules * GRANULE, end - first)
                 beats_of.append(-(-elements // lanes))
                 first += elements
-            sent = []  # of every rank, when the beats of its last segment went
+            sent = []  # by rank, when the beats of its latest segment were sent
             if free is None:
                 free = [after[r] + beats_of[(r - d) % n] + parameters.turn for r in range(n)]
             for step in range(2 * (n - 1)):
@@ -60,7 +60,7 @@ def beat_by_beat(case: LinkCase, parameters: Parameters) -> int:
                     after[r] = clock
                     now.append(beats)
                 sent = now
-            for r in range(n):  # what is not sent on
+            for r in range(n):  # segments that end here
                 clock = max(free[r], after[r])
                 for beat in sent[(r - d) % n]:
                     clock = max(clock, beat + latency(r, r - d)) + 1
@@ -73,7 +73,7 @@ def beat_by_beat(case: LinkCase, parameters: Parameters) -> int:
 @pytest.mark.parametrize("chunk", [1, 4, 32])
 @pytest.mark.parametrize("count", [700, 33_000])
 def test_steps_are_as_long_as_their_beats(count, chunk, latency):
-    # Without grants and with credits for any way the rest of the model is exact.
+    # Without grants and with credits for any distance the rest of the model is exact.
     instance = replace(RING, chips=5, link_latency=latency)
     parameters = Parameters(operation=0, turn=9)
     one = case(instance, 10, count, chunk=chunk)
@@ -99,7 +99,7 @@ def test_long_vectors_are_near_the_links_limit_and_short_ones_are_latency(kind, 
 
 
 def test_one_element_is_latency_alone():
-    # Of two ranks one sends a beat, the other one adds and sends a beat back.
+    # Of two ranks one sends a beat; the other adds and sends a beat back.
     p = Parameters(router=2, link=4, turn=10, operation=0, start=20, memory=0, finish=30)
     local, across = 2, 2 + 2 + 4 + 3
     one = case(ranks=2, count=4, base=2)  # cores 2 and 3, both of chip 1
@@ -109,17 +109,17 @@ def test_one_element_is_latency_alone():
 
 
 def test_a_far_rank_waits_for_credits():
-    # Rank 2 is twice as far from 0 as from 1; the segment goes 1 -> 2 -> 0 -> 1 -> 2, or the other way round.
+    # Rank 2 is twice as far from 0 as from 1; the segment is sent 1 -> 2 -> 0 -> 1 -> 2, or in the other direction.
     p = Parameters(router=2, link=4, turn=16, operation=0, start=20, memory=1000, finish=30)
     one = case(Instance(chips=64, link_bytes=64, link_latency=10), ranks=3, stride=20, count=1024, chunk=32)
     near, far = 2 * 11 + 14 * 10, 2 * 21 + 14 * 20
-    beat = (64 + 2 * far + 16) / 128  # of 128 beats the second half is granted when the first has come
+    beat = (64 + 2 * far + 16) / 128  # the second half of 128 beats is granted when the first has arrived
     assert cycles_of(one, p) == 20 + 1000 + 3 * (near + 16) + far + 16 + 32 * beat + 30
 
 
 def test_an_open_ring_shares_its_links_and_a_torus_does_not_need_to():
     closed = case(ranks=16, count=1 << 20)
-    # Four ranks in a row: the way back from the last one is over the links of the other channel.
+    # Four ranks in a row: the last one's beats return over the links of the other channel.
     opened = case(ranks=4, count=1 << 20, stride=2)
     assert cycles_of(opened) / ideal_cycles(opened) > 1.8
     assert cycles_of(closed) / ideal_cycles(closed) < 1.12
@@ -142,7 +142,7 @@ def test_everything_that_is_slower_takes_longer():
 
 def test_calibration_finds_what_the_measurements_were_made_with():
     rng = np.random.default_rng(SEED)
-    # Far from where the memory, and no longer the start, is waited for: there the model has a kink.
+    # Where the memory is no longer the bottleneck and the start is not yet, the model has a kink; stay far from it.
     known = Parameters(memory=40)
     truth = replace(known, turn=31, operation=3.5, start=55)
     cases = [

@@ -1,4 +1,4 @@
-"""The model of the DMA engines: copies against a loop over elements, casts against those of the elementwise engines."""
+"""DMA model: copies against a loop over elements, casts against the elementwise engines."""
 
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,7 @@ def memories(rng):
 
 
 def oracle(copy, *memories):
-    """Copy element by element; its cast is that of the elementwise engines."""
+    """Copy element by element, with the cast of the elementwise engines."""
     named = dict(zip((Storage.HBM, Storage.SBUF, Storage.PSUM), memories, strict=True))
     before = {storage: memory.copy() for storage, memory in named.items()}
 
@@ -104,7 +104,7 @@ def test_rows_before_a_wrong_row_number_are_done(kind, rng):
 
 @pytest.mark.parametrize("kind", ["gather", "scatter"])
 def test_rows_beyond_the_limit_are_skipped(kind, rng):
-    """At the limit, negative ones and all: what the destination held stays."""
+    """Row numbers at and above the limit, and negative ones; the destination keeps its contents."""
     skipping = indexed(kind)
     skipping = replace(skipping, **{kind: replace(getattr(skipping, kind), skip=True)})
     for numbers in ([3, 5, 0, -1], [-(1 << 31), 4, 6, 4], [5, 6, 7, -5]):

@@ -1,4 +1,4 @@
-"""The activation functions against numpy, scipy and mpmath: accuracy, exact points, special values, monotonicity."""
+"""Activation functions against numpy, scipy and mpmath: accuracy, exact points, special values, monotonicity."""
 
 from dataclasses import replace
 
@@ -36,11 +36,8 @@ def in_domain(name: str, z: np.ndarray) -> np.ndarray:
 
 
 def bar(name: str) -> float:
-    """Return the largest error that a function may have, in last places of FP32."""
+    """Return the largest permitted error in FP32 ulp."""
     return 0.6 if name in FINE else 1.7
-
-
-# The definition
 
 
 @every_function
@@ -50,9 +47,6 @@ def test_results_are_those_of_the_definition_bit_for_bit(name, alpha, rng):
     word = int(np.float32(alpha).view(np.uint32))
     theirs = np.array([datapath(FUNCTIONS[name], int(x), word) for x in words(z)], np.uint32)
     assert_same_bits(words(activate(name, z, alpha)), theirs, words(z))
-
-
-# The oracle
 
 
 @every_function
@@ -69,19 +63,16 @@ def test_float64_forms_agree_with_mpmath(name, rng):
     assert np.all(agree)
 
 
-# Accuracy
-
-
 @every_function
 def test_errors_stay_below_the_bar_on_random_values_and_borders(name):
     z = bench.sample(name)
     assert len(z) > 100_000
-    found = bench.measure_accuracy(name, z)
-    assert found.ulp <= bar(name)
-    assert name in FINE or found.relative <= 2.0**-22
-    assert found.subnormal_ulp is None or found.subnormal_ulp <= 1
-    assert (found.absolute is not None) == (name in CROSSINGS)
-    assert found.absolute is None or found.absolute <= 2.0**-26
+    actual = bench.measure_accuracy(name, z)
+    assert actual.ulp <= bar(name)
+    assert name in FINE or actual.relative <= 2.0**-22
+    assert actual.subnormal_ulp is None or actual.subnormal_ulp <= 1
+    assert (actual.absolute is not None) == (name in CROSSINGS)
+    assert actual.absolute is None or actual.absolute <= 2.0**-26
 
 
 @every_function
@@ -112,9 +103,6 @@ def test_every_bf16_value_against_mpmath(name):
             assert abs(theirs) > float(np.finfo(np.float32).max)
         else:
             assert abs(float(ours) - theirs) <= 1.7 * float(last_place(float(theirs))), x
-
-
-# Exact points and symmetry
 
 
 @pytest.mark.parametrize(
@@ -159,7 +147,7 @@ def test_functions_of_one_product_round_once(name, alpha, rng):
     }  # fmt: skip
     with np.errstate(over="ignore"):
         theirs = forms.get(name, reference(name, z)).astype(np.float32)
-    # maximum(-0, 0) and sign(0) of numpy are free to choose.
+    # numpy may choose either sign for maximum(-0, 0) and sign(0).
     kept = (z != 0) | (name not in ("relu", "sign"))
     assert_same_bits(activate(name, z, alpha)[kept], theirs[kept], z[kept])
 
@@ -168,9 +156,6 @@ def test_functions_of_one_product_round_once(name, alpha, rng):
 def test_odd_and_even_functions_are(name, sign, rng):
     z = np.abs(dense(name, rng, 50_000))
     assert_same_bits(activate(name, -z), sign * activate(name, z), z)
-
-
-# Special values
 
 
 @every_function
@@ -233,19 +218,16 @@ def test_results_next_to_zero_and_infinity_continue_to_the_special_ones(name):
     if name in ("ln", "sqrt", "rsqrt", "reciprocal", "identity", "relu", "leaky_relu"):
         kept[2:] = False
     with np.errstate(all="ignore"):
-        # Where f grows with z the largest finite z gives the largest finite y.
+        # Where f increases with z the largest finite z gives the largest finite y.
         close = np.isclose(y, at_limit, rtol=1e-6, atol=2.0**-148) | (np.abs(y) >= huge) & np.isinf(at_limit)
     assert np.all(close[kept])
-
-
-# Monotonicity
 
 
 @every_function
 def test_no_sampled_step_goes_against_the_function(name):
     z = np.concatenate([bench.sample(name), borders(name, 4)])
     if name == "gelu_tanh":
-        # One step of one last place, next to the minimum.
+        # One step of one ulp, next to the minimum.
         z = z[(z < -0.7524) | (z > -0.7523)]
     wrong, steps = accuracy.wrong_way(name, z, lambda z: activate(name, z, ALPHA))
     assert wrong == 0
@@ -258,9 +240,6 @@ def test_increasing_functions_increase(name):
     assert np.all(y[1:] >= y[:-1])
 
 
-# The tables
-
-
 @pytest.mark.slow
 def test_tables_are_what_the_script_makes(capsys):
     assert generate.main(["--check"]) == 0
@@ -268,7 +247,7 @@ def test_tables_are_what_the_script_makes(capsys):
 
 
 def rows(first: int = 0, end: int | None = None):
-    """Yield the fields of rows of the control table, and the numbers of the segments that each uses."""
+    """Yield fields of rows of the control table, and the numbers of their segments."""
     for row in load_tables().control[first:end]:
         field = dict(zip(layout.CONTROL_FIELDS, row, strict=True))
         yield field, range(field["base"], field["base"] + (1 << field["bits"])) if any(row) else ()

@@ -1,4 +1,4 @@
-"""The model of the scalar engine: instructions against a lane-by-lane oracle, running sums, and a softmax."""
+"""Scalar engine model: instructions against a lane-by-lane oracle, running sums, and a softmax."""
 
 import dataclasses
 from functools import partial
@@ -29,7 +29,7 @@ def function(code, z, alpha):
 
 
 def test_instruction_is_the_oracle(rng):
-    """Every machine runs many instructions, so that sums go on from one to the next."""
+    """Every machine executes many instructions, so sums persist from one to the next."""
     written = stored = 0
     for config in MACHINES:
         engine = ScalarEngine(config)
@@ -61,7 +61,7 @@ def test_softmax_is_that_of_float64(fmt, rng):
     exact /= exact.sum(1, keepdims=True)
     ours = load_words(softmax(codes, fmt), fmt).view(np.float32)
     assert np.abs(ours / exact - 1).max() < (2.0**-8 if fmt is BF16 else 4e-6)
-    if fmt is BF16:  # rounded once, after everything
+    if fmt is BF16:  # rounded once, at the end
         from_fp32 = softmax(load_words(codes, fmt))
         assert_same_bits(softmax(codes, fmt), ml_dtypes_round(from_fp32.ravel(), fmt).reshape(codes.shape))
 

@@ -1,4 +1,4 @@
-"""The model of the tensor engine: kernel against equation against SoftFloat, instructions against whole products."""
+"""Tensor engine model: kernel against equation and SoftFloat, instructions against whole products."""
 
 from functools import partial
 
@@ -37,10 +37,7 @@ EVERY_FLOAT = pytest.mark.parametrize("fmt", [fmt for fmt in MATMUL_FORMATS if f
 
 
 def codes(rng, fmt, shape, special=0.002):
-    """Return codes around 1, or around the square root of what is FP32's smallest or largest; a few may be anything.
-
-    So few, that most chains stay clear of NaN.
-    """
+    """Return codes around 1, or around the square root of FP32's smallest or largest number; few are special."""
     anything = random_codes(rng, fmt, int(np.prod(shape))).reshape(shape)
     if not fmt.is_float:
         return anything
@@ -49,9 +46,6 @@ def codes(rng, fmt, shape, special=0.002):
     tame = round_fp32(values.view(np.uint32), fmt)
     wild = np.where(rng.random(shape) < 0.5, rng.choice(special_codes(fmt), shape), anything)
     return np.where(rng.random(shape) < special, wild, tame).astype(storage_dtype(fmt))
-
-
-# The kernel
 
 
 @EVERY_FORMAT
@@ -75,7 +69,7 @@ def test_kernel_is_the_equation(fmt, rng):
 def test_kernel_is_the_equation_on_every_pair_of_special_values():
     values = np.unique(special_codes(BF16)).astype(np.uint16)
     w, _ = array_operand(values[np.newaxis], BF16)
-    # Two rows: a special value times each of any two special values.
+    # Two rows: a special value times each of all pairs of special values.
     x = np.stack([np.tile(w[0], len(values)), np.repeat(w[0], len(values))])
     ours, theirs = (f(np.repeat(w, 2, 0), x, init=-0.0) for f in BOTH)
     assert_same_bits(words(ours), words(theirs))
@@ -83,8 +77,8 @@ def test_kernel_is_the_equation_on_every_pair_of_special_values():
         assert set(words(f(w, w))[np.isnan(f(w, w))].tolist()) == {NAN}
 
 
-def passed(w, x, psum, masks=(None, None), **options):
-    """Return what PSUM holds after `multiply_tiles`, among words that it must not touch."""
+def multiply_in_psum(w, x, psum, masks=(None, None), **options):
+    """Return PSUM after `multiply_tiles`; check that surrounding words keep their values."""
     around = np.full((psum.shape[0] + 2, psum.shape[1] + 9), 0xABCD1234, np.uint32)
     inside = around[1:-1, 3:-6]
     inside[:] = psum
@@ -111,7 +105,7 @@ def test_a_pass_adds_the_column_sums_to_psum(fmt, rng):
         for psum in (old, None):
             expected = accumulate_sums(psum, sums, integer=not fmt.is_float)
             options = {"accumulates": psum is not None, "integer": not fmt.is_float}
-            assert_same_bits(passed(w, x, old, masks, **options), expected)
+            assert_same_bits(multiply_in_psum(w, x, old, masks, **options), expected)
         changed += (old != accumulate_sums(old, sums, integer=not fmt.is_float)).sum()
     assert changed > 5_000
 
@@ -124,7 +118,7 @@ def test_kernel_without_a_fused_multiply_add_gives_the_same_bits(masked, rng):
         x, _ = array_operand(codes(rng, TF32, (24, 100)), TF32)
         masks = (rng.random(w.shape) < 0.7, rng.random(x.shape) < 0.7) if masked else (None, None)
         psum = random_codes(rng, FP32, 6400).reshape(64, 100)
-        ours, theirs = (passed(w, x, psum, masks, accumulates=True, fused=fused) for fused in (False, None))
+        ours, theirs = (multiply_in_psum(w, x, psum, masks, accumulates=True, fused=fused) for fused in (False, None))
         assert_same_bits(ours, theirs)
         compared += ours.size
     assert compared == 64_000
@@ -161,9 +155,6 @@ def test_absent_operands_leave_the_sum_as_it_is():
         assert words(function(infinite, one)) == NAN
         assert words(function(infinite, one, stationary_present=absent)) == 0
         assert words(function(infinite, one, moving_present=absent, init=-0.0)) == NEGATIVE_ZERO
-
-
-# Whole products
 
 
 def test_small_integers_in_bf16_are_exact(rng):
@@ -226,11 +217,8 @@ def test_what_does_not_fit_is_refused(function, arguments, message):
         function(*arguments)
 
 
-# Instructions
-
-
 def place(memory, matrix, address, stride):
-    """Write a matrix of codes [k, count] into a memory, its elements `stride` bytes apart."""
+    """Write codes [k, count] to a memory, elements `stride` bytes apart."""
     for column in range(matrix.shape[1]):
         element = np.ascontiguousarray(matrix[:, column : column + 1])
         first = address + column * stride
@@ -238,13 +226,13 @@ def place(memory, matrix, address, stride):
 
 
 def any_start(rng, starts, count, limit, quadrant):
-    """Return where so many rows or columns may start."""
+    """Return a random start that `count` rows or columns may have."""
     allowed = [start for start in starts if start + count <= limit and not allowed_start(start, count, quadrant)]
     return int(rng.choice(allowed))
 
 
 def run_tiled(rng, engine, a, b, fmt):
-    """Return PSUM's words of a [M, K] times b [K, N], by instructions on random tiles anywhere in the array."""
+    """Return PSUM's words after a [M, K] times b [K, N], by instructions on random tiles anywhere in the array."""
     config, size = engine.config, fmt.bits // 8
     (m, k), n = a.shape, b.shape[1]
     result = np.zeros((m, n), np.uint32)
@@ -259,13 +247,13 @@ def run_tiled(rng, engine, a, b, fmt):
             for k0 in range(0, k, config.rows):
                 w, x = a_tile[:, k0 : k0 + config.rows].T, b[k0 : k0 + config.rows, n0 : n0 + count]
                 row = any_start(rng, row_starts(config), len(w), config.rows, config.quadrant)
-                # Memories are full of noise, rows beyond k included.
+                # Memories are full of noise, also in rows beyond k.
                 stationary, moving = rng.integers(0, 256, (2, config.rows, 1 << 14), np.uint8)
                 stride = size * int(rng.integers(1, 4))
                 address = 4 * size * int(rng.integers(8)), size * int(rng.integers(8))
                 place(stationary[row:], w, address[0] + size * column, size)
                 place(moving[row:], x, address[1], stride)
-                # The rows of either instruction are masked by the other, and the columns of a load by the product.
+                # Each instruction's rows are masked by the other instruction, and a load's columns by the product.
                 rows = {"row": row, "k": len(w)}, {"row": 0, "k": config.rows}
                 load_rows, rows = rows if rng.random() < 0.5 else rows[::-1]
                 columns = {"column": column, "m": w.shape[1]}
@@ -299,7 +287,7 @@ def test_instructions_on_random_tiles_give_the_product(fmt, rng):
 
 
 def transpose(elements, fmt, flag=True):
-    """Return PSUM [m, k] after the stationary operand [k, m] was multiplied by an identity matrix."""
+    """Return PSUM [m, k] after the product of the stationary operand [k, m] with an identity matrix."""
     rows, columns = elements.shape
     size = fmt.bits // 8
     identity = np.zeros((rows, rows), elements.dtype)
@@ -358,7 +346,7 @@ def test_a_second_load_replaces_the_first_and_weights_stay_until_the_next():
 
 
 def test_an_operand_lies_anywhere_in_the_array_and_other_rows_and_columns_do_not_count():
-    """Rows 4 to 7 by columns 4 to 6 of a machine of 8 x 8; what is around them is infinite."""
+    """Rows 4 to 7 and columns 4 to 6 of an 8 x 8 machine; the surrounding weights are infinite."""
     engine = TensorEngine(Config(rows=8, columns=8))
     weights, x = np.full((8, 8), np.inf), np.full((8, 1), np.inf)
     weights[4:, :3], x[4:] = np.arange(12).reshape(4, 3), [[1], [10], [100], [1000]]

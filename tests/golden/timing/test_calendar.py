@@ -1,4 +1,4 @@
-"""Calendars of banks: who waits for whom."""
+"""Bank reservation table: priorities and waits."""
 
 import numpy as np
 import pytest
@@ -17,11 +17,11 @@ from neuroncore_rtl.spec.config import PRESETS
 
 CONFIG = PRESETS["tiny"]
 
-BUSY = 100  # cycles in which the first bank is another's
+BUSY = 100  # cycles in which another access reserves the first bank
 
 
 MOST = CONFIG.sbuf_banks * timing.LINE_BUFFER + 1
-"""Lines, through all banks in turn, that are taken without a wait: the last one waits at the port."""
+"""Consecutive lines over all banks that are accepted without a wait; the last one waits at the port."""
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""What hardware takes by how it is built is what `spec.timing` says."""
+"""Latencies of the hardware against `spec.timing`."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.config import PRESETS
 
 
 def test_derived_constants_are_those_of_the_specification():
-    found = {
+    actual = {
         "DIVIDE_INTERVAL": Fp32Divider.INTERVAL,
         "DIVIDE_LATENCY": Fp32Divider.LATENCY,
         "REMAINDER_INTERVAL": Fp32Divider.REMAINDER_INTERVAL,
@@ -27,7 +27,7 @@ def test_derived_constants_are_those_of_the_specification():
         "SCALAR_LANES_LATENCY": tuple(ActivationBlock(1, depth).latency for depth in (1, 2)),
         "DMA_CHECKER_INTERVAL": DmaChecker.INTERVAL,
     }
-    assert found == {name: getattr(timing, name) for name in found}
+    assert actual == {name: getattr(timing, name) for name in actual}
 
 
 @pytest.mark.parametrize("preset", PRESETS)

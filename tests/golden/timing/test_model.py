@@ -1,4 +1,4 @@
-"""The timing model's own rules; how near it is to the RTL is in `tests/run/test_modelled.py`."""
+"""Rules of the timing model; `tests/run/test_modelled.py` compares it with the RTL."""
 
 from dataclasses import replace
 
@@ -24,12 +24,12 @@ def product(m=8, k=8, n=12, config=TINY):
 
 def test_every_record_is_timed_in_order():
     image = product()
-    found = predict(image)
-    assert len(found.records) == sum(map(len, image.records))
-    for record in found.records:
-        assert 0 < record.fetched <= record.ready < record.issued < record.retired < found.cycles
-    for queue in {record.queue for record in found.records}:
-        issued = [record.issued for record in found.records if record.queue == queue]
+    actual = predict(image)
+    assert len(actual.records) == sum(map(len, image.records))
+    for record in actual.records:
+        assert 0 < record.fetched <= record.ready < record.issued < record.retired < actual.cycles
+    for queue in {record.queue for record in actual.records}:
+        issued = [record.issued for record in actual.records if record.queue == queue]
         assert issued == sorted(issued)
 
 
@@ -48,9 +48,9 @@ def test_slower_memory_takes_longer():
 
 
 def test_waits_have_their_cause():
-    found = predict(product())
-    assert found.waits["tensor"]["semaphore"] > 0 and found.waits["vector"]["fetch"] > 0
-    assert found.busy["tensor"] == 2 * 2 * 12 and found.busy["scalar"] == 0
+    actual = predict(product())
+    assert actual.waits["tensor"]["semaphore"] > 0 and actual.waits["vector"]["fetch"] > 0
+    assert actual.busy["tensor"] == 2 * 2 * 12 and actual.busy["scalar"] == 0
 
 
 def test_a_wait_without_an_update_is_reported():
@@ -73,7 +73,7 @@ def test_impossible_memories_are_refused(wrong):
 
 
 def two_products():
-    """Return the image of two products of 8 x 8 x 12, a section each."""
+    """Return an image of two 8 x 8 x 12 products, one per section."""
     program = Program(TINY)
     for name in "ab":
         left, right = program.space.hbm(name, BF16, (8, 8)), program.space.hbm(name, BF16, (8, 12))
@@ -91,9 +91,9 @@ def test_sections_are_run_in_order_and_as_often_as_named():
 
 
 def test_semaphores_are_cleared_between_sections():
-    found = predict(two_products())
-    count = len(found.records) // 2
-    first, second = ([record.issued for record in part] for part in (found.records[:count], found.records[count:]))
+    actual = predict(two_products())
+    count = len(actual.records) // 2
+    first, second = ([record.issued for record in part] for part in (actual.records[:count], actual.records[count:]))
     assert max(first) - min(first) == pytest.approx(max(second) - min(second), abs=8)
 
 

@@ -1,4 +1,4 @@
-"""The ALU's operations against Berkeley SoftFloat, numpy, Python integers, and their special values by name."""
+"""ALU operations against Berkeley SoftFloat, numpy and Python integers, and their special values."""
 
 import math
 
@@ -22,12 +22,11 @@ MAGNITUDE = np.uint32(0x7FFFFFFF)
 
 
 def pairs(rng, count=COUNT):
-    """Random pairs, and every pair of special values."""
     return [np.concatenate(words) for words in zip(alu_cases(rng, count), special_pairs(), strict=True)]
 
 
 def softfloat_maximum(a, b):
-    """IEEE 754-2019 maximum from comparisons: of equal numbers, zeros of two signs, the one without sign."""
+    """Return the IEEE 754-2019 maximum by comparisons; of zeros with different signs, the positive one."""
     larger = np.where(softfloat.less(a, b), b, a)
     larger = np.where(softfloat.equal(a, b), a & b, larger)
     return np.where(softfloat.less_equal(a, b) | softfloat.less_equal(b, a), larger, NAN)
@@ -38,12 +37,12 @@ def negated(words):
 
 
 def nonzero(words):
-    """What is not equal to zero, NaN too."""
+    """Return whether words differ from zero; NaN does."""
     return ~softfloat.equal(words, np.zeros_like(words))
 
 
 def integral(whole):
-    """Python's rounding of a float to an integer, with the sign of the float where that is zero; FP32 patterns."""
+    """Return Python's rounding to an integer, with the float's sign if the result is zero, on FP32 patterns."""
 
     def rounded(a, b):
         results = [math.copysign(whole(x), x) if math.isfinite(x) else x for x in a.view(np.float32).tolist()]
@@ -52,8 +51,8 @@ def integral(whole):
     return rounded
 
 
-def chosen(first):
-    """The first pattern where a comparison of magnitudes holds, else the second."""
+def select_by_magnitude(first):
+    """Return the first pattern where the comparison of magnitudes holds, else the second."""
     return lambda a, b: canonical(np.where(first(a & MAGNITUDE, b & MAGNITUDE), a, b))
 
 
@@ -74,8 +73,8 @@ FLOAT = {
     AluOp.MAX: softfloat_maximum,
     AluOp.MIN: lambda a, b: canonical(negated(softfloat_maximum(negated(a), negated(b)).astype(np.uint32))),
     AluOp.ABSOLUTE_MAX: lambda a, b: softfloat_maximum(a & MAGNITUDE, b & MAGNITUDE),
-    AluOp.LARGER_MAGNITUDE: chosen(lambda a, b: softfloat.less(b, a)),
-    AluOp.SMALLER_MAGNITUDE: chosen(softfloat.less),
+    AluOp.LARGER_MAGNITUDE: select_by_magnitude(lambda a, b: softfloat.less(b, a)),
+    AluOp.SMALLER_MAGNITUDE: select_by_magnitude(softfloat.less),
     AluOp.FLOOR: integral(math.floor),
     AluOp.CEIL: integral(math.ceil),
     AluOp.TRUNC: integral(math.trunc),

@@ -1,4 +1,4 @@
-"""The model of the vector engine: instructions against a lane-by-lane oracle, functions against numpy."""
+"""Vector engine model: instructions against a lane-by-lane oracle, functions against numpy."""
 
 import dataclasses
 from functools import partial
@@ -27,11 +27,8 @@ SIZES = 1024, 512
 PER_OPCODE = 60
 
 
-# The interpreter
-
-
 def changed_by_one(rng, opcode, config, sizes=SIZES):
-    """Execute a random instruction, here and in the oracle, and return how many bytes it changed."""
+    """Return the number of bytes that a random instruction changed, after comparison with the oracle."""
     instruction = random_instruction(rng, opcode, config, sizes)
     memories = random_memories(rng, config, sizes, instruction)
     ours = partial(VectorEngine(config).execute, instruction)
@@ -95,9 +92,6 @@ def test_storing_bf16_is_rounding_to_nearest_even(rng):
     assert np.array_equal(stored, rounded)
 
 
-# Reductions and scans
-
-
 @pytest.mark.parametrize(
     ("op", "integer"),
     [(op, integer) for op in sorted(REDUCTIONS) for integer in (False, True) if integer or op not in BITWISE],
@@ -113,7 +107,7 @@ def test_reduction_is_one_operation_after_the_other(op, integer, rng):
 
 
 def test_sum_is_in_order_and_in_fp32():
-    # 1 + 2**-24 is 1 each time; backwards, or in pairs, the small ones would add up first.
+    # 1 + 2**-24 rounds to 1 each time; in reverse order or in pairs the small ones would accumulate first.
     x = words([1.0] + [2.0**-24] * 1000)
     assert floats(reduce_words(AluOp.ADD, x)) == 1
     assert floats(reduce_words(AluOp.ADD, x[::-1])) > 1
@@ -121,9 +115,6 @@ def test_sum_is_in_order_and_in_fp32():
     # A sum starts with its first element, a running sum with +0.
     assert reduce_words(AluOp.ADD, words([-0.0])) == words(-0.0)
     assert running_sum(words([-0.0]), words(0.0)) == 0
-
-
-# Statistics
 
 
 @pytest.mark.parametrize("offset", (0.0, 1.0, 100.0))
@@ -145,9 +136,6 @@ def test_statistics_of_constants_and_of_one_element():
     assert np.isnan(floats(bn_aggr(words([0, 1, 1]))[1]))
 
 
-# Searches
-
-
 @pytest.mark.parametrize("fmt", (FP32, INT32))
 def test_largest_eight_are_those_of_a_sort(fmt, rng):
     x = load_words(random_codes(rng, fmt, 200 * 64), fmt, fmt is INT32).reshape(200, 64)
@@ -167,9 +155,6 @@ def test_largest_eight_are_those_of_a_sort(fmt, rng):
 def test_positions_of_zeros_nans_and_repeated_values():
     x = words([1, 0, -0.0, np.nan, 1, 5, 1, np.nan, 7])
     assert vector.find_index8(x, words([1, np.nan, -0.0, 1, 8, 0, np.nan, 0])).tolist() == [0, 3, 1, 4, -1, 2, 7, -1]
-
-
-# Places
 
 
 def test_dropout_drops_as_many_as_it_should(rng):

@@ -1,4 +1,4 @@
-"""Of the worked number format: golden decodes and rounds as gfloat does, the hardware widens and rounds as golden."""
+"""Check of the format's recipe: golden decodes and rounds as gfloat, the hardware widens and rounds as golden."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Of the worked vector instruction: golden does what the oracle does, two lanes of the hardware what golden does."""
+"""Check of the vector instruction's recipe: golden against the oracle, two hardware lanes against golden."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Of the worked kernel: its TEST is found by its name, and golden's result is close to that in float64."""
+"""Check of the kernel's recipe: its TEST is found by name, and golden's result is close to float64's."""
 
 import numpy as np
 

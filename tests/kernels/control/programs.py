@@ -1,4 +1,4 @@
-"""The test programs of this folder, compiled, and what their exit codes mean."""
+"""Compiled test programs of this folder, and their expected exit codes."""
 
 from functools import cache
 from pathlib import Path
@@ -14,11 +14,11 @@ HERE = Path(__file__).parent
 ARGUMENTS = (0xFEED_F00D, 42)  # words behind every program; `library` checks them
 
 PROGRAMS = {"traps": 0, "interrupts": 0, "counters": 0, "library": 42, "unhandled": 0x8000_0005}
-"""Exit codes by name: 0 is passed, others that a program has for a purpose; else it is the line of a failed check."""
+"""Exit code by name: 0 if passed, unless the program sets another; on failure the line of the failed check."""
 
 
 @cache
 def executable(name: str) -> Executable:
-    """Return a program, which ends by writing its code to EXIT."""
+    """Return a compiled program, which ends by writing its code to EXIT."""
     program = compile_program([HERE / f"{name}.c"], flags=[f"-DMEMORY_END={LOCAL_BASE + MEMORY_BYTES:#x}u"])
     return Executable(program.image(ARGUMENTS), EXIT)

@@ -1,4 +1,4 @@
-"""Compiling control programs: what becomes of sources, and what is refused. Others run them."""
+"""Compiler of control programs: layout, dependences on sources, and errors; other tests run the programs."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from neuroncore_rtl.kernels.control.compile import memory_map_header
 from neuroncore_rtl.spec import memory_map as at
 
 
-def compiled(tmp_path, text, name="program.c", **options):
+def compile_text(tmp_path, text, name="program.c", **options):
     source = tmp_path / name
     source.write_text(text)
     return compile_program([source], **options)
@@ -21,7 +21,7 @@ def test_layout(tmp_path):
         uint32_t variable[3], constant = 5;
         int main(void) { variable[0] = constant; return (int)variable[image_arguments[0]]; }
     """
-    program = compiled(tmp_path, text)
+    program = compile_text(tmp_path, text)
     symbols = program.symbols
     assert symbols["_start"] == at.LOCAL_BASE
     assert symbols["image_arguments"] == at.LOCAL_BASE + len(program.bytes) and len(program.bytes) % 16 == 0
@@ -35,10 +35,10 @@ def test_layout(tmp_path):
 def test_flags_and_headers_beside_the_source_count(tmp_path):
     text = '#include "size.h"\nunsigned char data[SIZE * N] = {1};\nint main(void) { return data[N]; }\n'
     (tmp_path / "size.h").write_text("#define SIZE 1000\n")
-    small = len(compiled(tmp_path, text, flags=["-DN=2"]).bytes)
-    assert len(compiled(tmp_path, text, flags=["-DN=4"]).bytes) == pytest.approx(small + 2000, abs=32)
+    small = len(compile_text(tmp_path, text, flags=["-DN=2"]).bytes)
+    assert len(compile_text(tmp_path, text, flags=["-DN=4"]).bytes) == pytest.approx(small + 2000, abs=32)
     (tmp_path / "size.h").write_text("#define SIZE 3000\n")
-    assert len(compiled(tmp_path, text, flags=["-DN=2"]).bytes) == pytest.approx(small + 4000, abs=32)
+    assert len(compile_text(tmp_path, text, flags=["-DN=2"]).bytes) == pytest.approx(small + 4000, abs=32)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_flags_and_headers_beside_the_source_count(tmp_path):
 )
 def test_refusals_carry_the_compilers_message(tmp_path, text, message):
     with pytest.raises(CompilationFailed, match=message):
-        compiled(tmp_path, text)
+        compile_text(tmp_path, text)
 
 
 def test_sources_must_exist():

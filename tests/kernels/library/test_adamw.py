@@ -1,4 +1,4 @@
-"""AdamW with its scalars in memory: the same steps as with numbers, but for the last places of powers."""
+"""AdamW with scalars in memory: the steps equal those with constants, except for the last bits of powers."""
 
 import numpy as np
 
@@ -10,13 +10,13 @@ from neuroncore_rtl.kernels.training.adamw import AdamW, adamw, descend, first_p
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32
-from tests.kernels.running import finished, read
+from tests.kernels.running import read_values, run_golden
 
 STEPS, SHAPE = 5, (5, 9)
 
 
-def stepped(rng, values, gradient, again):
-    """Return the parameters after some steps, in sections that are unrolled, or one that is run again."""
+def run_steps(rng, values, gradient, again):
+    """Return the parameters after STEPS steps, in unrolled sections or in one that is repeated."""
     program, options = Program(Config(rows=5, columns=6)), AdamW(rate=0.01, beta1=0.8, beta2=0.99)
     p, g = (program.space.hbm(name, FP32, SHAPE) for name in "pg")
     out = program.space.hbm("out", FP32, SHAPE)
@@ -36,11 +36,11 @@ def stepped(rng, values, gradient, again):
     program.start_section()
     store(program, out, parameters)
     image = build_image(program, [(p, values), (g, gradient)], runs=[0, *(STEPS if again else 1) * [1], 2])
-    return read(out, finished(image, rng).hbm)
+    return read_values(out, run_golden(image, rng).hbm)
 
 
 def test_a_step_that_is_run_again_is_the_next_step(rng):
     values, gradient = (encode(rng.normal(size=SHAPE), FP32) for _ in range(2))
-    numbers, scalars = (stepped(rng, values, gradient, again) for again in (False, True))
+    numbers, scalars = (run_steps(rng, values, gradient, again) for again in (False, True))
     np.testing.assert_allclose(scalars, numbers, rtol=1e-5, atol=1e-7)
     assert np.abs(numbers - decode(values, FP32)).min() > 4 * 0.01

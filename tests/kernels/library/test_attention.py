@@ -1,4 +1,4 @@
-"""Attention of any size on golden, queues in any order, against float64."""
+"""Attention of any size on golden, with any order of queues, against float64."""
 
 import numpy as np
 import pytest
@@ -21,16 +21,16 @@ CONFIGS = {
 }
 
 
-def placed(rng, program, name, shape, spread=1.0):
+def random_operand(rng, program, name, shape, spread=1.0):
     return program.space.hbm(name, BF16, shape), encode(rng.normal(0, spread, size=shape), BF16)
 
 
 def heads_of(rng, program, count, queries, keys, width, features, spread=1.0):
-    """Return heads that are loaded, what they are loaded from, and their numbers."""
+    """Return loaded heads, the tensors that they are loaded from with their codes, and their values."""
     heads, inputs, numbers = [], [], []
     for number in range(count):
         shapes = {"q_t": (width, queries), "k_t": (width, keys), "v": (keys, features)}
-        placements = [placed(rng, program, f"{name}{number}", shape, spread) for name, shape in shapes.items()]
+        placements = [random_operand(rng, program, f"{name}{number}", shape, spread) for name, shape in shapes.items()]
         heads.append(Head(*(load(program, tensor) for tensor, _ in placements)))
         inputs += placements
         q_t, k_t, v = (decode(codes, BF16) for _, codes in placements)
@@ -52,12 +52,12 @@ def test_attention_is_near_float64(rng, config, count, queries, keys, width, fea
     store(program, y, attention(program, heads, causal=causal, fmt=FP32).out)
     found = y.elements(hbm_after(program, inputs, rng)).view(np.float32)
     exact = np.concatenate([derivatives.attention(*one, causal) for one in numbers], axis=1)
-    # Weights are rounded once; what is added up in FP32 is exact beside that.
+    # Weights are rounded once; the FP32 sums are exact in comparison.
     np.testing.assert_allclose(found, exact, atol=1.1 * 2.0**-8 * max(np.abs(v).max() for _, _, v in numbers))
 
 
 def test_what_is_returned_gives_the_weights_again(rng):
-    """As a gradient needs them: exp(scores * scale + bias) * inverse, of more than one block of keys."""
+    """exp(scores * scale + bias) * inverse is needed for the gradient; more than one block of keys."""
     program = Program(CONFIGS["tiny"])
     heads, inputs, numbers = heads_of(rng, program, 2, 5, 520, 4, 3)
     rooms = {what: program.space.hbm(what, FP32, (5, 2)) for what in ("biases", "inverses")}
@@ -84,7 +84,7 @@ def test_scores_of_any_size_do_not_overflow(rng):
 
 
 def test_tiles_are_finished_when_they_are_there(rng):
-    """Each is given with its place; what is stored at once is what is returned."""
+    """Each call gets the tile's position; the tiles stored by `finish` equal the result."""
     program = Program(CONFIGS["odd"])
     heads, inputs, _ = heads_of(rng, program, 3, 12, 14, 4, 7)
     early, y = (program.space.hbm(name, BF16, (12, 21)) for name in ("early", "y"))
@@ -104,7 +104,7 @@ def test_tiles_are_finished_when_they_are_there(rng):
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_matrices_that_come_together_are_those_that_come_alone(rng, config):
     program = Program(config)
-    placements = [placed(rng, program, name, shape) for name, shape in (("a", (21, 90)), ("b", (9, 31)))]
+    placements = [random_operand(rng, program, name, shape) for name, shape in (("a", (21, 90)), ("b", (9, 31)))]
     sources = [tensor for tensor, _ in placements]
     targets = [program.space.hbm(f"{source.name} again", BF16, source.shape) for source in sources]
     for target, matrix in zip(targets, load_together(program, sources, 16), strict=True):

@@ -1,4 +1,4 @@
-"""Gradients of layers of any size: golden in any order, and what float64 says."""
+"""Gradients of layers of any size on golden, with any order of queues, against float64."""
 
 from functools import partial
 
@@ -19,7 +19,7 @@ from neuroncore_rtl.tb.tests.kernels import derivatives
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
 from tests.kernels.running import hbm_after, layer_results
 
-PLACE = 2.0**-8  # half of the distance between 1 and the next number of BF16
+PLACE = 2.0**-8  # half an ulp of BF16 at 1
 
 CONFIGS = {
     "tiny": Config(rows=4, columns=4),
@@ -32,11 +32,11 @@ LAYERS = {
     "linear_backward M=1 K=1 N=1": 1.01 * PLACE,
     "linear_backward M=7 K=10 N=9": 1.01 * PLACE,
     "linear_backward M=19 K=6 N=23 LAYOUT=features ADD=1": 1.01 * PLACE,
-    # The normalised rows are rounded before they are summed up.
+    # The normalised rows are rounded before they are summed.
     "layernorm_backward M=1 N=3": 2 * PLACE,
     "layernorm_backward M=9 N=13": 2 * PLACE,
     "layernorm_backward M=6 N=515": 2 * PLACE,
-    # Weights and the slopes of scores are rounded, too.
+    # Weights and the slopes of scores are rounded as well.
     "attention_backward SEQ=4 DIM=4 HEADS=1": 3 * PLACE,
     "attention_backward SEQ=9 KEYS=13 DIM=6 HEADS=2": 3 * PLACE,
     "attention_backward SEQ=7 KEYS=22 DIM=3 HEADS=3 CAUSAL=1": 3 * PLACE,
@@ -45,7 +45,7 @@ LAYERS = {
     "embedding VOCAB=1 SEQ=3 DIM=1": 1.01 * PLACE,
     "embedding VOCAB=530 SEQ=21 DIM=7": 1.01 * PLACE,
 }
-"""By TEST and variables, which error of the largest result is too large."""
+"""By TEST and variables: bound on the error, relative to the largest result."""
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -58,7 +58,7 @@ def test_gradients_are_near_float64(rng, words, config, bound):
 
 @pytest.mark.parametrize("causal", (0, 1))
 def test_gradients_of_attention_are_added_up_over_blocks_of_keys(rng, causal):
-    """Of 16 keys each, where queries come that see only the first of them."""
+    """Blocks of 16 keys; some queries see only the first block."""
     config = Config(rows=4, columns=4, psum_words=16)
     test_gradients_are_near_float64(rng, f"attention_backward SEQ=25 DIM=10 HEADS=1 CAUSAL={causal}", config, 3 * PLACE)
 

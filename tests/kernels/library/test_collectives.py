@@ -1,4 +1,4 @@
-"""Collectives in programs: which bytes they touch, what waits for them, and what is refused."""
+"""Collectives in programs: the bytes they touch, dependences, and errors."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from neuroncore_rtl.spec.isa import collective_queue
 from neuroncore_rtl.spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, COLLECTIVE_ALIGNMENT, Collective, Group
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.isa.collective import CollectiveType as T
-from tests.kernels.running import finished_instance
+from tests.kernels.running import run_golden_instance
 from tests.oracles.collectives import on_every_rank
 
 SEED = 2310
@@ -26,7 +26,7 @@ MOVING = sorted(set(K) - {K.SEND, K.RECEIVE, K.BARRIER})
 
 
 def near(rng, kind):
-    """Return what every rank executes, at src and dst that are near each other on one of them, and that one's place."""
+    """Return all ranks' collectives, one with src and dst close to each other, and that one's rank."""
     count = int(rng.integers(1, 40))
     pitch = COLLECTIVE_ALIGNMENT * int(rng.integers(3, 6))
     ranks = on_every_rank(Collective(kind=kind, group=ALL, rank=0, root=2, count=count, dst=APART, pitch=pitch))
@@ -79,8 +79,8 @@ def test_nothing_else_of_a_collective_is_touched(rng):
             assert len(writes) == (one.kind not in (K.SEND, K.BARRIER))
 
 
-def chained(config, rng):
-    """Return programs in which copies on many queues make src and take dst, twice over, and what comes of values."""
+def copy_chain(config, rng):
+    """Return programs with copies on many queues that write src and read dst, twice, and the expected results."""
     images, results = [], []
     queues = range(3, 3 + config.dma_engines)
     values = rng.integers(-1000, 1000, (config.cores, 8)).astype(np.int32)
@@ -103,7 +103,7 @@ def chained(config, rng):
 @pytest.mark.parametrize("engines", [1, 2, 5, 8])
 def test_copies_and_collectives_keep_their_order(rng, engines):
     config = Config(rows=4, columns=4, dma_engines=engines, cores=3)
-    made, results, expected = chained(config, rng)
+    made, results, expected = copy_chain(config, rng)
     queue = collective_queue(config)
     for program, _ in made:
         position = {(e.lane, e.number + 1): e.position for e in program.entries}
@@ -111,7 +111,7 @@ def test_copies_and_collectives_keep_their_order(rng, engines):
         assert all(len(e.waits) <= 2 for e in program.entries)
         assert sum(e.queue == queue and e.lane is not None for e in program.entries) == 2
     for order in (None, *[rng] * 6):
-        for out, outcome in zip(results, finished_instance(config, [image for _, image in made], order), strict=True):
+        for out, outcome in zip(results, run_golden_instance(config, [image for _, image in made], order), strict=True):
             assert np.array_equal(out.elements(outcome.hbm)[:engines].view(np.int32), expected[:engines])
 
 

@@ -1,4 +1,4 @@
-"""Convolutions of any window: golden in any order, near float64; one after the other without HBM between."""
+"""Convolutions with any window on golden, with any order of queues, against float64; two without HBM between them."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from neuroncore_rtl.kernels.library.conv2d import ConvWindow, conv2d
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
-from tests.kernels.running import finished, layer_results
+from tests.kernels.running import layer_results, run_golden
 
 TINY = Config(rows=4, columns=4)
 CONFIGS = {"tiny": TINY, "odd": Config(rows=5, columns=6)}
@@ -19,8 +19,8 @@ CONFIGS = {"tiny": TINY, "odd": Config(rows=5, columns=6)}
     "IMAGES=2 CHANNELS=6 HEIGHT=7 WIDTH=5 N=9 FILTER=3",
     "IMAGES=1 CHANNELS=5 HEIGHT=9 WIDTH=8 N=3 FILTER=3 STRIDE=2",
     "IMAGES=1 CHANNELS=3 HEIGHT=6 WIDTH=6 N=5 FILTER=5 STRIDE=3 PADDING=2",
-    "IMAGES=1 CHANNELS=2 HEIGHT=3 WIDTH=512 N=2 FILTER=2 PADDING=9",  # a row is longer than a bank of PSUM
-    "IMAGES=1 CHANNELS=2 HEIGHT=40 WIDTH=30 N=2 FILTER=3 PADDING=0",  # more rows than a bank has room for
+    "IMAGES=1 CHANNELS=2 HEIGHT=3 WIDTH=512 N=2 FILTER=2 PADDING=9",  # a row exceeds a bank of PSUM
+    "IMAGES=1 CHANNELS=2 HEIGHT=40 WIDTH=30 N=2 FILTER=3 PADDING=0",  # the rows exceed a bank
 ))  # fmt: skip
 def test_convolutions_are_near_float64(rng, config, words):
     ((found, expected),) = layer_results(f"conv2d {words}", config, rng).values()
@@ -28,7 +28,7 @@ def test_convolutions_are_near_float64(rng, config, words):
 
 
 def test_a_convolution_takes_what_one_has_left(rng):
-    """A filter of one place that counts to 1 moves its image; padding is added in SBUF."""
+    """A 1 x 1 filter of an identity copies its image; padding is added in SBUF."""
     program = Program(TINY)
     x, w = program.space.hbm("x", BF16, (2, 3, 4)), program.space.hbm("w", BF16, (1, 1, 2, 2))
     wide = program.space.hbm("wide", BF16, (3, 3, 2, 1))
@@ -40,7 +40,7 @@ def test_a_convolution_takes_what_one_has_left(rng):
     one = (np.eye(2, dtype=np.float32)[None, None].view(np.uint32) >> 16).astype(np.uint16)
     ones = np.full(wide.shape, 0x3F80, np.uint16)
     codes = (values.view(np.uint32) >> 16).astype(np.uint16)
-    hbm = finished(build_image(program, [(x, codes), (w, one), (wide, ones)]), rng).hbm
+    hbm = run_golden(build_image(program, [(x, codes), (w, one), (wide, ones)]), rng).hbm
     expected = np.lib.stride_tricks.sliding_window_view(np.pad(values.sum(0), 1), (3, 3)).sum((2, 3))
     assert np.array_equal(y.elements(hbm).view(np.float32)[0], expected)
 

@@ -1,4 +1,4 @@
-"""Every TEST of a layer on golden: queues in any order, any configuration, near float64."""
+"""The TEST of each layer on golden, with any order of queues and any configuration, against float64."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_layers_are_near_float64(rng, config, words):
 
 
 def test_angles_are_those_that_were_published():
-    """The first pair turns by a radian a token, the last one by 1 / 10,000 ** (1 - 2 / width)."""
+    """The first pair rotates by a radian per token, the last pair by 1 / 10,000 ** (1 - 2 / width)."""
     np.testing.assert_allclose(angles(3, 4, first=5), [[5, 0.05], [6, 0.06], [7, 0.07]], rtol=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Linear layers of any size: golden in any order, and the product that an equation says, bit for bit."""
+"""Linear layers of any size on golden, with any order of queues, bit for bit equal to the product's equation."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ TINY = Config(rows=4, columns=4)
 CONFIGS = {"tiny": TINY, "odd": Config(rows=5, columns=6), "tall": Config(rows=16, columns=4, dma_engines=4)}
 
 
-def placed(rng, program, name, fmt, shape):
+def operand(rng, program, name, fmt, shape):
     return program.space.hbm(name, fmt, shape), encode(rng.normal(size=shape) * (20 if fmt is INT8 else 1), fmt)
 
 
@@ -30,7 +30,7 @@ def placed(rng, program, name, fmt, shape):
 def test_a_product_is_the_equation_wherever_operands_are(rng, config, on_chip, fmt):
     k, m, n = (int(size) for size in rng.integers(1, 24, 3))
     program, sums = Program(config), INT32 if fmt is INT8 else FP32
-    (a, left), (b, right) = placed(rng, program, "a", fmt, (k, m)), placed(rng, program, "b", fmt, (k, n))
+    (a, left), (b, right) = (operand(rng, program, "a", fmt, (k, m)), operand(rng, program, "b", fmt, (k, n)))
     c = program.space.hbm("c", sums, (m, n))
     parts = [slice(first, min(first + config.rows, k)) for first in range(0, k, config.rows)]
     operands = [load(program, one, parts) if one.name in on_chip else one for one in (a, b)]
@@ -40,11 +40,14 @@ def test_a_product_is_the_equation_wherever_operands_are(rng, config, on_chip, f
 
 
 def test_more_columns_than_a_bank_and_parts_of_a_pass(rng):
-    """Heads of four features share a pass of 16 columns, where quadrants start; those of six do not."""
+    """Heads of four features share a pass of 16 columns, because they start at quadrants; heads of six do not."""
     results = []
     for width, config in ((4, Config(rows=16, columns=16)), (6, Config(rows=16, columns=16)), (1, TINY)):
         program = Program(config)
-        (a, left), (b, right) = placed(rng, program, "a", BF16, (20, 24)), placed(rng, program, "b", BF16, (20, 530))
+        (a, left), (b, right) = (
+            operand(rng, program, "a", BF16, (20, 24)),
+            operand(rng, program, "b", BF16, (20, 530)),
+        )
         c = program.space.hbm("c", FP32, (24, 530))
         found = product(program, a, b, fmt=FP32, parts=[slice(first, first + width) for first in range(0, 24, width)])
         assert [tile.partitions for tile in found.tiles] == [width] * (24 // width)
@@ -56,9 +59,9 @@ def test_more_columns_than_a_bank_and_parts_of_a_pass(rng):
 
 
 def test_strips_of_hbm_get_ever_fewer(rng):
-    """Ten tokens are three groups, of which all but those of the last strip are summed up together."""
+    """Ten tokens make three groups; all except those of the last strip are summed together."""
     program = Program(TINY)
-    (a, left), (b, right) = placed(rng, program, "a", BF16, (9, 10)), placed(rng, program, "b", BF16, (9, 700))
+    (a, left), (b, right) = (operand(rng, program, "a", BF16, (9, 10)), operand(rng, program, "b", BF16, (9, 700)))
     assert [part.stop for part in strips_of(b, 10, TINY.columns, TINY.psum_words)] == [352, 544, 640, 672, 700]
     assert [part.stop for part in strips_of(b, 3, TINY.columns, TINY.psum_words)] == [512, 700]
     c = program.space.hbm("c", FP32, (10, 700))
@@ -74,7 +77,7 @@ def test_strips_of_hbm_get_ever_fewer(rng):
 @pytest.mark.parametrize("fmt", (BF16, FP32), ids=lambda fmt: fmt.name)
 def test_a_row_of_parameters_is_in_every_partition(rng, each, fmt):
     program = Program(TINY)
-    row, codes = placed(rng, program, "row", fmt, (600,))
+    row, codes = operand(rng, program, "row", fmt, (600,))
     out = program.space.hbm("out", fmt, (4, 600))
     store(program, out, Rows((load_row(program, row, each=each),)))
     assert np.array_equal(out.elements(hbm_after(program, [(row, codes)], rng)), np.broadcast_to(codes, (4, 600)))
@@ -87,7 +90,7 @@ def test_a_transposition_moves_bits(rng, config, shape):
     program = Program(config)
     x, y = program.space.hbm("x", BF16, shape), program.space.hbm("y", BF16, shape[::-1])
     codes = rng.integers(0, 1 << 16, shape).astype(np.uint16)
-    codes[(codes & 0x7F80 == 0x7F80) & (codes & 0x7F != 0)] = 0x8000  # a NaN loses its payload in FP32
+    codes[(codes & 0x7F80 == 0x7F80) & (codes & 0x7F != 0)] = 0x8000  # FP32 conversion drops the payload of a NaN
     store(program, y, transpose(program, load(program, x), identity(program, BF16)))
     assert np.array_equal(y.elements(hbm_after(program, [(x, codes)], rng)), codes.T)
 
@@ -96,11 +99,11 @@ def test_a_transposition_moves_bits(rng, config, shape):
 def test_two_layers_do_not_touch_hbm_between(rng, config):
     tokens, width, hidden = 9, 11, 21
     program = Program(config)
-    x, xs = placed(rng, program, "x", BF16, (tokens, width))
-    w, ws = placed(rng, program, "w", BF16, (width, hidden))
-    v, vs = placed(rng, program, "v", BF16, (hidden, width))
-    bias, shifts = placed(rng, program, "bias", FP32, (hidden,))
-    row, lifts = placed(rng, program, "row", FP32, (width,))
+    x, xs = operand(rng, program, "x", BF16, (tokens, width))
+    w, ws = operand(rng, program, "w", BF16, (width, hidden))
+    v, vs = operand(rng, program, "v", BF16, (hidden, width))
+    bias, shifts = operand(rng, program, "bias", FP32, (hidden,))
+    row, lifts = operand(rng, program, "row", FP32, (width,))
     y = program.space.hbm("y", FP32, (tokens, width))
     rows = load(program, x)
     hidden_t = linear_t(program, w, transpose(program, rows, identity(program, BF16)), bias, "relu")

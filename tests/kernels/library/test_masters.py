@@ -1,4 +1,4 @@
-"""Parameters in HBM that AdamW streams: every step is float64's, whatever their shapes and however many gradients."""
+"""Parameters in HBM streamed by AdamW: steps equal float64's for any shapes and any number of gradients."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from neuroncore_rtl.kernels.training.adamw import AdamW, first_powers, next_corr
 from neuroncore_rtl.kernels.training.masters import Masters
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
-from tests.kernels.running import finished_ordered, read
+from tests.kernels.running import read_values, run_ordered
 
 STEPS = 3
 OPTIONS = AdamW(rate=0.02, decay=0.1)
@@ -16,8 +16,8 @@ SHAPES = {"few": {"a": (3,), "b": (2, 5)}, "many": {"a": (17, 70), "b": (9,), "c
 CONFIGS = {"tiny": preset_named("tiny"), "wide": Config(rows=5, columns=6, dma_engines=3)}
 
 
-def stepped(config, shapes, values, gradients, order):
-    """Return the masters, and HBM, after some steps with the same gradients, a list of arrays by name."""
+def run_steps(config, shapes, values, gradients, order):
+    """Return the masters, and HBM, after STEPS steps with the same gradients (a list of arrays by name)."""
     program = Program(config)
     masters = Masters(program.space, shapes, len(gradients))
     powers = first_powers(program, config.partitions)
@@ -26,7 +26,7 @@ def stepped(config, shapes, values, gradients, order):
     contents = [(masters.value(name), value) for name, value in values.items()]
     contents += [(masters.gradient(n, k), value) for k, own in enumerate(gradients) for n, value in own.items()]
     codes = [(tensor, encode(value, tensor.format)) for tensor, value in contents]
-    return masters, finished_ordered(build_image(program, codes, runs=[0, *STEPS * [1]]), order).hbm
+    return masters, run_ordered(build_image(program, codes, runs=[0, *STEPS * [1]]), order).hbm
 
 
 @pytest.mark.parametrize("count", (1, 3))
@@ -36,7 +36,7 @@ def test_masters_moments_and_copies_are_those_of_adamw(rng, config, shapes, coun
     values, *gradients = (
         {name: np.float32(rng.normal(size=shape)) for name, shape in shapes.items()} for _ in range(1 + count)
     )
-    masters, hbm = stepped(config, shapes, values, gradients, rng)
+    masters, hbm = run_steps(config, shapes, values, gradients, rng)
     o = OPTIONS
     for name in shapes:
         p, g = values[name].astype(float), sum(own[name].astype(float) for own in gradients)
@@ -45,7 +45,7 @@ def test_masters_moments_and_copies_are_those_of_adamw(rng, config, shapes, coun
             m, v = o.beta1 * m + (1 - o.beta1) * g, o.beta2 * v + (1 - o.beta2) * g * g
             root = np.sqrt(v / (1 - o.beta2**step)) + o.epsilon
             p = p - o.rate * (o.decay * p + m / (1 - o.beta1**step) / root)
-        found = read(masters.value(name), hbm)
+        found = read_values(masters.value(name), hbm)
         np.testing.assert_allclose(found, p, rtol=1e-5, atol=1e-6)
         assert np.array_equal(masters.copy(name).elements(hbm), encode(found, masters.copies.format))
 
@@ -53,7 +53,7 @@ def test_masters_moments_and_copies_are_those_of_adamw(rng, config, shapes, coun
 def test_what_lies_between_parameters_stays_zero(rng):
     shapes = SHAPES["many"]
     values, gradients = ({name: np.ones(shape) for name, shape in shapes.items()} for _ in range(2))
-    masters, hbm = stepped(CONFIGS["tiny"], shapes, values, [gradients], rng)
+    masters, hbm = run_steps(CONFIGS["tiny"], shapes, values, [gradients], rng)
     for matrix in (masters.values, masters.first, masters.second, masters.copies):
-        found = read(matrix, hbm)
+        found = read_values(matrix, hbm)
         assert np.count_nonzero(found) == sum(value.size for value in values.values()) < found.size

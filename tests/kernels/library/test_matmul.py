@@ -1,4 +1,4 @@
-"""Products on the core: every shape and format, bit for bit, in whatever order the semaphores allow."""
+"""Products on the core: every shape and format, bit for bit, in every order that the semaphores permit."""
 
 from itertools import pairwise
 from math import prod
@@ -17,7 +17,7 @@ from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP8E5M2, FP16, FP32, INT8, INT32, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import DmaCopy, LoadStationary, MultiplyMoving, Storage
 from neuroncore_rtl.tb.tests.kernels.products import random_matrix
-from tests.kernels.running import finished
+from tests.kernels.running import run_golden
 
 SEED = 1729
 TINY = preset_named("tiny")
@@ -25,13 +25,13 @@ ODD = Config(rows=5, columns=6, dma_engines=3, hbm_ports=2)
 SPLIT = Config(rows=64, columns=4)
 
 
-def product(rng, program, m, k, n, fmt, result=None, drawn=random_matrix, **options):
-    """Append a random product to a program; return where its result goes, what golden leaves there and what it is."""
-    a, b, space = drawn(rng, fmt, m, k), drawn(rng, fmt, k, n), program.space
+def product(rng, program, m, k, n, fmt, result=None, values=random_matrix, **options):
+    """Append a random product to a program; return its result tensor, golden's result, and the expected one."""
+    a, b, space = values(rng, fmt, m, k), values(rng, fmt, k, n), program.space
     at, bt = space.hbm("a", fmt, (k, m)), space.hbm("b", fmt, (k, n))
     c = space.hbm("c", result or (INT32 if fmt is INT8 else FP32), (m, n))
     matmul(program, c, at, bt, **options)
-    outcome = finished(build_image(program, [(at, a.T), (bt, b)]), rng)
+    outcome = run_golden(build_image(program, [(at, a.T), (bt, b)]), rng)
     return c, c.elements(outcome.hbm), matrix_product(a, b, fmt, program.config.rows)
 
 
@@ -62,7 +62,7 @@ def test_results_are_cast_and_finished_on_the_way(rng):
 
 
 def program_with_room(size):
-    """Return a program with this many bytes of SBUF for operands, beside 32 lines for results."""
+    """Return a program with `size` bytes of SBUF for operands, besides 32 lines for results."""
     program = Program(TINY)
     program.space.sbuf("taken", INT8, (len(program.space.room(Storage.SBUF)) - 32 * 128 - size,), kept=True)
     return program
@@ -70,7 +70,7 @@ def program_with_room(size):
 
 @pytest.mark.parametrize("places", (2, 3, 5, 20))
 def test_what_does_not_fit_at_once_makes_room(rng, places):
-    """Operands of 13 tiles of K of one panel each, of up to 80 bytes, which take two lines."""
+    """Operands of 13 tiles of K with one panel each; a panel has up to 80 bytes (two lines)."""
     _, found, expected = product(rng, program_with_room(places * 128 + 64), 9, 50, 40, BF16)
     assert np.array_equal(found, expected)
 
@@ -91,7 +91,6 @@ def copies_of(preset, m, k, n):
     "preset, shape", [("full", (512, 512, 512)), ("small", (100, 70, 300)), ("large", (1, 99, 600))]
 )
 def test_operands_that_fit_are_loaded_once_and_nothing_waits_for_a_third_engine(preset, shape):
-    """No copy is there only to be waited for."""
     m, k, n = shape
     copies = copies_of(preset, m, k, n)
     loads = [copy for copy in copies if copy.src.storage == Storage.HBM]
@@ -110,18 +109,18 @@ def test_a_vector_has_whole_blocks_of_tiles_for_which_there_is_room(config, shap
 
 
 def test_a_vector_of_several_blocks_of_lanes(rng):
-    """Without special values, of which a sum as long as this is never free."""
+    """Without special values, because a sum this long would always be NaN."""
 
-    def drawn(rng, fmt, *shape):
+    def random_values(rng, fmt, *shape):
         return encode(rng.normal(size=shape), fmt)
 
-    _, found, expected = product(rng, Program(SPLIT), 1, 64 * 33 + 6, 5, BF16, drawn=drawn)
+    _, found, expected = product(rng, Program(SPLIT), 1, 64 * 33 + 6, 5, BF16, values=random_values)
     assert np.array_equal(found, expected)
 
 
 def test_hbm_brings_a_vector_in_lines_and_a_matrix_in_long_copies():
     shapes = [copy.shape for copy in copies_of("small", 1, 512, 512) if copy.src.storage == Storage.HBM]
-    # 32 tiles of K. Of the last 12 come halves, of the last 8 the last columns, which are finished alone, at the end.
+    # 32 tiles of K; the last 12 are halved, the last 8 also lose their last columns, which are loaded separately.
     whole = [(16, 512)] * 20 + [(16, 256)] * 8 + [(16, 256), (16, 192)] * 8 + [(16, 64)] * 8
     assert sorted(shapes) == sorted([(16, 16)] * 2 + whole)
     assert shapes[-8:] == [(16, 64)] * 8
@@ -150,7 +149,7 @@ def test_the_tensor_engine_does_nothing_twice(rng):
     columns = sum(entry.instruction.n for entry in program.entries if isinstance(entry.instruction, MultiplyMoving))
     loads = sum(isinstance(entry.instruction, LoadStationary) for entry in program.entries)
     assert columns == 8 * 8 * 256
-    # Eight rows of groups. Of the last two one is cut in halves, the other one into 128, 64, 32, 16, 16 columns.
+    # Eight rows of groups; of the last two groups one is halved, the other cut into 128, 64, 32, 16, 16 columns.
     assert loads == 8 * (6 + 2 + 5)
 
 

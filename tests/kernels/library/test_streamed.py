@@ -1,4 +1,4 @@
-"""Kernels of rows from HBM to HBM, alone and between two products: golden in any order, and near float64."""
+"""Row kernels from HBM to HBM, alone and between two products, on golden in any order, against float64."""
 
 import numpy as np
 import pytest
@@ -14,33 +14,31 @@ from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.tests.kernels.kernels import TESTS
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
 from tests.kernels.library.attention import attention
-from tests.kernels.running import finished_ordered, hbm_after, read
+from tests.kernels.running import hbm_after, read_values, run_ordered
 
 SEED = 31
 TINY = preset_named("tiny")
 ODD = Config(rows=5, columns=6, dma_engines=1, hbm_ports=1)
 
 
-PLACE = 2.0**-24  # half a place of FP32, relative to a result: the most that one rounding is off
+PLACE = 2.0**-24  # half an ulp of FP32 at 1: the relative error bound of one rounding
 
 BOUND = 16 * PLACE
-"""Of a result, in parts of the largest one: half a dozen roundings one after the other, functions of 0.6 places among
-them; and those of a sum of 24 elements, or of three steps' moments, each PLACE / sqrt(3) in the mean, of either sign:
-four times their deviation is 11.3 PLACE."""
+"""Error bound relative to the largest result. A kernel has about six consecutive roundings, some by functions of
+0.6 ulp, and the roundings of a sum of 24 elements or of three steps' moments, whose errors have a standard deviation
+of PLACE / sqrt(3) each; four standard deviations of the sum are 11.3 PLACE."""
 
 TIGHTER = {"topk": 0, "gelu": 4.4 * PLACE}
-"""What is not computed has no error; of gelu the function has 1.7 places, and the gradient a product."""
+"""topk computes nothing, so has no error; gelu's function has 1.7 ulp, and its gradient one product."""
 
 
 class Scaled:
-    """Random numbers of a generator times a scale."""
-
     def __init__(self, rng, scale):
         self.normal = lambda *arguments: rng.normal(*arguments) * scale
         self.integers = rng.integers
 
 
-# Of numbers as small as these the epsilons of the norms, and of adamw, are as large as what they are added to.
+# At these scales the epsilons of the norms and of adamw are as large as the numbers that they are added to.
 @pytest.mark.parametrize("scale", (1, 2.0**-9, 2.0**-20))
 @pytest.mark.parametrize("shape", [(1, 16), (43, 24)], ids=lambda shape: "x".join(map(str, shape)))
 @pytest.mark.parametrize("config", (TINY, ODD), ids=("tiny", "odd"))
@@ -51,7 +49,10 @@ def test_every_kernel_is_near_float64(rng, kernel, config, shape, scale):
     references = kernel.build(bench, settings, Scaled(rng, scale))
     hbm = hbm_after(bench.program, bench.contents, rng)
     for matrix, reference in references.values():
-        assert np.abs(read(matrix, hbm) - reference).max() <= TIGHTER.get(kernel.name, BOUND) * np.abs(reference).max()
+        assert (
+            np.abs(read_values(matrix, hbm) - reference).max()
+            <= TIGHTER.get(kernel.name, BOUND) * np.abs(reference).max()
+        )
 
 
 def test_more_tiles_than_places_and_rows_too_long_for_as_many(rng):
@@ -61,7 +62,7 @@ def test_more_tiles_than_places_and_rows_too_long_for_as_many(rng):
         streamed(program, softmax, [y], [x])
         assert program.end(Storage.SBUF) >= tiles * 2 * columns * 2
         codes = encode(rng.normal(size=x.shape), BF16)
-        found, powers = read(y, hbm_after(program, [(x, codes)], rng)), np.exp(decode(codes, BF16))
+        found, powers = read_values(y, hbm_after(program, [(x, codes)], rng)), np.exp(decode(codes, BF16))
         np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=2**-7)
 
 
@@ -79,5 +80,5 @@ def test_refusals():
 @pytest.mark.parametrize("config", (TINY, ODD), ids=("tiny", "odd"))
 def test_attention_is_two_products_and_a_softmax(rng, config):
     image, out, expected = attention(rng, config, queries=21, keys=37, width=10)
-    # Weights of BF16, of up to 37 values each.
-    np.testing.assert_allclose(read(out, finished_ordered(image, rng).hbm), expected, atol=2**-7)
+    # Weights are BF16, with up to 37 values each.
+    np.testing.assert_allclose(read_values(out, run_ordered(image, rng).hbm), expected, atol=2**-7)

@@ -1,4 +1,4 @@
-"""The linear layer on several cores: partial products and their sums bit for bit, the same in every order."""
+"""Linear layer on several cores: partial products and their sums bit for bit, in every order."""
 
 from itertools import pairwise
 
@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import DmaCopy, Storage
 from neuroncore_rtl.spec.isa.collective import Collective, Group
-from tests.kernels.running import finished_instance
+from tests.kernels.running import run_golden_instance
 
 SEED = 6765
 TINY = PRESETS["tiny"]
@@ -28,11 +28,11 @@ def operands(rng, m, k, n):
 
 
 def run(config, shards, group, order=None):
-    """Return [ranks, M, N] of results and of partial products; cores that are not of the group do nothing."""
+    """Return results and partial products, each [ranks, M, N]; cores outside the group are idle."""
     images = [build_image(collectives_program(config, [], 0))] * config.cores
     for core, shard in zip(group.cores, shards, strict=True):
         images[core] = shard.image
-    outcomes = finished_instance(config, images, order)
+    outcomes = run_golden_instance(config, images, order)
     memories = [outcomes[core].hbm for core in group.cores]
     return (
         np.stack([getattr(shard, name).elements(hbm) for shard, hbm in zip(shards, memories, strict=True)])
@@ -91,7 +91,7 @@ def test_a_collective_waits_for_its_strip_s_stores_and_for_nothing_else(rng, pre
         place = range(one.instruction.src, one.instruction.src + 4 * one.instruction.count)
         own = {position for position, address in stores.items() if address in place}
         assert own and own <= awaited
-        # No load, of a later strip or of this one, is among what it waits for.
+        # A strip's collective waits for no load.
         assert awaited.isdisjoint(copies.keys() - stores.keys())
 
 

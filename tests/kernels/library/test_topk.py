@@ -1,4 +1,4 @@
-"""The largest elements of rows and their places, which are those of a stable sort whatever the elements are."""
+"""Largest elements of rows and their indices, equal to a stable sort's for all elements."""
 
 import numpy as np
 import pytest
@@ -9,32 +9,32 @@ from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
-from tests.kernels.running import hbm_after, read
+from tests.kernels.running import hbm_after, read_values
 
 TINY = preset_named("tiny")
 INFINITE = float("inf")
 
 
-def found(x, k, fmt, rng):
-    """Return values and places of the k largest elements of each row of x, queues of golden in random order."""
+def find_largest(x, k, fmt, rng):
+    """Return values and indices of the k largest elements of each row of x, with a random order of queues."""
     program = Program(TINY)
     source, values = program.space.hbm("x", fmt, x.shape), program.space.hbm("values", fmt, (len(x), k))
     places = program.space.hbm("places", INT32, (len(x), k))
     streamed(program, topk, [values, places], [source])
     hbm = hbm_after(program, [(source, encode(x, fmt))], rng)
-    return read(values, hbm), places.elements(hbm).view(np.int32)
+    return read_values(values, hbm), places.elements(hbm).view(np.int32)
 
 
 @pytest.mark.parametrize("k", (8, 16, 24))
 @pytest.mark.parametrize("fmt", (FP32, BF16), ids=("fp32", "bf16"))
 def test_no_place_is_named_twice(k, fmt, rng):
-    """Of rows with few and many -inf, with nothing else, with +inf, and with the same number many times."""
+    """Rows with few and many -inf, only -inf, +inf, and repeated numbers."""
     x = np.round(rng.normal(0, 3, (9, 24)))
     for row, count in enumerate((0, 1, 7, 12, 20, 24)):
         x[row, rng.permutation(24)[:count]] = -INFINITE
     x[6], x[7, ::2], x[8, 3:20] = 2.0, INFINITE, INFINITE
     x[7, 1::4] = -INFINITE
-    values, places = found(x, k, fmt, rng)
+    values, places = find_largest(x, k, fmt, rng)
     order = np.argsort(-x, axis=1, kind="stable")[:, :k]
     assert np.array_equal(places, order) and np.array_equal(values, np.take_along_axis(x, order, 1))
 

@@ -1,4 +1,4 @@
-"""The program that learns a text and then writes: on any machine, of any sizes, what float64 learns and writes."""
+"""Character language model on golden: any machine and any sizes learn and write the same as float64."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.tb.tests.learning import language_model
-from tests.kernels.running import finished_ordered, read
+from tests.kernels.running import read_values, run_ordered
 
 TEXT = Text("abracadabra, hocus pocus. fidibus, abracadabra!\n")
 SIZES = Sizes(characters=len(TEXT.characters), context=7, features=6, heads=2, hidden=9, layers=1)
@@ -25,26 +25,25 @@ CONFIGS = {
 }
 
 
-def ran(config, sizes, starts, options, prompt, written, order, start):
-    """Return the losses [windows, context], what was written, and the parameters."""
+def run_model(config, sizes, starts, options, prompt, written, order, start):
+    """Return the losses [windows, context], the characters written, and the parameters."""
     model = LanguageModel(config, sizes, len(TEXT.numbers), starts.shape[1], len(starts), options)
     image = model.image(TEXT.numbers, starts.ravel(), start, TEXT.encode(prompt), written, encode)
-    outcome = finished_ordered(image, order)
+    outcome = run_ordered(image, order)
     tensors = [model.windows.losses, model.page.written, *map(model.masters.value, sizes.shapes())]
-    losses, page, *values = (read(tensor, outcome.hbm) for tensor in tensors)
+    losses, page, *values = (read_values(tensor, outcome.hbm) for tensor in tensors)
     page = page[len(prompt) - 1 :][:written, 0].astype(int)
     return losses.reshape(-1, sizes.context), page, dict(zip(sizes.shapes(), values, strict=True))
 
 
-def rounded(start):
-    """Return parameters that BF16 holds."""
+def round_to_bf16(start):
     return {name: decode(encode(value, BF16), BF16) for name, value in start.items()}
 
 
 def check_written(page, parameters, sizes, prompt):
-    """Each character that was written has the highest score in float64, or nearly."""
-    read = [*TEXT.encode(prompt), *page]
-    scores = language_model.scores(parameters, sizes, np.array(read[:-1]))[len(prompt) - 1 :]
+    """Check that each written character has (nearly) the highest score in float64."""
+    characters = [*TEXT.encode(prompt), *page]
+    scores = language_model.scores(parameters, sizes, np.array(characters[:-1]))[len(prompt) - 1 :]
     assert (scores[np.arange(len(page)), page] > scores.max(axis=1) - 0.05).all()
 
 
@@ -54,27 +53,28 @@ def check_written(page, parameters, sizes, prompt):
     ids=CONFIGS,
 )
 def test_every_machine_learns_and_writes_what_float64_does(rng, config, sizes):
-    start, options = rounded(initial_charlm(rng, sizes)), AdamW(rate=0.02)
+    start, options = round_to_bf16(initial_charlm(rng, sizes)), AdamW(rate=0.02)
     starts = rng.integers(0, len(TEXT.numbers) - sizes.context, (2, 2))
     prompt = "abra"
     written = sizes.context + 1 - len(prompt)
-    losses, page, values = ran(config, sizes, starts, options, prompt, written, rng, start)
+    losses, page, values = run_model(config, sizes, starts, options, prompt, written, rng, start)
     windows = TEXT.numbers[starts[..., None] + np.arange(sizes.context + 1)]
     exact, parameters = language_model.trained(start, sizes, windows, options)
     np.testing.assert_allclose(losses.reshape(2, -1).mean(axis=1), exact, rtol=0.02)
     for name, value in parameters.items():
-        # A key's bias changes nothing, and where it goes is noise that AdamW magnifies.
+        # A key's bias has no gradient except noise, which AdamW magnifies.
         if not name.endswith("key.bias"):
             assert np.abs(values[name] - value).mean() < 0.01, name
     check_written(page, parameters, sizes, prompt)
 
 
 def test_windows_are_where_they_start_and_losses_where_they_belong(rng):
-    """Of a network that learns nothing, every character of a window has float64's loss, wherever the window comes."""
-    start, starts = rounded(initial_charlm(rng, SIZES)), np.array([[3, 0], [0, len(TEXT.numbers) - SIZES.context - 1]])
-    # Scores that are far apart, so that another character's loss is another one.
+    """With a learning rate of 0 each character has float64's loss, in every window that contains it."""
+    start = round_to_bf16(initial_charlm(rng, SIZES))
+    starts = np.array([[3, 0], [0, len(TEXT.numbers) - SIZES.context - 1]])
+    # Spread the scores, so that all characters have different losses.
     start["output.w"] *= 16
-    losses, _, values = ran(CONFIGS["tiny"][0], SIZES, starts, AdamW(rate=0), "a", 1, None, start)
+    losses, _, values = run_model(CONFIGS["tiny"][0], SIZES, starts, AdamW(rate=0), "a", 1, None, start)
     for found, first in zip(losses, starts.ravel(), strict=True):
         window = TEXT.numbers[first : first + SIZES.context + 1]
         np.testing.assert_allclose(found, language_model.losses(start, SIZES, window), atol=0.06)
@@ -82,13 +82,13 @@ def test_windows_are_where_they_start_and_losses_where_they_belong(rng):
 
 
 def test_a_prompt_is_read_whatever_would_have_been_written(rng):
-    """Not one of its characters is what the network would say, and what follows depends on them."""
-    start, starts = rounded(initial_charlm(rng, SIZES)), np.zeros((1, 1), int)
+    """The network would predict none of the prompt's characters, and the text after the prompt depends on them."""
+    start, starts = round_to_bf16(initial_charlm(rng, SIZES)), np.zeros((1, 1), int)
     start["output.w"] *= 16
     pages = {}
     for prompt in ("hocus", "hocub"):
         written = SIZES.context + 1 - len(prompt)
-        _, page, _ = ran(CONFIGS["tiny"][0], SIZES, starts, AdamW(rate=0), prompt, written, rng, start)
+        _, page, _ = run_model(CONFIGS["tiny"][0], SIZES, starts, AdamW(rate=0), prompt, written, rng, start)
         check_written(page, start, SIZES, prompt)
         pages[prompt] = list(page)
     assert pages["hocus"] != pages["hocub"]
@@ -116,7 +116,7 @@ def test_refusals(rng, changed, said):
     given = {"sizes": SIZES, "starts": [[0]], "prompt": "a"} | changed
     with pytest.raises(ValueError, match=said):
         sizes, starts = given["sizes"], np.array(given["starts"])
-        ran(CONFIGS["tiny"][0], sizes, starts, AdamW(), given["prompt"], 1, None, initial_charlm(rng, sizes))
+        run_model(CONFIGS["tiny"][0], sizes, starts, AdamW(), given["prompt"], 1, None, initial_charlm(rng, sizes))
 
 
 def test_heads_must_divide_the_features():

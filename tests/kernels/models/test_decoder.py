@@ -1,4 +1,4 @@
-"""A decoder with its cache: every token what the causal layer of all of them has, queues in any order."""
+"""Decoder with its cache: each token equals the causal layer's on all tokens, with any order of queues."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from neuroncore_rtl.kernels.models.transformer.decoder import owners
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.spec.config import Config
-from tests.kernels.running import finished, layer_results, read
+from tests.kernels.running import layer_results, read_values, run_golden
 
 CONFIGS = {"tiny": Config(rows=4, columns=4), "odd": Config(rows=5, columns=6, dma_engines=3)}
 
@@ -26,7 +26,7 @@ def test_every_feature_has_one_owner(rng):
         for part, tile in zip(matrix.parts, matrix.tiles, strict=True):
             program.append(dma_copy(out[part], tile))
         expected = np.repeat(np.eye(7), 3, axis=0)
-        found = read(out, finished(build_image(program), rng).hbm)
+        found = read_values(out, run_golden(build_image(program), rng).hbm)
         assert np.array_equal(found, expected.T if transposed else expected)
     with pytest.raises(ValueError, match="heads must divide the 21 features of a token, not 4"):
         owners(program, 21, 4)

@@ -1,4 +1,4 @@
-"""The digits network as one image of the core: what it leaves in HBM and says, with one pass and with two."""
+"""Digits network as one image of the core: results in HBM and console output, with one pass and with two."""
 
 from functools import cache
 
@@ -11,7 +11,7 @@ from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.tests.kernels.digits import TARGET_DIFFERENCE, results_of, sizes_of
-from tests.kernels.running import finished, finished_ordered
+from tests.kernels.running import run_golden, run_ordered
 
 SEED = 64
 LAYERS = load()
@@ -23,10 +23,10 @@ classifier_of = cache(Classifier)
 
 
 def run(config, images, threshold, rng=None, layers=LAYERS):
-    """Return the digits and probabilities, what was printed, the image and the outcome of a batch."""
+    """Return the digits and probabilities, the console output, the image and the outcome of a batch."""
     classifier = classifier_of(config, len(images), sizes_of(layers))
     image = classifier.image(layers, images, encode, threshold)
-    outcome = finished(image, rng)
+    outcome = run_golden(image, rng)
     return *results_of(classifier, outcome.hbm), outcome.console.decode(), image, outcome
 
 
@@ -51,7 +51,7 @@ def test_every_machine_and_batch_agree_with_numpy(rng, config, batch):
 
 @pytest.mark.parametrize("more", (False, True))
 def test_the_controller_branches_at_the_threshold(more):
-    """The least sure image's own probability, as the first pass leaves it, and the next larger number."""
+    """Threshold at the smallest probability of the first pass, and at the next larger number."""
     images = IMAGES[:24]
     _, first, *_ = run(WIDE, images, 0.0)
     least = np.sort(first.max(axis=1))[0]
@@ -79,7 +79,7 @@ def test_what_the_controller_counts_is_in_hbm():
 
 @pytest.mark.parametrize("threshold", (0.0, 1.5))
 def test_nothing_is_left_to_chance_within_a_section(threshold):
-    finished_ordered(classifier_of(WIDE, 24, sizes_of(LAYERS)).image(LAYERS, IMAGES[:24], encode, threshold))
+    run_ordered(classifier_of(WIDE, 24, sizes_of(LAYERS)).image(LAYERS, IMAGES[:24], encode, threshold))
 
 
 def test_refusals():

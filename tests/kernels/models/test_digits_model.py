@@ -1,5 +1,4 @@
-"""The digits network in numpy: its layers, held-out images and accuracy as shipped, how it is made; and its gradients,
-which are what the loss does when a parameter changes, and of shards equal parts."""
+"""Digits network in numpy: layers, images, shipped accuracy, training; gradients against finite differences."""
 
 import math
 
@@ -66,11 +65,7 @@ def test_training_again_reaches_the_accuracy(tmp_path):
     assert [layer.weight.shape for layer in again] == [layer.weight.shape for layer in load()]
 
 
-# Its gradients
-
-
 def loss(parameters, images, labels):
-    """Return the mean cross entropy."""
     weight0, bias0, weight1, bias1 = parameters
     probabilities = softmax(gelu(images @ weight0 + bias0) @ weight1 + bias1)
     return -np.log(probabilities[np.arange(len(labels)), labels]).mean()

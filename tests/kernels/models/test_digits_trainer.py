@@ -1,5 +1,4 @@
-"""Training of the digits network as one image of the core: any machine and batch learn what float64 does, each image
-comes in its turn, and no two steps round alike."""
+"""Training of the digits network as one image: results against float64, order of images, random words per step."""
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from neuroncore_rtl.run.arrays import encode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.tests.learning.train import Task, reference
-from tests.kernels.running import finished_ordered, read
+from tests.kernels.running import read_values, run_ordered
 
 SEED = 71
 SIZES = (11, 7, 5)
@@ -25,7 +24,7 @@ CONFIGS = {
 
 
 def task(rng, options):
-    """Return images of five kinds, a bright pixel each and noise."""
+    """Return a task of five classes of images: a bright pixel per class, and noise."""
     labels = rng.integers(0, SIZES[2], EXAMPLES)
     images = rng.uniform(0, 0.5, (EXAMPLES, SIZES[0]))
     images[np.arange(EXAMPLES), labels] = 1
@@ -35,18 +34,18 @@ def task(rng, options):
     return Task(decode(encode(images, BF16), BF16), labels, start, options)
 
 
-def trained(task, config, batch, steps, seed=None, order=None):
-    """Return the losses [steps * batch] and the parameters that golden leaves."""
+def train(task, config, batch, steps, seed=None, order=None):
+    """Return the losses [steps * batch] and the parameters after training on golden."""
     trainer = DigitsTrainer(config, EXAMPLES, SIZES, batch, steps, task.options, seed)
-    outcome = finished_ordered(trainer.image(task.images, task.labels, task.start, encode), order)
-    return [read(tensor, outcome.hbm) for tensor in (trainer.losses, *trainer.parameters)]
+    outcome = run_ordered(trainer.image(task.images, task.labels, task.start, encode), order)
+    return [read_values(tensor, outcome.hbm) for tensor in (trainer.losses, *trainer.parameters)]
 
 
 @pytest.mark.parametrize("seed", (None, 3), ids=("rne", "sr"))
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_every_machine_learns_what_float64_learns(rng, config, seed):
     given = task(rng, AdamW(rate=0.02))
-    losses, *parameters = trained(given, config, 7, 12, seed, rng)
+    losses, *parameters = train(given, config, 7, 12, seed, rng)
     expected = reference(given, 7, 12)
     found = losses.reshape(12, 7).mean(axis=1)
     np.testing.assert_allclose(found, expected.losses, rtol=0.03)
@@ -57,8 +56,8 @@ def test_every_machine_learns_what_float64_learns(rng, config, seed):
 
 @pytest.mark.parametrize("batch", (3, 10))
 def test_images_come_in_turn_and_their_losses_go_where_they_belong(rng, batch):
-    """Of a network that learns nothing an image has the same loss each time."""
-    losses, *parameters = trained(task(rng, AdamW(rate=0)), CONFIGS["tiny"], batch, 9)
+    """With a learning rate of 0 an image has the same loss each time."""
+    losses, *parameters = train(task(rng, AdamW(rate=0)), CONFIGS["tiny"], batch, 9)
     losses = losses[:, 0]
     assert len(np.unique(losses[:EXAMPLES])) == EXAMPLES
     assert np.array_equal(losses, np.resize(losses[:EXAMPLES], len(losses)))
@@ -78,7 +77,7 @@ def test_no_two_roundings_have_the_same_random_words():
 
 def test_seeds_and_roundings_differ_and_repeat(rng):
     given = task(rng, AdamW(rate=0.02))
-    weights = [trained(given, CONFIGS["tiny"], 4, 3, seed)[1] for seed in (None, 1, 2, 1)]
+    weights = [train(given, CONFIGS["tiny"], 4, 3, seed)[1] for seed in (None, 1, 2, 1)]
     assert [np.array_equal(weights[-1], weight) for weight in weights] == [False, True, False, True]
 
 

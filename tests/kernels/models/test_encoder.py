@@ -1,4 +1,4 @@
-"""An encoder layer on golden, queues in any order, any configuration, against float64."""
+"""Encoder layer on golden, with any order of queues and any configuration, against float64."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.cli.registry import command_named
-from tests.kernels.running import finished, layer_results
+from tests.kernels.running import layer_results, run_golden
 
 CONFIGS = {"tiny": Config(rows=4, columns=4), "odd": Config(rows=5, columns=6), "tall": Config(rows=16, columns=4)}
 
@@ -19,9 +19,9 @@ def test_an_encoder_layer_is_near_float64(rng, config, words):
 
 
 def test_more_features_than_a_bank_has_words(rng):
-    """Normalisation goes over what several pieces of the sums have left."""
+    """Normalisation combines the results of several pieces of the sums."""
     words = "encoder SEQ=33 DIM=520 HEADS=10 HIDDEN=40"
-    ((found, expected),) = layer_results(words, Config(rows=64, columns=32), rng, finished).values()
+    ((found, expected),) = layer_results(words, Config(rows=64, columns=32), rng, run_golden).values()
     np.testing.assert_allclose(found, expected, atol=2.0**-4)
 
 

@@ -1,4 +1,4 @@
-"""Kernels that use as many rows and columns of the array leave the same bits on every machine that has them."""
+"""Independence of results from the machine, for kernels limited to the same rows and columns of the array."""
 
 import numpy as np
 import pytest
@@ -10,48 +10,47 @@ from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench
 from neuroncore_rtl.tb.tests.learning import charlm, train
-from tests.kernels.running import finished
+from tests.kernels.running import run_golden
 
 MACHINES = ("PRESET=tiny", "PRESET=tiny ROWS=5 COLUMNS=6", "PRESET=small HBM_PORTS=2", "PRESET=full")
 
 
-def trained(settings):
-    """Return the losses and the parameters of the digits network."""
+def build_trainer(settings):
+    """Return the image, losses and parameters of the digits network."""
     task = train.task_of(settings)
     trainer = train.trainer_of(settings, task, "sr")
     return trainer.image(task.images, task.labels, task.start, encode), [trainer.losses, *trainer.parameters]
 
 
-def written(settings):
-    """Return the losses of a language model and the characters that it writes."""
+def build_writer(settings):
+    """Return the image of a language model, its losses, scores, and characters written."""
     task = charlm.task_of(settings)
     model = charlm.model_of(settings, task)
     return charlm.image_of(model, task), [model.windows.losses, model.page.scores, model.page.written]
 
 
 def layer(name):
-    def built(settings):
-        """Return the results of a layer's TEST."""
+    def build(settings):
+        """Return the image of a layer's TEST, and its results."""
         bench = CoreWorkbench(settings.config, tile=settings.tile)
         results = command_named(name).build(bench, settings, np.random.default_rng(3))
         return build_image(bench.program, bench.contents, runs=bench.runs), [place for place, _ in results.values()]
 
-    return built
+    return build
 
 
 CASES = {
-    "train": (trained, "STEPS=3 BATCH=10 HIDDEN=9"),
-    "charlm": (written, "STEPS=2 SEQ=16 DIM=12 HIDDEN=20 PROMPT=So TOKENS=4"),
+    "train": (build_trainer, "STEPS=3 BATCH=10 HIDDEN=9"),
+    "charlm": (build_writer, "STEPS=2 SEQ=16 DIM=12 HIDDEN=20 PROMPT=So TOKENS=4"),
     "encoder_backward": (layer("encoder_backward"), "SEQ=20 DIM=24 HEADS=2 HIDDEN=40"),
     "attention": (layer("attention"), "SEQ=19 DIM=70 HEADS=1 CAUSAL=1"),
 }
 
 
-def left(test, machine, words=""):
-    """Return the bytes of the results that golden leaves."""
+def bytes_of(test, machine, words=""):
     build, own = CASES[test]
     image, results = build(command_named(test).settings(f"{own} {machine} {words}".split()))
-    hbm = finished(image).hbm
+    hbm = run_golden(image).hbm
     return b"".join(np.ascontiguousarray(one.elements(hbm)).tobytes() for one in results)
 
 
@@ -59,14 +58,14 @@ def left(test, machine, words=""):
     "test", [pytest.param(test, marks=[pytest.mark.slow] * (test in ("charlm", "encoder_backward"))) for test in CASES]
 )
 def test_the_same_bits_on_every_machine(test):
-    found = [left(test, machine, "TILE=4") for machine in MACHINES]
+    found = [bytes_of(test, machine, "TILE=4") for machine in MACHINES]
     assert found == found[:1] * len(found)
 
 
 def test_without_a_tile_sums_are_rounded_elsewhere():
-    """Else the bits would be the same in any case, and the test above would say nothing."""
-    small = left("encoder_backward", "PRESET=tiny")
-    assert left("encoder_backward", "PRESET=tiny", "TILE=4") == small != left("encoder_backward", "PRESET=full")
+    """The test above depends on this: sums without a tile must give other bits."""
+    small = bytes_of("encoder_backward", "PRESET=tiny")
+    assert bytes_of("encoder_backward", "PRESET=tiny", "TILE=4") == small != bytes_of("encoder_backward", "PRESET=full")
 
 
 def test_a_tile_must_fit_the_array():

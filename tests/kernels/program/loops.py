@@ -1,4 +1,4 @@
-"""Programs with loops."""
+"""Program with nested loops, for several tests."""
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy, dma_scatter
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_scalar, tensor_tensor
@@ -12,8 +12,7 @@ TINY = preset_named("tiny")
 
 
 def triangle(config: Config = TINY) -> tuple[Program, HbmTensor, HbmTensor]:
-    """Return a program with a loop in another one, how far the outer one goes, and a list of 10 * outer + inner index,
-    [16, 1], inner ones below the outer one."""
+    """Return nested loops, the outer bound, and a list [16, 1] of 10 * outer + inner index, for inner < outer."""
     program = Program(config)
     space, flow = program.space, program.flow
     given, log = space.hbm("given", INT32, (1,)), space.hbm("log", INT32, (16, 1))
@@ -26,6 +25,5 @@ def triangle(config: Config = TINY) -> tuple[Program, HbmTensor, HbmTensor]:
         program.append(tensor_tensor(number, number, inner.word, AluOp.ADD))
         program.append(dma_scatter(log, number, last))
         program.append(tensor_scalar(last, last, 1, AluOp.ADD))
-    ended = space.hbm("ended", INT32, (1, 1))
-    program.append(dma_copy(ended, last))
+    program.append(dma_copy(space.hbm("ended", INT32, (1, 1)), last))
     return program, given, log

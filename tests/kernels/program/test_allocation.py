@@ -1,4 +1,4 @@
-"""Temporaries: each has its place while it is needed, apart from all others; what goes wrong names the tensors."""
+"""Allocation of temporaries: live tensors are disjoint; errors name the tensors."""
 
 import inspect
 import re
@@ -14,14 +14,14 @@ from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT8
 from neuroncore_rtl.spec.isa import Storage
-from tests.kernels.running import finished
+from tests.kernels.running import run_golden
 
 CONFIG = Config(rows=4, columns=4)
 BANK = CONFIG.psum_bank
 
 
 def random_steps(rng, space, count, storage, most):
-    """Return instructions that write and read one or two temporaries at random, and their buffers' lives."""
+    """Return instructions that write and read one or two random temporaries, and the buffers' live ranges."""
     steps, live, lives = [], [], {}
     for number in range(count):
         touched = [live[rng.integers(len(live))] for _ in range(2 * (len(live) > 2))]
@@ -29,7 +29,7 @@ def random_steps(rng, space, count, storage, most):
             new = space.sbuf if storage == Storage.SBUF else space.psum
             live.append(new(f"t{number}", FP32, (int(rng.integers(1, most)),)))
             touched = [live[-1], *touched[1:]]
-        # The first touch of one may be the last one of another.
+        # The first use of one may be the last use of another.
         instruction = tensor_copy(*(tensor[:, :1] for tensor in touched)) if touched[1:] else memset(touched[0], 1.0)
         live = [tensor for tensor in live if tensor not in touched[-2:] or rng.random() < 0.5]
         steps.append(ProgramStep(instruction, 0, None, None, buffers_of((*instruction.writes, *instruction.reads))))
@@ -79,8 +79,7 @@ def test_a_place_is_taken_again_as_late_as_possible():
 
 def test_what_is_kept_late_takes_room_from_temporaries():
     program = Program(CONFIG)
-    t = program.space.sbuf("t", FP32, (8,))
-    program.append(memset(t, 1.0))
+    program.append(memset(program.space.sbuf("t", FP32, (8,)), 1.0))
     assert program.entries[0].instruction.dst.address == 0
     kept = program.space.sbuf("kept", FP32, (8,), kept=True)
     assert kept.address == 0 and program.entries[0].instruction.dst.address == 64
@@ -102,7 +101,7 @@ def test_what_two_sections_touch_keeps_its_place(rng):
     assert len({entry.instruction.dst.address for entry in program.entries if entry.instruction.name == "MEMSET"}) == 3
     values = np.arange(32, dtype=np.float32).reshape(4, 8)
     image = build_image(program, [(x, values.view(np.uint32))])
-    assert np.array_equal(y.elements(finished(image, rng).hbm).view(np.float32), values)
+    assert np.array_equal(y.elements(run_golden(image, rng).hbm).view(np.float32), values)
 
 
 def test_what_is_read_was_written():
@@ -127,7 +126,7 @@ def test_what_is_in_the_way_is_named():
     line = rf"\(test_allocation.py:{inspect.currentframe().f_lineno - 5}\)"
     beside = "c: SBUF must have room for 60,000 bytes of a partition beside 140,000 of 196,608 that are in use"
     assert re.fullmatch(rf"{beside} {line}:\n  b: 90,000 bytes {line}\n  a: 50,000 bytes {line}", str(refusal.value))
-    # Of what two sections touch it is the line that touches it first, too.
+    # For a tensor live in two sections too it is the line of the first use.
     program = Program(CONFIG)
     sizes = {"s": 10, "l": 30_000, "h": 20_000}
     small, large, huge = (program.space.sbuf(name, INT8, (4, size)) for name, size in sizes.items())

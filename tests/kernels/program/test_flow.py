@@ -1,4 +1,4 @@
-"""Registers and loops whose rounds only the run knows: on golden, in any order that semaphores leave open."""
+"""Registers and loops with dynamic bounds, on golden in every order that the semaphores permit."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from tests.kernels.running import hbm_after
 
 
 def run(program, contents, rng, results):
-    """Return what tensors of INT32 hold behind a run on golden."""
+    """Return INT32 tensors after a run on golden, equal in program order and in a random one."""
     found = []
     for order in (None, rng):
         hbm = hbm_after(program, contents, order)
@@ -149,7 +149,7 @@ def test_a_program_without_registers_has_no_flow():
 
 
 def test_what_is_kept_from_round_to_round_keeps_its_place(rng):
-    """A temporary from before the loop, one that only the loop touches, and a table that rows come from."""
+    """A temporary written before the loop, one used only in the loop, and a table that is read by rows."""
     program = Program(TINY)
     space, flow = program.space, program.flow
     table, out = space.hbm("table", INT32, (6, 8)), space.hbm("out", INT32, (1, 8))

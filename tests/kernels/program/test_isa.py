@@ -1,4 +1,4 @@
-"""Tensors, instructions, their order: views are those of numpy, instructions mean what they say, waits suffice."""
+"""Tensor views against numpy, instructions against their definition, and sufficiency of waits."""
 
 import dataclasses
 
@@ -27,14 +27,14 @@ ADD, SUBTRACT, MULTIPLY, MAX = AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY, AluOp.
 
 
 class Machine:
-    """The memories of both engines, with room for tensors."""
+    """Memories of both engines, with an allocator for tensors."""
 
     def __init__(self):
         self.space = Allocator(CONFIG)
         self.memories = {Storage.SBUF: np.zeros((8, 4096), np.uint8), Storage.PSUM: np.zeros((8, 1024), np.uint8)}
 
     def tensor(self, values, fmt=FP32, name="x", storage=Storage.SBUF):
-        """Return a new tensor that holds values [8, ...]: integers as they are, others as floats."""
+        """Return a new tensor with values [8, ...], integers unchanged and others converted to floats."""
         values = np.asarray(values)
         place = self.space.sbuf if storage == Storage.SBUF else self.space.psum
         tensor = place(name, fmt, values.shape[1:], len(values), kept=True)
@@ -53,7 +53,7 @@ class Machine:
         self.memories = dict(zip(self.memories, after, strict=True))
 
     def expect(self, tensor, values, *program):
-        """Run instructions, which must leave these values in a tensor."""
+        """Run instructions and check the resulting values of a tensor."""
         self.run(*program)
         assert np.array_equal(self.values(tensor), values), program[-1].name
 
@@ -64,11 +64,8 @@ def machine():
 
 
 def x(*shape):
-    """Return small integers, none zero, as floats: [8, *shape]."""
+    """Return small nonzero numbers [8, *shape]."""
     return (np.arange(8 * int(np.prod(shape))) * 7 % 23 - 11.5).reshape(8, *shape)
-
-
-# Tensors
 
 
 def test_views_are_those_of_numpy(machine, rng):
@@ -131,9 +128,6 @@ def test_what_is_kept_has_places_apart_from_the_lowest_address_on():
         space.sbuf("e", INT8, (1,), 9)
 
 
-# Instructions
-
-
 def test_copies_and_constants(machine):
     a, out = machine.tensor(x(3, 4)), machine.tensor(x(3, 4) * 0, BF16)
     machine.expect(out, x(3, 4), isa.tensor_copy(out, a))
@@ -167,7 +161,7 @@ def test_integers_stay_integers(machine):
     machine.expect(out, (a * -3) & 0xFFFF, isa.tensor_scalar(out, ta, -3, MULTIPLY, 0xFFFF, AluOp.BITWISE_AND))
     machine.expect(floats, np.float32(a) * np.float32(-3), isa.tensor_scalar(floats, ta, -3, MULTIPLY))
     assert isa.memset(out, 5).s0 == 5 and isa.memset(floats, 5).s0 == 0x40A00000
-    # A float among the scalars in memory makes it FP32 arithmetic.
+    # One float scalar in memory selects FP32 arithmetic.
     assert isa.tensor_scalar(out, ta, machine.tensor(x(1)), ADD, 1, MULTIPLY).s1 == 0x3F800000
 
 
@@ -273,7 +267,7 @@ def test_stochastic_rounding_does_not_depend_on_the_tiling(machine):
     assert np.array_equal(machine.values(whole), machine.values(parts))
     machine.run(isa.tensor_copy(parts, a, stochastic=Draw(seed=2, stream=2)))
     assert not np.array_equal(machine.values(whole), machine.values(parts))
-    # Of a reduction it is the result that has a number, whatever was reduced.
+    # In a reduction the index counts results, not sources.
     draw = Draw(seed=1, stream=2, index=row_major((4, 6)))
     thrice = a.reshape(4, 6, 1).broadcast_to(4, 6, 3)
     machine.expect(sums, machine.values(whole), isa.tensor_reduce(sums, thrice, MAX, stochastic=draw))
@@ -312,9 +306,6 @@ def test_refusals_of_instructions(machine):
             wrong()
 
 
-# Order
-
-
 def test_writing_over_a_source(machine):
     a = machine.tensor(x(12), name="a")
     legal = [
@@ -349,8 +340,7 @@ def test_writing_over_a_source(machine):
 
 
 def random_program(rng, length, sizes):
-    """Return random instructions on little memory with their records; none writes over its own sources, and what they
-    say themselves of overlap means nothing."""
+    """Return random instructions with records; none overwrites its own sources, and `overlap` flags are arbitrary."""
     program = Program(CONFIG)
     while len(program.entries) < length:
         opcode = Opcode.ACTIVATE if rng.random() < 0.5 else list(Opcode)[rng.integers(len(Opcode) - 1)]
@@ -386,7 +376,7 @@ def test_waits_are_those_of_every_byte(rng):
         entries = random_program(rng, 40, (1200, 600))
         history = {"vector": [], "scalar": []}
         settled, awaited = dict.fromkeys(history, 0), dict.fromkeys(history, 0)
-        done = {engine: [] for engine in history}  # of the other engine, when an instruction has retired
+        done = {engine: [] for engine in history}  # the other engine's instructions that must have retired
         for instruction, record in entries:
             reads, writes = touched(instruction, CONFIG)
             own, other = record.engine, {"vector": "scalar", "scalar": "vector"}[record.engine]

@@ -1,4 +1,4 @@
-"""Programs in the order that keeps engines busy: the same bits, nothing refused, and fewer cycles."""
+"""List scheduling: the same bits, no additional errors, and fewer cycles."""
 
 from contextlib import nullcontext
 
@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT8
 from neuroncore_rtl.spec.isa import AluOp, LoadStationary, MultiplyMoving
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from neuroncore_rtl.tb.stimulus.core_programs import execute_in_order, random_core_program
-from tests.kernels.running import finished
+from tests.kernels.running import run_golden
 
 SEED = 6174
 TINY = preset_named("tiny")
@@ -28,7 +28,7 @@ INPUTS, RESULTS, COLUMNS = 4, 6, 24
 
 
 class Steps:
-    """Random steps, which write and read a few temporaries and tensors in HBM again and again."""
+    """Random steps that repeatedly write and read a few temporaries and HBM tensors."""
 
     def __init__(self, seed: int, program: Program):
         self.rng, self.program = np.random.default_rng(seed), program
@@ -41,18 +41,16 @@ class Steps:
                       self.store, self.store)  # fmt: skip
 
     def image(self, count: int):
-        """Append so many steps; return the image with the same random inputs for every order."""
+        """Append random steps; return the image with the same random inputs for every order."""
         self.load()
         for _ in range(count):
             self.kinds[self.rng.integers(len(self.kinds))]()
         return build_image(self.program, [(self.x, np.random.default_rng(SEED).integers(0, 1 << 16, self.x.shape))])
 
     def one(self):
-        """Return a tile that was written."""
         return self.tiles[-1 - self.rng.integers(min(len(self.tiles), 6))]
 
     def target(self):
-        """Return a new tile, or one that is overwritten."""
         if len(self.tiles) < 3 or self.rng.random() < 0.6:
             self.tiles.append(self.program.space.sbuf(f"t{len(self.tiles)}", BF16, (COLUMNS,)))
             return self.tiles[-1]
@@ -102,7 +100,7 @@ def test_both_orders_leave_the_same_bits(rng, number):
     config, moved, various = CONFIGS[number], 0, 0
     for seed in range(8):
         both = [Steps(seed, Program(config, order=order)) for order in ORDERS]
-        expected, found = (steps.y.elements(finished(steps.image(60), rng).hbm) for steps in both)
+        expected, found = (steps.y.elements(run_golden(steps.image(60), rng).hbm) for steps in both)
         assert np.array_equal(found, expected)
         names = [[entry.instruction.name for entry in steps.program.entries] for steps in both]
         moved += names[0] != names[1]
@@ -112,14 +110,14 @@ def test_both_orders_leave_the_same_bits(rng, number):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_program_is_laid_out_in_one_way(order):
-    """Whatever other programs there were before it."""
+    """Earlier programs have no effect."""
 
     def image():
         program = Program(TINY, order=order)
         for _ in range(9):
             tile, out = (program.space.sbuf(name, FP32, (COLUMNS,)) for name in ("tile", "out"))
             program.append(memset(tile, 1.0))
-            # Both get their places at once.
+            # Both are allocated at the same time.
             program.append(activation(out, tile, "exp", sum_into=program.space.sbuf("sum", FP32, ())))
         return build_image(program)
 
@@ -132,7 +130,7 @@ def test_random_instructions_of_every_kind_leave_the_same_bits(rng):
         seed = int(rng.integers(1 << 30))
         program, scheduled = (random_core_program(np.random.default_rng(seed), config, 80, order=o) for o in ORDERS)
         expected = execute_in_order(program.image(), program.program).hbm
-        found = finished(scheduled.image(), rng).hbm
+        found = run_golden(scheduled.image(), rng).hbm
         for name, tensor in program.results.items():
             assert np.array_equal(scheduled.results[name].elements(found), tensor.elements(expected))
 
@@ -149,7 +147,7 @@ def test_a_dependence_that_is_left_out_is_seen(rng, monkeypatch, written):
     for seed in range(8):
         both = [Steps(seed, Program(TINY, order=order)) for order in ORDERS]
         try:
-            expected, found = (steps.y.elements(finished(steps.image(60)).hbm) for steps in both)
+            expected, found = (steps.y.elements(run_golden(steps.image(60)).hbm) for steps in both)
             seen += not np.array_equal(found, expected)
         except ValueError as refusal:
             assert "must be written before" in str(refusal)
@@ -157,11 +155,11 @@ def test_a_dependence_that_is_left_out_is_seen(rng, monkeypatch, written):
     assert seen > 4
 
 
-MOST = 100_000, 8_000  # bytes of the largest tile in SBUF and in PSUM
+MOST = 100_000, 8_000  # bytes in the largest tile in SBUF and in PSUM
 
 
 def tight(rng, program: Program) -> None:
-    """Append tiles of all sizes, of which few have room at a time."""
+    """Append tiles of all sizes, so large that few are live at a time."""
     space = program.space
     x = space.hbm("x", INT8, (4, 4096))
     before = []
@@ -212,7 +210,7 @@ def test_an_order_is_one_of_two():
 
 
 def pipeline(program: Program, tiles: int = 12) -> None:
-    """Append tiles with two products each, and an activation between them for which the tensor engine would wait."""
+    """Append tiles with two products each, and an activation between them on which the tensor engine would stall."""
     space, lanes, columns = program.space, program.config.partitions, 128
     x, y = (space.hbm(name, BF16, (tiles, lanes, columns)) for name in "xy")
     weights = space.sbuf("weights", BF16, (lanes,))
@@ -247,7 +245,7 @@ def test_weights_stay_with_their_products():
 
 
 def lines(program):
-    """Return the lines of the kernel whose instructions the tensor queue starts, in their order; NOPs left out."""
+    """Return the kernel's line numbers of the tensor queue's instructions in order, without NOPs."""
     own = (entry for entry in program.entries if entry.queue == 0 and entry.lane is not None)
     return [entry.source.kernel.number for entry in own]
 
@@ -265,7 +263,7 @@ def test_a_kernel_may_keep_its_own_order():
 
 
 def test_products_with_a_step_between_them_that_one_makes_and_the_next_takes(rng):
-    """They stay together, and yet cannot begin before that step is done."""
+    """The products stay adjacent, yet cannot start before the step between them is done."""
     found, codes = [], rng.integers(0x3F00, 0x4000, (4, 8))
     for order in ORDERS:
         program = Program(TINY, order=order)
@@ -282,7 +280,7 @@ def test_products_with_a_step_between_them_that_one_makes_and_the_next_takes(rng
             program.append(multiply_moving(second, between))
             program.append(tensor_copy(out, second))
             program.append(dma_copy(y[number], out))
-        found.append(y.elements(finished(build_image(program, [(x, codes)]), rng).hbm).copy())
+        found.append(y.elements(run_golden(build_image(program, [(x, codes)]), rng).hbm).copy())
     assert np.array_equal(*found) and len(np.unique(found[0])) > 8
 
 
@@ -303,7 +301,7 @@ def test_copies_keep_their_queues_and_sections_their_borders():
 
 
 def test_collectives_keep_their_order():
-    """It is that of the other cores, even if the first one must wait for what it takes."""
+    """Other cores use this order, so it remains even if the first collective must wait for its operand."""
     program = Program(Config(rows=4, columns=4, cores=4), order="scheduled")
     x = program.space.hbm("x", FP32, (4, 64))
     tile = program.space.sbuf("tile", FP32, (64,), 1)

@@ -1,4 +1,4 @@
-"""Products of tiles by tensors: places and shapes come from the tensors, and what does not fit is refused by name."""
+"""Products of tiles by tensors: addresses and shapes derive from the tensors; errors name them."""
 
 import numpy as np
 import pytest
@@ -9,13 +9,13 @@ from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT16, INT32, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
-from tests.kernels.running import finished
+from tests.kernels.running import run_golden
 
 CONFIG = Config(rows=8, columns=6, dma_engines=2)
 
 
 def on_chip(program, fmt, k, m, n, **options):
-    """Return operands [k, m] and [k, n], and room for their product, in the midst of other tensors."""
+    """Return operands [k, m] and [k, n], and a tensor for their product, allocated between other tensors."""
     space = program.space
     space.sbuf("odd", INT8, (1,), kept=True)
     space.psum("before", FP32, (3,), kept=True)
@@ -25,7 +25,7 @@ def on_chip(program, fmt, k, m, n, **options):
 
 @pytest.mark.parametrize("fmt", MATMUL_FORMATS)
 def test_a_product_of_tiles_is_that_of_golden(rng, fmt):
-    """Two tiles of the contraction, the second one shorter; the moving operand is every other column of a matrix."""
+    """Two tiles of K, the second shorter; the moving operand is every other column of a matrix."""
     k, m, n = (8, 5), 6, 7
     program = Program(CONFIG)
     space = program.space
@@ -44,7 +44,7 @@ def test_a_product_of_tiles_is_that_of_golden(rng, fmt):
     program.append(tensor_copy(staged, result))
     program.append(dma_copy(out, staged))
     codes = [rng.integers(0, 1 << (fmt.bits - 2), shape) for shape in (left.shape, right.shape)]
-    hbm = finished(build_image(program, list(zip((left, right), codes, strict=True)))).hbm
+    hbm = run_golden(build_image(program, list(zip((left, right), codes, strict=True)))).hbm
     expected = matrix_product(codes[0].T, codes[1][:, ::2], fmt, CONFIG.rows)
     assert np.array_equal(out.elements(hbm), expected.view(np.uint32))
 
@@ -66,7 +66,7 @@ def test_an_identity_matrix_transposes():
         program.append(instruction)
     codes = np.array([[0x3F80, 0x8000, 0x7F80], [0xFF80, 0, 0x4000], [1, 2, 3], [0x4049, 0x8001, 0xC000]])
     image = build_image(program, [(x, codes), (one, 0x3F80 * np.eye(4, dtype=int))])
-    assert np.array_equal(y.elements(finished(image).hbm), codes.T)
+    assert np.array_equal(y.elements(run_golden(image).hbm), codes.T)
 
 
 def test_fields_are_those_of_the_tensors():
@@ -76,8 +76,7 @@ def test_fields_are_those_of_the_tensors():
         format=BF16, k=7, m=4, n=2, address=b.address + 2, stride=6, psum=5, accumulate=True, transpose=True
     )
     assert multiply_moving(result[:4, 1:3], b[:7, 1::3], accumulate=True, transpose=True) == expected
-    folded = result.reshape(2, 3), b.reshape(2, 3)
-    assert multiply_moving(*folded) == multiply_moving(result, b)
+    assert multiply_moving(*(result.reshape(2, 3), b.reshape(2, 3))) == multiply_moving(result, b)
     assert multiply_moving(result, b[:, :1].broadcast_to(6)).stride == 0
 
 
@@ -99,12 +98,11 @@ def test_operands_and_results_lie_in_any_quarter_of_the_array(rng):
         expected[columns] = matrix_product(codes[0][rows].T, codes[1][rows], BF16, config.rows)
     program.append(tensor_copy(staged, sums))
     program.append(dma_copy(out, staged))
-    hbm = finished(build_image(program, list(zip((left, right), codes, strict=True)))).hbm
+    hbm = run_golden(build_image(program, list(zip((left, right), codes, strict=True)))).hbm
     assert np.array_equal(out.elements(hbm), expected)
 
 
 def test_any_tensor_may_be_stationary():
-    """Wherever a tensor gets its place, the tensor engine can load it."""
     program = Program(CONFIG)
     for number, fmt in enumerate(MATMUL_FORMATS):
         for kept in (False, True):

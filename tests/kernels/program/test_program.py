@@ -1,4 +1,4 @@
-"""Programs of the core: every conflict is ordered, nothing waits in a circle, and golden gets the same in any order."""
+"""Programs of the core: conflicts are ordered, waits are free of cycles, results independent of the order."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from neuroncore_rtl.spec.isa import AluOp, DmaCopy, Elementwise, LoadStationary,
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
 from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, execute_in_order, garbled_image, random_core_program
 from tests.kernels.joins import join_image
-from tests.kernels.running import finished
+from tests.kernels.running import run_golden
 from tests.oracles.touched import touched
 
 SEED = 8128
@@ -33,20 +33,16 @@ CONFIGS = (
 )
 
 
-def started(columns, hbm="x", sbuf="t", config=TINY, **options):
-    """Return a program, and FP32 tensors [4, columns] in HBM and in SBUF, each named by a letter."""
+def new_program(columns, hbm="x", sbuf="t", config=TINY, **options):
+    """Return a program, and FP32 tensors [4, columns] in HBM and in SBUF, one per letter of their names."""
     program = Program(config, **options)
     rows = (program.space.hbm(name, FP32, (4, columns)) for name in hbm)
     return program, *rows, *(program.space.sbuf(name, FP32, (columns,), kept=True) for name in sbuf)
 
 
 def copy_by_rows(program, dst, src):
-    """Copy four rows, each by an engine of its own."""
     for row in range(4):
         program.append(dma_copy(dst[row : row + 1], src[row : row + 1]), queue=3 + row)
-
-
-# Footprints and waits
 
 
 def test_footprints_are_those_of_every_element(rng):
@@ -63,13 +59,13 @@ def test_footprints_are_those_of_every_element(rng):
 
 
 def completed_before(program, records):
-    """Return for every record the set of those that have completed when it starts, as bits of an integer.
+    """Return for every record the set of records that have completed when it starts, as bits of an integer.
 
-    Nothing but what queues and semaphores do is used: a queue starts its records in order, a lane completes in order,
+    Uses only the properties of queues and semaphores: a queue starts its records in order, a lane completes in order,
     and a semaphore is at least n after the n-th addition to it if all are by one lane. The tensor engine's loads are a
-    lane of their own; when a multiplication has completed, so have the loads before it.
+    separate lane; when a multiplication has completed, so have the loads before it.
     """
-    queues, lanes = {}, {}  # what is known at the last start; all that completes up to a record
+    queues, lanes = {}, {}  # by queue: known at the last start; by lane: completed up to each record
     additions, adders, before, complete = {}, {}, [], []
     for number, (entry, record) in enumerate(zip(program.entries, records, strict=True)):
         known = queues.get(entry.queue, 0)
@@ -98,12 +94,12 @@ def test_every_conflict_is_ordered(rng):
         records = program.records()
         before = completed_before(program, records)
         cells_of = [touched(entry.instruction, config) for entry in program.entries]
-        touching, writing = {}, {}  # of every cell, the instructions so far
+        touching, writing = {}, {}  # by cell, the instructions so far
         for later, (entry, (reads, writes)) in enumerate(zip(program.entries, cells_of, strict=True)):
             pairs = {(earlier, "read") for cell in reads for earlier in writing.get(cell, ())}
             pairs |= {(earlier, "write") for cell in writes for earlier in touching.get(cell, ())}
             for earlier, how in pairs:
-                # Its own queue's order is enough, but for the vector and the scalar engine's reads.
+                # The order within a queue suffices, except between reads of the vector and the scalar engine.
                 own = program.entries[earlier].queue == entry.queue
                 if not own or (how == "read" and isinstance(entry.instruction, Elementwise)):
                     conflicts += 1
@@ -124,7 +120,7 @@ def test_any_order_that_the_semaphores_allow_gives_the_same_memory(rng, number):
     image = program.image()
     expected = execute_in_order(image, program.program).hbm
     for _ in range(3):
-        outcome = finished(garbled_image(rng, image), rng)
+        outcome = run_golden(garbled_image(rng, image), rng)
         differing += [image.locate(address)[1] for _, address in outcome.records] != program.program.records()
         for tensor in program.results.values():
             assert np.array_equal(tensor.elements(outcome.hbm), tensor.elements(expected))
@@ -132,11 +128,11 @@ def test_any_order_that_the_semaphores_allow_gives_the_same_memory(rng, number):
 
 
 def test_waits_that_follow_from_others_are_left_out():
-    program, x, y, t, u = started(8, "xy", "tu")
+    program, x, y, t, u = new_program(8, "xy", "tu")
     program.append(dma_copy(t, x), queue=3)
     program.append(isa.tensor_copy(u, t))
     program.append(dma_copy(y, u), queue=4)
-    program.append(dma_copy(x, t), queue=4)  # has the copy to t behind it, by way of the vector engine
+    program.append(dma_copy(x, t), queue=4)  # follows the copy to t through the vector engine
     program.append(isa.memset(t, 1.0))
     assert [entry.waits for entry in program.entries] == [[], [(4, 1)], [(2, 1)], [], [(5, 2)]]
     assert [len(record.updates) for record in program.records()] == [1, 1, 0, 1, 0]
@@ -144,7 +140,7 @@ def test_waits_that_follow_from_others_are_left_out():
 
 
 def test_a_third_wait_goes_to_the_record_before():
-    program, x, t, u = started(4, "x", "tu", config=Config(rows=4, columns=4, dma_engines=4))
+    program, x, t, u = new_program(4, "x", "tu", config=Config(rows=4, columns=4, dma_engines=4))
     copy_by_rows(program, t, x)
     program.append(isa.memset(u, 0.0))
     program.append(isa.tensor_copy(u, t))
@@ -152,7 +148,7 @@ def test_a_third_wait_goes_to_the_record_before():
 
 
 def test_no_record_waits_for_one_that_comes_after_it():
-    program, x, t = started(4, config=Config(rows=4, columns=4, dma_engines=4))
+    program, x, t = new_program(4, config=Config(rows=4, columns=4, dma_engines=4))
     program.append(isa.memset(t, 0.0))
     copy_by_rows(program, x, t)
     program.append(isa.memset(t, 1.0))
@@ -164,7 +160,7 @@ def test_no_record_waits_for_one_that_comes_after_it():
 
 
 def test_what_does_not_fit_goes_to_nops(rng):
-    program, x, y, t, u = started(4, "xy", "tu", config=Config(rows=4, columns=4, dma_engines=6))
+    program, x, y, t, u = new_program(4, "xy", "tu", config=Config(rows=4, columns=4, dma_engines=6))
     copy_by_rows(program, t, x)
     program.append(isa.activation(u, t, "identity", scale=2.0))
     assert [(entry.queue, len(entry.waits)) for entry in program.entries[4:]] == [(2, 2), (2, 2)]
@@ -173,24 +169,24 @@ def test_what_does_not_fit_goes_to_nops(rng):
     values = np.arange(16, dtype=np.float32).reshape(4, 4)
     image = build_image(program, [(x, values.view(np.uint32))])
     for order in (None, rng, rng):
-        assert np.array_equal(y.elements(finished(image, order).hbm).view(np.float32), 2 * values)
+        assert np.array_equal(y.elements(run_golden(image, order).hbm).view(np.float32), 2 * values)
 
 
 @pytest.mark.parametrize("engines", [1, 2, 5, 8])
 def test_an_instruction_waits_for_every_other_lane(rng, engines):
     image, results = join_image(Config(rows=4, columns=4, dma_engines=engines))
     (joined,) = (part for block, part in zip(image.blocks, image.records, strict=True) if block.queue == 1)
-    # Both lanes of the tensor queue, the scalar queue, and every DMA queue.
+    # Both lanes of the tensor queue, the scalar queue, and all DMA queues.
     assert sum(len(record.waits) for record in joined) == 3 + engines and not any(r.updates for r in joined[:-1])
     assert [record.instruction.name for record in joined] == ["NOP"] * ((2 + engines) // 2) + ["MEMSET"]
     for order in (None, *[rng] * 5):
-        hbm = finished(image, order).hbm
+        hbm = run_golden(image, order).hbm
         assert all((tensor.elements(hbm) == code).all() for tensor, code in results)
 
 
 def test_a_full_semaphore_is_followed_by_a_fresh_one(monkeypatch):
     monkeypatch.setattr("neuroncore_rtl.kernels.program.entries.SEMAPHORE_MAX", 3)
-    program, x, t = started(9, semaphores=range(5, 9))
+    program, x, t = new_program(9, semaphores=range(5, 9))
     for n in range(9):
         program.append(dma_copy(t[:, n : n + 1], x[:, n : n + 1]), queue=3)
         program.append(isa.tensor_scalar(t[:, n : n + 1], t[:, n : n + 1], 1.0, AluOp.ADD))
@@ -202,11 +198,8 @@ def test_a_full_semaphore_is_followed_by_a_fresh_one(monkeypatch):
         program.records()
 
 
-# Refusals
-
-
 def test_refusals():
-    program, x, t = started(8)
+    program, x, t = new_program(8)
     u, foreign = t[:, 1:], Program(TINY).space.sbuf("t", FP32, (8,))
     small, result = program.space.sbuf("small", INT8, (8,)), program.space.psum("result", FP32, (8,))
     for wrong, message in (
@@ -242,9 +235,6 @@ def test_refusals():
     ):
         with pytest.raises(ValueError, match=message):
             wrong()
-
-
-# Copies
 
 
 def test_copies_are_those_of_numpy(rng):
@@ -288,23 +278,20 @@ def test_copies_are_those_of_numpy(rng):
     ):
         program.append(copy)
     image = build_image(program, [(x, values), (table, entries), (numbers, np.stack([chosen, some], 1))])
-    hbm = finished(image, rng).hbm
+    hbm = run_golden(image, rng).hbm
     for name, array in expected.items():
         assert np.array_equal(results[name].elements(hbm), array), name
 
 
-# Sections
-
-
 @pytest.mark.parametrize("chosen", [(0, 1, 2), (0, 2), (1,), (), (1, 1, 0, 2, 1), 30 * (2, 0)], ids=len)
 def test_any_section_can_be_left_out_or_run_again(rng, chosen):
-    program, x, t = started(8)
+    program, x, t = new_program(8)
     for number in range(3):
         for _ in range(2):
             program.append(dma_copy(t, x))
             program.append(isa.tensor_scalar(t, t, 10**number, AluOp.ADD))
             program.append(dma_copy(x, t))
-            # Who does not wait for what comes next does not find the right numbers here already.
+            # An instruction that starts too early must not find the right numbers here.
             program.append(isa.memset(t, -1e6))
         if number < 2:
             program.start_section()
@@ -319,19 +306,19 @@ def test_any_section_can_be_left_out_or_run_again(rng, chosen):
     image = build_image(program, [(x, np.zeros((4, 8)))], runs=chosen)
     expected = 2 * sum(10**number for number in chosen)
     for order in (None, rng, rng):
-        assert (x.elements(finished(image, order).hbm).view(np.float32) == expected).all()
+        assert (x.elements(run_golden(image, order).hbm).view(np.float32) == expected).all()
 
 
 def test_sections_without_limit(rng):
-    """Each counts on the few semaphores anew; a section that is not there is refused."""
-    program, x, t = started(8, semaphores=range(7, 11))
+    """Each section restarts the few semaphores; a section that does not exist is an error."""
+    program, x, t = new_program(8, semaphores=range(7, 11))
     for _ in range(100):
         program.append(dma_copy(t, x))
         program.append(isa.tensor_scalar(t, t, 1.0, AluOp.ADD))
         program.append(dma_copy(x, t))
         program.start_section()
     image = build_image(program, [(x, np.zeros((4, 8)))])
-    assert (x.elements(finished(image, rng).hbm).view(np.float32) == 100).all()
+    assert (x.elements(run_golden(image, rng).hbm).view(np.float32) == 100).all()
     with pytest.raises(ValueError, match=r"runs must be of sections that have blocks, \[.* 99\], not \[100, 200\]"):
         build_image(program, runs=[0, 100, 200, 3])
 
@@ -347,12 +334,9 @@ def test_a_section_loads_its_own_weights():
         program.append(multiply)
 
 
-# Images
-
-
 def test_an_image_has_a_header_and_its_records_at_their_addresses(monkeypatch):
     monkeypatch.setattr("neuroncore_rtl.kernels.program.image.MOST_RECORDS", 2)
-    program, x, t = started(8, base=0x400)
+    program, x, t = new_program(8, base=0x400)
     for _ in range(5):
         program.append(dma_copy(t, x), queue=3)
         program.append(isa.tensor_scalar(t, t, 1.0, AluOp.ADD))
@@ -370,4 +354,4 @@ def test_an_image_has_a_header_and_its_records_at_their_addresses(monkeypatch):
             assert Record.decode(memory[address : address + 128].tobytes(), TINY).encode(TINY) == record.encode(TINY)
     with pytest.raises(KeyError, match="address must be that of a record, not 0x400"):
         image.locate(0x400)
-    assert (x.elements(finished(image).hbm).view(np.float32) == 5).all()
+    assert (x.elements(run_golden(image).hbm).view(np.float32) == 5).all()

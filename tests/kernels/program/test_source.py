@@ -1,4 +1,4 @@
-"""Entries and refusals name the line of the kernel that they come from, and that of who called the library."""
+"""Source lines in entries and errors: the kernel's line, and the line of the library's caller."""
 
 import inspect
 from pathlib import Path
@@ -17,7 +17,7 @@ TINY = preset_named("tiny")
 
 
 def next_line() -> str:
-    """Return the line behind the one that calls, as messages name it."""
+    """Return the line after the call, formatted as in messages."""
     return f"{HERE}:{inspect.currentframe().f_back.f_lineno + 1}"
 
 

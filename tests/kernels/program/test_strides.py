@@ -1,4 +1,4 @@
-"""Views of strided elements are those of numpy: shape, steps and first element, of every index that it takes."""
+"""Views of strided elements against numpy: shape, steps and first element, for all kinds of indices."""
 
 import numpy as np
 import pytest
@@ -8,13 +8,13 @@ from neuroncore_rtl.kernels.program import strides
 
 
 def random_array(rng):
-    """Return a shape, some extents of which are 0 or 1, and steps, some of which are negative."""
+    """Return a shape with some extents of 0 or 1, and steps, some negative."""
     rank = int(rng.integers(0, 5))
     return tuple(map(int, rng.integers(0, 6, rank))), tuple(map(int, rng.integers(-40, 40, rank)))
 
 
 def random_key(rng, rank):
-    """Return integers, slices, None and `...`, some out of range, and some more than there are dimensions."""
+    """Return random integers, slices, None and `...`, some out of range, sometimes too many."""
 
     def end():
         return None if rng.random() < 0.3 else int(rng.integers(-8, 8))
@@ -39,7 +39,7 @@ def test_parts_are_those_of_numpy(rng):
         shape, steps = random_array(rng)
         key, array = random_key(rng, len(shape)), as_strided(np.zeros(1, np.int8), shape, steps)
         try:
-            # With ... numpy gives a view of a single element, too.
+            # With ... numpy returns a view for a single element as well.
             view = array[key if ... in key else (*key, ...)]
         except IndexError:
             refused += 1

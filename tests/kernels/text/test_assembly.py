@@ -1,4 +1,4 @@
-"""Assembly: what is written is read back bit for bit, and what is wrong is said."""
+"""Assembly language: round trip of all instructions, and errors."""
 
 import numpy as np
 import pytest
@@ -21,14 +21,12 @@ INSTANCE = Instance(chips=4, core=TINY)
 
 @pytest.fixture(scope="module")
 def image():
-    """The image of a random program, of which every opcode is a part."""
     print(f"seed {SEED}")
     return random_core_program(np.random.default_rng(SEED), TINY, 400).image()
 
 
 @pytest.fixture(scope="module")
 def collectives():
-    """Records of random collectives, of which every kind is one."""
     print(f"seed {SEED}")
     lists = random_workload(np.random.default_rng(SEED), INSTANCE, 30, 4096).lists
     updates = Update(1), Update(7, 2, UpdateOp.SUBTRACT)

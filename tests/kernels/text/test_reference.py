@@ -1,4 +1,4 @@
-"""The reference page is that of the sources, and says everything."""
+"""Reference page: up to date with the sources, and complete."""
 
 from neuroncore_rtl.kernels.text.reference import PAGE, page
 from neuroncore_rtl.spec import isa, memory_map

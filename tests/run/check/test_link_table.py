@@ -1,4 +1,4 @@
-"""What a report says of the links: what happens to a wire is told of that wire, whichever end has seen it."""
+"""Links in reports: each event is attributed to its wire, whichever end counted it."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_a_link_has_two_wires(instance):
 def test_errors_belong_to_the_wire_and_retries_to_its_sender():
     found = [counters() for _ in range(6)]
     found[0] = counters(flits=30, replays=2, stalled=7)  # chip 0 sends up to chip 1
-    found[3] = counters(crc_errors=2, discarded=5)  # the end of chip 1 that hears chip 0
+    found[3] = counters(crc_errors=2, discarded=5)  # chip 1's receiver from chip 0
     table = link_table(RING, found, 120, dead=[5])
     assert list(table) == [link_name(RING, wire).removeprefix("link ") for wire in range(6)]
     assert table["chip 0 up -> chip 1"] == {

@@ -1,4 +1,4 @@
-"""The finder of races: what instructions touch, against their execution; and which pairs of a run or a program race."""
+"""Race detector: accesses of instructions against their execution, and races of runs and programs."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -31,11 +31,8 @@ SIZES = 1024, 512
 TENSOR, VECTOR, SCALAR, DMA0, DMA1, DMA2 = range(6)
 
 
-# What an instruction touches
-
-
 def random_memories(rng):
-    """Return HBM, SBUF and PSUM; rows of a gather or scatter are legal."""
+    """Return HBM, SBUF and PSUM with legal row numbers for gathers and scatters."""
     hbm = rng.integers(256, size=(1, HBM_BYTES)).astype(np.uint8)
     sbuf, psum = np.zeros((8, SBUF_USED), np.uint8), np.zeros((8, CONFIG.psum_bytes), np.uint8)
     for memory, size in ((sbuf, SIZES[0]), (psum, SIZES[1])):
@@ -50,7 +47,7 @@ def copies_of(memories):
 
 
 def masks_of(instruction, memories):
-    """Return which bytes of memories an instruction reads, and which it writes, by `touches_of`."""
+    """Return masks of the bytes that an instruction reads and writes, by `touches_of`."""
     masks = [{storage: np.zeros(memory.shape, bool) for storage, memory in memories.items()} for _ in range(2)]
     for touch in touches_of(instruction, CONFIG):
         for start in touch.starts:
@@ -59,7 +56,7 @@ def masks_of(instruction, memories):
 
 
 def execute(instruction, memories):
-    """Execute an instruction of any engine on memories; a MultiplyMoving with weights of its format, all ones."""
+    """Execute an instruction of any engine on memories; the weights of a MultiplyMoving are ones of its format."""
     hbm, sbuf, psum = memories[Storage.HBM][0], memories[Storage.SBUF], memories[Storage.PSUM]
     if isinstance(instruction, DmaCopy):
         dma_copy(instruction, hbm, sbuf, psum)
@@ -81,7 +78,7 @@ def random_of_any_engine(rng):
         return random_copy(rng, CONFIG, HBM_BYTES)
     if kind < 4:
         instruction = random_instruction(rng, isa.Opcode(int(rng.choice(list(isa.Opcode)))), CONFIG, SIZES)
-        return replace(instruction, function=0)  # others are slow to compile, and touch the same
+        return replace(instruction, function=0)  # others are slow to compile, and access the same bytes
     fmt = MATMUL_FORMATS[rng.integers(len(MATMUL_FORMATS))]
     size = fmt.bits // 8
     k, m, n = (int(x) for x in rng.integers(1, 9, size=3))
@@ -104,7 +101,7 @@ def test_touches_are_what_execution_reads_and_writes(rng):
         partly = getattr(instruction, "keep", False) or getattr(instruction, "scatter", None) is not None
         for storage, mask in writes.items():
             assert not np.any((after[storage] != before[storage]) & ~mask), instruction
-            # What it writes depends on nothing but what it reads, not even on what was there.
+            # The bytes written depend only on the bytes read, not on their former values.
             assert partly or np.array_equal(after[storage][mask], other_after[storage][mask]), instruction
             written += mask.sum()
         kinds.add(type(instruction))
@@ -113,7 +110,7 @@ def test_touches_are_what_execution_reads_and_writes(rng):
 
 @pytest.mark.parametrize("kind", [kind for kind in CollectiveKind if kind != CollectiveKind.RECEIVE])
 def test_a_collective_reads_and_writes_its_blocks(rng, kind):
-    """What changes in a rank's HBM is in its dst, and depends on nothing but every rank's src."""
+    """The bytes changed are in a rank's dst, and depend only on all ranks' src."""
     common = {"group": Group(0, 1, 3), "count": 37, "dtype": CollectiveType.BF16, "pitch": 128}
     ranks = [Collective(kind=kind, rank=n, src=64 * n, dst=1024 - 64 * n, root=1, **common) for n in range(3)]
     if kind == CollectiveKind.SEND:
@@ -139,11 +136,8 @@ def test_a_load_reads_its_columns():
     assert touch.starts.tolist() == [64]
 
 
-# Races of a run
-
-
 def copy(source, target, count=4, step=1, storage=Storage.HBM):
-    """Return a copy of `count` words, `step` words apart where it writes."""
+    """Return a copy of `count` words to addresses `step` words apart."""
     src = DmaTensor(format=INT32, storage=Storage.HBM, address=source, steps=(1,))
     return DmaCopy(shape=(count,), src=src, dst=DmaTensor(format=INT32, storage=storage, address=target, steps=(step,)))
 
@@ -158,7 +152,7 @@ def event(queue, address, issued, retired, instruction):
 
 
 def races(*runs):
-    """Return the numbers of the events that race, of (queue, instruction, issued, retired) each."""
+    """Return index pairs of racing events, given (queue, instruction, issued, retired) each."""
     events = [event(queue, 128 * n, issued, retired, i) for n, (queue, i, issued, retired) in enumerate(runs)]
     return [(race.first.address // 128, race.second.address // 128) for race in find_races(events, CONFIG)]
 
@@ -183,9 +177,9 @@ def test_a_queue_races_with_itself_only_with_overlap():
     assert not races((VECTOR, first, 0, 9), (VECTOR, second, 5, 15))
     assert races((VECTOR, first, 0, 9), (VECTOR, overlapping, 5, 15)) == [(0, 1)]
     assert not races((VECTOR, first, 0, 9), (VECTOR, elementwise(256, 64, overlap=True), 5, 15))
-    # The one between waits for the first one, and the last one for that.
+    # The middle one waits for the first one, and the last one for the middle one.
     assert not races((VECTOR, first, 0, 9), (VECTOR, elementwise(512, 576), 4, 12), (VECTOR, overlapping, 5, 15))
-    # A NOP waits for none of them.
+    # A NOP waits for neither.
     assert races((VECTOR, first, 0, 9), (VECTOR, isa.Nop(), 4, 4), (VECTOR, overlapping, 5, 15)) == [(0, 2)]
     assert races((VECTOR, first, 0, 9), (SCALAR, elementwise(256, 64), 5, 15))
 
@@ -236,11 +230,8 @@ def test_races_of_random_runs_are_those_of_byte_masks(rng):
     assert found > 10
 
 
-# Order within a program
-
-
 def program_of(rng, length):
-    """Return copies of words on three queues, with the address of each."""
+    """Return copies of words on three queues, with their addresses."""
     chosen = enumerate(word_copies(rng, range(DMA0, DMA2 + 1), length))
     return [(queue, isa.RECORD_BYTES * number, record) for number, (queue, record) in chosen]
 
@@ -259,11 +250,11 @@ def test_without_a_needed_wait_it_is_not(rng):
             found = find_unordered([*program[:place], (queue, address, hasty), *program[place + 1 :]], CONFIG)
             outcomes.append(bool(found))
             assert all(race.second.address >= address for race in found)
-    assert outcomes.count(True) > 10 and outcomes.count(False) > 0  # of waits that others imply
+    assert outcomes.count(True) > 10 and outcomes.count(False) > 0  # ordered, if other waits imply the removed one
 
 
 def ordered(producers, wait, *updates):
-    """Return whether a copy that waits is certainly after the first of other queues' copies."""
+    """Return whether a waiting copy always follows the first copy of the producers' queues."""
     program = []
     for n, queue in enumerate(producers):
         writer = Record(instruction=copy(4 * n, 64 * (n + 1), count=1), updates=updates or (isa.Update(1),))
@@ -283,20 +274,19 @@ def test_a_wait_is_certain_of_what_others_cannot_add():
     assert not ordered([DMA0], Wait(1, 1), isa.Update(1), isa.Update(1, 1, isa.UpdateOp.SET))
 
 
-def joined(queue, *waits, updates=()):
-    """Return the place of a NOP in a program."""
+def nop_at(queue, *waits, updates=()):
     return queue, 0x800, Record(instruction=isa.Nop(), waits=tuple(Wait(*wait) for wait in waits), updates=updates)
 
 
 def test_nops_join(rng):
-    """A copy over what five others read comes after all of them, by NOPs in its queue or in any other."""
+    """A copy that overwrites the sources of five others follows them, by NOPs in its queue or in another one."""
     queues = TENSOR, VECTOR, SCALAR, DMA0, DMA1
     readers = [
         (queue, 128 * n, Record(instruction=copy(64, 256 * (n + 1), count=1), updates=(isa.Update(n + 1),)))
         for n, queue in enumerate(queues)
     ]
-    own = [joined(DMA2, (1, 1), (2, 1)), joined(DMA2, (3, 1), (4, 1))]
-    other = [joined(TENSOR, (1, 1), (2, 1)), joined(SCALAR, (3, 1), (4, 1))]
+    own = [nop_at(DMA2, (1, 1), (2, 1)), nop_at(DMA2, (3, 1), (4, 1))]
+    other = [nop_at(TENSOR, (1, 1), (2, 1)), nop_at(SCALAR, (3, 1), (4, 1))]
     other = [(queue, address, replace(record, updates=(isa.Update(9),))) for queue, address, record in other]
     for nops, last in ((own, (5, 1)), (other, (9, 2))):
         writer = Record(instruction=copy(512, 64, count=1), waits=(Wait(*last), Wait(5, 1)))
@@ -313,10 +303,10 @@ def test_nops_join(rng):
 def test_a_nop_says_nothing_of_the_records_before_it():
     reader = Record(instruction=copy(64, 512, count=1))
     writer = Record(instruction=copy(512, 64, count=1), waits=(Wait(1, 1),))
-    nop = joined(DMA0, updates=(isa.Update(1),))
+    nop = nop_at(DMA0, updates=(isa.Update(1),))
     assert find_unordered([(DMA0, 0, reader), nop, (DMA1, 0x900, writer)], CONFIG)
     awaited = Record(instruction=copy(64, 512, count=1), updates=(isa.Update(2),))
-    nop = joined(DMA0, (2, 1), updates=(isa.Update(1),))
+    nop = nop_at(DMA0, (2, 1), updates=(isa.Update(1),))
     assert not find_unordered([(DMA0, 0, awaited), nop, (DMA1, 0x900, writer)], CONFIG)
 
 
@@ -331,7 +321,7 @@ def test_lanes_of_the_tensor_queue_complete_apart():
         program = [(TENSOR, 0, loads), (TENSOR, 128, multiplies), (DMA0, 256, Record(instruction=writer, waits=waits))]
         return not find_unordered(program, CONFIG)
 
-    assert is_ordered(0, 64) and is_ordered(0, 0)  # a MultiplyMoving is behind the load that it uses
+    assert is_ordered(0, 64) and is_ordered(0, 0)  # a MultiplyMoving follows the load that it uses
     assert is_ordered(1, 0) and not is_ordered(1, 64)
 
 

@@ -1,4 +1,4 @@
-"""Runs of sections are told apart by what began, whether another section follows or the same one."""
+"""Detection of section runs from the records that started, for repeated and alternating sections."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,7 +11,7 @@ from neuroncore_rtl.run.check.runs import cycles_of_runs, tile_runs
 
 @dataclass
 class Blocks:
-    """As much of an image as says which records are of which section: 1 and 2 of section 0, 3 and 4 of section 1."""
+    """Stand-in for an image: records 1 and 2 of section 0, 3 and 4 of section 1."""
 
     blocks: tuple[Block, ...] = (
         Block(queue=1, address=128, count=1, section=0),
@@ -26,7 +26,7 @@ class Blocks:
         ([1, 2, 3, 4], [0, 2]),
         ([2, 1, 3, 4, 3, 4, 1, 2], [0, 2, 4, 6]),
         ([1, 2, 2, 1, 1, 2], [0, 2, 4]),
-        # Not all of a section's records need be among them.
+        # Runs may lack records of a section.
         ([4, 4, 1, 4], [0, 1, 2, 3]),
     ],
 )

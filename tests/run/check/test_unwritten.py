@@ -1,4 +1,4 @@
-"""Reads on chip of what nobody has written are found byte by byte, and nothing else is taken for one."""
+"""Detection of reads of unwritten on-chip bytes."""
 
 import re
 
@@ -10,7 +10,7 @@ from neuroncore_rtl.run.check.unwritten import find_unwritten
 from neuroncore_rtl.spec.config import preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.isa import Index
-from tests.kernels.running import finished
+from tests.kernels.running import run_golden
 
 TINY = preset_named("tiny")
 
@@ -54,21 +54,20 @@ FOUND = {
         "DMA_COPY: src .* SBUF partition 0, byte 0 is not",
     ),
 }
-"""Kernels, which return instructions on two tiles of an allocator, and the message."""
+"""Kernels (functions from an allocator and two tiles to instructions), and the message."""
 
 
-def unwritten(kernel):
-    """Return what is found in a kernel's program, a sentence each."""
+def messages_of(kernel):
     program = Program(TINY)
     for instruction in kernel(program.space, *(program.space.sbuf(name, FP32, (8,)) for name in ("tile", "other"))):
         program.append(instruction)
     image = build_image(program)
-    return [*map(str, find_unwritten(image, finished(image).records))]
+    return [*map(str, find_unwritten(image, run_golden(image).records))]
 
 
 @pytest.mark.parametrize(("kernel", "told"), FOUND.values(), ids=FOUND)
 def test_a_read_of_unwritten_bytes_is_told_with_its_line(kernel, told):
-    (message,) = unwritten(kernel)
+    (message,) = messages_of(kernel)
     assert re.match(rf"{told} \(test_unwritten.py:\d+\)", message)
 
 
@@ -77,16 +76,16 @@ def test_rows_found_by_number():
         table, numbers = space.hbm("table", FP32, (4, 8)), space.sbuf("numbers", INT32, (1,))
         return iota(numbers, Index(partition=1)), dma_gather(tile, table, numbers[:, 0]), tensor_copy(tile, tile)
 
-    assert unwritten(gathered) == []
+    assert messages_of(gathered) == []
 
 
 @pytest.mark.parametrize(("runs", "told"), [((0, 1, 0, 1), 1), ((1, 0), 0)])
 def test_sections_that_run_again(runs, told):
-    """Section 0 reads what section 1 writes, so that the first time it comes too early; told once."""
+    """Section 0 reads the results of section 1, so its first run is an error, reported once."""
     program = Program(TINY)
     tile, other = (program.space.sbuf(name, FP32, (8,), kept=True) for name in ("tile", "other"))
     program.append(tensor_copy(other, tile))
     program.start_section()
     program.append(memset(tile, 1.0))
     image = build_image(program, runs=runs)
-    assert len([*find_unwritten(image, finished(image).records)]) == told
+    assert len([*find_unwritten(image, run_golden(image).records)]) == told

@@ -1,4 +1,4 @@
-"""Paths of a netlist of modules: from the register at which they begin to the one at which they end, cell by cell."""
+"""Timing paths in a netlist of modules, from register to register, cell by cell."""
 
 import json
 

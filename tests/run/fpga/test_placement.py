@@ -1,4 +1,4 @@
-"""A router that will not end is stopped; one that takes long is not."""
+"""Detection of a router without progress."""
 
 import sys
 
@@ -11,12 +11,12 @@ HEADING = "Info:    IterCnt |  w/ripup   wo/ripup |  w/r  wo/r |      arcs| batc
 LINE = "Info:  {:9}000 |   324335     667665 |  349   651 | {:9}|       2.87     902.55|\n"
 
 
-def said(left) -> str:
+def router_log(left) -> str:
     return HEADING + "".join(LINE.format(number, connections) for number, connections in enumerate(left, 1))
 
 
 def test_what_a_router_says_is_read():
-    assert remaining("Info: Routing 258598 arcs.\n" + said([258_598, 47_510, 12, 0])) == [258_598, 47_510, 12, 0]
+    assert remaining("Info: Routing 258598 arcs.\n" + router_log([258_598, 47_510, 12, 0])) == [258_598, 47_510, 12, 0]
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def test_one_that_does_not_is_given_up():
 
 
 def script(tmp_path, left, then: str) -> list[str]:
-    """Return a command that writes what a router has left, and then does something."""
-    (tmp_path / "router.py").write_text(f"import sys, time\nopen('top.tim', 'w').write({said(left)!r})\n{then}\n")
+    """Return a command that writes a router's log, and then executes a statement."""
+    (tmp_path / "router.py").write_text(f"import sys, time\nopen('top.tim', 'w').write({router_log(left)!r})\n{then}\n")
     return [sys.executable, "router.py"]
 
 
@@ -43,7 +43,7 @@ def test_a_router_that_stands_still_is_stopped(tmp_path):
 
 
 def test_one_that_ends_has_ended_and_an_older_log_does_not_count(tmp_path):
-    (tmp_path / "top.tim").write_text(said([5_000] * 100))
+    (tmp_path / "top.tim").write_text(router_log([5_000] * 100))
     assert route(script(tmp_path, [5_000, 3, 0], "time.sleep(1.5)"), tmp_path, tmp_path / "top.tim", "nextpnr")
 
 

@@ -1,4 +1,4 @@
-"""A netlist put together from its modules: what of them stays, how often it counts, and what takes its place."""
+"""Assembly of a netlist from modules: cell counts, black boxes, unused outputs."""
 
 import json
 
@@ -14,7 +14,7 @@ from neuroncore_rtl.run.fpga.synthesis import Netlist, without_brackets
 
 
 def netlist(folder, name, cells, attributes=()):
-    """Return a netlist on disk of a module of so many cells by type."""
+    """Return a netlist on disk: one module with cells by type and count."""
     folder.mkdir()
     module = {
         "attributes": dict.fromkeys(attributes, 1),
@@ -53,7 +53,7 @@ def test_names_have_no_brackets_and_slices_keep_theirs():
 
 
 class Queues(wiring.Component):
-    """Queues of clocked memories of many places and of few, and two of memories that are not clocked."""
+    """Deep and shallow queues in clocked memory, and two queues in memory without a clocked read port."""
 
     i: In(stream.Signature(24))
     o: Out(stream.Signature(24))
@@ -79,7 +79,7 @@ def test_deep_queues_of_clocked_memory_are_block_ram_and_short_ones_registers():
 
 
 class Twice(wiring.Component):
-    """Two counters, of whose four ports one is read."""
+    """Two counters with one connected output among four."""
 
     out: Out(8)
 

@@ -1,6 +1,6 @@
-"""A core that is broken on purpose: one build has all faults, and a plusarg chooses one of them; with none it is sound.
+"""Core with several built-in faults, selected by a plusarg; without one it is correct.
 
-It also is a core of another shape: more columns than rows, two ports to HBM, narrow ones.
+Its shape differs from the presets: more columns than rows, two HBM ports, narrow beats.
 """
 
 import enum
@@ -15,7 +15,7 @@ __all__ = ["CONFIG", "WORDS", "Fault", "broken_core"]
 Fault = enum.IntEnum("Fault", "NONE SILENT DROPPED LOST TWICE SWAPPED IGNORED HASTY MISPLACED BEYOND", start=0)
 
 WORDS = "ROWS=2 COLUMNS=3 DMA_ENGINES=3 HBM_PORTS=2 HBM_BYTES=8"
-CONFIG = TEST.settings(WORDS.split()).config  # as these variables describe it
+CONFIG = TEST.settings(WORDS.split()).config  # for these variables
 
 SHELLS = {
     "vector_engine": ({"retired": "ends"}, f"wire ends; assign retired = ends & (fault != {Fault.SILENT});", "1'b0"),
@@ -47,13 +47,13 @@ SHELLS = {
         "completions"),
     "queue_scalar": ({"wait_satisfied": f"wait_satisfied | (fault == {Fault.HASTY})"}, "", "1'b0"),
 }  # fmt: skip
-"""What is around modules: connections that differ, Verilog that makes them from `fault`, the fault that was chosen, and
-`seen`; what `seen` counts since reset."""
+"""By module: connections that differ, Verilog that drives them from `fault` (the selected fault) and `seen`, and the
+event that `seen` counts since reset."""
 
 
 @cache
 def broken_core(watches_gates: bool = False) -> FaultyDevice:
-    """Return the core with all faults in it; its clock gates are watched if one wishes."""
+    """Return the core with all faults; `watches_gates`: monitor its clock gates."""
     changed = CoreDevice(machine=CONFIG, watches_gates=watches_gates)
     for module, (ports, body, event) in SHELLS.items():
         text = f"""

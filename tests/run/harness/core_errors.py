@@ -1,4 +1,4 @@
-"""What can go wrong on a core: images whose work is followed by a record that fails, and what must be said of it."""
+"""Error cases of a core: images with a failing record after their work, and the expected reports."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -24,19 +24,18 @@ __all__ = ["CASES", "CONFIG", "HBM_END", "HEADERS", "SEED", "ZONE", "Case", "wor
 CONFIG = PRESETS["tiny"]
 SEED = 20
 
-ZONE = 8 << 20  # from here to `HBM_END` HBM answers with SLVERR, and behind it with DECERR
+ZONE = 8 << 20  # HBM answers SLVERR from here to `HBM_END`, and DECERR above
 HBM_END = 9 << 20
 
 ROWS = (images.PARTITIONS, 4)
 
 Maker = Callable[[Work, int], list[Record | bytes]]
-"""Makes the records of a queue, the last of which fails, from the work before them."""
+"""Function from the work to additional records of a queue; the last of them fails."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A queue's records that fail, the cause, queue and detail that must be reported, what the printed message must
-    contain, and options of `Work.broken`."""
+    """A queue's failing records, the expected cause, queue, detail and message, and options of `Work.broken`."""
 
     cause: int
     queue: int
@@ -46,11 +45,10 @@ class Case:
     options: dict = field(default_factory=dict)
 
     def image(self, work: Work) -> Image:
-        """Return the image that fails."""
         return work.broken(self.queue, *self.records(work, self.queue), **self.options)
 
     def fault(self, image: Image) -> CoreFault:
-        """Return what must be reported of that image."""
+        """Return the expected report for that image."""
         if "blocks_elsewhere" in self.options:
             return CoreFault(self.queue, self.cause, self.options["blocks_elsewhere"][0].address, self.detail)
         (block,) = (block for block in image.blocks if block.queue == self.queue)
@@ -70,17 +68,17 @@ def nothing(work, queue):
 
 
 def usual(*updates, waits=()) -> Maker:
-    """A legal instruction of the queue."""
+    """Repeat the queue's last legal instruction."""
     return lambda work, queue: [record(work.last(queue), *updates, waits=waits)]
 
 
 def changed(**fields) -> Maker:
-    """An instruction of the queue with other fields."""
+    """Change fields of the queue's last instruction."""
     return lambda work, queue: [record(replace(work.last(queue, elsewhere=True), **fields))]
 
 
 def with_bits(place, width, value, waits=()) -> Maker:
-    """A record of the queue with other bits."""
+    """Overwrite bits of the queue's last record."""
 
     def make(work, queue):
         word = int.from_bytes(record(work.last(queue), waits=waits).encode(CONFIG), "little")
@@ -103,7 +101,7 @@ def writing(address) -> Maker:
 
 
 def indexed(limit, gather) -> Maker:
-    """A gather or scatter of rows 0, 1, 2, 3 of a table with fewer rows."""
+    """Gather or scatter rows 0, 1, 2, 3 of a table with fewer rows."""
 
     def make(work, queue):
         index = isa.DmaIndex(address=0x1C0, limit=limit)
@@ -121,12 +119,12 @@ def operand(address, storage=Storage.SBUF) -> isa.Access:
 
 
 def overflowing(work, queue):
-    """Records of which the first fills a semaphore and the second overflows it."""
+    """Return a record that fills a semaphore, and one that overflows it."""
     return [record(work.last(queue), Update(9, SEMAPHORE_MAX)), record(work.last(queue), Update(9))]
 
 
 def falling_short(work, queue):
-    """Records of which the first sets a semaphore that the second one waits for to one less."""
+    """Return a record that sets a semaphore, and one that waits for one less."""
     return [record(work.last(queue), Update(10, 300)), record(work.last(queue), waits=[Wait(10, 301)])]
 
 
@@ -194,7 +192,7 @@ HEADERS = (
     *((0, 0x3243_4E51), (1, 6), (1, LOCAL_BYTES + 4), (2, HBM_END), (2, 64), (3, CONFIG.rows + 1), (4, 8)),
     *((5, CONFIG.dma_engines + 1), (6, 2), (7, 1)),
 )
-"""Words of an image's header, by their numbers, that it must not have."""
+"""Illegal header words of an image: index and value."""
 
 
 def works(count):

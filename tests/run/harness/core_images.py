@@ -1,4 +1,4 @@
-"""Images written by hand: a little work for every engine, and records of any kind among it."""
+"""Handwritten images: a little work for each engine, and arbitrary additional records."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -26,27 +26,26 @@ __all__ = [
 TENSOR, VECTOR, SCALAR, DMA0, DMA1 = range(5)
 
 SLOT = 0x4000  # bytes of HBM for each image
-DATA, RESULT, RECORDS = 0x400, 0x800, 0x1000  # where in a slot data are, results, and records
+DATA, RESULT, RECORDS = 0x400, 0x800, 0x1000  # offsets in a slot
 
 DONE, NEVER, FAILED = 5, 6, 7
-"""Semaphores: the work is done; what only a record signals that does not come to it; what is judged signals it."""
+"""Semaphores signalled when the work is done, by a record that never executes, and by the failing record."""
 
-PARTITIONS = 4  # partitions that the work uses; of PSUM, too
+PARTITIONS = 4  # partitions of SBUF and PSUM that the work uses
 
 CASES = Path(__file__).with_name("core_cases.c")
 RUN, CATCH, TRAPS, HOST, TWICE, WINDOWS, TIMER, SEMAPHORE, POLL, DOORBELLS, REFUSED, RESCUE = range(12)
-LATE, ASLEEP, NUMBER = range(12, 15)  # what the control program does: see core_cases.c
+LATE, ASLEEP, NUMBER = range(12, 15)  # cases of core_cases.c
 
 WATCHDOG_LIMIT = 2000  # cycles
 
 
 def cases() -> ControlProgram:
-    """Return the control program of these tests."""
     return compile_program([CASES])
 
 
 def watched(program: Program, contents=(), limit: int = WATCHDOG_LIMIT) -> Image:
-    """Return the image of a program that the control program of these tests starts, with a watchdog of its own."""
+    """Return a program's image, started by these tests' control program with its watchdog."""
     return build_image(program, contents, control=cases(), arguments=lambda blocks: [RUN, limit, *_sections(blocks)])
 
 
@@ -55,7 +54,6 @@ def _sections(blocks: Sequence[Block]) -> list[int]:
 
 
 def random_image(rng: np.random.Generator, config: Config, instructions: int, base: int) -> Image:
-    """Return the image of a random program."""
     random = random_core_program(rng, config, instructions, base=base)
     return watched(random.program, random.contents)
 
@@ -71,10 +69,10 @@ def hand_image(
     limit: int = WATCHDOG_LIMIT,
     more: Sequence[int] = (),
 ) -> Image:
-    """Return an image at a multiple of `SLOT`, whose controller does what a case of core_cases.c says.
+    """Return an image at a multiple of `SLOT` that runs a case of core_cases.c.
 
-    `queues` are queue and records of each block, in the order in which they are started, `blocks_elsewhere` come behind
-    them, `contents` are bytes by their place in the slot, and `more` words that the case needs.
+    `queues` are queue and records of each block, in order of their start, followed by `blocks_elsewhere`; `contents`
+    are bytes by offset in the slot; `more` are additional words for the case.
     """
     data, blocks = bytearray(SLOT), []
     place = RECORDS
@@ -96,18 +94,16 @@ def hand_image(
 
 
 def hbm_place(address: int, steps: tuple[int, ...] = (4, 1), fmt=FP32) -> DmaTensor:
-    """Return rows of FP32 words in HBM."""
     return DmaTensor(format=fmt, storage=Storage.HBM, address=address, steps=steps)
 
 
 def place(address: int, fmt=FP32) -> DmaTensor:
-    """Return rows of words in SBUF, one in each partition."""
+    """Return rows of words in SBUF, one per partition."""
     return DmaTensor(format=fmt, storage=Storage.SBUF, address=address, steps=(1, 1), axis=0)
 
 
 class Work:
-    """A few records of every engine in an image, each of which uses the result of the one before; what may come behind
-    them. `queues` are the records of each queue, `contents` bytes by their place in the slot."""
+    """A chain of records on every engine: records by queue, and `contents` by offset in the slot."""
 
     def __init__(self, config: Config, base: int, rng: np.random.Generator):
         self.config, self.base = config, base
@@ -128,13 +124,13 @@ class Work:
             self.queues[queue].append(Record(instruction=instruction, waits=waits, updates=(Update(number),)))
 
     def elementwise(self, opcode: Opcode, address: int, dst: int, storage: Storage = Storage.SBUF) -> isa.Elementwise:
-        """Return an instruction on 4 words of each partition."""
+        """Return an instruction on 4 words per partition."""
         a, out = isa.Access(format=FP32, address=address, storage=storage), isa.Access(format=FP32, address=dst)
         scale = {"s0": 0x3F80_0000} if opcode == Opcode.ACTIVATE else {}
         return isa.Elementwise(opcode=opcode, partitions=PARTITIONS, shape=(4,), a=a, dst=out, **scale)
 
     def last(self, queue: int, elsewhere: bool = False):
-        """Return an instruction of a queue, unlike those of the work, that leaves something; in one of two places."""
+        """Return an instruction for a queue that differs from the work's and has a result, at one of two addresses."""
         match queue:
             case 0:
                 psum = 512 + 512 * elsewhere
@@ -146,16 +142,16 @@ class Work:
         return word_copy(self.base + DATA, self.base + RESULT + 0x80 + 4 * queue + 0x40 * elsewhere)
 
     def finished(self) -> Image:
-        """Return the image of the work, with one more record for each queue."""
+        """Return the image of the work, with an additional record on each queue."""
         after = [Record(instruction=self.last(queue), waits=(Wait(DONE, 1),)) for queue in range(len(self.queues))]
         queues = [(queue, [*records, after[queue]]) for queue, records in enumerate(self.queues)]
         return hand_image(self.config, self.base, queues, self.contents)
 
     def broken(self, queue: int, *records: Record | bytes, gated: bool = True, held: bool = False, **options) -> Image:
-        """Return the image of the work with records behind it on a queue, the last of which must fail.
+        """Return the image of the work, followed by records on a queue; the last of them must fail.
 
-        They come to their turn when the work is done. What is behind them must not be executed: if `gated`, on every
-        other queue a record that waits for what the failing one would signal; if `held`, on its own, too.
+        The additional records start when the work is done. Later records must not be executed: if `gated`, a record on
+        every other queue waits for a signal of the failing one; if `held`, also one on its queue.
         """
         queues = [list(part) for part in self.queues]
         queues[queue] += [Record(instruction=self.last(queue), waits=(Wait(DONE, 1),)), *records]

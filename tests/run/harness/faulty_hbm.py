@@ -1,4 +1,4 @@
-"""How a test tells a device, of which parts are in shells that break them, which of their faults it has."""
+"""HBM behaviour that also selects a fault of the device."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ __all__ = ["FaultyHbm"]
 
 @dataclass(frozen=True, kw_only=True)
 class FaultyHbm(Hbm):
-    """HBM's behaviour, and the number of the device's fault; 0 for none."""
+    """HBM's behaviour, and the number of the device's fault; 0: none."""
 
     fault: int = 0
 

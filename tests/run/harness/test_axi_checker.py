@@ -1,4 +1,4 @@
-"""The protocol checker: it is silent about what is legal, and names what is not."""
+"""AXI protocol checker: no messages for legal traffic, a named rule for each violation."""
 
 import subprocess
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ FIELDS = {
     "arvalid": 1, "arready": 1, "arid": 2, "araddr": 40, "arlen": 8,
     "rvalid": 1, "rready": 1, "rid": 2, "rdata": 64, "rresp": 2, "rlast": 1,
 }  # fmt: skip
-"""Signals of a port with beats of 8 bytes and their widths, the first in the highest bits."""
+"""Signals of a port with beats of 8 bytes and their widths, from the highest bits down."""
 
 PLAYER = f"""
 module player;
@@ -51,7 +51,7 @@ endmodule
 
 @pytest.fixture(scope="module")
 def player(tmp_path_factory):
-    """A function that plays cycles, each the signals that are not 0, and returns what the simulation prints."""
+    """Return a function that plays cycles (dicts of nonzero signals) and returns the simulation's output."""
     require("iverilog")
     directory = tmp_path_factory.mktemp("checker")
     (directory / "player.v").write_text(PLAYER)
@@ -72,19 +72,19 @@ def _bits(value: int | str, width: int) -> str:
     return value * width if isinstance(value, str) else f"{value:0{width}b}"
 
 
-def taken(channel: str, **more) -> dict[str, int | str]:
+def handshake(channel: str, **more) -> dict[str, int | str]:
     return {f"{channel}valid": 1, f"{channel}ready": 1, **more}
 
 
 def w(last=0, **more):
-    return taken("w", wstrb=0xFF, wlast=last) | more
+    return handshake("w", wstrb=0xFF, wlast=last) | more
 
 
 def r(last=0, **more):
-    return taken("r", rlast=last, **more)
+    return handshake("r", rlast=last, **more)
 
 
-aw, ar, b = (partial(taken, channel) for channel in ("aw", "ar", "b"))
+aw, ar, b = (partial(handshake, channel) for channel in ("aw", "ar", "b"))
 
 LEGAL = {
     "write": [aw(awlen=1, awaddr=8), w(), w(1), b()],

@@ -1,4 +1,4 @@
-"""The host's software against the simulated board without a core, on lines that lose and change bytes."""
+"""Host software against the simulated board without a core, on lines that drop and corrupt bytes."""
 
 import random
 
@@ -10,7 +10,7 @@ from neuroncore_rtl.spec.host_link import CONTROL_RESET, IDENTITY_WORD, BoardReg
 
 
 class BadLine:
-    """A transport that changes a bit, loses the end, or adds a byte of every second frame, in either direction."""
+    """Transport that flips a bit, drops the end, or adds a byte of every second frame, in either direction."""
 
     def __init__(self, line, dice: random.Random):
         self._line, self._dice, self._frames, self.disturbed = line, dice, 0, 0
@@ -51,7 +51,7 @@ def test_memory_on_a_line_that_loses_and_changes_bytes(dice):
 
 
 class Deaf:
-    """A transport with nobody at its end."""
+    """Transport that never receives an answer."""
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
         return b""
@@ -78,7 +78,7 @@ def test_the_board_refuses():
         with pytest.raises(LinkError, match=r"^the board answered REFUSED to READ_REGISTER at 0x100, 4 bytes$"):
             port.read_register(0x100)
         assert port.repeated == 0
-        # Memory outlives a reset, however long, and the model sees that it is refreshed meanwhile.
+        # Memory persists during a reset of any length; the model checks that it is refreshed.
         port.write_register(BoardRegister.CONTROL, CONTROL_RESET)
         assert port.read_register(BoardRegister.CONTROL) == CONTROL_RESET
         line.drain()

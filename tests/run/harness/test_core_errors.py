@@ -1,9 +1,9 @@
 # amaranth: UnusedElaboratable=no
 
-"""What can go wrong on the core: it stops, says which record of which queue failed and why, and runs on after a reset.
+"""Errors on the core: it stops, reports record, queue and cause, and works after a reset.
 
-All cases run in one simulation, and after each of them a sound image does; every byte of HBM, SBUF and PSUM is golden's
-in the end, so nothing was executed behind an error.
+All cases run in one simulation, each followed by a correct image; in the end every byte of HBM, SBUF and PSUM equals
+golden's, so nothing was executed after an error.
 """
 
 from dataclasses import replace
@@ -22,17 +22,15 @@ from tests.run.harness.core_errors import CASES, CONFIG, HBM_END, HEADERS, SEED,
 
 DEVICE = CoreDevice(machine=CONFIG)
 BEHAVIOUR = Hbm(size=HBM_END, slverr=(ZONE, HBM_END), latency=12, stall=20, reorder=60, interleave=True, seed=SEED)
-LIMIT = 150_000  # cycles of an image at most; the copy of what is on chip needs most of them
+LIMIT = 150_000  # cycles per image, mostly for the dump of on-chip memory
 
 
 def run_images(images, **options):
-    """Run images one after another; return the result, and what became of each."""
     result = execute(ImageJob(machine=CONFIG, images=images, may_fail=True, **options), Rtl())
     return result, [*result.outcome.parts.values()]
 
 
 def test_every_error_names_its_record_and_the_core_recovers():
-    """After each error, and none less, the next image runs right."""
     print(f"seed {SEED}")
     slots = iter(works(2 * len(CASES)))
     run, faults = [], {}
@@ -69,7 +67,7 @@ def test_images_with_a_wrong_header_are_not_booted():
     result, runs = run_images(run, behaviour=BEHAVIOUR, limit=LIMIT)
     assert (result.failures, result.mismatches) == ((), 0)
     for failed, recovered, (word, value) in zip(runs[::2], runs[1::2], HEADERS, strict=True):
-        detail = 0 if value == HBM_END else word  # where HBM ends before the program does
+        detail = 0 if value == HBM_END else word  # if HBM ends within the program
         assert failed.error == CoreFault(0, Cause.BOOT, 0, detail)
         assert failed.exit_code is None and not failed.events
         message = explain_fault(failed.error, result.memory, CONFIG)
@@ -78,7 +76,7 @@ def test_images_with_a_wrong_header_are_not_booted():
 
 
 def test_traps_of_the_controller_are_golden_s():
-    """Each access that must trap prints its cause and address."""
+    """Each trapping access prints its cause and address."""
     result, (run,) = run_images([images.hand_image(CONFIG, 0, [], case=images.TRAPS)])
     assert (result.failures, result.mismatches) == ((), 0)
     assert run.exit_code == 0
@@ -94,7 +92,7 @@ def test_the_host_interrupts():
 
 
 def test_a_memory_that_does_not_answer_is_reported():
-    """The watchdog's limit is below the latency of HBM, so that it gives up; with a higher one the image runs."""
+    """The watchdog expires if its limit is below the latency of HBM; with a higher limit the image runs."""
     queues = [(images.DMA1, [Record(instruction=word_copy(0, 4))])]
     run = [images.hand_image(CONFIG, images.SLOT * n, queues, limit=limit) for n, limit in enumerate((1000, 20_000))]
     boots = [image.base for image in run]

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Whatever is wrong with a core: the comparison with golden, the search for races or the report notices it."""
+"""Detection of faults of a core by comparison with golden, race detection or the report."""
 
 import re
 from dataclasses import replace
@@ -22,7 +22,7 @@ SEED = 13
 
 @cache
 def images():
-    """Return two random programs, and one whose vector queue has a record for no engine."""
+    """Return two random programs, and one with an invalid record on the vector queue."""
     rng, found, base = np.random.default_rng(SEED), [], 0
     for _ in range(3):
         found.append(random_image(rng, CONFIG, 60, base))
@@ -34,14 +34,11 @@ def images():
 
 
 class BrokenJob(ImageJob):
-    """Images on the core with all faults."""
-
     def device(self, *, waves=False):
         return broken_core()
 
 
 def run(fault, chosen, *, dump=False):
-    """Run images on the core with a fault; return the result, and what differs, a sentence each."""
     print(f"seed {SEED}")
     behaviour = FaultyHbm(latency=16, stall=20, seed=SEED, fault=fault)
     job = BrokenJob(machine=CONFIG, images=chosen, behaviour=behaviour, limit=200_000, dump=dump, may_fail=True)
@@ -52,7 +49,7 @@ def run(fault, chosen, *, dump=False):
 
 
 def test_a_core_of_another_shape_without_faults_passes():
-    """Else the faults below would prove nothing."""
+    """The tests of faults are significant only if this passes."""
     sound, broken = images()
     result, failures = run(Fault.NONE, sound, dump=True)
     assert not failures and set(result.mismatched_parts.values()) == {0}
@@ -81,13 +78,13 @@ def test_faults_are_noticed(fault, said):
 
 
 def test_a_write_beside_what_programs_use_is_noticed():
-    """The copy of all that is on chip shows where it went."""
+    """The dump of on-chip memory contains the stray write."""
     result, _ = run(Fault.BEYOND, images()[0], dump=True)
     assert result.mismatched_parts["SBUF"] > 0
 
 
 def test_a_byte_that_differs_beyond_the_images_is_noticed():
-    """Neither the images nor the copies of SBUF and PSUM have it."""
+    """The byte is neither in the images nor in the dumps of SBUF and PSUM."""
     job = ImageJob(machine=CONFIG, images=images()[0], dump=True)
     expected = job.golden()
     memories = {"hbm": expected.memories["hbm"].copy()}

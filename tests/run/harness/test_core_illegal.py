@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Images with flipped bits: the core ends them by itself, and writes nothing but what their records name."""
+"""Images with flipped bits: the core always ends them, and writes only bytes that their records name."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ PLACE = 0x20000  # bytes of HBM for each image
 
 
 def flipped(rng, count):
-    """Return images, of which three in four have one changed record, and the others several."""
+    """Yield images, three in four with one changed record, the others with several."""
     for number in range(count):
         image = random_image(rng, CONFIG, 12, number * PLACE)
         assert len(image.data) <= PLACE
@@ -33,8 +33,7 @@ def flipped(rng, count):
 @pytest.mark.parametrize("count", (16, pytest.param(160, marks=pytest.mark.slow)))
 def test_whatever_records_say_the_core_ends_and_writes_only_what_they_name(count):
     print(f"seed {SEED}")
-    rng = np.random.default_rng(SEED + count)
-    programs = list(flipped(rng, count))
+    programs = list(flipped(np.random.default_rng(SEED + count), count))
     dump, places = dump_image(CONFIG, count * PLACE)
     images = [*(program.image for program in programs), dump]
     memory = join_images(images)
@@ -65,6 +64,5 @@ def test_whatever_records_say_the_core_ends_and_writes_only_what_they_name(count
     assert (kept | writable.masks[Storage.HBM][0]).all()
     for storage in (Storage.SBUF, Storage.PSUM):
         words = np.ascontiguousarray(places[storage.name].elements(hbm)).view(np.uint8)
-        mask = writable.masks[storage]
-        outside = np.argwhere((words != 0) & ~mask)
+        outside = np.argwhere((words != 0) & ~writable.masks[storage])
         assert not len(outside), f"{len(outside)} bytes of {storage.name} are written, the first at {outside[0]}"

@@ -1,4 +1,4 @@
-"""The cocotb side of test_blocks.py: it waits for the end, and says what was compared."""
+"""cocotb part of test_blocks.py: waits for the end and stores the counts."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from cocotb.triggers import RisingEdge
 
 @cocotb.test()
 async def compares(dut):
-    """All cycles of the harness, whose counts are left in a file."""
+    """Run all cycles of the harness and write its counts to a file."""
     await RisingEdge(dut.done)
     counts = {name: int(getattr(dut, name).value) for name in ("cycles", "edges", "compared", "wrong")}
     Path("counts.json").write_text(json.dumps(counts))

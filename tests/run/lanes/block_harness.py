@@ -1,7 +1,7 @@
-"""A harness in which a block works twice, module by module and as vectors, with the same random inputs.
+"""Harness that compares a block as modules with the same block as vectors, on the same random inputs.
 
-Each port has a mood of its own: it is zero, all ones, sparse, dense, random, or a few bits off what it was, it stays
-as it is, and for whiles it changes seldom. Resets come at random, and at random the clock stands still for both.
+Each port has a random mode: zero, all ones, sparse, dense, random, a few bits flipped, constant, or rarely changing.
+Resets and pauses of the clock are random as well.
 """
 
 from collections.abc import Mapping
@@ -65,11 +65,7 @@ DRAW = """\
 
 
 def harness(scalar: str, vector: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> str:
-    """Return the Verilog of the harness, which runs for +CYCLES=n of them.
-
-    Arguments:
-        scalar, vector: names of the two modules. inputs, outputs: widths of their ports, `clk` aside.
-    """
+    """Return the Verilog that runs two modules for +CYCLES=n cycles, from widths of ports except `clk`."""
     declarations, draws, complaints, common, ports = [], [], [], [], {"scalar": [], "vector": []}
     for port, width in inputs.items():
         parts = -(-width // 32)

@@ -1,4 +1,4 @@
-"""The blocks of lanes of the core of preset tiny."""
+"""Blocks of lanes in the core of preset tiny."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -13,12 +13,12 @@ from neuroncore_rtl.spec.config import PRESETS
 __all__ = ["KINDS", "Block", "core_blocks"]
 
 KINDS = ("activation_lanes", "datapath", "psum_partitions", "sbuf_partitions", "vector_lanes")
-"""How the names of the blocks begin."""
+"""Prefixes of the blocks' names."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of lanes: its component, and how the names of its lanes begin."""
+    """A block of lanes: its component, and the prefixes of its lanes' names."""
 
     name: str
     component: wiring.Component
@@ -27,7 +27,6 @@ class Block:
 
 @cache
 def core_blocks() -> dict[str, Block]:
-    """Return all of them, by kind."""
     library = ModuleLibrary()
     pending, met = {"core": Core(PRESETS["tiny"])}, set()
     while pending:

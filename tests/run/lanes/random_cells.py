@@ -1,8 +1,8 @@
-"""A module of random cells as RTLIL text: each kind that lanes may have, in random widths, with odd cases first.
+"""Module of random cells as RTLIL text: each kind of cell allowed in lanes, in random widths, corner cases first.
 
-Not drawn is what Yosys leaves undefined: `$shiftx` beyond its operand, `$pmux` with several selects set, two ports that
-write one bit of a memory in the same cycle. Nor `$shr` and `$shift` of a signed operand narrower than the result:
-Yosys' library extends it first and then shifts, as Verilog does, its simulator the other way round.
+Excluded are cells that Yosys leaves undefined: `$shiftx` beyond its operand, `$pmux` with several selects set, two
+ports that write the same bit of a memory in one cycle; and `$shr` and `$shift` of a signed operand narrower than the
+result, which Yosys' library extends before the shift (as Verilog does) but Yosys' simulator after it.
 """
 
 import random
@@ -17,7 +17,7 @@ INPUTS = {
     **{f"common_{width}": width for width in (1, 3, 8, 32, 40, 64, 100)},
     **{f"late_{width}": width for width in (1, 12, 64)},
 }
-"""Widths of the ports. `common`: the same for all instances; `late`: outputs depend on them within a cycle."""
+"""Widths of the ports. `common`: the same for all instances; `late`: with a combinational path to outputs."""
 
 REDUCTIONS = ("reduce_and", "reduce_or", "reduce_bool", "reduce_xor", "reduce_xnor", "logic_not")
 ARITHMETIC = ("add", "sub", "mul")
@@ -26,20 +26,12 @@ ORDER = ("lt", "le", "gt", "ge")
 EQUALITY = ("eq", "ne", "logic_and", "logic_or")
 SHIFTS = ("shl", "sshl", "shr", "sshr", "shift", "shiftx")
 FLIP_FLOPS = ("dff", "dffe", "sdff", "sdffe", "sdffce")
-EDGES = (1, 2, 31, 32, 33, 63, 64)  # widths at which words end
+EDGES = (1, 2, 31, 32, 33, 63, 64)  # widths around word boundaries
 
 
 @dataclass
 class RandomCells:
-    """The text of a module in the making.
-
-    Arguments:
-        dice: draws all. repeats: cells of each kind, besides the odd cases. odd: whether those are there.
-
-    Attributes:
-        inputs, outputs: widths of its ports, the clock aside.
-        kinds: of the cell that decides an output, by the output's name.
-    """
+    """Builder of the module's text: `repeats` cells per kind, corner cases if `odd`; `kinds` by output."""
 
     dice: random.Random
     repeats: int
@@ -88,7 +80,7 @@ class RandomCells:
         return min(most, self.dice.choice(EDGES) if self.dice.random() < 0.4 else self.dice.randint(1, most))
 
     def value(self, width: int, pool: dict[str, int] | None = None) -> str:
-        """Return so many bits of somewhere: a slice, several of them, or copies of a bit."""
+        """Return random bits: a slice, a concatenation, or a repeated bit."""
         pool = pool or self.dice.choice(self.pools)
         parts, left = [], width
         while left:
@@ -124,7 +116,7 @@ class RandomCells:
         self.cells.append("end")
 
     def cell(self, kind: str, width: int, **operands: tuple[str, int, bool]) -> str:
-        """Add a cell of operands, each with its width and whether it is signed; return its result."""
+        """Add a cell with operands (value, width, signed); return its result."""
         result = self.wire(width)
         parameters: dict[str, object] = {"Y_WIDTH": width}
         for port, (_, size, signed) in operands.items():
@@ -133,7 +125,7 @@ class RandomCells:
         return result
 
     def show(self, kind: str, value: str, width: int) -> None:
-        """Lead a result out, at once or through a register, and let others use it."""
+        """Connect a result to an output, directly or through a register, and make it available to other cells."""
         name = f"o{len(self.outputs)}"
         if self.dice.random() < 0.5:
             held = self.flip_flop("dff", width, value)
@@ -157,11 +149,7 @@ class RandomCells:
         return result, y
 
     def binary(self, kind: str, *, a=None, b=None, y=None, signed=None, shown=True) -> tuple[str, int]:
-        """Add a cell of two operands; what is not given is drawn.
-
-        Arguments:
-            a, b, y: widths. signed: whether the operands are.
-        """
+        """Add a cell with two operands; widths `a`, `b`, `y` and `signed` are random by default."""
         draw = self.dice.random
         both = draw() < 0.5
         a_signed, b_signed = signed or (both, both)
@@ -177,8 +165,7 @@ class RandomCells:
                 a = y + (1 << b) - 1
                 b_signed = False
         a_signed = a_signed and not (kind in ("shr", "shift") and y > a)
-        operands = {"A": (self.value(a), a, a_signed), "B": (self.value(b), b, b_signed)}
-        result = self.cell(kind, y, **operands)
+        result = self.cell(kind, y, **{"A": (self.value(a), a, a_signed), "B": (self.value(b), b, b_signed)})
         if shown:
             self.show(kind, result, y)
         return result, y
@@ -190,7 +177,7 @@ class RandomCells:
         self.show("mux", result, width)
 
     def selects(self, count: int, pool: dict[str, int] | None = None) -> str:
-        """Return bits of which one is set at most."""
+        """Return a one-hot or zero select."""
         index = self.value(3, pool)
         cases = self.dice.sample(range(8), count)
         bits = [self.cell("eq", 1, A=(index, 3, False), B=(f"3'{case:03b}", 3, False)) for case in cases]
@@ -203,7 +190,7 @@ class RandomCells:
         self.show("pmux", result, width)
 
     def cone(self, width: int, depth: int = 0) -> str:
-        """Return a result of several cells that nobody else uses."""
+        """Return the result of several cells, used only once."""
         values = []
         for _ in range(4):
             kind = self.dice.choice((*ARITHMETIC, *BITWISE))
@@ -216,7 +203,7 @@ class RandomCells:
         return result
 
     def choice(self, width: int, depth: int = 0) -> str:
-        """Return one of two cones, or of several, by a select that is the same for all instances."""
+        """Return one of two or more cones, by a select common to all instances."""
         result = self.wire(width)
         if self.dice.random() < 0.5:
             operands = {"A": self.cone(width, depth), "B": self.cone(width, depth), "S": self.value(1, self.common)}
@@ -255,12 +242,7 @@ class RandomCells:
         self.show(kind, self.flip_flop(kind, width, self.value(width, pool), pool), width)
 
     def memory(self, *, size: int, width: int, reads: int, writes: int, pool=None, wide: int = 0) -> None:
-        """Add a memory of clocked read ports, and of write ports of which each has words of its own.
-
-        Arguments:
-            size, width: of the memory, in words and bits. pool: sources of all that it gets.
-            wide: bits of addresses beyond those that words need.
-        """
+        """Add a memory with clocked read ports, write ports of disjoint words, and `wide` additional address bits."""
         address = max(1, (size - 1).bit_length()) + wide
         part = self.dice.choice((1, 8, width))
         enables, places = [], []
@@ -277,17 +259,17 @@ class RandomCells:
         def bits(count: int, digits: str | None = None) -> str:
             return f"{max(1, count)}'{digits or '0' * max(1, count)}"
 
-        def drawn(count: int) -> str:
+        def random_bits(count: int) -> str:
             return bits(count, f"{self.dice.getrandbits(max(1, count)):0{max(1, count)}b}")
 
         parameters = {
             **{"MEMID": f'"\\\\mem_v2_{len(self.cells)}"', "SIZE": size, "OFFSET": 0, "ABITS": address, "WIDTH": width},
-            **{"INIT": drawn(size * width), "RD_PORTS": reads, "WR_PORTS": writes},
+            **{"INIT": random_bits(size * width), "RD_PORTS": reads, "WR_PORTS": writes},
             **{"RD_CLK_ENABLE": bits(reads, ones[:reads]), "RD_CLK_POLARITY": bits(reads, ones[:reads])},
             **{"RD_TRANSPARENCY_MASK": bits(reads * writes), "RD_COLLISION_X_MASK": bits(reads * writes)},
             **{"RD_WIDE_CONTINUATION": bits(reads), "RD_CE_OVER_SRST": bits(reads)},
             **{"RD_ARST_VALUE": bits(reads * width), "RD_SRST_VALUE": bits(reads * width)},
-            **{"RD_INIT_VALUE": drawn(reads * width), "WR_CLK_ENABLE": bits(writes, ones[:writes])},
+            **{"RD_INIT_VALUE": random_bits(reads * width), "WR_CLK_ENABLE": bits(writes, ones[:writes])},
             **{"WR_CLK_POLARITY": bits(writes, ones[:writes]), "WR_WIDE_CONTINUATION": bits(writes)},
             **{"WR_PRIORITY_MASK": bits(writes * writes)},
         }
@@ -317,7 +299,7 @@ class RandomCells:
     def _odd_cases(self) -> None:
         for kind in ("shl", "sshl", "shr", "sshr", "shift"):
             b_signed = kind == "shift"
-            self.binary(kind, a=1, b=5, y=24, signed=(True, False))  # what an optimiser leaves of -1
+            self.binary(kind, a=1, b=5, y=24, signed=(True, False))  # an optimised constant -1
             self.binary(kind, a=1, b=6, y=64, signed=(True, b_signed))
             self.binary(kind, a=8, b=8, y=8, signed=(False, b_signed))
             self.binary(kind, a=8, b=8, y=8, signed=(True, b_signed))

@@ -1,4 +1,4 @@
-"""Every block of lanes that the core has, as vectors and module by module: all outputs in all cycles."""
+"""Blocks of lanes of the core, as vectors against modules: all outputs in all cycles."""
 
 import json
 
@@ -14,11 +14,11 @@ from tests.run.lanes.core_blocks import KINDS, Block, core_blocks
 SEED = 20260718
 
 LARGE = ("vector_lanes", "activation_lanes", "sbuf_partitions", "datapath")
-"""Blocks that take long to build as modules; as vectors all programs of the core's tests run on them, too."""
+"""Blocks that are slow to build as modules; as vectors all programs of the core's tests use them as well."""
 
 
 def design(block: Block) -> simulation.Design:
-    """Return the harness of a block; the library's source is stored on the way."""
+    """Return the harness of a block; stores the vector library's source."""
     ports = {wiring.In: {"rst": 1}, wiring.Out: {}}
     for port, member, value in module_ports(block.component.signature, block.component):
         ports[member.flow][port] = len(value)
@@ -28,14 +28,14 @@ def design(block: Block) -> simulation.Design:
     text = to_verilog(scalar, block.component)
     lanes = tuple(module for module in below(block.name, block.component) if module.startswith(block.of))
     whole = "\n".join([text, vector, harness(scalar, block.name, ports[wiring.In], ports[wiring.Out])])
-    # The activation lane has a port `function`, which Verilator's wrapper of a hierarchical block does not escape.
+    # Verilator's wrapper of a hierarchical block does not escape the activation lane's port `function`.
     apart = {"kept" if block.name.startswith("activation") else "hier_blocks": lanes}
     public = ("done", "cycles", "edges", "compared", "wrong")
     return simulation.Design(TOP, whole, **apart, public=public, clock="clk")
 
 
 def counts(block: Block, cycles: int) -> dict[str, int]:
-    """Return how many cycles, edges, and bits were compared, and in how many cycles there was a difference."""
+    """Return the numbers of cycles, edges and bits compared, and of cycles with a difference."""
     built = simulation.build(design(block))
     with simulation.run_directory(block.name) as directory:
         plusargs = [f"+CYCLES={cycles}", f"+verilator+seed+{SEED}"]
@@ -92,5 +92,5 @@ def test_wrong_cell_is_noticed(broken, monkeypatch, tmp_path):
 
     extracted = vectors.netlists
     monkeypatch.setattr(vectors, "netlists", netlists)
-    monkeypatch.setattr(vectors, "libraries_folder", tmp_path)  # compiled anew, under the same names
+    monkeypatch.setattr(vectors, "libraries_folder", tmp_path)  # recompiled under the same names
     assert counts(block, 2_000)["wrong"] > 0

@@ -1,4 +1,4 @@
-"""Cells as lanes evaluate them, bit for bit against Yosys' own simulator, at every level that this processor has."""
+"""Cells in lanes against Yosys' simulator, bit for bit, at every instruction set level of this processor."""
 
 import ctypes
 import hashlib
@@ -21,7 +21,7 @@ SEED = 20260717
 
 BLOCK = "random_block"
 
-INSTANCES = 20  # more than one group of them, the last one not full
+INSTANCES = 20  # more than one group, with a partial last group
 
 CYCLES = 400
 LEVELS = list(vectors.LEVELS)
@@ -29,7 +29,7 @@ LEVELS = list(vectors.LEVELS)
 
 @dataclass
 class Case:
-    """A random lane, what its instances get, and what the oracle says that they show: bits[cycles, instances, bits]."""
+    """A random lane, the inputs of its instances, and the oracle's outputs: bits[cycles, instances, bits]."""
 
     cells: RandomCells
     given: dict[str, np.ndarray]
@@ -50,7 +50,7 @@ def words_of(bits: np.ndarray) -> np.ndarray:
 
 
 def random_bits(rng: np.random.Generator, count: int, width: int) -> np.ndarray:
-    """Return corners and random values, as bits[count, width]."""
+    """Return corner cases and random values: bits[count, width]."""
     bits = rng.integers(0, 2, (count, width), np.uint8)
     kinds = rng.integers(0, 9, count)
     bits[kinds == 0] = 0
@@ -65,7 +65,7 @@ def random_bits(rng: np.random.Generator, count: int, width: int) -> np.ndarray:
 
 
 def block(cells: RandomCells) -> str:
-    """Return the module around the instances: inputs and outputs of all side by side, late inputs from registers."""
+    """Return the module with all instances: ports concatenated, late inputs from registers."""
     lines, instances, place, common = [], [[] for _ in range(INSTANCES)], 0, 0
     for port, width in cells.inputs.items():
         if port.startswith("common"):
@@ -89,7 +89,7 @@ def block(cells: RandomCells) -> str:
             instance.append(f"connect \\{port} \\y [{shown + width - 1}:{shown}]")
             shown += width
     for number, connections in enumerate(instances):
-        # By name, their order is another one; in two rows, as each row of each port is code to be compiled.
+        # Names and ports differ in order; two rows suffice, because each row of each port is compiled code.
         name = f"lane_{(number + 7) % INSTANCES:02}"
         lines += [f"cell \\{LANE} \\{name}", "connect \\clk \\clk", *connections, "end"]
     wires = ["wire input 1 \\clk", f"wire width {place} input 2 \\own", f"wire width {common} input 3 \\common"]
@@ -106,7 +106,7 @@ def case(tmp_path_factory) -> Case:
         own = 1 if port.startswith("common") else INSTANCES
         bits = random_bits(rng, CYCLES * own, width).reshape(CYCLES, own, width)
         given[port] = np.broadcast_to(bits, (CYCLES, INSTANCES, width))
-    # At an edge, a late input is what the block's register has held since the edge before.
+    # At an edge a late input has the value that the block's register took at the preceding edge.
     at_edge = given | {port: np.concatenate([given[port][:1] * 0, given[port][:-1]]) for port in cells.late}
     inputs, late = (
         np.ascontiguousarray(np.concatenate([words_of(of[port]) for port in ports], axis=-1))
@@ -121,7 +121,7 @@ def case(tmp_path_factory) -> Case:
     return Case(cells, given, np.concatenate(expected, axis=-1))
 
 
-def compiled(code: BlockCode, level: str) -> ctypes.CDLL:
+def load_library(code: BlockCode, level: str) -> ctypes.CDLL:
     """Return the library of a block at one of the processor's levels."""
     text = wrapper.source(code)
     label = f"{BLOCK}-{hashlib.sha256((text + vectors.compiler_sources()).encode()).hexdigest()[:16]}"
@@ -130,8 +130,8 @@ def compiled(code: BlockCode, level: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(vectors.compile_library(label, level)))
 
 
-def simulated(case: Case, library: ctypes.CDLL) -> np.ndarray:
-    """Return what the library's instances show after each edge: bits[cycles, instances, bits]."""
+def simulate_lanes(case: Case, library: ctypes.CDLL) -> np.ndarray:
+    """Return the outputs of the library's instances after each edge: bits[cycles, instances, bits]."""
     cells = case.cells
     own = [case.given[port].reshape(CYCLES, -1) for port in cells.inputs if not port.startswith("common")]
     common = [case.given[port][:, 0] for port in cells.inputs if port.startswith("common")]
@@ -151,7 +151,7 @@ def simulated(case: Case, library: ctypes.CDLL) -> np.ndarray:
 
 
 def complaints(case: Case, found: np.ndarray) -> list[str]:
-    """Return the outputs that differ from the oracle's, each with where it did first."""
+    """Return a message for each output that differs, with its first difference."""
     differs, place, result = found != case.expected, 0, []
     for port, width in case.cells.outputs.items():
         wrong = np.argwhere(differs[..., place : place + width].any(axis=-1))
@@ -167,7 +167,7 @@ def complaints(case: Case, found: np.ndarray) -> list[str]:
 
 @pytest.fixture(scope="module")
 def codes(case) -> dict[str, BlockCode]:
-    """The code of the cells as they are drawn, and of what is left of them when they are optimised as lanes are."""
+    """Return the code of the random cells, as generated and optimised as lanes are."""
     texts = case.texts()
     script = "".join(f"read_rtlil <<rtlil\n{text}\nrtlil\n" for text in texts.values())
     drawn = json.loads(yosys(f"{script}hierarchy -top {BLOCK}\nwrite_json\n"))["modules"]
@@ -191,8 +191,8 @@ def test_cells_are_of_every_kind(case):
     ],
 )
 def test_results_are_the_oracles(case, codes, form, level):
-    found = simulated(case, compiled(codes[form], level))
+    found = simulate_lanes(case, load_library(codes[form], level))
     assert complaints(case, found) == []
-    # Bits above a result of one bit are zero for ever; most others have been both.
+    # Most output bits take both values; bits above a one-bit result are always zero.
     assert (case.expected.any(axis=(0, 1)) & ~case.expected.all(axis=(0, 1))).mean() > 0.7
     print(f"{level}: {CYCLES * INSTANCES * len(case.cells.outputs):,} values of {found.size:,} bits are alike")

@@ -1,4 +1,4 @@
-"""What is read of a block and its lanes is formally equivalent to what Amaranth made; what has a fault is not."""
+"""Formal equivalence of the netlists of blocks and lanes with Amaranth's modules; faults are detected."""
 
 import json
 import random
@@ -29,81 +29,76 @@ LANES = {
     "vector_lane": "vector_lanes",
     "activation_lane": "activation_lanes",
 }
-"""How the names of the lanes begin, and the kinds of their blocks."""
+"""Prefixes of the lanes' names, and the kinds of their blocks."""
 
 LONG = ("sbuf_partition_", "activation_lane", "tile_", "edge_row", "vector_lanes", "sbuf_partitions")
-"""Lanes and blocks that take the solver many seconds, or minutes."""
+"""Lanes and blocks that take the solver many seconds or minutes."""
 
 UNPROVED = ("vector_lane", "activation_lanes")
-"""A lane that the solver needs too long for, and a block with read ports that the other Yosys has in another order."""
+"""A lane too slow for the solver, and a block in which the other Yosys orders read ports differently."""
 
 CHANGED = ("fma.reference", "block_0.count_by1")
-"""Nets inside a lane or block that are no pairs: an optimisation has changed them where it does not matter."""
+"""Internal nets without a counterpart: an optimisation has changed their don't-cares."""
 
 
 @cache
-def extracted(kind: str) -> tuple[dict[str, str], dict[str, dict]]:
-    """Return the RTLIL of a block and all below it, and the block and its lanes as Yosys' JSON, by name."""
+def extract(kind: str) -> tuple[dict[str, str], dict[str, dict]]:
+    """Return the RTLIL of a block and all its submodules, and the block and its lanes as Yosys' JSON, by name."""
     block = core_blocks()[kind]
     texts = below(block.name, block.component)
     return texts, netlists(block.name, block.of, texts)
 
 
 def lanes_of(kind: str) -> list[str]:
-    """Return the modules of which a block has instances."""
-    _, modules = extracted(kind)
+    _, modules = extract(kind)
     return sorted(
         {i.module for i in LanesNetlist.read(core_blocks()[kind].name, modules, lane=False).instances.values()}
     )
 
 
-def checked(proof: Proof, netlist: LanesNetlist) -> Proof:
-    """Return a proof that has compared at least the outputs and the registers."""
+def check_proof(proof: Proof, netlist: LanesNetlist) -> Proof:
+    """Return the proof; check that it includes at least the outputs and the registers."""
     print(f"{netlist.name}: {proof.pairs} pairs, unproven {proof.unproven[:9]}, apart {proof.apart[:9]}")
     registers = sum(register.width for register in netlist.registers.values())
     assert proof.pairs >= registers + sum(map(len, netlist.outputs.values())) > 0
     return proof
 
 
-def written(netlist: LanesNetlist, module: dict) -> str:
-    """Return the RTLIL of a netlist, with the names of its nets."""
+def write_rtlil(netlist: LanesNetlist, module: dict) -> str:
     return rtlil(netlist, {name: bits for name, bits in names_of(module).items() if name not in CHANGED})
 
 
 def provable(names) -> list:
-    """Return the names of lanes or blocks that are proved, those that take long marked."""
+    """Return the lanes or blocks to prove, with slow ones marked."""
     return [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in names if name not in UNPROVED]
 
 
 @pytest.mark.parametrize("prefix", provable(LANES))
 def test_lane_is_what_amaranth_made(prefix, tmp_path):
-    texts, modules = extracted(LANES[prefix])
+    texts, modules = extract(LANES[prefix])
     (lane,) = (name for name in lanes_of(LANES[prefix]) if name.startswith(prefix))
     netlist = LanesNetlist.read(lane, modules, lane=True)
-    proof = prove_equal(lane, "".join(texts.values()), written(netlist, modules[lane]), tmp_path)
-    assert checked(proof, netlist).holds
+    proof = prove_equal(lane, "".join(texts.values()), write_rtlil(netlist, modules[lane]), tmp_path)
+    assert check_proof(proof, netlist).holds
 
 
 @pytest.mark.parametrize("kind", provable(KINDS))
 def test_block_is_what_amaranth_made(kind, tmp_path):
-    texts, modules = extracted(kind)
+    texts, modules = extract(kind)
     name = core_blocks()[kind].name
     netlist = LanesNetlist.read(name, modules, lane=False)
-    proof = prove_equal(name, "".join(texts.values()), written(netlist, modules[name]), tmp_path, lanes_of(kind))
-    assert checked(proof, netlist).holds
+    proof = prove_equal(name, "".join(texts.values()), write_rtlil(netlist, modules[name]), tmp_path, lanes_of(kind))
+    assert check_proof(proof, netlist).holds
 
 
 def test_lanes_are_all_of_the_core():
     assert {prefix for block in core_blocks().values() for prefix in block.of} == set(LANES)
 
 
-# With faults
-
 Reading = tuple[str, LanesNetlist, dict]  # RTLIL of a module, its netlist, and its JSON
 
 
 def column() -> Reading:
-    """A tile of one column."""
     texts = below("tile", Tile(width=1, tiles=4, mac_latency=1))
     modules = netlists("tile", ("tile",), texts)
     return texts["tile"], LanesNetlist.read("tile", modules, lane=True), modules["tile"]
@@ -114,9 +109,9 @@ def every_kind() -> Reading:
 
 
 def every_state() -> Reading:
-    """Registers and memories of every kind, with few cells between them.
+    """Return registers and memories of every kind, with few cells between them.
 
-    In the draw of SEED a cell is optimised to another name of a register, whose start has no counterpart.
+    With SEED a register is optimised to another name, which has no initial value in the other module.
     """
     return random_cells(SEED + 3, odd=False)
 
@@ -130,7 +125,7 @@ def random_cells(seed: int, *, odd: bool) -> Reading:
 
 def proof_of(reading: Reading, folder: Path) -> Proof:
     text, netlist, module = reading
-    return checked(prove_equal(netlist.name, text, written(netlist, module), folder), netlist)
+    return check_proof(prove_equal(netlist.name, text, write_rtlil(netlist, module), folder), netlist)
 
 
 @pytest.mark.parametrize("module", [column, pytest.param(every_kind, marks=pytest.mark.slow), every_state])
@@ -166,7 +161,7 @@ def exchanged_outputs(netlist: LanesNetlist) -> None:
 
 
 def never_held(netlist: LanesNetlist) -> None:
-    """A register that a multiplexer holds gets the other side always."""
+    """Connect a register with enable by multiplexer to the multiplexer's other input."""
     for each in netlist.registers.values():
         before = netlist.cells.get(each.d[0][0])
         if before is not None and before.kind == "mux" and before.operands["A"][0] == (each.name, 0):

@@ -1,4 +1,4 @@
-"""A netlist, written out again as RTLIL: what was read from a module becomes a module that Yosys reads."""
+"""Writer of netlists as RTLIL, for comparison with the module that they were read from."""
 
 from collections.abc import Iterable, Mapping
 
@@ -17,21 +17,12 @@ __all__ = ["names_of", "rtlil"]
 
 
 def rtlil(netlist: LanesNetlist, names: Mapping[str, list[Bit | None]]) -> str:
-    """Return a module of the netlist's name, with the ports that it had before they were cut.
-
-    Arguments:
-        netlist: what `LanesNetlist.read` has returned.
-        names: nets to be added, each with its bits; None: a bit that gets no driver.
-    """
+    """Return a module with the netlist's original ports and additional named nets (None: an undriven bit)."""
     return _Writer(netlist, names).text()
 
 
 def names_of(module: Mapping) -> dict[str, list[Bit | None]]:
-    """Return the nets inside a module that have a name, as bits of what drives them; None: an input, or a memory's.
-
-    Arguments:
-        module: as Yosys' `write_json` has it.
-    """
+    """Return the named internal nets in Yosys' JSON as bits of their drivers (None: inputs and memories)."""
     bits: dict[int | str, Bit] = {"0": 0, "1": 1}
     drivers = {}
     for name, cell in module["cells"].items():
@@ -85,7 +76,7 @@ class _Writer:
         self.lines.append(f"wire width {width} {direction} {self.ports} \\{port}")
 
     def _connect(self, wire: str, bits: Mapping[int, Bit]) -> None:
-        """Drive those bits of a public wire."""
+        """Drive these bits of a public wire."""
         if bits:
             driven = _concatenation(f"{_identifier(wire)} [{place}]" for place in bits)
             self.lines.append(f"connect {driven} {self._value(list(bits.values()))}")
@@ -149,10 +140,10 @@ class _Writer:
             "WIDTH": width,
             "RD_PORTS": len(reads),
             "WR_PORTS": len(writes),
-            "INIT": _joined(words, width),
-            "RD_INIT_VALUE": _joined([read.init for read in reads], width),
-            **dict.fromkeys(("RD_ARST_VALUE", "RD_SRST_VALUE"), _joined([0] * len(reads), width)),
-            **{name: _joined(map(int, bits), 1) for name, bits in flags.items()},
+            "INIT": _constants(words, width),
+            "RD_INIT_VALUE": _constants([read.init for read in reads], width),
+            **dict.fromkeys(("RD_ARST_VALUE", "RD_SRST_VALUE"), _constants([0] * len(reads), width)),
+            **{name: _constants(map(int, bits), 1) for name, bits in flags.items()},
         }
         connections = {
             "RD_CLK": _concatenation("\\clk" if read.clocked else "1'0" for read in reads),
@@ -180,18 +171,17 @@ class _Writer:
 
 
 def _identifier(name: str) -> str:
-    """Return the RTLIL of a name; JSON has a backslash only where it would be taken for one of Yosys' own."""
+    """Return the RTLIL of a name; JSON omits the backslash unless the name would look like an internal one of Yosys."""
     return name if name.startswith("\\") else f"\\{name}"
 
 
 def _part(port: str) -> tuple[str, int]:
-    """Return the port that a part of one belongs to, and the part's first bit."""
+    """Return the port of a part, and the part's first bit."""
     name, _, first = port.removesuffix("]").partition("[")
     return name, int(first or 0)
 
 
 def _whole(parts: Mapping[str, int]) -> dict[str, int]:
-    """Return the widths of ports whose parts have these."""
     widths: dict[str, int] = {}
     for port, width in parts.items():
         name, first = _part(port)
@@ -203,12 +193,11 @@ def _constant(value: int, width: int) -> str:
     return f"{width}'{value:0{width}b}"
 
 
-def _joined(values: Iterable[int], width: int) -> str:
-    """Return constants of a width, the first one lowest; Yosys has a zero where there is none."""
+def _constants(values: Iterable[int], width: int) -> str:
+    """Return constants concatenated, the first one lowest; Yosys has a zero for none."""
     text = "".join(f"{value:0{width}b}" for value in reversed(list(values))) or "0"
     return f"{len(text)}'{text}"
 
 
 def _concatenation(parts: Iterable[str]) -> str:
-    """Return parts side by side, the first one lowest."""
     return "{ " + " ".join(reversed(list(parts))) + " }"

@@ -1,4 +1,4 @@
-"""The cocotb side of the counter in test_simulation.py; EXPECTED is what it must show after five cycles."""
+"""cocotb part of the counter in test_simulation.py; EXPECTED is its value after five cycles."""
 
 import os
 
@@ -13,7 +13,7 @@ PERIOD_NS = 10
 
 @cocotb.test()
 async def counts(dut):
-    """Five cycles after its reset the counter shows EXPECTED."""
+    """Check that the counter is EXPECTED five cycles after its reset."""
     Clock(dut.clk, PERIOD_NS, unit="ns").start()
     dut.rst.value = 1
     await ClockCycles(dut.clk, 2)
@@ -25,6 +25,6 @@ async def counts(dut):
 
 @cocotb.test(timeout_time=int(os.environ.get(TIMEOUT_VARIABLE, 1000)), timeout_unit="ns")
 async def hangs(dut):
-    """Wait for what never happens."""
+    """Wait for an event that never occurs."""
     Clock(dut.clk, PERIOD_NS, unit="ns").start()
     await RisingEdge(dut.never)

@@ -1,4 +1,4 @@
-"""run.sim.doctor: what is missing is named with the command that installs it."""
+"""run.sim.doctor: each missing tool is named with the command that installs it."""
 
 from functools import cache
 
@@ -17,7 +17,6 @@ def nothing_known(monkeypatch):
 
 @pytest.fixture
 def nothing_installed(monkeypatch, tmp_path):
-    """A machine with an empty PATH."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
 

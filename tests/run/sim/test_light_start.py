@@ -1,4 +1,4 @@
-"""The Python of a harness's simulation starts without pytest, and cocotb does not miss it."""
+"""Python start of a simulation without pytest, although cocotb imports it."""
 
 import re
 import subprocess

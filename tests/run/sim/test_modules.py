@@ -1,4 +1,4 @@
-"""Texts of modules are found again as long as nothing that they depend on has changed."""
+"""Cache of modules' Verilog, invalidated when a dependence changes."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""run.sim.simulation: builds are made once, whole, whoever asks; what goes wrong in them is said."""
+"""run.sim.simulation: builds are complete, cached and shared between processes; their errors are reported."""
 
 import json
 import os
@@ -41,9 +41,9 @@ TEST = "tests.run.sim.counter_bench"
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory, worker_id):
-    """A place for generated files that this test session alone uses, all of its workers together.
+    """Return a folder for generated files, shared only by the workers of this test session.
 
-    Verilator's run-time library, which takes longer than all that is built here, is everybody's.
+    Verilator's run-time library is linked to the global one, because it takes longer than all builds here.
     """
     base = tmp_path_factory.getbasetemp()
     folder = (base if worker_id == "master" else base.parent) / "sim_build"
@@ -56,12 +56,10 @@ def root(tmp_path_factory, worker_id):
 
 
 def counter(sim="verilator", *, root, text=COUNTER):
-    """Build the counter, or a change of it."""
     return build(Design("counter", text), sim, root=root)
 
 
 def check(built, root, expected=5, testcase="counts", **options):
-    """Run a test of the counter's bench."""
     with run_directory("counter", root) as directory:
         return run_simulation(
             built, TEST, testcase=testcase, run_dir=directory, env={"EXPECTED": str(expected)}, **options
@@ -137,7 +135,7 @@ def test_lint_warning_ends_the_build(root):
 
 
 def test_run_time_library_is_compiled_once(root, tmp_path):
-    """What one build has left is all that another one needs."""
+    """One build provides all files for another one."""
     counter(root=root)
     (library,) = (root / "verilator").glob("runtime-*")
     copied = tmp_path / "verilator" / library.name
@@ -152,7 +150,7 @@ def test_run_time_library_is_compiled_once(root, tmp_path):
 
 @pytest.fixture
 def calls(tmp_path):
-    """Compile a file through `OBJECT_CACHE` once with each list of options; return the calls of the compiler."""
+    """Compile a file through `OBJECT_CACHE` with each list of options; return the compiler's calls."""
     compiler = tmp_path / "compiler"
     compiler.write_text('#!/bin/sh\necho "$*" >> calls\nwhile [ "$1" != -o ]; do shift; done\necho object > "$2"\n')
     compiler.chmod(0o755)
@@ -191,7 +189,7 @@ def test_a_file_with_a_header_of_its_own_gets_no_other(calls):
 
 
 def test_build_calls_neither_perl_nor_another_compiler(root, tmp_path, monkeypatch):
-    for name in ("perl", "g++", "c++", "ar"):  # zig asks cc where the headers of C are
+    for name in ("perl", "g++", "c++", "ar"):  # zig finds C headers by cc
         (tmp_path / name).write_text("#!/bin/sh\nexit 99\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -277,7 +275,7 @@ def test_only_folders_that_make_cannot_read_are_named_by_links(monkeypatch, tmp_
     assert paths.plain_path(f"-I{tmp_path}/file", tmp_path) == f"-I{tmp_path}/file"
     option, _, path = paths.plain_path(f"-Wl,-rpath,{there}/file", there).rpartition(",")
     assert option == "-Wl,-rpath" and " " not in path and Path(path).read_text() == "found"
-    # Another's link of the same name leads elsewhere, and is replaced.
+    # Another process's link with the same name, to another target, is replaced.
     Path(path).parent.unlink()
     Path(path).parent.symlink_to(tmp_path)
     assert paths.plain_path(str(there / "file"), there) == path and Path(path).read_text() == "found"
@@ -315,10 +313,10 @@ def test_no_process_outlives_an_interrupted_command(number, status, tmp_path):
     state = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
 
     def gone() -> bool:
-        # Killed, but perhaps not yet collected by the process that inherited it.
+        # Killed, but perhaps not yet reaped by its new parent.
         return not state.exists() or state.read_text().split()[2] == "Z"
 
-    # Of a killed one another process sees to it, which needs a moment.
+    # The parent of a killed process needs a moment.
     for _ in range(1000):
         if gone():
             break

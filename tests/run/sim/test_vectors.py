@@ -1,4 +1,4 @@
-"""Lanes as vectors or not: who decides, and that it changes nothing but the time."""
+"""Choice of vector or scalar lanes, which affects only the simulation's speed."""
 
 import os
 
@@ -28,7 +28,7 @@ def test_both_ways_are_right_in_the_same_cycles(test):
 def test_vectors_are_in_the_build_if_they_are_wanted_and_no_waveform_is(monkeypatch):
     device = TensorDevice(config=PRESETS["tiny"])
     monkeypatch.delenv(vectors.LANES_VARIABLE, raising=False)
-    monkeypatch.setattr(simulation, "_compile", lambda *arguments: None)  # it is not run
+    monkeypatch.setattr(simulation, "_compile", lambda *arguments: None)  # the simulation is not run
     monkeypatch.setattr(run, "_built", run._built.__wrapped__)
     assert run.build_device(device).vectors
     with vectors.chosen("scalar"):

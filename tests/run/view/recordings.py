@@ -1,4 +1,4 @@
-"""What a run leaves to look at, read back: its waveform with the save file beside it, and its timeline."""
+"""Readers of a run's recordings: waveform, its save file, and timeline."""
 
 import json
 import re
@@ -13,7 +13,7 @@ __all__ = ["SaveFile", "Timeline", "Waveform"]
 
 
 class Waveform:
-    """A recorded run, sampled at every rising edge of the clock: the values that the registers saw."""
+    """A recorded run, sampled before every rising edge of the clock."""
 
     def __init__(self, vcd: Path, top: str):
         self.top = top
@@ -29,7 +29,7 @@ class Waveform:
             return self.recorded[shown.replace("\\", "")]
 
     def high(self, name: str) -> list[bool]:
-        """Return for every clock edge whether a one-bit signal was 1 just before it."""
+        """Return whether a one-bit signal was 1, just before each clock edge."""
         changes, value, values = iter([*self[name].tv, (float("inf"), "x")]), "x", []
         time, following = next(changes)
         for edge in self.edges:
@@ -40,7 +40,7 @@ class Waveform:
         return values
 
     def values(self, name: str) -> list[int]:
-        """Return every value that a signal has had, in order, without those that are unknown."""
+        """Return the values of a signal in order, without unknown ones."""
         return [int(value, 2) for _, value in self[name].tv if "x" not in value]
 
     def last(self, name: str) -> int:
@@ -48,8 +48,7 @@ class Waveform:
 
 
 class SaveFile:
-    """A save file of GTKWave: the signals `shown`, by the names that the waveform gives them, names of the `groups`,
-    and the `words` of each enumeration that it refers to, by the enumeration's name in hdl/."""
+    """GTKWave save file: signals `shown`, names of `groups`, and `words` of each enumeration of hdl/."""
 
     def __init__(self, path: Path):
         lines = path.read_text().splitlines()
@@ -63,8 +62,7 @@ class SaveFile:
 
 
 class Timeline:
-    """A timeline: the names of its `groups`, from top to bottom; `tracks` of slices by group, `slices` by group and
-    track, where there are any; `curves` by group and then by track, each of (cycle, value from there on)."""
+    """Timeline: `groups` from top to bottom, `tracks` by group, `slices` and `curves` by group and track."""
 
     def __init__(self, path: Path):
         events = json.loads(path.read_text())["traceEvents"]

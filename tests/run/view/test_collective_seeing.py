@@ -1,4 +1,4 @@
-"""What is seen of a run on an instance: timeline, picture and waveform are there, and say what the report says."""
+"""Views of a run on an instance: timeline, picture and waveform agree with the report."""
 
 from collections import namedtuple
 from functools import cache
@@ -17,14 +17,14 @@ BYTES = 1200
 WORDS = "CHIPS=2 LINK_BYTES=8 LINK_LATENCY=1 WAVES=1 DEPTH=2 ERRORS=0.01 SEED=3"
 
 TESTS = {"allreduce": ("collective", f"BYTES={BYTES}"), "router": ("traffic", "FLITS=400 STALL=40")}
-"""By TEST, its harness and its own variables."""
+"""By TEST, its harness and its variables."""
 
 Seen = namedtuple("Seen", "report timeline waveform save")
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory):
-    """A function that runs a TEST on a simulator, once for all that is looked at."""
+def run_once(tmp_path_factory):
+    """Return a function that runs a TEST on a simulator, cached."""
 
     @cache
     def run(test: str, sim: str) -> Seen:
@@ -49,8 +49,8 @@ def area(points) -> float:
 
 @on_each_simulator
 @of_each_test
-def test_timelines_and_waveforms_of_links_say_what_the_report_says(seen, test, sim):
-    report, timeline, wave, _ = seen(test, sim)
+def test_timelines_and_waveforms_of_links_say_what_the_report_says(run_once, test, sim):
+    report, timeline, wave, _ = run_once(test, sim)
     busy = timeline.curves["links: utilisation, percent"]
     stalled = timeline.curves["links: cycles stalled for want of a credit, percent"]
     running = wave.high("rst").count(False)
@@ -73,8 +73,8 @@ def test_timelines_and_waveforms_of_links_say_what_the_report_says(seen, test, s
 
 @on_each_simulator
 @of_each_test
-def test_save_files_name_signals_of_the_waveform(seen, test, sim):
-    *_, wave, save = seen(test, sim)
+def test_save_files_name_signals_of_the_waveform(run_once, test, sim):
+    *_, wave, save = run_once(test, sim)
     assert len(save.shown) > 60 and set(save.shown) <= set(wave.names.values())
     assert all(name.startswith(f"{wave.top}.") for name in save.shown)
     groups = {f"link chip {chip} {way}" for chip in (0, 1) for way in ("up", "down")}
@@ -85,16 +85,16 @@ def test_save_files_name_signals_of_the_waveform(seen, test, sim):
 
 @on_each_simulator
 @of_each_test
-def test_the_picture_is_there(seen, test, sim):
+def test_the_picture_is_there(run_once, test, sim):
     from matplotlib import image
 
-    pixels = image.imread(seen(test, sim).report.extra["picture"])
+    pixels = image.imread(run_once(test, sim).report.extra["picture"])
     assert min(pixels.shape[:2]) > 400 and np.ptp(pixels) > 0.8
 
 
 @on_each_simulator
-def test_the_timeline_says_what_the_report_says(seen, sim):
-    report, timeline, *_ = seen("allreduce", sim)
+def test_the_timeline_says_what_the_report_says(run_once, sim):
+    report, timeline, *_ = run_once("allreduce", sim)
     assert [track for _, track in timeline.slices] == [f"core {core}" for core in range(4)]
     slices = [one for listed in timeline.slices.values() for one in listed]
     assert len(slices) == 4
@@ -107,8 +107,8 @@ def test_the_timeline_says_what_the_report_says(seen, sim):
 
 
 @on_each_simulator
-def test_waveforms_of_engines_say_what_the_report_says(seen, sim):
-    wave = seen("allreduce", sim).waveform
+def test_waveforms_of_engines_say_what_the_report_says(run_once, sim):
+    wave = run_once("allreduce", sim).waveform
     for core in range(4):
         at = f"engine_core_{core}"
         assert set(wave.values(f"{at}.does")) == {Does.ALL_REDUCE, Does.NOTHING}
@@ -128,8 +128,8 @@ def test_waveforms_of_engines_say_what_the_report_says(seen, sim):
 
 
 @on_each_simulator
-def test_the_printed_report_is_short(seen, sim):
-    report = seen("allreduce", sim).report
+def test_the_printed_report_is_short(run_once, sim):
+    report = run_once("allreduce", sim).report
     assert "links" not in report.extra and len(report.details["links"]) == 4
     record = report.as_json()
     assert record["links"]["chip 1 up -> chip 0"]["flits"] > 0

@@ -1,4 +1,4 @@
-"""The waveform's groups: one for each direction of each link and one for each engine, by name and in order."""
+"""Groups of a waveform: one per link direction and one per engine, named and ordered."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from neuroncore_rtl.spec.instance import Instance, Topology
 INSTANCES = [Instance(chips=11), Instance(chips=6, topology=Topology.TORUS, width=3)]
 
 
-def known(instance: Instance, top: str) -> set[str]:
+def signals_of_views(instance: Instance, top: str) -> set[str]:
     """Return a signal of each view."""
     text = link_views(instance, "fabric", "counters[{}]", disturbed="x[{}]", waves=True) + engine_views(instance)
     names = [part.split()[-2] for part in text.split("(.clk(clk)")[:-1] for part in [part + " ("]]
@@ -19,7 +19,7 @@ def known(instance: Instance, top: str) -> set[str]:
 
 @pytest.mark.parametrize("instance", INSTANCES)
 def test_groups_are_named_after_links_and_cores(instance):
-    found = known(instance, "collective")
+    found = signals_of_views(instance, "collective")
     assert len(found) == instance.chips * instance.directions + instance.cores
     groups = collective_groups(found)
     links = [link_name(instance, wire).partition(" ->")[0] for wire in range(instance.chips * instance.directions)]
@@ -32,7 +32,7 @@ def test_groups_are_named_after_links_and_cores(instance):
 
 
 def test_traffic_has_links_alone():
-    groups = traffic_groups(known(INSTANCES[0], "traffic"))
+    groups = traffic_groups(signals_of_views(INSTANCES[0], "traffic"))
     assert len([group for group in groups if group.startswith("link chip")]) == 22
     assert not [group for group in groups if "engine" in group]
     assert not [trace for trace in groups["link chip 3 up"] if "credits left" in trace.alias]
@@ -45,9 +45,9 @@ def test_a_waveform_that_is_too_shallow_has_no_views():
 
 
 def test_of_one_core_its_insides_are_shown():
-    """As a waveform of the core alone has them, under the names that they have in an instance."""
+    """The core's signals have the names of a waveform of a single core, under the core's name in the instance."""
     inside = [*(f"queue{queue}.clk" for queue in range(6)), "dma0.clk", "dma1.clk", "axi0.clk"]
-    found = known(INSTANCES[0], "machines") | {f"machines.log_{core}.clk" for core in range(22)}
+    found = signals_of_views(INSTANCES[0], "machines") | {f"machines.log_{core}.clk" for core in range(22)}
     found |= {f"machines.cores.chip_{chip}.core1.{name}" for chip in range(11) for name in inside}
     without = instance_groups(found)
     assert len([group for group in without if group.startswith("link chip")]) == 22

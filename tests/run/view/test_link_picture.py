@@ -1,4 +1,4 @@
-"""The picture of an instance: every wire has an arrow from its chip to the other one, past all the others."""
+"""Picture of an instance: an arrow for every wire, without overlaps."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,4 @@
-"""Timelines: every record and every collective is there, with its cycles, and on a track slices come one after the
-other; the curves of the links add up to their counters."""
+"""Timelines: slices of all records and collectives with their cycles, without overlap per track; curves of links."""
 
 from itertools import pairwise
 
@@ -21,8 +20,8 @@ INSTANCE = Instance(chips=2, width=2, link_bytes=8, core=CONFIG)
 
 
 @pytest.fixture
-def written(tmp_path):
-    """A function that writes a timeline and reads it back."""
+def write_and_read(tmp_path):
+    """Return a function that writes a timeline and reads it back."""
 
     def write(*groups) -> Timeline:
         path = write_timeline(tmp_path / "run", groups)
@@ -40,8 +39,6 @@ def args(slices, name) -> list:
     return [event["args"][name] for event in slices]
 
 
-# Of cores
-
 END = 900  # cycle in which the program ends
 
 LOAD = Record(instruction=LoadStationary(format=BF16, k=4, m=4, address=0), waits=(Wait(3, 1),), updates=(Update(1),))
@@ -55,13 +52,13 @@ RECORDS = {0x100: LOAD, 0x180: MULTIPLY, 0x200: LOAD, 0x280: MULTIPLY, 0x400: CO
 
 EVENTS = (
     Event(3, 0x400, 10, 90),
-    Event(3, 0x480, 20, 100),  # taken while the one before it is copied
+    Event(3, 0x480, 20, 100),  # accepted during the preceding copy
     Event(0, 0x100, 92, 96),
     Event(0, 0x180, 94, 120),
-    Event(0, 0x200, 96, 100),  # beside the multiplication
+    Event(0, 0x200, 96, 100),  # in parallel with the multiplication
     Event(0, 0x280, 98, 140),
-    Event(3, 0x400, 200, 260),  # executed once more
-    Event(3, 0x480, 300, None),  # the program ended first
+    Event(3, 0x400, 200, 260),  # executed again
+    Event(3, 0x480, 300, None),  # not retired before the program's end
 )
 
 
@@ -69,8 +66,8 @@ def tracks_of(name, events, config=CONFIG):
     return core_tracks(name, Outcome(ending=Ending.FINISHED, cycles=END, events=events), config, RECORDS.__getitem__)
 
 
-def test_slices_of_a_core_have_the_cycles_of_the_run_and_do_not_overlap(written):
-    timeline = written(tracks_of("core", EVENTS))
+def test_slices_of_a_core_have_the_cycles_of_the_run_and_do_not_overlap(write_and_read):
+    timeline = write_and_read(tracks_of("core", EVENTS))
     assert timeline.tracks == {"core": ["tensor", "vector", "scalar", "dma0", "dma1", "tensor, loading"]}
     assert sum(map(len, timeline.slices.values())) == len(EVENTS)
     for slices in timeline.slices.values():
@@ -83,8 +80,8 @@ def test_slices_of_a_core_have_the_cycles_of_the_run_and_do_not_overlap(written)
     assert args(dma, "issued") == [10, 20, 200, 300] and args(dma, "retired")[-1] is None
 
 
-def test_slices_of_a_core_say_what_they_are(written):
-    timeline = written(tracks_of("core", EVENTS))
+def test_slices_of_a_core_say_what_they_are(write_and_read):
+    timeline = write_and_read(tracks_of("core", EVENTS))
     assert [event["name"] for event in timeline.slices["core", "tensor"]] == ["multiply_moving"] * 2
     assert {event["name"] for event in timeline.slices["core", "dma0"]} == {"dma hbm to sbuf"}
     load = timeline.slices["core", "tensor, loading"][0]
@@ -92,12 +89,12 @@ def test_slices_of_a_core_say_what_they_are(written):
     assert load["name"] == "load_stationary" and load["args"] | told == load["args"]
 
 
-def test_an_instance_has_every_core_and_the_links(written):
-    """A group for each core, in order; its collectives say with whom they are; the curves of the links follow."""
+def test_an_instance_has_every_core_and_the_links(write_and_read):
+    """A group per core, in order; collectives name their ranks; the curves of the links follow."""
     events = (EVENTS[:2], [Event(5, 0x500, 30, 80)], [], [Event(5, 0x500, 40, 90)])
     cores = [tracks_of(f"core {core}", own, INSTANCE.core) for core, own in enumerate(events)]
     samples = [LinkSample(16, [0] * 4, [counters(3)] * 4), LinkSample(32, [1] * 4, [counters(3)] * 4)]
-    timeline = written(*cores, *link_tracks(INSTANCE, samples))
+    timeline = write_and_read(*cores, *link_tracks(INSTANCE, samples))
     assert timeline.groups[:4] == [f"core {core}" for core in range(4)]
     assert len(timeline.groups) == 8 and all(name.startswith("links: ") for name in timeline.groups[4:])
     found = {place: len(slices) for place, slices in timeline.slices.items()}
@@ -106,8 +103,6 @@ def test_an_instance_has_every_core_and_the_links(written):
     assert (collective["name"], *spans([collective])) == ("all_reduce fp32 4 KiB", (30, 80))
     assert collective["args"]["group"] == "2 cores from 1 to 3, every 2" and collective["args"]["issued"] == 30
 
-
-# Of collective engines, and of links
 
 EVERY_OTHER = Group(3, -2, 2)
 
@@ -133,8 +128,8 @@ SAMPLES_OF_LINKS = [
 ]
 
 
-def test_slices_of_engines_follow_each_other_and_say_what_they_are(written):
-    timeline = written(engine_tracks(LISTS, TAKEN, 250))
+def test_slices_of_engines_follow_each_other_and_say_what_they_are(write_and_read):
+    timeline = write_and_read(engine_tracks(LISTS, TAKEN, 250))
     assert set(timeline.slices) == {("collective engines", f"core {core}") for core in (1, 3)}
     first, third = timeline.slices.values()
     assert spans(first) == [(5, 90), (90, 120), (130, 250)]
@@ -147,8 +142,8 @@ def test_slices_of_engines_follow_each_other_and_say_what_they_are(written):
     assert reduce["group"] == "4 cores from 3 to 0" and reduce["op"] == "sum"
 
 
-def test_curves_of_links_are_those_of_the_windows(written):
-    timeline = written(engine_tracks(LISTS, TAKEN, 250), *link_tracks(INSTANCE, SAMPLES_OF_LINKS))
+def test_curves_of_links_are_those_of_the_windows(write_and_read):
+    timeline = write_and_read(engine_tracks(LISTS, TAKEN, 250), *link_tracks(INSTANCE, SAMPLES_OF_LINKS))
     first = {group.removeprefix("links: "): curves["chip 0 up -> chip 1"] for group, curves in timeline.curves.items()}
     third = {group.removeprefix("links: "): curves["chip 1 up -> chip 0"] for group, curves in timeline.curves.items()}
     stalled = "cycles stalled for want of a credit, percent"
@@ -159,16 +154,16 @@ def test_curves_of_links_are_those_of_the_windows(written):
     assert timeline.curves["links: utilisation, percent"]["chip 0 down -> chip 1"] == [(0, 0)]
 
 
-def test_the_links_have_a_timeline_of_their_own(written):
-    links = written(*link_tracks(INSTANCE, SAMPLES_OF_LINKS, credits=False))
+def test_the_links_have_a_timeline_of_their_own(write_and_read):
+    links = write_and_read(*link_tracks(INSTANCE, SAMPLES_OF_LINKS, credits=False))
     assert not links.slices and "links: credits used" not in links.groups
     assert len(links.curves["links: utilisation, percent"]) == 4
-    empty = written(*link_tracks(INSTANCE, [], credits=False))
+    empty = write_and_read(*link_tracks(INSTANCE, [], credits=False))
     assert not empty.slices and not empty.curves
 
 
-def sampled(end: int) -> str:
-    """Return what the harness writes in a run of so many cycles: it doubles its window with every 200th sample."""
+def samples_until(end: int) -> str:
+    """Return the harness's samples of a run: the window doubles with every 200th sample."""
     lines, window, due, taken = [], FIRST_WINDOW, FIRST_WINDOW, 0
     while due < end:
         lines.append(due)
@@ -181,7 +176,7 @@ def sampled(end: int) -> str:
 
 @pytest.mark.parametrize("end", [1, 15, 16, 17, 3199, 3200, 3201, 3232, 6399, 6400, 6401, 100_000, 1_234_567])
 def test_a_run_of_any_length_has_samples_at_even_distances(end):
-    samples = read_samples(sampled(end))
+    samples = read_samples(samples_until(end))
     cycles = [sample.cycle for sample in samples]
     distance = cycles[0] if len(cycles) > 1 else FIRST_WINDOW
     assert cycles == [*range(distance, end, distance), end]

@@ -1,6 +1,6 @@
-"""The waveform: what is recomputed from its signals equals what the hardware's counters say, and what is shown exists.
+"""Waveforms: values recomputed from signals equal the hardware's counters, and all displayed signals exist.
 
-The engine alone is recorded by both simulators. A core that records takes Verilator minutes to build, so that is slow.
+Both simulators record the engine. A recording core takes Verilator minutes to build, so that test is slow.
 """
 
 import os
@@ -33,7 +33,7 @@ M, K, N = SIZES = 7, 9, 11
 
 
 def product(directory: Path, sim: str, words: str):
-    """Run a product that is recorded where these tests alone write; return its report, waveform and save file."""
+    """Run a product with a recording in a private folder; return its report, waveform and save file."""
     with recording_in(directory):
         report = passed("matmul", f"PRESET=tiny WAVES=1 SIM={sim} {words}")
     save = Path(report.extra["waveform"])
@@ -56,7 +56,7 @@ def test_signals_agree_with_counters(recorded):
         assert sum(wave.high(f"engine.mover.wait_{cause}")) == counters[f"wait_{cause}"]
     assert counters["wait_operand"] > 0, "without a stall this compares nothing"
 
-    # The clock of the result starts with the first instruction offered and stops with the last PSUM word written.
+    # The result's cycles count from the first instruction offered to the last PSUM word written.
     offered, busy = wave.high("valid"), wave.high("engine_busy")
     cycles = len(busy) - busy[::-1].index(True) - offered.index(True)
     assert cycles == report.cycles == counters["cycles"]
@@ -130,8 +130,8 @@ def test_tables_of_lines():
         traces("op Opcod", "core")
 
 
-def written(path: Path, scope: str, variables: dict[str, str], behind: str = "") -> Path:
-    """Write a waveform of one scope, of variables by their codes; return its path."""
+def write_waveform(path: Path, scope: str, variables: dict[str, str], behind: str = "") -> Path:
+    """Write a waveform of one scope, with variables by their codes; return its path."""
     lines = "".join(f"$var wire 1 {code} {name} $end\n" for name, code in variables.items())
     path.write_text(f"$scope module {scope} $end\n{lines}$upscope $end\n$enddefinitions $end\n{behind}")
     return path
@@ -139,7 +139,7 @@ def written(path: Path, scope: str, variables: dict[str, str], behind: str = "")
 
 def test_what_was_not_recorded_is_left_out(tmp_path):
     variables = {"clk": "a", "rst": "b", "cycle": "c", "over": "d"}
-    save = write_save_file(written(tmp_path / "shallow.vcd", "machine", variables, "#0\n0a\n#9\n1a\n"))
+    save = write_save_file(write_waveform(tmp_path / "shallow.vcd", "machine", variables, "#0\n0a\n#9\n1a\n"))
     names = {"clk": "clk", "rst": "rst", "cycle": "cycle", "program has ended": "over"}
     shown = [line for line in save.read_text().splitlines() if line.startswith("+{")]
     assert shown == [f"+{{{name}}} machine.{signal}" for name, signal in names.items()]
@@ -148,7 +148,7 @@ def test_what_was_not_recorded_is_left_out(tmp_path):
 
 def test_names_are_those_of_gtkwave(tmp_path):
     variables = {"wide [7:0]": "a", "narrow [0:0]": "b", "bit": "c", "part.field [3:0]": "d", "list[2] [3:0]": "e"}
-    assert signals(written(tmp_path / "names.vcd", "top", variables)) == {
+    assert signals(write_waveform(tmp_path / "names.vcd", "top", variables)) == {
         "top.wide": "top.wide[7:0]",
         "top.narrow": "top.narrow[0]",
         "top.bit": "top.bit",
@@ -190,7 +190,7 @@ def test_missing_display_is_said(monkeypatch, tmp_path):
 
 
 def test_the_array_shows_its_diagonal_in_decimal(tmp_path):
-    """At full depth: each row has its operands a cycle after the row above; words are shown as the numbers they are."""
+    """At full depth each row has its operands one cycle after the row above; words are shown as numbers."""
     _, vcd, save = product(tmp_path, "icarus", "TARGET=engine DEPTH=0 M=4 K=4 N=6")
     rows = range(TINY.rows)
     wanted = [f"row {row}: {what}" for what in ("moving", "weight", "sum") for row in rows]

@@ -1,4 +1,4 @@
-"""Collectives as words: fields come back, signatures say what matters, every rule can be broken, chunks balance."""
+"""Words of collectives: round trip, signatures, legality rules, chunk sizes."""
 
 import re
 from dataclasses import replace
@@ -28,7 +28,7 @@ def violation(values, core=10, cores=CORES):
 
 
 def random_fields(rng) -> dict[str, int]:
-    """Return any value in every field, the opcode's but for it and what has only codes of something."""
+    """Return random fields, with the fixed opcode and valid codes of `op` and `dtype`."""
     values = {name: rng.getrandbits(width) for name, width in words.COLLECTIVE_FIELDS}
     values |= {"opcode": Collective.opcode, "stride": rng.randrange(-64, 64)}
     return values | {name: rng.randrange(3) for name in ("op", "dtype")}
@@ -48,8 +48,8 @@ def test_words_and_fields_are_each_other_s_inverse(dice):
 def test_fields_lie_where_the_layout_says():
     word = replace(PLAIN, group=Group(4, -3, 8), chunk=5).encode()
     assert word & 0x3F == 56  # opcode
-    assert word >> 15 & 0x1F == 4  # chunk, less one
-    assert word >> 20 & 0x3F == 7  # ranks, less one
+    assert word >> 15 & 0x1F == 4  # chunk - 1
+    assert word >> 20 & 0x3F == 7  # ranks - 1
     assert word >> 33 & 0x7F == 128 - 3  # stride, two's complement
     assert words.COLLECTIVE_BITS == 258 and words.SIGNATURE_BITS == 64
 
@@ -154,7 +154,7 @@ IGNORED = {
     K.BARRIER: _NO_SUM
     | {"dtype": 3, "count": 0, "root": 63, "pitch": 1, "src_address": 1, "dst_address": (1 << 40) - 1},
 }
-"""What a kind does not look at, with values that are wrong for others."""
+"""By kind, fields that it ignores, with values that are illegal for other kinds."""
 
 
 @pytest.mark.parametrize("kind", K, ids=lambda kind: kind.name.lower())

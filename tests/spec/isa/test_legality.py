@@ -1,4 +1,4 @@
-"""The rules of legality: each can be broken alone, with a message that names it, the value and the place; words."""
+"""Legality rules of elementwise instructions: each broken separately, and its message; words."""
 
 import re
 from functools import partial
@@ -26,7 +26,7 @@ psum = partial(access, storage=isa.Storage.PSUM)
 
 
 def instruction(opcode, dst=FP32, a=FP32, b=FP32, **options):
-    """Return an instruction on 16 elements of 32 lanes; a tensor is an access, or a format: then they are apart."""
+    """Return an instruction on 16 elements of 32 lanes; tensors are accesses, or formats of disjoint accesses."""
     fields = {"partitions": 32, "shape": (16,)} | options
     steps = (0,) * (len(fields["shape"]) - 1) + (1,)
     for name, tensor, address in (("dst", dst, 0), ("a", a, 1024), ("b", b, 2048)):
@@ -99,7 +99,7 @@ _REFUSED = {
         "b's bytes must lie from 0 to 16384, not from 16384 to 16388": activate(sum_store=True, b=psum(address=16384)),
     },
 }
-"""By its rule and what must be said: an instruction that breaks just this rule."""
+"""By rule and expected message: an instruction that breaks only this rule."""
 
 REFUSED = [(rule, broken, message) for rule, cases in _REFUSED.items() for message, broken in cases.items()]
 
@@ -115,7 +115,7 @@ def test_rule_is_broken_alone_and_named(rule, refused, message):
 
 
 def test_every_rule_is_broken_by_some_instruction():
-    # An unknown opcode and an unknown format cannot be written as a record: they are broken below, as fields.
+    # A record cannot have an unknown opcode or format; tests below break these rules with fields.
     assert {rule for rule, _, _ in REFUSED} == ELEMENTWISE_RULES - {Rule.OPCODE, Rule.FORMAT}
 
 
@@ -200,7 +200,7 @@ def test_where_lanes_may_start(lanes, starts):
 
 
 def test_any_word_is_judged(dice):
-    """Whatever the bits, the verdict is a rule or none; and an instruction that is not refused touches what exists."""
+    """For any bits the verdict is a rule or none, and a legal instruction accesses only existing memory."""
     legal = instruction(O.SCALAR_TENSOR_TENSOR).encode(CONFIG)
     verdicts = dict.fromkeys([None, *ELEMENTWISE_RULES], 0)
     for _ in range(20_000):

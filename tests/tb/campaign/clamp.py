@@ -1,4 +1,4 @@
-"""A unit that is small enough for all there is to know of its mutants: what it does with each of 256 inputs."""
+"""Small units whose mutants can be checked exhaustively."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -9,7 +9,7 @@ from neuroncore_rtl.tb.campaign.mutation.unit import Unit
 
 
 class Clamp(wiring.Component):
-    """min(i, 200), a cycle later, without the lowest bit of an `i` above 127; `large`: `o` is 200."""
+    """min(i, 200), one cycle later, without the lowest bit of `i` above 127; `large`: `o` is 200."""
 
     i: In(8)
     o: Out(8)
@@ -23,7 +23,7 @@ class Clamp(wiring.Component):
 
 
 class Unread(wiring.Component):
-    """A sum of what comes two cycles late, of which the upper half is not read, nor that of the registers before it."""
+    """A sum of inputs two cycles late; its upper half, and that of the preceding registers, drives no output."""
 
     i: In(8)
     o: Out(4)
@@ -37,8 +37,7 @@ class Unread(wiring.Component):
 
 
 class Rare(wiring.Component):
-    """A count to three, over and over, with what a table says of it and what a memory of two words was given: what
-    would be said of a fourth, or is given to the memory while nothing is written, means nothing."""
+    """A count to three with a table and a memory of two words; a fourth row and unwritten data have no effect."""
 
     i: In(8)
     o: Out(4)
@@ -59,8 +58,6 @@ class Rare(wiring.Component):
 
 
 class Two(wiring.Component):
-    """Two clamps, one behind the other."""
-
     i: In(8)
     o: Out(8)
 
@@ -71,10 +68,9 @@ class Two(wiring.Component):
         return m
 
 
-HERE = "tests/tb/campaign"
-SEEN = Unit("clamp", Clamp, (f"{HERE}/clamp_seen.py",), cycles=4)  # with a test that looks at everything
-HALF_SEEN = Unit("clamp", Clamp, (f"{HERE}/clamp_half_seen.py",), cycles=4)  # with one that does not look at `large`
-HARNESSED = Unit("clamp", Clamp, (f"{HERE}/clamp_harnessed.py",), cycles=4, module="clamp")
-"""With a test that looks at everything in a harness."""
-UNTESTED = Unit("clamp", Clamp, (f"{HERE}/clamp_unseen.py",), cycles=4)  # with a file in which no test simulates it
-BROKEN = Unit("clamp", Clamp, (f"{HERE}/clamp_broken.py",), cycles=4)  # with a test that fails
+CHECKS = "tests/tb/campaign/clamp_checks.py"
+SEEN = Unit("clamp", Clamp, (f"{CHECKS}::test_all",), cycles=4)
+HALF_SEEN = Unit("clamp", Clamp, (f"{CHECKS}::test_o_only",), cycles=4)
+HARNESSED = Unit("clamp", Clamp, (f"{CHECKS}::test_all_in_harness",), cycles=4, module="clamp")
+UNTESTED = Unit("clamp", Clamp, (f"{CHECKS}::test_width_without_simulation",), cycles=4)
+BROKEN = Unit("clamp", Clamp, (f"{CHECKS}::test_numbers",), cycles=4)

@@ -1,4 +1,4 @@
-"""What the tests of campaigns let workers do; a worker imports it."""
+"""Tasks for the tests of campaigns; workers import this module."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.tb.campaign.task import Task, key_of
 
 __all__ = [
-    "counted", "fragile", "held_up", "killer", "refused", "square", "statuses", "task", "tasks", "unbuildable",
+    "fragile", "hang_once", "killer", "log_and_square", "refused", "square", "statuses", "task", "tasks", "unbuildable",
     "waiting",
 ]  # fmt: skip
 
@@ -20,8 +20,7 @@ def square(number: int) -> dict:
     return {"number": number, "square": number * number}
 
 
-def counted(number: int, log: str, seconds: float = 0.0) -> dict:
-    """Leave a line for each time that this runs."""
+def log_and_square(number: int, log: str, seconds: float = 0.0) -> dict:
     time.sleep(seconds)
     with open(log, "a") as file:
         file.write(f"{number}\n")
@@ -33,7 +32,7 @@ def refused(number: int) -> dict:
 
 
 def unbuildable(number: int, log: str) -> dict:
-    counted(number, log)
+    log_and_square(number, log)
     simulation.build(simulation.Design(top="wrong", verilog="module wrong(;\nendmodule\n"))
 
 
@@ -42,7 +41,6 @@ def killer(number: int) -> dict:
 
 
 def fragile(number: int, mark: str) -> dict:
-    """Kill the first worker only."""
     if not Path(mark).exists():
         Path(mark).touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -67,8 +65,7 @@ def statuses(rows) -> Counter:
     return Counter(row["status"] for row in rows)
 
 
-def held_up(number: int, started: str) -> dict:
-    """Wait for ever the first time."""
+def hang_once(number: int, started: str) -> dict:
     first = not any(Path(started).iterdir())
     Path(started, str(os.getpid())).touch()
     if first:

@@ -1,4 +1,4 @@
-"""Campaigns on a scheduler and workers of dask.distributed, each a process of its own that can be killed."""
+"""Campaigns on a scheduler and workers of dask.distributed, in processes that tests can kill."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ from tests.tb.campaign.jobs import statuses
 
 
 class Cluster:
-    """A scheduler and workers on this machine; `folder` has their logs."""
+    """A scheduler and workers on this machine, with logs in `folder`."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -46,7 +46,7 @@ class Cluster:
         return process
 
     def scheduler(self, workers=0):
-        """Start a scheduler, which is returned, and workers of it."""
+        """Start a scheduler and its workers; return the scheduler's process."""
         process = self._start("dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port))
         for _ in range(workers):
             self.worker()
@@ -58,7 +58,7 @@ class Cluster:
 
     def end(self):
         for process in reversed(self.processes):
-            process.kill()  # a worker that is asked to end may wait for a scheduler that is gone
+            process.kill()  # on SIGTERM a worker may wait for a dead scheduler
         for process in self.processes:
             process.wait()
 
@@ -79,7 +79,7 @@ def test_a_worker_that_is_killed_in_mid_run_costs_nothing(dask, tmp_path):
     dask.scheduler(workers=2)
     log, started = tmp_path / "log", tmp_path / "started"
     started.mkdir()
-    tasks = [jobs.task(jobs.held_up, 0, str(started)), *jobs.tasks(jobs.counted, 12, str(log), 0.05)]
+    tasks = [jobs.task(jobs.hang_once, 0, str(started)), *jobs.tasks(jobs.log_and_square, 12, str(log), 0.05)]
 
     def kill():
         while not (found := list(started.iterdir())):
@@ -99,7 +99,9 @@ def test_a_worker_that_is_killed_in_mid_run_costs_nothing(dask, tmp_path):
 @pytest.mark.slow
 def test_a_scheduler_that_is_restarted_costs_nothing(dask, tmp_path):
     scheduler = dask.scheduler(workers=1)
-    rows = rows_of(tmp_path, jobs.tasks(jobs.counted, 24, str(tmp_path / "log"), 0.2), ClusterExecutor(dask.address))
+    rows = rows_of(
+        tmp_path, jobs.tasks(jobs.log_and_square, 24, str(tmp_path / "log"), 0.2), ClusterExecutor(dask.address)
+    )
     found = [next(rows) for _ in range(5)]
     scheduler.kill()
     scheduler.wait()
@@ -107,7 +109,7 @@ def test_a_scheduler_that_is_restarted_costs_nothing(dask, tmp_path):
     found += rows
     assert statuses(found) == {"passed": 24} and len({row["key"] for row in found}) == 24
     assert len(Store(tmp_path / "rows.jsonl").rows()) == 24
-    # What was under way is done again, and nothing else.
+    # Only tasks in flight are repeated.
     assert len((tmp_path / "log").read_text().split()) <= 24 + 2
 
 
@@ -136,7 +138,7 @@ def test_a_scheduler_that_stays_away_is_an_error_and_rows_are_kept(dask, tmp_pat
 
 
 def test_a_scheduler_may_be_lost_while_it_is_asked():
-    """Whoever has asked goes on, and finds it lost where a task is submitted."""
+    """The lost scheduler is noticed when a task is submitted."""
 
     def nthreads():
         raise OSError("Timed out trying to connect")
@@ -156,7 +158,6 @@ def test_workers_with_more_than_a_thread_are_refused(dask, tmp_path):
 
 
 def copied_project(folder):
-    """Return a copy of the project that shares nothing with it."""
     place = folder / "neuroncore_rtl"
     place.mkdir(parents=True)
     for name in (*FOLDERS, "__init__.py", "pyproject.toml", "requirements.lock"):
@@ -167,7 +168,7 @@ def copied_project(folder):
 
 @pytest.mark.slow
 def test_a_build_is_sent_to_workers_of_other_folders(dask, tmp_path):
-    """Two projects with a folder each: the second worker finds what the first has built, and runs it."""
+    """Two projects in separate folders: the second worker receives and runs the first one's build."""
     dask.scheduler()
     places = [copied_project(tmp_path / name) for name in ("one", "two")]
     for place in places:
@@ -193,9 +194,9 @@ def test_other_sources_are_refused(dask, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("default")  # those of dask-jobqueue
+@pytest.mark.filterwarnings("default")  # warnings of dask-jobqueue
 def test_jobs_of_a_queue(tmp_path, monkeypatch):
-    """Jobs are programs of this machine, which dask-jobqueue has for tests."""
+    """dask-jobqueue can run jobs as local processes for tests."""
     pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is optional")
     config = pytest.importorskip("dask.config")
     monkeypatch.setitem(cluster.QUEUES, "local", "dask_jobqueue.local:LocalCluster")

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Mutants: the stand-in for Amaranth's simulator, and verdicts and proofs of a unit of which everything is known."""
+"""Mutation testing: the simulator that replaces Amaranth's, and verdicts and proofs for an exhaustively known unit."""
 
 import json
 import re
@@ -35,8 +35,7 @@ COUNT, SEED = 60, 3
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """The clamp's library, its mutants, and the folder of both."""
+def library_and_mutants(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clamp")
     mutants = mutants_of(rtlil_of(Clamp()), COUNT, SEED, folder)
     return library_of(Clamp(), folder), mutants, folder
@@ -49,15 +48,15 @@ def library_of(unit, folder):
 EVERY = (*range(256), *reversed(range(256)))  # all inputs, up and down
 
 
-def shown(library, mutant: int, inputs=EVERY) -> np.ndarray:
-    """Return o and large of some inputs: int[inputs, 2]."""
+def outputs(library, mutant: int, inputs=EVERY) -> np.ndarray:
+    """Return o and large for some inputs: int[inputs, 2]."""
     model = library.model()
     model.set("mutant", mutant)
     return model.trace({"p0": np.array([*inputs, 0], np.uint8)[:, None]}, ["p1", "p2"])[1:].astype(int)
 
 
-def run(simulator) -> list:
-    """Return what a testbench sees that waits in every way, beside another one."""
+def observe(simulator) -> list:
+    """Return the observations of a testbench that uses all kinds of waits, beside another testbench."""
     dut, seen = simulator[1], []
 
     async def counts(ctx):
@@ -83,18 +82,18 @@ def run(simulator) -> list:
     return seen
 
 
-def test_a_testbench_sees_no_difference(built):
+def test_a_testbench_sees_no_difference(library_and_mutants):
     m, dut, other = Module(), Clamp(), Clamp()
     m.domains.sync = ClockDomain()
     m.submodules.dut = dut
-    seen = run((Simulator(m), dut))
-    assert run((unit_stand_in(other, built[0], 0, 10_000), other)) == seen
+    seen = observe((Simulator(m), dut))
+    assert observe((unit_stand_in(other, library_and_mutants[0], 0, 10_000), other)) == seen
     assert len(seen) == 6 and seen[2][1] == 200
 
 
-def test_a_run_that_does_not_end_is_ended(built):
+def test_a_run_that_does_not_end_is_ended(library_and_mutants):
     dut = Clamp()
-    simulator = unit_stand_in(dut, built[0], 0, 50)
+    simulator = unit_stand_in(dut, library_and_mutants[0], 0, 50)
     simulator.add_clock(1e-6)
 
     async def bench(ctx):
@@ -106,10 +105,10 @@ def test_a_run_that_does_not_end_is_ended(built):
         simulator.run()
 
 
-def test_mutants_are_the_same_for_the_same_seed(built, tmp_path):
+def test_mutants_are_the_same_for_the_same_seed(library_and_mutants, tmp_path):
     again, other = (mutants_of(rtlil_of(Clamp()), COUNT, seed, tmp_path) for seed in (SEED, SEED + 1))
-    assert again == built[1] != other
-    # What is drawn of clocks and of outputs of registers is left out.
+    assert again == library_and_mutants[1] != other
+    # Mutations of clocks and of register outputs are dropped.
     assert COUNT * 0.75 < len(again) == len({mutant.number for mutant in again}) <= COUNT
     assert {mutant.mode for mutant in again} == {"inv", "const0", "const1", "cnot0", "cnot1"}
     assert all(place.startswith("tests/tb/campaign/clamp.py:") for mutant in again for place in mutant.sources)
@@ -128,7 +127,7 @@ def test_mutants_are_the_same_for_the_same_seed(built, tmp_path):
 def test_mutants_are_of_the_part_that_is_asked_for(where, there, tmp_path):
     mutants = mutants_of(rtlil_of(Two()), 60, SEED, tmp_path, **where)
     assert {next((name for name in ("first", "second") if f" of {name}." in str(m)), "") for m in mutants} == there
-    # What one that is left out puts out belongs to it.
+    # The outputs of an excluded submodule belong to the including part.
     outputs = {name for name in ("first", "second") if any(f"-cell {name} -port o " in m.command for m in mutants)}
     assert outputs == ({"first", "second"} - set(where.get("without", ())) if "part" not in where else set())
 
@@ -140,7 +139,7 @@ def test_a_submodule_that_is_left_out_must_be_there(tmp_path):
 
 @pytest.mark.slow
 def test_proofs_of_a_part_are_about_that_part(tmp_path):
-    """Whoever gives it its inputs: what the clamp in front never gives the other may be given to it."""
+    """The second clamp's inputs are unconstrained, even by values that the first one never outputs."""
     mutants = mutants_of(rtlil_of(Two()), COUNT, SEED, tmp_path, part="second")
     found = [
         sum(proof.finding.equal for _, proof in prove_equivalent(mutants[:10], 0, tmp_path, 2, part, whole=whole))
@@ -150,21 +149,21 @@ def test_proofs_of_a_part_are_about_that_part(tmp_path):
 
 
 def differences(library, mutants, inputs=EVERY) -> dict[int, tuple[bool, bool]]:
-    """Return of each mutant whether o and whether large is another for any input."""
-    sound = shown(library, 0, inputs)
-    return {mutant.number: tuple((shown(library, mutant.number, inputs) != sound).any(axis=0)) for mutant in mutants}
+    """Return by mutant whether o and whether large differs for any input."""
+    sound = outputs(library, 0, inputs)
+    return {mutant.number: tuple((outputs(library, mutant.number, inputs) != sound).any(axis=0)) for mutant in mutants}
 
 
 def findings(proofs, differs) -> dict[int, Finding]:
-    """Return the findings by mutant; equal is proved of those that do not differ, and only of those."""
+    """Return the findings by mutant; check that exactly the mutants without a difference are proved equal."""
     found = {mutant.number: proof.finding for mutant, proof in proofs}
     assert {number: finding.equal for number, finding in found.items()} == {n: not any(differs[n]) for n in found}
     return found
 
 
 @pytest.mark.slow
-def test_proved_equal_is_what_no_input_tells_apart(built):
-    library, mutants, folder = built
+def test_proved_equal_is_what_no_input_tells_apart(library_and_mutants):
+    library, mutants, folder = library_and_mutants
     differs = differences(library, mutants)
     some = [mutant for mutant in mutants if not any(differs[mutant.number])][:4] + mutants[:8]
     proofs = findings(prove_equivalent(some, 4, folder, 2), differs)
@@ -182,7 +181,7 @@ def test_bits_of_a_register_that_nothing_reads_are_no_state(tmp_path):
 
 @pytest.mark.slow
 def test_what_never_comes_is_known(tmp_path):
-    """A state that no other leads to, what a table does not say, and what a memory is given and does not take."""
+    """An unreachable state, a missing table row, and data that a memory does not write."""
     mutants = mutants_of(rtlil_of(Rare()), COUNT, SEED, tmp_path)
     library = library_of(Rare(), tmp_path)
     random = np.random.default_rng(SEED)
@@ -215,8 +214,8 @@ def test_what_means_nothing_is_not_looked_at(tmp_path):
 
     mutants = mutants_of(rtlil_of(Clamp(), means), COUNT, SEED, tmp_path)
     library = library_of(Clamp(), tmp_path)
-    sound = shown(library, 0)
-    unlike = {mutant.number: shown(library, mutant.number) != sound for mutant in mutants}
+    sound = outputs(library, 0)
+    unlike = {mutant.number: outputs(library, mutant.number) != sound for mutant in mutants}
     differs = {number: bool(found[:100, 0].any()) for number, found in unlike.items()}
     elsewhere = [mutant for mutant in mutants if unlike[mutant.number].any() and not differs[mutant.number]]
     some = elsewhere[:5] + [mutant for mutant in mutants if differs[mutant.number]][:3]
@@ -225,9 +224,9 @@ def test_what_means_nothing_is_not_looked_at(tmp_path):
     assert proofs == {mutant.number: not differs[mutant.number] for mutant in some}
 
 
-def test_proofs_ask_for_no_more_than_is_legal(built):
-    """What differs for numbers above 127 alone is equal where there are none, though in no step by itself."""
-    library, mutants, folder = built
+def test_proofs_ask_for_no_more_than_is_legal(library_and_mutants):
+    """Mutants that differ only above 127 are equal if inputs are smaller, although not by induction of one step."""
+    library, mutants, folder = library_and_mutants
     differs, rare = differences(library, mutants), differences(library, mutants, [*range(128), *reversed(range(128))])
     some = [mutant for mutant in mutants if any(differs[mutant.number]) and not any(rare[mutant.number])][:2]
     some += [mutant for mutant in mutants if any(rare[mutant.number])][:1]
@@ -237,9 +236,9 @@ def test_proofs_ask_for_no_more_than_is_legal(built):
 
 
 @pytest.mark.slow
-def test_half_a_test_leaves_exactly_the_holes_that_there_are(built):
-    """Caught is what differs in o, a hole what differs in `large` alone, and the rest is proved equal."""
-    differs = differences(*built[:2])
+def test_half_a_test_leaves_exactly_the_holes_that_there_are(library_and_mutants):
+    """Caught: `o` differs. Hole: only `large` differs. All others are proved equal."""
+    differs = differences(*library_and_mutants[:2])
     outcome = mutate("tests.tb.campaign.clamp:HALF_SEEN", COUNT, SEED, 2)
     holes = {mutant.number for mutant in outcome.holes}
     assert set(outcome.caught) == {number for number, (o, _) in differs.items() if o}
@@ -254,7 +253,7 @@ def test_half_a_test_leaves_exactly_the_holes_that_there_are(built):
 
 @pytest.mark.slow
 def test_holes_that_are_tried_again_are_those_of_the_record(monkeypatch, tmp_path):
-    """With the same tests they stay, and no other mutant's verdict is another."""
+    """With the same tests the holes remain, and other mutants keep their verdicts."""
     monkeypatch.setattr(command, "RESULTS", tmp_path)
     name = "tests.tb.campaign.clamp:HALF_SEEN"
     record = mutate(name, COUNT, SEED, 2).as_json()
@@ -280,12 +279,12 @@ def test_a_whole_test_leaves_none():
 
 
 @pytest.mark.slow
-def test_a_test_in_a_harness_leaves_none(built):
-    """What it catches is what differs, and its simulations leave nothing behind."""
+def test_a_test_in_a_harness_leaves_none(library_and_mutants):
+    """It catches exactly the mutants that differ, and its simulations are removed."""
     outcome = mutate("tests.tb.campaign.clamp:HARNESSED", 20, SEED, 2)
     mutants = list(outcome.mutants.values())
-    again = mutants_of(rtlil_of(Clamp()), 20, SEED, built[2])
-    library = library_of(Clamp(), built[2])
+    again = mutants_of(rtlil_of(Clamp()), 20, SEED, library_and_mutants[2])
+    library = library_of(Clamp(), library_and_mutants[2])
     assert again == mutants
     assert set(outcome.caught) == {number for number, seen in differences(library, mutants).items() if any(seen)}
     assert not outcome.holes and outcome.caught and outcome.proofs

@@ -1,4 +1,4 @@
-"""Pictures of rows: each is drawn where its columns are, of what the rows say."""
+"""Plots of rows: drawn if their columns exist, with the rows' values."""
 
 import pytest
 
@@ -25,8 +25,7 @@ SUMS = [
 
 
 @pytest.fixture
-def drawn(monkeypatch):
-    """The figures that were drawn."""
+def figures_drawn(monkeypatch):
     figures, saved = [], plots._saved
     monkeypatch.setattr(plots, "_saved", lambda figure, *others: figures.append(figure) or saved(figure, *others))
     return figures
@@ -36,33 +35,33 @@ def lines(axes):
     return {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in axes.get_lines()}
 
 
-def test_cycles_and_utilisation_over_the_size(tmp_path, drawn):
+def test_cycles_and_utilisation_over_the_size(tmp_path, figures_drawn):
     rows = [*PRODUCTS, product(64, 8, 2, 4096), product(64, 8, 3, 4096)]
     assert plots.draw_sizes(tmp_path / "a.png", rows, SWEPT).is_file()
-    left, right = drawn[0].axes
+    left, right = figures_drawn[0].axes
     assert left.get_xlabel() == "M = K"
     assert lines(left)["BANDWIDTH 8"] == ([16, 64], [32, 4096])  # the median of three seeds
     assert lines(right)["BANDWIDTH 0"] == ([16, 64], [50, 50])
 
 
-def test_the_roofline(tmp_path, drawn):
+def test_the_roofline(tmp_path, figures_drawn):
     assert plots.draw_campaign_roofline(tmp_path / "a.png", PRODUCTS, SWEPT).is_file()
-    assert lines(drawn[0].axes[0])["BANDWIDTH 8"] == ([1, 16], [50, 50])
+    assert lines(figures_drawn[0].axes[0])["BANDWIDTH 8"] == ([1, 16], [50, 50])
 
 
-def test_collectives_over_chips(tmp_path, drawn):
+def test_collectives_over_chips(tmp_path, figures_drawn):
     assert plots.draw_chips(tmp_path / "a.png", SUMS, ("CHIPS",)).is_file()
-    left, right = drawn[0].axes
+    left, right = figures_drawn[0].axes
     assert ([2, 4], [3, 3]) in lines(left).values() and ([2, 4], [9, 9]) in lines(left).values()
     [(_, shares)] = lines(right).values()
     assert shares == pytest.approx([100 / 3, 100 / 3])
 
 
-def test_many_combinations_are_cut_and_the_title_says_so(tmp_path, drawn):
+def test_many_combinations_are_cut_and_the_title_says_so(tmp_path, figures_drawn):
     rows = [product(size, bandwidth) for size in (16, 32) for bandwidth in range(12)]
     plots.draw_sizes(tmp_path / "a.png", rows, SWEPT)
-    assert "the first 10 of 12 combinations" in drawn[0].get_suptitle()
-    assert sum(label.startswith("BANDWIDTH") for label in lines(drawn[0].axes[1])) == 10
+    assert "the first 10 of 12 combinations" in figures_drawn[0].get_suptitle()
+    assert sum(label.startswith("BANDWIDTH") for label in lines(figures_drawn[0].axes[1])) == 10
 
 
 @pytest.mark.parametrize("draw", [plots.draw_sizes, plots.draw_campaign_roofline, plots.draw_chips])

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""What submodules promise of what they put out is taken for true, if it can be, of ports that there are."""
+"""Guarantees about submodules' outputs in proofs: assumed if consistent, on existing ports only."""
 
 import re
 from functools import partial
@@ -23,7 +23,7 @@ LIMIT = 200  # a clamp's largest output
 
 
 def limits(folder, bits):
-    """Return mutants of the second of two clamps that have another limit each: a bit of it is inverted."""
+    """Return mutants of the second of two clamps, each with one bit of its limit inverted."""
     mutants_of(rtlil_of(Two()), 1, 1, folder)
     second = re.search(r"^module \\top\.unit\.second\n.*?^end$", (folder / PREPARED).read_text(), re.M | re.S)
     (cell,) = re.findall(r"cell \$gt (\S+)", second[0])
@@ -43,7 +43,7 @@ ALL = range(1, 8)
     ],
 )
 def test_a_step_takes_a_promise_for_true(bits, most, finding, tmp_path):
-    """A higher limit is none behind a clamp: if that promises no more than it puts out, a step is enough."""
+    """A higher limit has no effect after a clamp: with the first clamp's range assumed, one induction step suffices."""
     mutants = limits(tmp_path, bits)
     promise = partial(add_watcher, component=Clamp(), legal=lambda m, clamp: clamp.o <= most, part="first")
     proofs = {
@@ -61,14 +61,14 @@ def test_promises_do_not_contradict_themselves(tmp_path):
 
 
 def test_promises_are_of_ports_that_are_there(tmp_path):
-    """`large` of the first of two is read by nobody."""
+    """`large` of the first of two clamps is unused."""
     limits(tmp_path, ())
     with pytest.raises(ValueError, match=r"top\.unit\.first has no port large, which its legal inputs depend on"):
         add_watcher((tmp_path / PREPARED).read_text(), Clamp(), lambda m, clamp: clamp.large, "first")
 
 
 def test_what_is_legal_is_known_of_an_output_that_another_stands_for(tmp_path):
-    """In proofs it is no port then."""
+    """In proofs it is not a port."""
     mutants_of(rtlil_of(Clamp(), lambda m, clamp: {"o": clamp.o[0]}), 1, 1, tmp_path)
     text, clamp = select_observed((tmp_path / PREPARED).read_text()), Clamp()
     (name,) = (port.name for port, signal in ports_of(clamp) if signal is clamp.o)

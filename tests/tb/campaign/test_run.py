@@ -1,4 +1,4 @@
-"""Campaigns on processes of this machine: whatever is killed or fails, each task has one row in the end."""
+"""Campaigns on local processes: every task has exactly one row, despite killed workers and failures."""
 
 import errno
 import itertools
@@ -30,12 +30,12 @@ def rows_of(folder, tasks, workers=2):
 
 def test_every_task_has_a_row_and_runs_once(tmp_path, capsys):
     log = tmp_path / "log"
-    tasks = jobs.tasks(jobs.counted, 20, str(log))
+    tasks = jobs.tasks(jobs.log_and_square, 20, str(log))
     rows = rows_of(tmp_path, [*tasks, tasks[0]])
     assert sorted(row["square"] for row in rows) == [n * n for n in range(20)]
     assert exit_status(rows) == 0
     assert "squares: 20 tasks, 0 known: 20 passed, 0 failed, 0 broken" in capsys.readouterr().err
-    again = rows_of(tmp_path, jobs.tasks(jobs.counted, 22, str(log)))
+    again = rows_of(tmp_path, jobs.tasks(jobs.log_and_square, 22, str(log)))
     assert again[:20] == [next(row for row in rows if row["key"] == task.key) for task in tasks]
     assert sorted(map(int, log.read_text().split())) == list(range(22))
     assert "squares: 22 tasks, 20 known: 22 passed" in capsys.readouterr().err
@@ -79,7 +79,7 @@ def test_a_task_that_kills_its_workers_is_named_and_others_are_not(tmp_path):
 
 
 class Suspicious(LocalExecutor):
-    """One worker that ends what it was given all at once; where that kills it, all of it is blamed, as dask does."""
+    """One worker that runs all submitted tasks together; if one kills it, all are blamed, as in dask."""
 
     def __init__(self):
         super().__init__(1)
@@ -132,12 +132,12 @@ def test_what_cannot_be_built_is_tried_once(tmp_path):
 
 def test_the_first_of_a_group_ends_before_the_others_begin(tmp_path):
     log = tmp_path / "log"
-    rows = rows_of(tmp_path, jobs.tasks(jobs.counted, 4, str(log), 0.3, group="one"))
+    rows = rows_of(tmp_path, jobs.tasks(jobs.log_and_square, 4, str(log), 0.3, group="one"))
     assert log.read_text().split()[0] == "0" and rows[0]["number"] == 0 and len(rows) == 4
 
 
 def test_tasks_without_an_end_are_run_until_the_time_is_over(tmp_path, capsys):
-    """Of each group the first is done before any other, and what is known is passed over."""
+    """The first task of each group finishes before the others start; tasks with known results are skipped."""
     made = []
 
     def endless():
@@ -151,7 +151,7 @@ def test_tasks_without_an_end_are_run_until_the_time_is_over(tmp_path, capsys):
         assert len(numbers) == len(set(numbers)) > 8 and statuses(first) == {"passed": len(first)}
         places = {number: place for place, number in enumerate(numbers)}
         assert all(places[4 * (number // 4)] <= place for number, place in places.items())
-        # No more is asked for than workers can take, and those of groups that are not built.
+        # Tasks are drawn only as workers become free, plus those of groups without a build.
         assert max(made) < max(numbers) + 16
         assert f"squares: {len(first):,} tasks, 0 known: {len(first):,} passed" in capsys.readouterr().err
         again = list(campaign(endless(), store, LocalExecutor(2), "squares", seconds=3))
@@ -160,8 +160,8 @@ def test_tasks_without_an_end_are_run_until_the_time_is_over(tmp_path, capsys):
 
 def test_what_cannot_be_built_is_not_tried_for_those_that_are_asked_for_later(tmp_path):
     log = tmp_path / "log"
-    # Both workers have work while the first of the group fails, so the others of it have not been asked for yet.
-    slow = jobs.tasks(jobs.counted, 3, str(tmp_path / "other"), 0.5)
+    # Both workers are busy while the first of the group fails, so its others have not been drawn yet.
+    slow = jobs.tasks(jobs.log_and_square, 3, str(tmp_path / "other"), 0.5)
     unbuildable = jobs.tasks(jobs.unbuildable, 5, str(log), group="one")
     rows = rows_of(tmp_path, [unbuildable[0], *slow, *unbuildable[1:]])
     assert statuses(rows) == {"passed": 3, "broken": 5} and log.read_text() == "0\n"

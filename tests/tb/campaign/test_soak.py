@@ -1,4 +1,4 @@
-"""make soak: what it draws, how it cuts failures down, and that a defect is found, kept and shown again."""
+"""make soak: random cases, shrinking of failures, and detection, storage and replay of a defect."""
 
 import json
 import os
@@ -34,7 +34,7 @@ from tests.hdl.tensor.engines import in_shell
 from tests.house.tree import ROOT
 
 SEED = 3
-MACHINES = 2 * len(TURNS)  # of each kind, and whole cores often
+MACHINES = 2 * len(TURNS)  # every kind, whole cores most often
 
 
 def cases(each: int, machines: int = MACHINES):
@@ -44,7 +44,7 @@ def cases(each: int, machines: int = MACHINES):
 def test_cases_cover_every_engine_opcode_and_collective():
     rows = [{COVERED: json.dumps(case.covers())} for case in cases(2)]
     missing = {name: values - set(coverage(rows).get(name, ())) for name, values in expected_values().items()}
-    # Of units, each machine either has one or it has not.
+    # Optional units: each machine has the unit or lacks it.
     assert {name: values for name, values in missing.items() if values and not values <= {"0", "1"}} == {}
     assert set(SUBJECTS) == set(TURNS)
     lines = dict(coverage_table(rows[:1]))
@@ -83,7 +83,7 @@ def test_a_case_is_what_its_seed_and_index_say():
 
 @pytest.mark.parametrize("number", range(len(SUBJECTS)))
 def test_a_file_of_a_case_has_all_of_it(number):
-    """Instructions can be left out one by one, and there is a smaller, a calmer and a plainer case."""
+    """Single instructions can be removed, and smaller, calmer and plainer cases exist."""
     case = drawn_case(SEED, number * PER_MACHINE)
     again = case_of(case.text)
     assert again.text == case.text and again.lines() == case.lines() and again.covers() == case.covers()
@@ -101,7 +101,7 @@ def test_a_file_of_a_case_has_all_of_it(number):
 
 @dataclass(frozen=True)
 class Numbers:
-    """A stand-in for a case: numbers, which fail together; the machine is a number, too, as is what disturbs it."""
+    """Stand-in for a case: numbers that fail in combination, a number as machine, and a number as disturbance."""
 
     items: tuple[int, ...]
     machine: int = 9
@@ -132,7 +132,7 @@ def shrink_numbers(fails, tries=1000, builds=100, count=200):
 
 
 def test_a_failure_is_cut_down_to_what_it_takes():
-    """Two numbers, however far from each other, of which one may be smaller, on a machine that is not the plainest."""
+    """Two distant numbers, the second possibly smaller, on a machine that is not the plainest."""
 
     def fails(case):
         return 3 in case.items and any(item >= 20 for item in case.items) and case.machine >= 4
@@ -177,7 +177,7 @@ def test_kinds_of_failures_are_told_apart():
 
 
 class InProcess:
-    """Workers that are this process, so that what a test breaks is broken for them."""
+    """Executor in this process, so that monkeypatched defects apply."""
 
     workers = 1
 
@@ -202,8 +202,8 @@ class InProcess:
         pass
 
 
-def soaked(monkeypatch, tmp_path, *words):
-    """Soak the tensor engine in this process; return what `make` would see."""
+def run_soak(monkeypatch, tmp_path, *words):
+    """Soak the tensor engine in this process; return the command's result."""
     monkeypatch.setattr(draw, "TURNS", ("tensor",))
     monkeypatch.setattr(soak, "SOAKS", tmp_path / "soak")
     monkeypatch.setattr(soak, "executor_of", lambda settings: InProcess())
@@ -211,7 +211,7 @@ def soaked(monkeypatch, tmp_path, *words):
 
 
 def golden_with_a_defect(device, work, *, doing):
-    """Return what a tensor engine would leave that turns a bit of the last word when it transposes several columns."""
+    """Return golden's result with a bit of the last word inverted if the engine transposes several columns."""
     program, items, drains, moves = work.program, [], list(work.program.drains), 0
     for step in program.steps:
         items.append(step.instruction)
@@ -229,7 +229,7 @@ def golden_with_a_defect(device, work, *, doing):
 
 
 def check_that_it_is_found_and_repeated(monkeypatch, tmp_path, done, most):
-    """The command that is printed shows a failure of a few instructions."""
+    """Check that the soak reports a failure of a few instructions, and that the printed command repeats it."""
     assert done.exit_code == 1, done.output
     [(left, path)] = re.findall(r"^  (\d+) of \d+ instructions remain: make soak CASE=(\S+)$", done.output, re.M)
     assert 1 <= int(left) <= most, done.output
@@ -246,12 +246,12 @@ def check_that_it_is_found_and_repeated(monkeypatch, tmp_path, done, most):
 def test_a_defect_is_found_cut_down_kept_and_repeated(monkeypatch, tmp_path):
     with monkeypatch.context() as patch:
         patch.setattr(tensor_case, "run", golden_with_a_defect)
-        path = check_that_it_is_found_and_repeated(patch, tmp_path, soaked(patch, tmp_path, "RUNS=1"), most=3)
-        # A multiplication that transposes two columns, the weights that it needs, and a word that is read.
+        path = check_that_it_is_found_and_repeated(patch, tmp_path, run_soak(patch, tmp_path, "RUNS=1"), most=3)
+        # A multiplication that transposes two columns, the weights that it needs, and the read of a word.
         kinds = [getattr(item, "name", "read") for item in soak.read_case(soak.Path(path)).items]
         assert sorted(kinds) == ["LOAD_STATIONARY", "MULTIPLY_MOVING", "read"]
-        # What is known is not run again.
-        assert "1 tasks, 1 known: 0 passed, 1 failed" in soaked(patch, tmp_path, "RUNS=1").output
+        # Known results are not recomputed.
+        assert "1 tasks, 1 known: 0 passed, 1 failed" in run_soak(patch, tmp_path, "RUNS=1").output
     (tmp_path / "case.json").write_text("{}")
     refused = CliRunner().invoke(app, ["soak", f"CASE={tmp_path / 'case.json'}"])
     assert refused.exit_code == 2 and "CASE must be a file that make soak has written" in refused.output
@@ -260,7 +260,7 @@ def test_a_defect_is_found_cut_down_kept_and_repeated(monkeypatch, tmp_path):
 
 
 def test_replayed_programs_are_legal():
-    """What is left of a program is refused where an instruction needs one that is gone."""
+    """A shrunk program without an instruction that another one needs is rejected."""
     case = drawn_case(SEED, TURNS.index("tensor") * PER_MACHINE)
     loads = {n for n, item in enumerate(case.items) if getattr(item, "name", "") == "LOAD_STATIONARY"}
     with pytest.raises(ValueError, match="MULTIPLY_MOVING"):
@@ -269,7 +269,7 @@ def test_replayed_programs_are_legal():
 
 @pytest.mark.slow
 def test_a_defect_of_the_hardware_is_found_cut_down_kept_and_repeated(monkeypatch, tmp_path):
-    """The last place of a sum is wrong once in a while: in the RTL, which is built with the fault."""
+    """A fault built into the RTL sometimes inverts the last bit of a sum."""
     design = TensorDevice.design
     shell = "    wire [31:0] sum; assign out = {sum[31:1], sum[0] ^ (sum[22:20] == 3'd5)};"
 
@@ -281,5 +281,5 @@ def test_a_defect_of_the_hardware_is_found_cut_down_kept_and_repeated(monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(TensorDevice, "design", broken)
         patch.setattr(machines, "drawn_config", lambda rng: Config(rows=4, columns=4))
-        check_that_it_is_found_and_repeated(patch, tmp_path, soaked(patch, tmp_path, "RUNS=1", "TRIES=60"), most=4)
+        check_that_it_is_found_and_repeated(patch, tmp_path, run_soak(patch, tmp_path, "RUNS=1", "TRIES=60"), most=4)
     running._built.cache_clear()

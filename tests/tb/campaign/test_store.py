@@ -1,4 +1,4 @@
-"""Rows are kept whole or not at all: a process that is killed, a full disk and a second campaign cost none."""
+"""Store of rows: each row is complete or absent despite killed processes, full disks and concurrent campaigns."""
 
 import json
 import multiprocessing
@@ -14,14 +14,14 @@ from neuroncore_rtl.tb.campaign.store import Store, write_parquet
 ROWS = [{"key": str(n), "label": f"run {n}", "status": "passed", "cycles": n} for n in range(5)]
 
 
-def filled(path, rows=ROWS):
+def fill_store(path, rows=ROWS):
     with Store(path) as store:
         for row in rows:
             store.add(row)
 
 
 def test_rows_are_read_back(tmp_path):
-    filled(tmp_path / "new" / "rows.jsonl")
+    fill_store(tmp_path / "new" / "rows.jsonl")
     store = Store(tmp_path / "new" / "rows.jsonl")
     assert store.rows() == ROWS
     assert store.has_result("3") and not store.has_result("5")
@@ -29,29 +29,29 @@ def test_rows_are_read_back(tmp_path):
 
 def test_last_row_of_a_key_counts_and_a_broken_one_is_not_known(tmp_path):
     path = tmp_path / "rows.jsonl"
-    filled(path, [ROWS[0], ROWS[1], {**ROWS[0], "status": "broken"}])
+    fill_store(path, [ROWS[0], ROWS[1], {**ROWS[0], "status": "broken"}])
     store = Store(path)
     assert [row["key"] for row in store.rows()] == ["0", "1"]
     assert not store.has_result("0") and store.has_result("1")
-    filled(path, [{**ROWS[0], "status": "failed"}])
+    fill_store(path, [{**ROWS[0], "status": "failed"}])
     assert Store(path).has_result("0")
 
 
 @pytest.mark.parametrize("cut", range(1, 8))
 def test_an_unfinished_line_is_cut_off(tmp_path, cut):
     path = tmp_path / "rows.jsonl"
-    filled(path)
+    fill_store(path)
     os.truncate(path, path.stat().st_size - cut)
     assert Store(path).rows() == ROWS[:-1]
-    filled(path, ROWS[-1:])
+    fill_store(path, ROWS[-1:])
     assert Store(path).rows() == ROWS
     assert [json.loads(line) for line in path.read_text().splitlines()] == ROWS
 
 
 def test_a_disk_that_is_full_costs_the_row_that_does_not_fit(tmp_path):
-    """The file may grow no further, in the middle of a line."""
+    """The file's size limit is in the middle of a line."""
     path = tmp_path / "rows.jsonl"
-    filled(path, ROWS[:2])
+    fill_store(path, ROWS[:2])
     child = multiprocessing.get_context("spawn").Process(target=_fill_up, args=(path, path.stat().st_size + 20))
     child.start()
     child.join()
@@ -78,7 +78,7 @@ def test_a_second_campaign_is_refused(tmp_path):
         store.add(ROWS[0])
         with pytest.raises(UsageError, match="must be written by one campaign at a time"):
             Store(path).__enter__()
-    filled(path, ROWS[1:])
+    fill_store(path, ROWS[1:])
     assert Store(path).rows() == ROWS
 
 

@@ -1,4 +1,4 @@
-"""The file of a sweep becomes runs, each valid, or a sentence that names the file and the key."""
+"""Sweep files: conversion to valid runs, or an error that names the file and the key."""
 
 import pytest
 

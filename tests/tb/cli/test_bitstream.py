@@ -1,4 +1,4 @@
-"""Bitstreams: what does not fit is said with its counts; the small one is built."""
+"""Bitstreams: an error with resource counts if the design does not fit; the small one is built."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from neuroncore_rtl.run.settings import UsageError
 from neuroncore_rtl.tb.cli import bitstream
 from neuroncore_rtl.tb.cli.registry import COMMANDS
 
-LEFT = "Info:       1000 |      250        749 |  250   749 |         7|       3.16       3.16|\n"  # as a router prints
+LEFT = "Info:       1000 |      250        749 |  250   749 |         7|       3.16       3.16|\n"  # a router's output
 
 [TEST] = [command for command in COMMANDS if command.name == "bitstream"]
 
@@ -31,7 +31,7 @@ def test_variable_wrong(word, message):
 
 @pytest.mark.parametrize(("clocks", "tried", "packed"), [((36.5, 39.0, None, 38.0), 4, 2), ((None, 41.0, 42.0), 2, 2)])
 def test_the_fastest_of_the_seeds_is_packed(clocks, tried, packed, tmp_path, monkeypatch, capsys):
-    """Seeds are tried until one is fast enough; a seed without a clock is not routed."""
+    """Seeds are tried until one meets the frequency; a seed without a reported clock fails."""
     seeds = []
 
     def route(command, directory, log, doing):

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""What a board's designer gets: ports, constants, descriptions, and a testbench that judges an image without Python."""
+"""Files for board designers: ports, constants, descriptions, and a testbench that checks an image without Python."""
 
 import json
 import os
@@ -29,7 +29,7 @@ AXI4 = {"aw": ADDRESS, "w": "data strb last valid ready", "b": "id resp valid re
 AXI4 |= {"ar": ADDRESS, "r": "id data resp last valid ready"}
 LITE = {"aw": "addr prot valid ready", "w": "data strb valid ready", "b": "resp valid ready"}
 LITE |= {"ar": "addr prot valid ready", "r": "data resp valid ready"}
-"""The signals of the specification, by channel; USER aside, which is anybody's."""
+"""AXI signals by channel, except the optional USER signals."""
 
 IMAGE = ("PRESET=tiny", "M=4", "K=4", "N=4")
 
@@ -40,7 +40,7 @@ def board(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def described(board) -> dict:
+def description(board) -> dict:
     return json.loads((board / f"{BOARD_TOP}.json").read_text())
 
 
@@ -52,14 +52,13 @@ def image() -> Path:
 
 
 def run(*command: str, cwd: Path, **environment: str) -> tuple[int, str]:
-    """Return the status and everything that a program printed."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     finished = subprocess.run(command, cwd=cwd, env=os.environ | environment, **pipes)
     return finished.returncode, finished.stdout
 
 
 def icarus(board: Path, out: Path, *sources: str) -> None:
-    """Build the testbench; nothing may be said."""
+    """Build the testbench without any warning."""
     require("iverilog")
     sources = sources or ("-c", f"{TESTBENCH}.f")
     command = ("iverilog", "-g2012", "-Wall", "-DROOM=16384", "-s", TESTBENCH, "-o", str(out), *sources)
@@ -72,8 +71,8 @@ def simulation(board) -> Path:
     return board / "board.vvp"
 
 
-def test_ports_are_those_that_tools_look_for(board, described):
-    ports = {port["name"]: (port["direction"], port["width"]) for port in described["ports"]}
+def test_ports_are_those_that_tools_look_for(board, description):
+    ports = {port["name"]: (port["direction"], port["width"]) for port in description["ports"]}
     expected = {"aclk", "aresetn", "irq"}
     for prefix, channels in (("m_axi", AXI4), ("s_axi", LITE)):
         for channel, signals in channels.items():
@@ -104,14 +103,14 @@ def test_several_ports_and_debug_ports():
         AxiCore(CONFIG.with_overrides(cores=4))
 
 
-def test_descriptions_agree(board, described):
-    assert described["clock"]["reset_active"] == "low"
-    registers = {one["name"]: one for one in described["registers"]}
+def test_descriptions_agree(board, description):
+    assert description["clock"]["reset_active"] == "low"
+    registers = {one["name"]: one for one in description["registers"]}
     assert registers["CONTROL"]["offset"] == host_map.HOST_CONTROL.offset
     assert [one["name"] for one in registers["STATUS"]["fields"]] == ["STARTED", "DONE", "ERROR", "QUIET", "RESET"]
-    counters = {one["name"]: one["offset"] for one in described["counters"]}
+    counters = {one["name"]: one["offset"] for one in description["counters"]}
     assert counters["queues[0].records"] == host_map.COUNTER_WORDS and len(counters) > 30
-    banks = [one for one in described["memories"] if one["module"] == "bank_384x64"]
+    banks = [one for one in description["memories"] if one["module"] == "bank_384x64"]
     assert [(one["words"], one["bits"], one["instances"]) for one in banks] == [(384, 512, 8 * CONFIG.partitions)]
     assert (board / f"{BOARD_TOP}.xdc").read_text() == "create_clock -name aclk -period 10.000 [get_ports aclk]\n"
     assert (board / f"{BOARD_TOP}.lpf").read_text() == 'FREQUENCY PORT "aclk" 100 MHZ;\n'
@@ -121,13 +120,13 @@ def test_descriptions_agree(board, described):
     assert named and all((board / name).is_file() for name in named)
 
 
-def test_header_has_every_number_once(board, described):
+def test_header_has_every_number_once(board, description):
     lines = [line for line in (board / f"{BOARD_TOP}.h").read_text().splitlines() if line.startswith("#define")]
     assert lines[0] == "#define NEURONCORE_H"
     found = [re.fullmatch(r"#define NEURONCORE_([A-Z]\w*) (0x[0-9a-f]+)u", line).groups() for line in lines[1:]]
     numbers = {name: int(value, 16) for name, value in found}
     assert len(numbers) == len(found)
-    expected = {one["name"]: one["offset"] for one in described["registers"]}
+    expected = {one["name"]: one["offset"] for one in description["registers"]}
     expected |= {
         "CONTROL_RESET": host_map.HOST_CONTROL.bit("RESET"),
         "PARAMETER_ROWS": host_map.PARAMETER_WORDS,
@@ -135,7 +134,7 @@ def test_header_has_every_number_once(board, described):
         "COUNTER_QUEUES0_IDLE": host_map.COUNTER_WORDS + 8,
         "CAUSE_BOOT": 39,
     }
-    for one in described["counters"]:
+    for one in description["counters"]:
         expected["COUNTER_" + re.sub(r"\W+", "_", one["name"].replace("[", "")).upper()] = one["offset"]
     assert expected.items() <= numbers.items()
 
@@ -199,9 +198,9 @@ def test_testbench_fails_where_there_is_no_result(simulation, image, arguments, 
     assert status != 0 and f"FAILED: {reason}" in output and "PASSED" not in output
 
 
-def test_testbench_fails_if_the_core_is_silent(board, described, image, tmp_path):
-    ports = [f"{port['direction']} wire [{port['width'] - 1}:0] {port['name']}" for port in described["ports"]]
-    zeros = [f"assign {port['name']} = 0;" for port in described["ports"] if port["direction"] == "output"]
+def test_testbench_fails_if_the_core_is_silent(board, description, image, tmp_path):
+    ports = [f"{port['direction']} wire [{port['width'] - 1}:0] {port['name']}" for port in description["ports"]]
+    zeros = [f"assign {port['name']} = 0;" for port in description["ports"] if port["direction"] == "output"]
     (tmp_path / "silent.v").write_text("\n".join((f"module {BOARD_TOP}({', '.join(ports)});", *zeros, "endmodule\n")))
     icarus(board, tmp_path / "board.vvp", f"{TESTBENCH}.v", str(tmp_path / "silent.v"))
     status, output = run("vvp", "-n", str(tmp_path / "board.vvp"), f"+image={image}", cwd=tmp_path)

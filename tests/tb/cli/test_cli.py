@@ -1,4 +1,4 @@
-"""The command line: what exists is listed, what does not is refused with what would be valid."""
+"""Command line: lists of tests and variables, errors that name the valid choices."""
 
 import errno
 import json
@@ -43,7 +43,7 @@ FIXTURE = Command(
 
 @pytest.fixture
 def cli(monkeypatch, tmp_path):
-    """A command line whose only TEST is the fixture; call it with words."""
+    """A command line with only the fixture as TEST; call it with words."""
     module = ModuleType("neuroncore_rtl.tb.tests.core.fixture")
     module.TEST = FIXTURE
     monkeypatch.setitem(sys.modules, "neuroncore_rtl.tb.tests.core.fixture", module)
@@ -143,7 +143,7 @@ def test_help_of_a_test_lists_its_options(cli):
 
 
 def sections_of(text: str) -> dict[str, dict[str, str]]:
-    """Return the rows of each section of a help that is so wide that no description is broken into lines."""
+    """Return the rows of each section of a help without line breaks in its descriptions."""
     sections = {}
     for line in text.splitlines():
         if line.endswith(":") and not line.startswith(" "):
@@ -225,7 +225,7 @@ def test_every_public_target_of_the_makefile_has_its_line_of_help():
 
 
 def test_every_test_has_a_name_of_its_own():
-    """That of its module, or of its row in the table that its module is."""
+    """The name is the module's, or one of a row in the module's table."""
     names = registry.tests()
     assert {name for name in registry.MODULES if name.rpartition(".")[2] not in names} == set(registry.TABLES)
     for name, found in registry.tests().items():

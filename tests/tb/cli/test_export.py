@@ -1,4 +1,4 @@
-"""The exported Verilog: the same text every time, taken without a warning by Verilator, Yosys and Icarus."""
+"""Exported Verilog: reproducible, and accepted without warnings by Verilator, Yosys and Icarus."""
 
 import json
 import os
@@ -22,26 +22,26 @@ from neuroncore_rtl.tb.cli.export import description, directory_name, write
 
 EVERY_ENGINE = pytest.mark.parametrize(
     "engine",
-    # The core is one of them, and has the others' modules.
+    # The core contains the modules of the others.
     [pytest.param(e, marks=[pytest.mark.slow] * (e not in ("core", "dma_engine"))) for e in ELABORATED_ENGINES],
 )
 
 CONFIG = Config(rows=12, columns=8)
-"""Small, and yet with several tiles, blocks of two sizes, and partitions that PSUM does not have."""
+"""Small, yet with several tiles, blocks of two sizes, and fewer partitions in PSUM."""
 
-CORE_CONFIG = PRESETS["tiny"]  # other tests elaborate its modules, too, which takes longest
+CORE_CONFIG = PRESETS["tiny"]  # shares the slow elaboration of its modules with other tests
 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory) -> Path:
-    """The directory of what is exported: the tensor engine of `CONFIG`, all else of `CORE_CONFIG`."""
+    """Return the export directory: the tensor engine of `CONFIG`, all other modules of `CORE_CONFIG`."""
     directory = tmp_path_factory.mktemp("exported")
     write(CONFIG, directory, ["tensor_engine"])
     return write(CORE_CONFIG, directory, [engine for engine in ELABORATED_ENGINES if engine != "tensor_engine"])
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
-    """Run a program that must end with status 0, and return everything that it printed."""
+    """Run a program that must exit with status 0, and return its output."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     finished = subprocess.run(command, cwd=cwd, env=os.environ | environment, **pipes)
     assert finished.returncode == 0, finished.stdout
@@ -60,7 +60,7 @@ def test_text_names_no_place(exported, engine):
 
 @pytest.mark.parametrize(
     "engine",
-    # What is simulated has been through the same lint: without its warnings, the builds of a core would fail.
+    # Simulations lint the same modules: a warning would fail the builds of a core.
     [pytest.param(e, marks=[pytest.mark.slow] * (e != "dma_engine")) for e in ELABORATED_ENGINES],
 )
 def test_verilator_has_nothing_to_say(exported, engine):
@@ -99,8 +99,8 @@ def test_text_does_not_depend_on_the_process():
     assert len({run(sys.executable, "-c", program, cwd=ROOT, PYTHONHASHSEED=seed) for seed in ("1", "2")}) == 1
 
 
-def described(exported: Path, engine: str) -> tuple[dict, dict[str, tuple[str, int]]]:
-    """Return the description of a module and, from it, direction and width of each port, which the Verilog has."""
+def description_of(exported: Path, engine: str) -> tuple[dict, dict[str, tuple[str, int]]]:
+    """Return a module's description, and direction and width of each port, checked against the Verilog."""
     record = json.loads((exported / f"{engine}.json").read_text())
     text = (exported / f"{engine}.v").read_text()
     header = re.search(rf"^module {engine}\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1]
@@ -110,13 +110,13 @@ def described(exported: Path, engine: str) -> tuple[dict, dict[str, tuple[str, i
 
 
 def bits_of(record: dict) -> int:
-    """Return the bits of the fields of an engine's instruction."""
+    """Return the total width of the fields of an engine's instruction."""
     return sum(field["width"] for field in record["instruction"]["fields"])
 
 
 @pytest.mark.parametrize("engine", ("vector_engine", "scalar_engine"))
 def test_description_of_an_elementwise_engine_says_what_the_verilog_says(exported, engine):
-    record, ports = described(exported, engine)
+    record, ports = description_of(exported, engine)
     lanes = max(record["parameters"]["rows"], record["parameters"]["columns"])
     assert ports["instructions__payload"] == ("input", ELEMENTWISE_BITS)
     assert ports["sbuf__data"] == ("input", 32 * lanes)
@@ -127,7 +127,7 @@ def test_description_of_an_elementwise_engine_says_what_the_verilog_says(exporte
 
 
 def test_description_says_what_the_verilog_says(exported):
-    record, ports = described(exported, "tensor_engine")
+    record, ports = description_of(exported, "tensor_engine")
     assert len(record["modules"]) == len(set(record["modules"])) > 5
     rows, columns = record["parameters"]["rows"], record["parameters"]["columns"]
     expected = {
@@ -152,7 +152,7 @@ def test_description_says_what_the_verilog_says(exported):
 
 
 def test_description_of_the_core_says_what_the_verilog_says(exported):
-    record, ports = described(exported, "core")
+    record, ports = description_of(exported, "core")
     queues = 3 + CORE_CONFIG.dma_engines
     assert ports["start"] == ("input", 1)
     assert ports["boot_address"] == ("input", 40)

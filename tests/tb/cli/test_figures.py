@@ -1,4 +1,4 @@
-"""Figures: found in documents, taken from records, and what a command prints put in its place."""
+"""Figures in documents: found, replaced by values of records, and blocks replaced by command output."""
 
 import json
 import subprocess
@@ -25,7 +25,6 @@ RECORD = {"cycles": 12345, "rows": [{}, {"share": 0.985}], "text": "9 a second"}
 
 @pytest.fixture
 def page(monkeypatch, tmp_path):
-    """A document that stands for all, and the record of its figures."""
     path = tmp_path / "page.md"
     path.write_text(PAGE)
     (tmp_path / "mac-1.json").write_text(json.dumps(RECORD))
@@ -36,7 +35,7 @@ def page(monkeypatch, tmp_path):
 
 @pytest.fixture
 def commands(monkeypatch):
-    """The commands that were run; each prints a line, and fails if it has SEED=9 in it."""
+    """The commands run; each prints a line, and fails if it contains SEED=9."""
     lines = []
 
     def run(command, **options):

@@ -1,4 +1,4 @@
-"""`make formal`: what it refuses, what it prints, and that a proof that fails is its failure."""
+"""`make formal`: invalid variables, output, and exit status of a failed proof."""
 
 import re
 

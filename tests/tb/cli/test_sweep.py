@@ -1,4 +1,4 @@
-"""make sweep, from its file to its table, rows and pictures."""
+"""make sweep, from its file to table, rows and plots."""
 
 import json
 
@@ -14,8 +14,8 @@ MODELLED = 'test = "matmul"\n[settings]\nTARGET = "model"\nPRESET = "tiny"\n[swe
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """Runs a sweep of a text, on two workers; returns what `make` would see."""
+def run_sweep(tmp_path, monkeypatch):
+    """Return a function that runs a sweep file on two workers and returns the command's result."""
     monkeypatch.setattr(sweep, "SWEEPS", tmp_path / "sweeps")
     spec = tmp_path / "mine.toml"
 
@@ -26,8 +26,8 @@ def run(tmp_path, monkeypatch):
     return of
 
 
-def test_a_sweep_has_a_table_rows_and_pictures(run, tmp_path):
-    done = run(MODELLED)
+def test_a_sweep_has_a_table_rows_and_pictures(run_sweep, tmp_path):
+    done = run_sweep(MODELLED)
     assert done.exit_code == 0, done.output
     folder = tmp_path / "sweeps" / "mine"
     names = {path.name for path in folder.iterdir()}
@@ -36,23 +36,23 @@ def test_a_sweep_has_a_table_rows_and_pictures(run, tmp_path):
     assert found.project("M, K, N, status").fetchall() == [(n, n, n, "passed") for n in (4, 8, 16)]
     cycles = [row["cycles"] for row in Store(folder / "rows.jsonl").rows()]
     assert all(f"{count:,}" in done.output for count in cycles) and len(cycles) == 3
-    assert "sweep: 4 tasks, 3 known: 4 passed" in run(MODELLED.replace("16]", "16, 32]")).output
-    # A row that is known is taken as it is.
+    assert "sweep: 4 tasks, 3 known: 4 passed" in run_sweep(MODELLED.replace("16]", "16, 32]")).output
+    # A known row is reused unchanged.
     lines = (folder / "rows.jsonl").read_text().splitlines()
     assert len(lines) == 4
     (folder / "rows.jsonl").write_text("".join(json.dumps({**json.loads(line), "cycles": 77}) + "\n" for line in lines))
-    assert run(MODELLED).output.count(" 77 ") == 3
+    assert run_sweep(MODELLED).output.count(" 77 ") == 3
 
 
-def test_a_run_that_is_refused_by_its_test_is_a_row_and_the_status_says_so(run, tmp_path):
-    done = run('test = "allreduce"\n[sweep]\nGROUPS = [3, 5]\n')
+def test_a_run_that_is_refused_by_its_test_is_a_row_and_the_status_says_so(run_sweep, tmp_path):
+    done = run_sweep('test = "allreduce"\n[sweep]\nGROUPS = [3, 5]\n')
     assert done.exit_code == 1
     assert "0 passed, 0 failed, 2 broken" in done.output
     assert "GROUPS must divide 8 cores" in done.output
 
 
-def test_nothing_runs_if_a_run_is_not_valid(run, tmp_path):
-    done = run(MODELLED + "STALL = [0, 1000]\n")
+def test_nothing_runs_if_a_run_is_not_valid(run_sweep, tmp_path):
+    done = run_sweep(MODELLED + "STALL = [0, 1000]\n")
     assert done.exit_code == 2
     assert "mine.toml: sweep, STALL: STALL must be an integer from 0 to 240, not '1000'" in done.output
     assert not (tmp_path / "sweeps").exists()

@@ -1,4 +1,4 @@
-"""Hardware with a fault: a method of a class whose source has one thing changed."""
+"""Faults in hardware, by editing the source of a method."""
 
 import inspect
 import textwrap
@@ -10,7 +10,7 @@ __all__ = ["change"]
 
 
 def change(monkeypatch: pytest.MonkeyPatch, method: Callable, was: str, now: str) -> None:
-    """Replace what occurs once in the source of a method, for the rest of a test."""
+    """Replace the only occurrence of `was` in a method's source, for the rest of a test."""
     source = textwrap.dedent(inspect.getsource(method))
     assert source.count(was) == 1, f"{was!r} occurs {source.count(was)} times in {method.__qualname__}"
     made: dict[str, Callable] = {}

@@ -1,6 +1,6 @@
-"""Every property that is stated holds; and each proof fails for hardware with a fault that it is there to find.
+"""Formal properties: each holds, and each proof fails for hardware with a fault of the kind it must detect.
 
-The quick ones are in every run, the others among the slow tests; `make formal` proves all.
+The quick ones always run, the others are slow tests; `make formal` proves all.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ QUICK = {"arbiters: round robin of 3", "arbiters: shared line port"}  # a few se
 
 
 class Fault(NamedTuple):
-    """A proof, and what of the source of a method is something else."""
+    """A proof, and an edit of a method's source that must make it fail."""
 
     proof: str
     method: Callable

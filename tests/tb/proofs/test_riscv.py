@@ -1,4 +1,4 @@
-"""What of riscv-formal is run, and that a checkout is one. Its checks themselves need one: `make formal UNIT=riscv`."""
+"""Integration of riscv-formal: list of checks and detection of a checkout; `make formal UNIT=riscv` runs the checks."""
 
 import os
 
@@ -23,7 +23,7 @@ def test_checks_have_names_of_their_own():
 
 
 def test_machine_has_no_interface():
-    """The processor of the machine has none of the interface's ports; the one that has them has no others."""
+    """The machine's processor has no ports of the interface; the one with the interface has no others."""
     assert set(RvfiCpu.__annotations__) == {"rvfi"} and "rvfi" not in Cpu.__annotations__
     assert {"valid", "order", "insn", "trap", "pc_wdata", "mem_rmask"} <= set(RvfiPort().members)
 

@@ -1,4 +1,4 @@
-"""Random programs of the vector engine, as TEST=vector draws them for any machine, show a mistake of its ALU."""
+"""Random vector programs of TEST=vector detect single mistakes of the ALU."""
 
 from functools import cache
 from importlib import import_module
@@ -13,28 +13,27 @@ from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Opcode, Storage
 from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program
 
-alu = import_module("neuroncore_rtl.golden.vector.alu")  # the name is also that of its function
+alu = import_module("neuroncore_rtl.golden.vector.alu")  # a function has the same name
 CONFIG = PRESETS["tiny"]
 
 
 @cache
 def program(seed):
-    """Return a program as TEST=vector draws it."""
     return random_elementwise_program(
         np.random.default_rng(seed), CONFIG, 800, Choices(opcodes=tuple(sorted(VECTOR_OPCODES)))
     )
 
 
-def executed(seed):
-    drawn = program(seed)
-    return expected_memories(drawn.instructions, drawn.sbuf, drawn.psum, CONFIG)
+def execute(seed):
+    program_drawn = program(seed)
+    return expected_memories(program_drawn.instructions, program_drawn.sbuf, program_drawn.psum, CONFIG)
 
 
-sound = cache(executed)
+sound_memories = cache(execute)
 
 
 def without_signed_zeros(words):
-    """Return ranks in which -0 is no less than +0."""
+    """Return sort keys for which -0 equals +0."""
     words = np.where(words.view(np.uint32) == 0x8000_0000, 0, words.view(np.uint32)).astype(np.uint32)
     return words.view(np.int32) ^ (words.view(np.int32) >> 31 & np.int32(0x7FFFFFFF))
 
@@ -52,19 +51,19 @@ MISTAKES = {
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("mistake", [*MISTAKES, "-0 as +0 in MAX and MIN"])
 def test_a_mistake_at_a_corner_shows(mistake, seed, monkeypatch):
-    expected = sound(seed)
+    expected = sound_memories(seed)
     if mistake in MISTAKES:
         monkeypatch.setitem(*MISTAKES[mistake])
     else:
         monkeypatch.setattr(alu, "rank", without_signed_zeros)
-    assert any(not np.array_equal(*both) for both in zip(expected, executed(seed), strict=True))
+    assert any(not np.array_equal(*both) for both in zip(expected, execute(seed), strict=True))
 
 
 def test_what_psum_has_no_room_for_is_in_sbuf():
-    """Sums of many groups, of a machine whose PSUM is short; those of a few are in either."""
+    """Sums of many groups, on a machine with a small PSUM; those of few groups are in either memory."""
     short = CONFIG.with_overrides(psum_words=16)
-    drawn = random_elementwise_program(np.random.default_rng(5), short, 150, Choices(opcodes=(Opcode.BN_AGGR,)))
-    sources = [(one.a.storage, prod(one.shape) * one.a.format.bits // 8) for one in drawn.instructions]
+    program_drawn = random_elementwise_program(np.random.default_rng(5), short, 150, Choices(opcodes=(Opcode.BN_AGGR,)))
+    sources = [(one.a.storage, prod(one.shape) * one.a.format.bits // 8) for one in program_drawn.instructions]
     assert {storage for storage, _ in sources} == {Storage.SBUF, Storage.PSUM}
     assert all(size <= short.psum_bytes for storage, size in sources if storage == Storage.PSUM)
     assert max(size for _, size in sources) > short.psum_bytes

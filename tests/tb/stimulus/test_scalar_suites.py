@@ -1,4 +1,4 @@
-"""Files of the suites FPgen and TestFloat, of cases of our own: what is read, what is left out, what is refused."""
+"""Files of the suites FPgen and TestFloat, with handwritten cases: parsing, skipped cases, errors."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,6 @@ def test_fpgen_names_the_line_that_is_none(tmp_path, line, message):
 
 
 def program(directory, body):
-    """Return a program in the place of testfloat_gen."""
     path = directory / "testfloat_gen"
     path.write_text(f"#!/bin/sh\n{body}\n")
     path.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Inputs of reductions are those of nccl-tests: numbers that the original's functions gave, compiled for a host."""
+"""Inputs of reductions equal those of nccl-tests, computed by its functions compiled for a host."""
 
 import zlib
 
@@ -19,7 +19,7 @@ FIRST = {
     (INT32, SUM): ("3fb9be29 a8c68d10 efd10574", "e3fc70f2 4bd13b27 a3287cc8", "23b62f1b f497c837 92f9823c"),
     (INT32, MIN): ("3fb9be29 a8c68d10 efd10574", "e3fc70f2 4bd13b27 a3287cc8", "e3fc70f2 a8c68d10 a3287cc8"),
 }
-"""Of two ranks and seed 1: what either contributes, and the result."""
+"""For two ranks and seed 1: both inputs, and the result."""
 
 CHECKSUMS = {
     (FP32, SUM): (0xF62F933D, 0xE1AD603A),
@@ -32,7 +32,7 @@ CHECKSUMS = {
     (INT32, MAX): (0xD9EF0AD8, 0xAFEF268B),
     (INT32, MIN): (0xD9EF0AD8, 0xE932BF4C),
 }
-"""CRC-32 of 1,000 elements of seven ranks, one after the other, and of the results; the seed is 0x123456789ab."""
+"""CRC-32 of 1,000 elements of seven ranks in order, and of the results; the seed is 0x123456789ab."""
 
 
 @pytest.mark.parametrize(("dtype", "op"), FIRST)

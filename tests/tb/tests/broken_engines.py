@@ -1,5 +1,4 @@
-"""Small instances, of collective engines alone or of whole cores, with all faults of these engines in them: a plusarg
-chooses one, or none."""
+"""Small instances of collective engines or whole cores, with several faults built in and selected by a plusarg."""
 
 import enum
 from functools import cache
@@ -17,14 +16,14 @@ from tests.hdl.tensor.engines import FaultyDevice, faulty
 __all__ = ["CORES", "DISAGREEMENTS", "ENGINES", "SETTINGS", "WORDS", "Fault", "broken_cores", "broken_engines"]
 
 Fault = enum.IntEnum("Fault", "NONE WRONG HASTY SILENT STRAY LOST", start=0)
-"""All retire too early or write whole words; core 1 turns a bit of a flit, takes nothing or loses a flit."""
+"""All engines retire too early or write whole words; core 1 flips a bit of a flit, stops accepting, or drops a flit."""
 
 ENGINES = Instance(chips=2, width=2, link_bytes=8, link_latency=1, core=PRESETS["tiny"].with_overrides(hbm_bytes=8))
-"""The instance of engines alone."""
+"""Instance with collective engines only."""
 
 WORDS = "CHIPS=2 TARGET=core"
 SETTINGS = command_named("allreduce").settings(WORDS.split())
-CORES = instance_of(SETTINGS)  # that of whole cores, as these variables describe it
+CORES = instance_of(SETTINGS)  # instance with whole cores
 
 DISAGREEMENTS = {
     "count": {"count": 99},
@@ -32,18 +31,17 @@ DISAGREEMENTS = {
     "op": {"op": 1},
     "kind": {"kind": CollectiveKind.BROADCAST},
 }
-"""What one rank of an all-reduce of 100 FP32 has otherwise than the others, by the field that errors name."""
+"""Changes of one rank's all-reduce of 100 FP32, by the field that errors name."""
 
 
 @cache
 def broken_engines() -> FaultyDevice:
-    """Return the engines of `ENGINES`."""
     return _broken(CollectiveDevice(instance=ENGINES, room=1 << 20), ENGINES.core.hbm_bytes)
 
 
 @cache
 def broken_cores(watches_gates: bool = False) -> FaultyDevice:
-    """Return the cores of `CORES`; what they do on their AXI ports is watched, and their clock gates if one wishes."""
+    """Return the cores of `CORES`, with monitored AXI ports and, on request, monitored clock gates."""
     return _broken(CoreDevice(machine=CORES, watches_gates=watches_gates), CORES.core.hbm_bytes)
 
 

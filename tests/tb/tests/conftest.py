@@ -1,4 +1,4 @@
-"""Devices that TESTs run on in the place of their own, so that a build serves many tests."""
+"""Shared devices for TESTs, so that one build serves many tests."""
 
 import pytest
 
@@ -9,7 +9,6 @@ from tests.tb.tests.instructions import BOTH
 
 @pytest.fixture
 def shared_cores(monkeypatch):
-    """Let TESTs of whole cores run on `broken_cores`."""
     monkeypatch.setattr(job, "CoreDevice", lambda **options: broken_cores())
 
 

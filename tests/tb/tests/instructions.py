@@ -1,4 +1,4 @@
-"""What the tests of the vector and the scalar engine share: one build for all of them, and comparisons."""
+"""Builds and comparisons shared by the tests of the vector and the scalar engine."""
 
 import numpy as np
 
@@ -9,25 +9,23 @@ from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_elementwise_program
 from tests.hdl.tensor.engines import faulty
 
-__all__ = ["BOTH", "IMAGE", "SHARED", "SMALLEST", "broken", "check", "smallest"]
+__all__ = ["BOTH", "IMAGE", "SHARED", "SMALLEST", "check_case", "run_broken", "smallest"]
 
-SHARED = PRESETS["tiny"]  # the machine of the one build for Verilator; a test of its own machine costs half a minute
+SHARED = PRESETS["tiny"]  # machine of the shared Verilator build; another machine costs half a minute
 
-SMALLEST = Config(rows=2, columns=2)  # the machine for Icarus, whose cycles are dear
+SMALLEST = Config(rows=2, columns=2)  # machine for Icarus, which is slow
 
-IMAGE = 1 << 13  # bytes of a partition that programs on `SMALLEST` use
+IMAGE = 1 << 13  # bytes of a partition used by programs on `SMALLEST`
 
 
 BOTH = ElementwiseDevice(config=SHARED)  # both engines of `SHARED`
 
 
 def smallest(*engines: str) -> ElementwiseDevice:
-    """Return engines of `SMALLEST`, for Icarus."""
     return ElementwiseDevice(config=SMALLEST, engines=engines)
 
 
-def broken(engine: str, shell: dict, choices: Choices, count: int) -> Differences:
-    """Run a random program on the vector or the scalar engine in a shell that breaks it; return what differs."""
+def run_broken(engine: str, shell: dict, choices: Choices, count: int) -> Differences:
     program = random_elementwise_program(np.random.default_rng(3), SMALLEST, count, choices, bytes_per_partition=IMAGE)
     expected = expected_memories(program.instructions, program.sbuf, program.psum, SMALLEST)
     device = faulty(smallest(engine), f"{engine}_engine", **shell)
@@ -37,9 +35,8 @@ def broken(engine: str, shell: dict, choices: Choices, count: int) -> Difference
     return differences
 
 
-def check(device: ElementwiseDevice, count: int, choices: Choices, *, stall, seed, size=1 << 15, sim="verilator"):
-    """Run a random program that uses so many bytes of a partition, and compare every byte with golden; return the
-    program, its outcome, and how many bytes it changed."""
+def check_case(device: ElementwiseDevice, count: int, choices: Choices, *, stall, seed, size=1 << 15, sim="verilator"):
+    """Compare a random program using `size` bytes per partition with golden; return it, its outcome, bytes changed."""
     print(f"seed {seed}, {count} instructions, stall {stall}")
     config = device.config
     program = random_elementwise_program(np.random.default_rng(seed), config, count, choices, bytes_per_partition=size)

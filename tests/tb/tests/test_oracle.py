@@ -1,4 +1,4 @@
-"""`make oracle` on small files of our own in the forms of the suites: right passes, wrong is noticed."""
+"""`make oracle` on small handwritten files in the suites' formats: correct cases pass, wrong ones are detected."""
 
 from dataclasses import replace
 
@@ -113,8 +113,8 @@ def test_own_tests_of_the_processor(tmp_path):
     assert sum(row["files"] for row in report.extra["left_out"].values()) == 5 and report.compared > 10
 
 
-def signed(directory, words):
-    """A program whose signature is its first two words, and the reference of it."""
+def write_signed(directory, words):
+    """Return a program with its first two words as signature, and its reference."""
     (directory / "I").mkdir()
     (directory / "references").mkdir()
     symbols = {"tohost": TOHOST, "begin_signature": LOCAL_BASE, "end_signature": LOCAL_BASE + 8}
@@ -128,7 +128,7 @@ def signed(directory, words):
 
 
 def test_own_signatures(tmp_path):
-    report = run_architecture_tests(settings(SUITE="riscv-arch-test"), signed(tmp_path, load_constant(5, TOHOST)))
+    report = run_architecture_tests(settings(SUITE="riscv-arch-test"), write_signed(tmp_path, load_constant(5, TOHOST)))
     assert report.problems == []
     assert report.extra["tests"]["I"]["signature_words"] == 2 and report.extra["left_out"] == {
         "misaligned loads and stores": {"files": 1}
@@ -143,7 +143,7 @@ def test_own_signatures(tmp_path):
     ],
 )
 def test_another_signature_is_noticed(tmp_path, words, problem):
-    report = run_architecture_tests(settings(SUITE="riscv-arch-test"), signed(tmp_path, words))
+    report = run_architecture_tests(settings(SUITE="riscv-arch-test"), write_signed(tmp_path, words))
     assert report.problems[0].startswith(f"own-01.elf: {problem}")
 
 
@@ -165,8 +165,7 @@ def test_all_reduces_give_what_was_known_before(fault):
     behaviour = FaultyHbm(latency=8, fault=fault)
     work = CollectiveWork(lists=workload.lists, memories=workload.memories, delays=workload.delays, behaviour=behaviour)
     found = run(broken_engines(), work).memories["hbm"]
-    wrong = sum(wrong_results(one, 3, found) for one in LISTED)
-    assert (wrong > 0) == (fault is Fault.WRONG)
+    assert (sum(wrong_results(one, 3, found) for one in LISTED) > 0) == (fault is Fault.WRONG)
 
 
 def test_a_golden_all_reduce_in_another_order_gives_the_same_and_a_wrong_one_is_noticed():

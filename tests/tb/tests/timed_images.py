@@ -1,4 +1,4 @@
-"""Images of TESTs on the core, and how many cycles they take on RTL and by the timing model."""
+"""Cycles of TESTs on the core, on RTL and by the timing model."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,19 +14,19 @@ from neuroncore_rtl.run.targets import ModelTarget
 from neuroncore_rtl.tb.cli.registry import command_named
 from neuroncore_rtl.tb.tests.core import program
 
-__all__ = ["Case", "Measured", "measured", "table"]
+__all__ = ["Case", "Measured", "measure", "table"]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A TEST and its variables, NAME=VALUE apart by blanks."""
+    """A TEST and its variables, NAME=VALUE separated by blanks."""
 
     test: str
     words: str
 
     @property
     def settings(self) -> Settings:
-        """Its variables' values; those of the core's HBM where the TEST has none of its own."""
+        """Values of the variables, with the core's HBM parameters where the TEST lacks them."""
         own = [word for word in self.words.split() if self.test != "program" or not word.startswith("LATENCY")]
         chosen = command_named(self.test).settings(own)
         if self.test != "program":
@@ -35,7 +35,6 @@ class Case:
         return Settings({**chosen.values, "LATENCY": latency, "BANDWIDTH": 0, "STALL": 0})
 
     def job(self) -> ImageJob:
-        """Return the first job of the TEST on the core, which has one program if it has several."""
         settings = self.settings
         if self.test != "program":
             return next(iter(command_named(self.test).jobs(Settings({**settings.values, "TARGET": "core"}))))
@@ -46,7 +45,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Measured:
-    """Cycles of a case on RTL, and what the model says of it."""
+    """Cycles of a case on RTL, and the model's prediction."""
 
     case: Case
     cycles: int
@@ -54,12 +53,10 @@ class Measured:
 
     @property
     def deviation(self) -> float:
-        """The model's, as a share of the RTL's cycles."""
         return self.model.cycles / self.cycles - 1
 
     @property
     def row(self) -> str:
-        """A line of the table."""
         return (
             f"| {self.case.test} {self.case.words} | {self.cycles:,} | {self.model.cycles:,} | {self.deviation:+.1%} |"
         )
@@ -67,15 +64,13 @@ class Measured:
 
 @cache
 def _on_rtl(case: Case) -> tuple[ImageJob, int]:
-    """Return the job, and the cycles that it takes."""
     job = case.job()
     outcome = run(job.device(), job.work(1), doing=f"{case.test} {case.words}").parts[0]
     assert outcome.exit_code is not None and not outcome.errors
     return job, outcome.cycles
 
 
-def measured(case: Case) -> Measured:
-    """Run a case on RTL, once for all, and on the model."""
+def measure(case: Case) -> Measured:
     job, cycles = _on_rtl(case)
     values = {name: case.settings.values.get(name.upper(), 0) for name in ("latency", "bandwidth", "stall")}
     job = replace(job, computes=job.path is not None)
@@ -83,5 +78,4 @@ def measured(case: Case) -> Measured:
 
 
 def table(rows: list[Measured]) -> str:
-    """Return the table in Markdown."""
     return "\n".join(["| TEST | RTL | model | deviation |", "|---|---|---|---|", *(row.row for row in rows)])

@@ -1,4 +1,4 @@
-"""Runs made by hand: a program, and the cycles in which its records were fetched, issued and retired."""
+"""Handmade runs: a program, and the cycles in which its records were fetched, issued and retired."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -16,26 +16,18 @@ Kernel = Callable[[Program], object]
 Times = Sequence[tuple[int, int, int | None]]
 Spans = Sequence[tuple[int, int]]
 
-BOOT, LOOK = 100, 4  # cycles before the first record is issued, and from the end of a wait to the issue
+BOOT, LOOK = 100, 4  # cycles until the first issue, and from the end of a wait to an issue
 
 
 def hand_run(kernel: Kernel, times: Times, cycles: int = 1000, busy: Mapping[int, Spans] = {}) -> ProfiledRun:
-    """Return a run of a kernel on the smallest machine.
-
-    Arguments:
-        kernel: appends the program.
-        times: for each entry of it, in program order, when it was fetched, issued and retired.
-        cycles: of the run.
-        busy: when the engines of queues worked; of the others it is from issue to retirement.
-    """
+    """Return a run with (fetch, issue, retirement) cycles per entry; `busy` by queue, default issue to retirement."""
     program = Program(TINY)
     kernel(program)
     return _run(program, times, cycles, busy)
 
 
 def soonest_run(kernel: Kernel, cycles_of: Callable[[Entry], int]) -> ProfiledRun:
-    """Return a run in which every record is issued as soon as what it waits for, and what is before it in its queue, is
-    done; cycles_of: how many each takes."""
+    """Return a run in which every record is issued as soon as possible and takes `cycles_of` its entry."""
     program = Program(TINY)
     kernel(program)
     ends, free, times = {}, {}, []

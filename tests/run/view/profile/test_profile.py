@@ -1,4 +1,4 @@
-"""The profile of a product on the smallest core, by RTL and by the timing model: its files and the core's counters."""
+"""Profile of a product on the smallest core, by RTL and by the timing model: its files against the core's counters."""
 
 import json
 import re
@@ -34,28 +34,26 @@ def product():
 
 @pytest.fixture(scope="module")
 def outcome(product):
-    """What became of it on the RTL."""
     job = ImageJob(machine=TINY, images=[product])
     return run(job.device(), job.work(1, profiled=True)).parts[0]
 
 
 @pytest.fixture(scope="module", params=["rtl", "model"])
-def profiled(request, product, outcome):
+def profile(request, product, outcome):
     if request.param == "rtl":
         return simulated_run("product", product, outcome)
     return modelled_run("product", product, predict(product))
 
 
 @pytest.fixture(scope="module")
-def written(profiled, tmp_path_factory):
-    """The folder of its profile."""
+def folder(profile, tmp_path_factory):
     directory = tmp_path_factory.mktemp("profile")
-    write_profile(directory, profiled, TINY.hbm_ports * TINY.hbm_bytes)
+    write_profile(directory, profile, TINY.hbm_ports * TINY.hbm_bytes)
     return directory
 
 
 def test_activity_is_what_the_counters_counted(outcome):
-    """Those of the engines to the end, those of queues but for the rest after it."""
+    """Engines' counters to the end, queues' counters except the remainder after it."""
     seen = {name: sum(end - begin for begin, end in spans) for name, spans in outcome.activity.items()}
     counters = outcome.counters
     assert seen["tensor.columns"] == counters["tensor"]["columns"] == (M // 4) * (K // 4) * N
@@ -70,47 +68,47 @@ def test_activity_is_what_the_counters_counted(outcome):
     assert 0 < begin < min(event.issued for event in outcome.events) and end == outcome.cycles
 
 
-def test_records_are_fetched_then_issued_then_retired(profiled, product):
-    assert len(profiled.records) == sum(map(len, product.records))
-    for ran in profiled.records:
-        assert 0 <= ran.fetched < ran.issued < ran.retired <= profiled.cycles
+def test_records_are_fetched_then_issued_then_retired(profile, product):
+    assert len(profile.records) == sum(map(len, product.records))
+    for ran in profile.records:
+        assert 0 <= ran.fetched < ran.issued < ran.retired <= profile.cycles
         assert ran.record == product.locate(ran.address)[1]
-        assert all(one.retired < ran.issued for one in profiled.awaited(ran))
+        assert all(one.retired < ran.issued for one in profile.awaited(ran))
 
 
-def test_every_cycle_of_every_engine_has_a_cause(profiled, written):
-    summary = json.loads((written / "summary.json").read_text())["product"]
-    assert summary["modelled"] == profiled.modelled
-    assert summary["neuroncore_cycle_count"] == profiled.cycles
+def test_every_cycle_of_every_engine_has_a_cause(profile, folder):
+    summary = json.loads((folder / "summary.json").read_text())["product"]
+    assert summary["modelled"] == profile.modelled
+    assert summary["neuroncore_cycle_count"] == profile.cycles
     assert set(summary["stalls"]) == {"tensor", "vector", "dma0", "dma1"}
     for name, causes in summary["stalls"].items():
-        assert sum(causes.values()) == profiled.cycles and set(causes) == {cause.name.lower() for cause in StallCause}
+        assert sum(causes.values()) == profile.cycles and set(causes) == {cause.name.lower() for cause in StallCause}
         assert causes["busy"] > 0 < causes["start"], name
     assert summary["stalls"]["tensor"]["busy"] == (M // 4) * (K // 4) * N
     assert summary["stalls"]["tensor"]["data"] > 100  # a load takes longer than LATENCY
     assert summary["stalls"]["vector"]["result"] > summary["stalls"]["vector"]["data"] == 0
     assert summary["hardware_flops"] == summary["model_flops"] == 2 * M * K * N
     assert summary["hbm_read_bytes"] >= 2 * K * (M + N) and summary["hbm_write_bytes"] == 4 * M * N
-    assert summary["mfu_estimated_percent"] == pytest.approx(M * K * N / 16 / profiled.cycles)
+    assert summary["mfu_estimated_percent"] == pytest.approx(M * K * N / 16 / profile.cycles)
     assert summary["busiest_queue"] in ("dma0", "dma1")
 
 
-def test_utilisation_has_the_monitors_shape(profiled, written):
-    report = json.loads((written / "utilisation.json").read_text())
+def test_utilisation_has_the_monitors_shape(profile, folder):
+    report = json.loads((folder / "utilisation.json").read_text())
     (runtime,) = report["neuron_runtime_data"]
     counters = runtime["report"]["neuroncore_counters"]
     core = counters["neuroncores_in_use"]["0"]
-    assert core["neuroncore_utilization"] == pytest.approx(100 * profiled.worked(0) / profiled.cycles)
+    assert core["neuroncore_utilization"] == pytest.approx(100 * profile.worked(0) / profile.cycles)
     assert core["flops"] == pytest.approx(2 * M * K * N / counters["period"], rel=1e-6)
     assert runtime["report"]["execution_stats"]["execution_summary"]["completed"] == 1
     assert report["neuron_hardware_info"]["neuroncore_version"] == "v2"
 
 
-def test_the_timeline_has_all_instructions_and_an_arrow_for_each_wait(profiled, written):
-    timeline = Timeline(written / "timeline.json")
+def test_the_timeline_has_all_instructions_and_an_arrow_for_each_wait(profile, folder):
+    timeline = Timeline(folder / "timeline.json")
     assert timeline.groups == ["controller", "engines", "stalls", "memories on chip"]
     slices = [one for (group, _), some in timeline.slices.items() if group == "engines" for one in some]
-    assert len(slices) == len(profiled.records)
+    assert len(slices) == len(profile.records)
     assert {"load_stationary 4 x 4", f"multiply_moving 4 x 4 x {N}"} <= {one["name"] for one in slices}
     multiply = next(one["args"] for one in slices if one["name"].startswith("multiply"))
     assert multiply["tensor moving"] == "operands" and multiply["tensor psum"] == "sums"
@@ -118,9 +116,9 @@ def test_the_timeline_has_all_instructions_and_an_arrow_for_each_wait(profiled, 
     load = next(one for one in slices if one["name"].startswith("dma hbm to sbuf"))
     assert load["args"]["tensor src"] in "ab" and load["cat"] == "load"
 
-    events = json.loads((written / "timeline.json").read_text())["traceEvents"]
+    events = json.loads((folder / "timeline.json").read_text())["traceEvents"]
     tails, heads = ({e["id"]: e for e in events if e["ph"] == phase} for phase in "sf")
-    assert tails.keys() == heads.keys() and len(tails) == sum(len(ran.record.waits) for ran in profiled.records) > 4
+    assert tails.keys() == heads.keys() and len(tails) == sum(len(ran.record.waits) for ran in profile.records) > 4
     bars = [e for e in events if e["ph"] == "X"]
     for ends in (tails, heads):
         for end in ends.values():
@@ -131,34 +129,34 @@ def test_the_timeline_has_all_instructions_and_an_arrow_for_each_wait(profiled, 
     assert timeline.slices["controller", "controller"][0]["name"] == "boot"
 
 
-def test_occupancy_rises_and_falls(profiled):
-    config = profiled.image.config
+def test_occupancy_rises_and_falls(profile):
+    config = profile.image.config
     for storage, size in ((Storage.SBUF, config.sbuf_bytes), (Storage.PSUM, config.psum_bytes)):
-        curve = occupancy(profiled, storage)
-        assert curve[-1][1] == profiled.image.space.used(storage)
+        curve = occupancy(profile, storage)
+        assert curve[-1][1] == profile.image.space.used(storage)
         assert 0 < max(value for _, value in curve) <= size and min(value for _, value in curve) >= 0
 
 
-def test_every_record_has_its_line_in_the_listing(profiled, written):
-    headings, *lines = (written / "listing.txt").read_text().splitlines()
+def test_every_record_has_its_line_in_the_listing(profile, folder):
+    headings, *lines = (folder / "listing.txt").read_text().splitlines()
     assert headings.split() == ["queue", "fetched", "issued", "retired", "record"]
-    assert len(lines) == len(profiled.records)
+    assert len(lines) == len(profile.records)
     issued = [int(line.split()[2].replace(",", "")) for line in lines]
-    assert issued == sorted(issued) == [ran.issued for ran in profiled.records]
+    assert issued == sorted(issued) == [ran.issued for ran in profile.records]
     assert sum("multiply_moving format=bf16" in line for line in lines) == 4
     assert all(re.search(r"  # .*\.py:\d+", line) for line in lines)
 
 
-def test_names_of_tensors(profiled):
-    names = Names(profiled.image.space)
-    assert {"a", "b", "c", "operands", "sums"} <= {name for ran in profiled.records for name in names.of(ran).values()}
-    multiply = next(ran for ran in profiled.records if isinstance(ran.record.instruction, MultiplyMoving))
+def test_names_of_tensors(profile):
+    names = Names(profile.image.space)
+    assert {"a", "b", "c", "operands", "sums"} <= {name for ran in profile.records for name in names.of(ran).values()}
+    multiply = next(ran for ran in profile.records if isinstance(ran.record.instruction, MultiplyMoving))
     assert names.of(multiply) == {"psum": "sums", "moving": "operands"}
 
 
-def test_pictures_are_drawn(written):
+def test_pictures_are_drawn(folder):
     for name in ("timeline.png", "roofline.png"):
-        drawn = pictures.imread(written / name)
+        drawn = pictures.imread(folder / name)
         assert min(drawn.shape[:2]) > 200 and len(set(map(tuple, drawn.reshape(-1, drawn.shape[2])[::97].tolist()))) > 5
 
 

@@ -1,4 +1,4 @@
-"""Every cycle of an engine has one cause, and the right one: programs whose records are timed by hand."""
+"""Causes of stalls: every cycle of an engine has the correct one, in programs with handmade times."""
 
 from dataclasses import replace
 
@@ -19,21 +19,20 @@ def tile(program, name="tile", fmt=FP32):
 
 
 def loaded(program):
-    """A load and what reads it."""
     x, here = program.space.hbm("x", FP32, (4, 8)), tile(program)
     program.append(dma_copy(here, x))
     program.append(tensor_copy(tile(program, "out"), here))
 
 
 def passed_on(program):
-    """The vector engine's result, and the scalar engine that reads it."""
+    """Append an instruction of the vector engine, and a consumer on the scalar engine."""
     here = tile(program)
     program.append(memset(here, 1.0))
     program.append(activation(tile(program, "out"), here, "exp"))
 
 
 def stored(program):
-    """A store, and the vector engine that needs the place for something else."""
+    """Append a store, and an instruction of the vector engine that overwrites its source."""
     y, here = program.space.hbm("y", FP32, (4, 8)), tile(program)
     program.append(memset(here, 1.0))
     program.append(dma_copy(y, here))
@@ -41,7 +40,7 @@ def stored(program):
 
 
 def alone(program):
-    """One engine, whose second instruction depends on nobody."""
+    """Append two independent instructions of one engine."""
     program.append(memset(tile(program), 1.0))
     program.append(memset(tile(program, "other"), 1.0))
 
@@ -51,7 +50,7 @@ def spans(run, queue):
 
 
 CASES = {
-    # Who waits; when records are fetched, issued and retired; the stalls of the one who waits, by hand.
+    # Stalled queue; cycles of fetch, issue and retirement of records; the stalls of that queue, by hand.
     "data": (loaded, VECTOR, [(90, 100, 400), (95, 404, 450)], [(0, 100, "START"), (100, 404, "DATA")]),
     "result": (passed_on, SCALAR, [(90, 100, 300), (92, 304, 350)], [(0, 100, "START"), (100, 304, "RESULT")]),
     "place": (
@@ -93,7 +92,7 @@ def test_an_engine_waits_for_itself_while_it_fills_and_drains():
 
 
 def test_what_is_done_last_is_the_cause():
-    """A load and another engine's result, both awaited: all of the wait is that of the later one."""
+    """A load and another engine's result are awaited: the whole stall is due to the later one."""
 
     def kernel(program):
         x, here, there = program.space.hbm("x", FP32, (4, 8)), tile(program), tile(program, "there")
@@ -115,7 +114,7 @@ def test_what_is_done_last_is_the_cause():
 
 @pytest.mark.parametrize("first", ["its own instruction", "the loads"])
 def test_a_wait_that_another_record_has_taken_up_has_the_cause_of_what_it_is_for(first):
-    """Three waits are one more than a record has: one goes to the record before in the queue, or to a NOP."""
+    """Three waits exceed a record's two, so one moves to the preceding record of the queue, or to a NOP."""
 
     def kernel(program):
         factor = program.space.sbuf("factor", FP32, (1,), 4)
@@ -138,7 +137,7 @@ def test_a_wait_that_another_record_has_taken_up_has_the_cause_of_what_it_is_for
 
 
 def test_between_sections_the_controller_works():
-    """An engine has nothing left in a section, and does not wait for what comes in the next one before that starts."""
+    """An idle engine stalls on the controller until the next section starts."""
 
     def kernel(program):
         loaded(program)
@@ -152,7 +151,7 @@ def test_between_sections_the_controller_works():
 
 
 def test_a_section_may_run_again():
-    """Each time it waits for the records of that time."""
+    """Each run waits for the records of the same run."""
     once = hand_run(loaded, [(90, 100, 150), (90, 154, 200)])
     records = list(once.records)
     for n, ran in enumerate(once.records, 2):

@@ -1,4 +1,4 @@
-"""The HBM model, the arbiter, and what uses HBM, against cocotbext-axi."""
+"""HBM model, arbiter and HBM's users against cocotbext-axi."""
 
 import json
 import random
@@ -29,12 +29,12 @@ HOSTILE = {
     "hbm": Hbm(latency=9, gap=2, port_rate=256 * 12, rate=256 * 20, stall=80, reorder=128, interleave=True),
     "pause": 0.4,
 }
-"""Short of everything, and in any order that is allowed."""
+"""Minimal buffers and every permitted reordering."""
 
 
 @cache
 def bench(sim: str, size: int, ports: int, each: int) -> tuple[simulation.Build, dict]:
-    """Return a build of `axi.HbmBench` and what its tests must know of it."""
+    """Return a build of `axi.HbmBench` and the settings of its tests."""
     built = simulation.build(axi.design(axi.HbmBench(size, ports, each)), sim)
     return built, {"managers": ports * each, "beat": size, "size": axi.BENCH_BYTES, "max_beats": MAX_BEATS}
 
@@ -61,7 +61,7 @@ def test_managers_read_what_they_wrote(sim, shape, mood, rounds, tmp_path):
 
 
 def test_errors_are_answered(sim):
-    """In ranges that were asked for, and beyond the size."""
+    """In requested ranges, and above the size."""
     built, known = bench(sim, 16, 2, 2)
     end = axi.BENCH_BYTES // 2
     for hbm, decerr in (
@@ -72,7 +72,7 @@ def test_errors_are_answered(sim):
 
 
 def timing(tmp_path, hbm: Hbm, bursts: int, length: int, cycles: int = 400) -> dict[str, np.ndarray]:
-    """Return the cycles in which each channel of manager 0 handed something over."""
+    """Return the cycles of each channel's handshakes at manager 0."""
     built, known = bench("verilator", 16, 2, 2)
     path = tmp_path / "events.json"
     settings = known | {"bursts": bursts, "length": length, "cycles": cycles, "events": str(path.resolve())}
@@ -85,7 +85,7 @@ def timing(tmp_path, hbm: Hbm, bursts: int, length: int, cycles: int = 400) -> d
 
 @pytest.mark.parametrize("latency", [1, 64])
 def test_latency(latency, tmp_path):
-    """The arbiter adds a cycle; bursts follow back to back."""
+    """The arbiter adds one cycle; bursts are back to back."""
     events = timing(tmp_path, Hbm(latency=latency), bursts=8, length=16)
     assert events["r"][0] - events["ar"][0] == latency + 1
     assert (events["b"] - events["w"][15::16] == latency + 1).all()
@@ -99,14 +99,14 @@ def test_gap(tmp_path):
 
 @pytest.mark.parametrize("limit", [{"port_rate": 256 * 4}, {"rate": 256 * 4}], ids=["port", "all"])
 def test_bandwidth_is_shared(limit, tmp_path):
-    """4 bytes a cycle carry 16 bytes to be read and 16 to be written in 8 cycles."""
+    """4 bytes per cycle transfer 16 bytes read and 16 written in 8 cycles."""
     events = timing(tmp_path, Hbm(latency=5, **limit), bursts=4, length=8)
     assert abs(events["r"][-1] - events["r"][0] - 8 * 31) <= 8
     assert abs(events["b"][-1] - events["r"][-1]) <= 16
 
 
 def random_copy(rng: random.Random, memory: np.ndarray, src: int, dst: int, size: int) -> DmaCopy:
-    """Return a copy of bytes from one part of HBM to another, both of as many bytes, and do it in `memory`."""
+    """Return a copy between two equal parts of HBM, and apply it to `memory`."""
     shape, steps, spans = [], ([], []), [0, 0]
     run = 1
     for _ in range(rng.randint(1, 4)):
@@ -134,7 +134,6 @@ UNITS = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=16)
 
 @cache
 def units_bench() -> simulation.Build:
-    """Return a build of what uses HBM in a machine of the configuration `UNITS`."""
     engines = {f"dma{number}": DmaEngine(UNITS) for number in range(UNITS.dma_engines)}
     bench = axi.RamBench(UNITS.hbm_bytes, {"boot": Boot(UNITS), "fetcher": Fetcher(UNITS), **engines})
     return simulation.build(axi.design(bench), "icarus")
@@ -142,7 +141,7 @@ def units_bench() -> simulation.Build:
 
 @pytest.mark.parametrize("pause", [0, 0.4])
 def test_units_use_a_ram(pause, tmp_path):
-    """Boot, fetcher and two DMA engines at one port of a memory that others wrote."""
+    """Boot, fetcher and two DMA engines on one port of a third-party memory."""
     rng = random.Random(SEED)
     size, part = 1 << 16, 1 << 13
     memory = np.frombuffer(bytearray(rng.randbytes(size)), np.uint8)

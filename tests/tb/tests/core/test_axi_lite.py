@@ -21,7 +21,7 @@ def bench(sim: str) -> simulation.Build:
 
 
 def there() -> dict[int, int]:
-    """Return every offset at which there is a register, with what it reads after reset."""
+    """Return the reset value of every register by its offset."""
     values = {register.offset: 0 for register in at.HOST_REGISTERS}
     parameters = at.parameter_values(CONFIG)
     values |= {
@@ -36,5 +36,5 @@ def there() -> dict[int, int]:
 
 @pytest.mark.parametrize(("sim", "pause"), [("verilator", 0.3), ("icarus", 0)])
 def test_control_port(sim, pause):
-    """All tests of the module, with a manager that pauses, or does not."""
+    """The module's tests, with and without pauses of the manager."""
     axi.run_axi(bench(sim), None, module="axi_lite_tests", there=[*there().items()], pause=pause, seed=3)

@@ -1,4 +1,4 @@
-"""Random programs of all engines on the core: whatever HBM does, every byte is golden's, and nothing races."""
+"""Random programs for all engines on the core: bytes equal golden's under any HBM behaviour, without races."""
 
 import numpy as np
 import pytest
@@ -22,9 +22,8 @@ TINY = PRESETS["tiny"]
 
 
 def run_sound(image, sim="verilator", **options):
-    """Run an image; nothing may be wrong, and every byte must be golden's. Return the result, and what became of it."""
-    job = run_job.ImageJob(machine=image.config, images=[image], **options)
-    result = execute(job, Rtl(sim=sim))
+    """Run an image, check that all bytes equal golden's, and return the result and the core's outcome."""
+    result = execute(run_job.ImageJob(machine=image.config, images=[image], **options), Rtl(sim=sim))
     assert (result.failures, result.mismatches) == ((), 0)
     return result, result.outcome.parts[0]
 
@@ -43,7 +42,7 @@ def test_random_programs_are_golden():
     "words",
     [
         "COUNT=1000 SEED=1000",
-        # More columns than rows and the reverse, several ports to HBM, wide and narrow ones.
+        # More columns than rows and fewer, several HBM ports, wide and narrow ones.
         "COUNT=32 ROWS=8 COLUMNS=4 HBM_BYTES=64 DMA_ENGINES=5 HBM_PORTS=3",
         "COUNT=32 ROWS=5 COLUMNS=16 HBM_BYTES=8",
     ],
@@ -53,7 +52,7 @@ def test_many_random_programs_are_golden(words):
 
 
 def test_a_byte_that_differs_fails_the_bench(monkeypatch):
-    """A byte of SBUF that golden has otherwise is found in the copy of what is on chip."""
+    """A changed byte of golden's SBUF is found in the dump of on-chip memory."""
 
     def disturbed(config, hbm, images):
         expected = sound(config, hbm, images)
@@ -69,7 +68,7 @@ def test_a_byte_that_differs_fails_the_bench(monkeypatch):
 
 @pytest.mark.slow
 def test_icarus_runs_an_image_alike():
-    """All engines, in the other simulator, which would see what is undefined, and in which no clock is gated."""
+    """Icarus would show undefined values, and runs without clock gating."""
     require("iverilog")
     image = Work(TINY, 0, np.random.default_rng(1)).finished()
     options = {"behaviour": Hbm(latency=100, size=1 << 20), "limit": 20_000}
@@ -96,12 +95,12 @@ def test_an_instruction_waits_for_every_other_lane(config):
     predicted = {timed.address: timed for timed in predict(image).records}
     events = [event for event in done.events if image.locate(event.address)[1].instruction.name == "NOP"]
     assert len(events) == (2 + config.dma_engines) // 2 and all(event.issued == event.retired for event in events)
-    # As near as the timing model is of the end of a program.
+    # The timing model's tolerance.
     assert all(abs(event.issued - predicted[event.address].issued) <= 16 + event.issued // 20 for event in events)
 
 
 def test_sections_run_again_on_the_core():
-    """Steps of one image: a counter on chip outlives them, and the first section comes in between once more."""
+    """Steps in one image: a counter on chip persists, and the first section is repeated between them."""
     program = Program(TINY)
     space = program.space
     x, y = (space.hbm(name, FP32, (4, 8)) for name in "xy")

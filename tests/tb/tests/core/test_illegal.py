@@ -1,4 +1,4 @@
-"""What an engine must refuse: it names the rule and the instruction, touches no memory, and comes to rest."""
+"""Illegal instructions: an engine reports rule and instruction, does not write, and stops."""
 
 from dataclasses import replace
 
@@ -22,11 +22,11 @@ BREAKABLE = {
     "vector": ELEMENTWISE_RULES,
     "scalar": ELEMENTWISE_RULES - {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORTS},
 }
-"""The rules that an engine's instructions can break: an ACTIVATE has one source, and its arithmetic is FP32."""
+"""Rules that each engine's instructions can break: an ACTIVATE has one source, and its arithmetic is FP32."""
 
 
 def without_sums(program):
-    """Return the program with all running sums starting anew, as a reset may clear them."""
+    """Return the program with all running sums restarted, because a reset may clear them."""
     words = [Elementwise.pack(Elementwise.unpack(record.word) | {"sum_continue": 0}) for record in program.records]
     records = [replace(record, word=word) for record, word in zip(program.records, words, strict=True)]
     instructions = [replace(instruction, sum_continue=False) for instruction in program.instructions]
@@ -34,7 +34,7 @@ def without_sums(program):
 
 
 def illegal(rng, config, engine, rule, program):
-    """Return an instruction of an engine that breaks a rule, else like those of a program."""
+    """Return an instruction that breaks a rule, otherwise similar to a program's."""
     legal = [record.word for record in program.records if record.engine == engine]
     word = illegal_word(rng, config, OPCODES[engine], rule, legal)
     assert word is not None, f"no instruction of the {engine} engine breaks {rule.name}"
@@ -46,8 +46,7 @@ def violation(record, config):
 
 
 def interspersed(rng, config, program, each):
-    """Return a program's records with so many illegal ones of every rule among them, and what each engine must say of
-    those, in order."""
+    """Return a program's records with `each` illegal ones per rule among them, and the expected errors by engine."""
     among = []
     for engine, rules in BREAKABLE.items():
         among += [illegal(rng, config, engine, rule, program) for rule in sorted(rules) for _ in range(each)]
@@ -65,7 +64,6 @@ def interspersed(rng, config, program, each):
 
 
 def compare(outcome, program, instructions, config):
-    """Compare the memories with those after these instructions of a program."""
     expected = expected_memories(instructions, program.sbuf, program.psum, config)
     for name, memory in zip(("sbuf", "psum"), expected, strict=True):
         np.testing.assert_array_equal(outcome.memories[name], memory)
@@ -73,7 +71,7 @@ def compare(outcome, program, instructions, config):
 
 @pytest.mark.parametrize(("stall", "seed"), ((0, 1), (100, 2)))
 def test_every_rule_is_enforced_and_nothing_else_is_touched(stall, seed):
-    """Engines are reset after each error, so that one run meets hundreds; what is legal between them is executed."""
+    """Engines are reset after each error, so one run has hundreds; legal instructions between errors are executed."""
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
     program = without_sums(
@@ -91,7 +89,7 @@ def test_every_rule_is_enforced_and_nothing_else_is_touched(stall, seed):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_engine_stops_at_the_first_error(engine):
-    """What comes behind it on the same engine stays undone, what came before is finished."""
+    """Later instructions of the engine are not executed, earlier ones are completed."""
     rng = np.random.default_rng(4)
     program = random_elementwise_program(rng, SHARED, 40, Choices(opcodes=OPCODES[engine]), bytes_per_partition=1 << 14)
     records = list(program.records)
@@ -103,8 +101,7 @@ def test_engine_stops_at_the_first_error(engine):
 
 
 def refused_on_icarus(**shell):
-    """Run a small program with three illegal instructions, on an engine in a shell that breaks it if one is given; all
-    else must be done. Return what is refused."""
+    """Run a small program with three illegal instructions on an engine in an optional faulty shell; return errors."""
     device = faulty(smallest("vector"), "vector_engine", **shell) if shell else smallest("vector")
     rng = np.random.default_rng(5)
     choices = Choices(opcodes=OPCODES["vector"], slow=False)
@@ -126,7 +123,7 @@ def test_icarus_refuses_alike():
 
 
 def test_wrong_cause_and_missing_error_are_noticed():
-    """Else nothing above would prove that the error port is looked at."""
+    """The tests above depend on the error port being checked."""
     body = "wire [40:0] found; assign error = {found[40:9], found[8:1] + 8'd1, found[0]};"
     assert refused_on_icarus(ports={"error": "found"}, body=body) == [(cause + 1, number) for cause, number in REFUSALS]
     with pytest.raises(SimulationFailed, match="did not finish"):

@@ -1,4 +1,4 @@
-"""Loops whose rounds only the run knows, on the RTL: every byte is that of golden, every cycle that of the model."""
+"""Loops with dynamic bounds on the RTL: bytes equal golden's, cycles equal the model's."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from tests.kernels.program.loops import TINY, triangle
 
 
 def converging():
-    """Return a program that halves a number in FP32 until no element of it is above 1, and counts the rounds."""
+    """Return a program that halves FP32 numbers until none is above 1, and counts the rounds."""
     program = Program(TINY)
     space, flow = program.space, program.flow
     x, rounds = space.hbm("x", FP32, (1, 8)), space.hbm("rounds", INT32, (1, 1))
@@ -41,16 +41,15 @@ def converging():
     return program, x, rounds
 
 
-def on_rtl(image, latency=64):
-    """Run an image on RTL and on golden, which must leave the same; return HBM, and what became of the RTL's."""
+def run_on_rtl(image, latency=64):
+    """Run an image on RTL and compare it with golden; return HBM and the RTL's outcome."""
     job = ImageJob(machine=TINY, images=[image], behaviour=Hbm(latency=latency, size=1 << 20), limit=200_000)
     result = execute(job, Rtl())
     assert (result.failures, result.mismatches) == ((), 0)
     return result.memory, result.outcome.parts[0]
 
 
-def predicted(image):
-    """Return what the timing model says of an image."""
+def predict(image):
     return execute(ImageJob(machine=TINY, images=[image]), ModelTarget()).prediction
 
 
@@ -58,11 +57,11 @@ def predicted(image):
 def test_loops_of_a_count_that_is_in_memory(count):
     program, given, log = triangle()
     image = build_image(program, [(given, np.array([count]))])
-    hbm, done = on_rtl(image)
+    hbm, done = run_on_rtl(image)
     pairs = [10 * outer + inner for outer in range(count) for inner in range(outer)]
     assert done.exit_code == 0 and list(log.elements(hbm)[: len(pairs) + 1, 0]) == [*pairs, 0]
-    assert done.cycles == predicted(image).cycles
-    assert len(predicted(image).records) == len(done.events)
+    assert done.cycles == predict(image).cycles
+    assert len(predict(image).records) == len(done.events)
 
 
 @pytest.mark.parametrize("largest, rounds", [(0.5, 1), (5.0, 3), (1000.0, 10)])
@@ -70,9 +69,9 @@ def test_a_loop_until_the_device_has_converged(largest, rounds):
     program, x, counted = converging()
     values = np.linspace(0, largest, 8, dtype=np.float32)[np.newaxis]
     image = build_image(program, [(x, values.view(np.uint32))])
-    hbm, done = on_rtl(image)
+    hbm, done = run_on_rtl(image)
     assert counted.elements(hbm) == rounds and (x.elements(hbm).view(np.float32) == values / 2**rounds).all()
-    assert done.cycles == predicted(image).cycles
+    assert done.cycles == predict(image).cycles
 
 
 def test_a_loop_that_does_not_end_is_ended_and_named():
@@ -80,7 +79,7 @@ def test_a_loop_that_does_not_end_is_ended_and_named():
     program.flow.rounds = 5
     inputs = {"x": np.full((1, 8), 100.0)}
     image = build_image(program, [(x, np.full((1, 8), 100.0, np.float32).view(np.uint32))])
-    _, done = on_rtl(image)
+    _, done = run_on_rtl(image)
     assert done.exit_code & ROUNDS_CODE and image.flow[done.exit_code ^ ROUNDS_CODE].code.name == "AGAIN"
     for target in ("rtl", "golden", "model"):
         with pytest.raises(ProgramFailed, match=r"all loops must end within 5 rounds .* \(test_loops.py:\d+\)"):

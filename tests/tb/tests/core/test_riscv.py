@@ -1,4 +1,4 @@
-"""The controller's processor: every instruction beside the golden hart, in random programs and in our own."""
+"""The controller's processor: every instruction compared with the golden hart, in random and handwritten programs."""
 
 from functools import cache
 
@@ -29,7 +29,7 @@ from tests.tb.reports import report_of
 
 
 def follow(program, *, code, sim="verilator", **options):
-    """Run a program that ends with a code, as on the golden hart; return what became of it and the comparison."""
+    """Run a program with a given exit code and compare it with the golden hart; return outcome and comparison."""
     outcome = run(CpuDevice(), CpuWork(program=program, trace=True, **options), sim=sim)
     comparison = compare(program, outcome.events)
     assert comparison.mismatch is None and comparison.ended
@@ -47,7 +47,7 @@ def test_random_programs_agree_with_golden(seed, stall):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_own_programs_pass(name):
-    """Their checks were written from the specification, not from golden, which follows all the same."""
+    """The programs' checks were derived from the specification, independently of golden."""
     outcome, _ = follow(executable(name), code=PROGRAMS[name], stall=120)
     assert outcome.console == ("hello 0 4294967295 00c0ffee\n" if name == "library" else "")
 
@@ -58,7 +58,7 @@ def test_icarus_agrees():
 
 
 def test_one_instruction_a_cycle():
-    """Straight-line code retires an instruction a cycle; the loop at the end takes the two cycles of its jump."""
+    """Straight-line code retires one instruction per cycle; the final loop needs two for its jump."""
     body = [r_type(0x33, 1 + n % 5, 0, 1 + (n + 4) % 5, 6, 0) for n in range(500)]
     end = [*load_constant(7, TOHOST), i_type(0x13, 8, 0, 0, 1), s_type(0x23, 2, 7, 8, 0), j_type(0x6F, 0, 0)]
     zero = [i_type(0x13, n, 0, 0, 3) for n in range(1, 9)]
@@ -72,7 +72,7 @@ SPOILT_INPUTS = {
     "external_interrupt": "1'b0",
     "\\time ": "\\time + 1000",
 }
-"""What a broken Cpu takes for an input."""
+"""Faults of inputs of the Cpu."""
 
 SPOILT_OUTPUTS = {
     "trace_value": (32, "sound_trace_value ^ {31'd0, sound_trace_value == 3}"),
@@ -81,14 +81,14 @@ SPOILT_OUTPUTS = {
     "trace_valid": (1, "1'b0"),
     "data__mask": (4, "sound_data__mask == 15 ? 4'd7 : sound_data__mask"),
 }
-"""What one puts out, and how many bits of it."""
+"""Faults of outputs, with their width."""
 
 FAULTS = (None, *SPOILT_INPUTS, *SPOILT_OUTPUTS)
 
 
 @cache
 def broken_cpu():
-    """A Cpu in a shell that spoils the port which the seed of the noise numbers, from 1 on; 0 spoils none."""
+    """A Cpu in a shell that corrupts the port with the index of the noise's seed, from 1 on; 0: none."""
     body = 'integer fault; initial if (!$value$plusargs("seed=%d", fault)) fault = 0;\n'
     ports = {}
     for number, name in enumerate(FAULTS):
@@ -103,13 +103,12 @@ def broken_cpu():
 
 @cache
 def broken_program():
-    """A program that shows every fault."""
     return random_executable(6, 2000)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_broken_cpu_is_noticed(fault):
-    """The shell alone breaks nothing."""
+    """The shell without a fault passes."""
     work = CpuWork(program=broken_program(), seed=FAULTS.index(fault), external=500, limit=200_000, trace=True)
     comparison = compare(broken_program(), run(broken_cpu(), work).events)
     print(comparison.mismatch)
@@ -118,7 +117,7 @@ def test_broken_cpu_is_noticed(fault):
 
 
 def test_silent_cpu_fails_the_bench(monkeypatch):
-    """A Cpu that never retires anything is reported as such, not as one without mismatches."""
+    """A Cpu that retires nothing is reported; zero mismatches do not suffice."""
     mute = {"trace_valid": "", "fetch__response": "1'b0"}
     device = faulty(CpuDevice(), CPU, ports=mute, body="assign trace_valid = 0;")
     monkeypatch.setattr("neuroncore_rtl.tb.tests.core.riscv.CpuDevice", lambda: device)
@@ -166,7 +165,7 @@ def test_bench_says_what_an_elf_file_reports(tmp_path, code, problem):
 
 
 def modifying(between):
-    """Return a program that replaces the instruction after the next, and jumps over nothing: `between` comes first."""
+    """Return a program that replaces the instruction after the next one, which is `between`."""
     old, new = i_type(0x13, 9, 0, 0, 1), i_type(0x13, 9, 0, 0, 2)
     start = [*load_constant(5, new), *load_constant(6, LOCAL_BASE + 4 * 6)]
     end = [*load_constant(7, TOHOST), i_type(0x13, 8, 0, 0, 1), s_type(0x23, 2, 7, 8, 0), j_type(0x6F, 0, 0)]
@@ -185,7 +184,7 @@ def test_an_instruction_may_have_been_fetched_before_it_was_replaced_unless_fenc
     fenced, *_ = modifying(FENCE_I)
     outcome_of_fenced, _ = follow(fenced, code=1)
     assert [entry.instruction for entry in outcome_of_fenced.events if entry.pc == place] == [new]
-    # The first trace is not one of the second program, which may not execute what it has replaced.
+    # The first trace is illegal for the second program, which must not execute the replaced instruction.
     claimed = [entry._replace(instruction=FENCE_I) if entry.instruction == NOP else entry for entry in outcome.events]
     assert f"instruction {new:08x}" in compare(fenced, claimed).mismatch
 
@@ -205,7 +204,7 @@ def test_damaged_files_are_refused_whatever_is_damaged(count, tmp_path):
     rng = np.random.default_rng(1)
     files = [whole[:size] for size in range(len(whole))]
     for _ in range(count):
-        # Not in the program itself, which may be any.
+        # Only headers and tables are damaged, because the program may have any contents.
         place = int(rng.choice([*range(84), *range(len(whole) - 160, len(whole))]))
         spoilt = bytearray(whole)
         spoilt[place] = rng.choice([0, 255, spoilt[place] ^ 1 << rng.integers(8)])

@@ -1,5 +1,4 @@
-"""Random programs of the vector and the scalar engine, alone and side by side: every byte of both memories is golden's,
-and the errors of the scalar engine's functions are small."""
+"""Random vector and scalar programs: memories equal golden's, and the errors of scalar functions are small."""
 
 from dataclasses import replace
 
@@ -25,28 +24,28 @@ from neuroncore_rtl.tb.tests.engines import activation, instructions
 from neuroncore_rtl.tb.tests.scenario import run_jobs
 from tests.run.view.recordings import SaveFile
 from tests.tb.reports import passed, report_of
-from tests.tb.tests.instructions import BOTH, IMAGE, SHARED, broken, check, smallest
+from tests.tb.tests.instructions import BOTH, IMAGE, SHARED, check_case, run_broken, smallest
 
 OPCODES = {"vector": tuple(sorted(VECTOR_OPCODES)), "scalar": (Opcode.ACTIVATE,)}
 
 
 @pytest.mark.parametrize("opcode", OPCODES["vector"], ids=lambda opcode: opcode.name.lower())
 def test_every_operation_is_golden(opcode):
-    program, *_ = check(BOTH, 40, Choices(opcodes=(opcode,)), stall=0, seed=int(opcode))
+    program, *_ = check_case(BOTH, 40, Choices(opcodes=(opcode,)), stall=0, seed=int(opcode))
     assert {instruction.opcode for instruction in program.instructions} == {opcode}
 
 
 @pytest.mark.parametrize("fmt", FORMATS.values())
 @pytest.mark.parametrize(("engine", "seed"), [("vector", 100), pytest.param("scalar", 0, marks=pytest.mark.slow)])
 def test_every_format_is_golden(engine, seed, fmt):
-    program, *_ = check(BOTH, 60, Choices(opcodes=OPCODES[engine], formats=(fmt,)), stall=0, seed=seed + fmt.code)
+    program, *_ = check_case(BOTH, 60, Choices(opcodes=OPCODES[engine], formats=(fmt,)), stall=0, seed=seed + fmt.code)
     assert engine == "vector" or {instruction.a.format for instruction in program.instructions} == {fmt}
 
 
 @pytest.mark.parametrize(("stall", "seed"), ((0, 1), (60, 2), (128, 3), (220, 4)))
 def test_programs_of_both_engines_are_golden_under_stalls(stall, seed):
-    """They share tensors, so that each waits for the other."""
-    program, outcome, _ = check(BOTH, 250, Choices(related=0.6), stall=stall, seed=seed)
+    """They share tensors, so each waits for the other."""
+    program, outcome, _ = check_case(BOTH, 250, Choices(related=0.6), stall=stall, seed=seed)
     waits = [sum(getattr(record, engine) > 0 for record in program.records) for engine in OPCODES]
     overlapping = sum(instruction.overlap for instruction in program.instructions)
     assert min(waits) > 0
@@ -58,7 +57,7 @@ def test_programs_of_both_engines_are_golden_under_stalls(stall, seed):
 
 @pytest.mark.parametrize(("stall", "seed"), ((0, 1), (60, 2), (200, 3)))
 def test_every_function_is_golden_under_stalls(stall, seed):
-    program, outcome, _ = check(BOTH, 300, Choices(opcodes=OPCODES["scalar"]), stall=stall, seed=seed)
+    program, outcome, _ = check_case(BOTH, 300, Choices(opcodes=OPCODES["scalar"]), stall=stall, seed=seed)
     assert {i.function for i in program.instructions} == {function.code for function in FUNCTIONS.values()}
     continued = sum(instruction.sum_continue for instruction in program.instructions)
     stored = sum(instruction.sum_store for instruction in program.instructions)
@@ -67,8 +66,8 @@ def test_every_function_is_golden_under_stalls(stall, seed):
 
 
 def test_partitions_to_the_last_byte_are_reached():
-    """With all of SBUF in use tensors lie at its end, too."""
-    program, *_ = check(BOTH, 200, Choices(related=0.8), stall=30, seed=11, size=192 * 1024)
+    """With all of SBUF in use, tensors reach its end."""
+    program, *_ = check_case(BOTH, 200, Choices(related=0.8), stall=30, seed=11, size=192 * 1024)
     assert program.sbuf.shape == (4, 192 * 1024)
 
 
@@ -82,7 +81,7 @@ def test_stalls_change_the_cycles_and_no_bit():
 
 
 def test_counters_count():
-    program, outcome, _ = check(BOTH, 40, Choices(opcodes=(Opcode.TENSOR_COPY,)), stall=0, seed=5)
+    program, outcome, _ = check_case(BOTH, 40, Choices(opcodes=(Opcode.TENSOR_COPY,)), stall=0, seed=5)
     counters = outcome.parts["vector"].counters
     assert counters["instructions"] == 40
     assert counters["elements"] == sum(int(np.prod(instruction.shape)) for instruction in program.instructions)
@@ -93,15 +92,15 @@ def test_counters_count():
 
 @pytest.mark.parametrize(("engine", "count"), [("vector", 40), pytest.param("scalar", 25, marks=pytest.mark.slow)])
 def test_programs_on_icarus_are_golden(engine, count):
-    check(smallest(engine), count, Choices(opcodes=OPCODES[engine]), stall=60, seed=7, size=IMAGE, sim="icarus")
+    check_case(smallest(engine), count, Choices(opcodes=OPCODES[engine]), stall=60, seed=7, size=IMAGE, sim="icarus")
 
 
 @pytest.mark.slow
 def test_every_operation_on_128_lanes():
     device = ElementwiseDevice(config=PRESETS["full"])
-    program, *_ = check(device, 90, Choices(related=0.5), stall=40, seed=128)
+    program, *_ = check_case(device, 90, Choices(related=0.5), stall=40, seed=128)
     assert len({instruction.opcode for instruction in program.instructions}) >= len(Opcode) - 2
-    check(device, 6, Choices(opcodes=(Opcode.TRANSPOSE,)), stall=0, seed=129)
+    check_case(device, 6, Choices(opcodes=(Opcode.TRANSPOSE,)), stall=0, seed=129)
 
 
 @pytest.mark.slow
@@ -122,13 +121,11 @@ def test_softmax_on_128_lanes():
     assert passed("softmax", "PRESET=full M=200 N=300").utilisation > 0.9
 
 
-# What is broken
-
 LAST_PLACE = {
     "ports": {"write__data": "data"},
     "body": "wire [63:0] data; assign write__data = data ^ {8{{7'd0, data[3:1] == 3'd5}}};",
 }
-"""The last place of every byte is wrong once in 8 writes."""
+"""The last bit of every byte is wrong in one of 8 writes."""
 
 FAULTS = {
     "partition 1 is never written": {
@@ -147,30 +144,30 @@ FAULTS = {
     "scalar: the last place is wrong at times": LAST_PLACE,
     "scalar: PSUM is taken to be ready always": {"ports": {"psum__ready": "1'b1"}},
 }
-"""Faults that leave wrong bytes, or writes where there is nothing; of the vector engine where none is named."""
+"""Faults that cause wrong bytes or spurious writes; in the vector engine unless named."""
 
 TYPICAL = ("partition 1 is never written", "the last place is wrong at times", "SBUF is taken to be ready always")
-"""Those that are tried each time."""
+"""Faults tested in every run."""
 
 SILENT = {
     "retires nothing": ("retired", 0, "retired 0 instructions, not 3"),
     "takes no instruction": ("instructions__ready", 0, "did not finish"),
     "is always busy": ("busy", 1, "did not finish"),
 }
-"""Faults after which nothing comes, or no end: an output that stays as it is, and what is said of it."""
+"""Faults that stop progress: a constant output, and the expected message."""
 
 QUICK = Choices(opcodes=OPCODES["vector"], slow=False)
 
 
 def test_sound_engine_in_a_shell_passes():
-    """Else the faults below would prove nothing."""
-    assert not broken("vector", {"ports": {"busy": "busy"}}, QUICK, 25).places
+    """The faults below are significant only if the shell itself passes."""
+    assert not run_broken("vector", {"ports": {"busy": "busy"}}, QUICK, 25).places
 
 
 @pytest.mark.parametrize("fault", [pytest.param(f, marks=[pytest.mark.slow] * (f not in TYPICAL)) for f in FAULTS])
 def test_wrong_bytes_are_noticed(fault):
     scalar = "scalar", FAULTS[fault], Choices(opcodes=OPCODES["scalar"]), 40
-    differences = broken(*scalar if fault.startswith("scalar") else ("vector", FAULTS[fault], QUICK, 25))
+    differences = run_broken(*scalar if fault.startswith("scalar") else ("vector", FAULTS[fault], QUICK, 25))
     assert 0 < len(differences.places) < differences.compared
 
 
@@ -179,16 +176,14 @@ def test_silent_engine_is_reported_and_nothing_hangs(fault):
     port, value, message = SILENT[fault]
     shell = {"ports": {port: ""}, "body": f"assign {port} = {value};"}
     with pytest.raises(SimulationFailed, match=message):
-        broken("vector", shell, Choices(opcodes=(Opcode.TENSOR_COPY,), elements=4), 3)
+        run_broken("vector", shell, Choices(opcodes=(Opcode.TENSOR_COPY,), elements=4), 3)
 
-
-# The errors of functions
 
 EXACT_TO_4_ULP = ("exp", "ln", "sqrt", "rsqrt", "reciprocal")
 
 
 def test_errors_of_the_functions_are_within_their_bounds(shared_engines):
-    """A first look at RTL alone; the equations are measured more closely elsewhere."""
+    """On the RTL; golden's tests measure the functions more precisely."""
     result = execute(activation.error_job(list(FUNCTIONS.values()), SHARED, samples=400), Rtl())
     assert result.bit_exact and result.compared > 4 * 400 * len(FUNCTIONS)
     found = activation.errors_by_name(result)
@@ -200,16 +195,12 @@ def test_errors_of_the_functions_are_within_their_bounds(shared_engines):
 
 
 def test_wrong_results_have_large_errors():
-    """The measure must be able to say so."""
     z = np.array([0.5, 2.0], np.float32)
     right = np.exp(z.astype(np.float64)).astype(np.float32)
     assert reference_errors("exp", z, right, 0.1).ulp[0] <= 0.5
     wrong = reference_errors("exp", z, np.nextafter(np.nextafter(right, np.float32(9)), np.float32(9)), 0.1)
     assert 1.4 < wrong.ulp[0] < 2.6
     assert reference_errors("exp", z, right * 2, 0.1).relative[0] == pytest.approx(1, abs=1e-6)
-
-
-# The benches
 
 
 @pytest.mark.parametrize(
@@ -222,8 +213,7 @@ def test_wrong_results_have_large_errors():
 def test_waveform_shows_opcodes_and_phases_as_words(test, engine, opcode, tmp_path):
     settings = command_named(test).settings("WAVES=1 COUNT=2 N=4 SIM=icarus ROWS=2 COLUMNS=2".split())
     with recording_in(tmp_path):
-        jobs = instructions.instruction_jobs(settings, "all", [opcode])
-        (result,) = run_jobs(jobs, target_of(settings))
+        (result,) = run_jobs(instructions.instruction_jobs(settings, "all", [opcode]), target_of(settings))
     assert result.bit_exact and not result.failures
     save = SaveFile(tmp_path / "waves" / f"{test}.gtkw")
     assert {f"{engine}: {group}" for group in ("commands", "steps", "results", "counters")} < set(save.groups)

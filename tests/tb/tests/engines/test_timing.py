@@ -1,4 +1,4 @@
-"""Every instruction takes the cycles that the formulas of `spec.costs` say, and the manual has their table."""
+"""Cycles of every instruction equal the formulas of `spec.costs`; the manual contains their table."""
 
 from functools import partial
 
@@ -18,28 +18,26 @@ from tests.tb.reports import passed, report_of
 from tests.tb.tests.instructions import SHARED
 
 BUBBLE = 0
-"""Cycles between the last step of an instruction and the first of an independent one, for all that are not slow."""
+"""Cycles between the last step of an instruction and the first of an independent one, for fast instructions."""
 
 MANUAL = ROOT / "docs" / "vector_engine.md"
 
 
 @pytest.fixture(scope="module")
 def measurements():
-    """Every instruction, measured once for all tests."""
     result = execute(timing_job(SHARED), Rtl())
     assert result.bit_exact
     return measurements_of(result)
 
 
 def test_every_instruction_of_any_length_takes_the_cycles_of_the_formulas(measurements):
-    opcodes = {m.case.build(m.elements, SHARED).opcode for m in measurements}
-    assert opcodes == VECTOR_OPCODES | SCALAR_OPCODES
+    assert {m.case.build(m.elements, SHARED).opcode for m in measurements} == VECTOR_OPCODES | SCALAR_OPCODES
     assert len(measurements) == len(CASES) * len(ELEMENTS)
     assert [m.line() for m in measurements if not m.as_expected] == []
 
 
 def test_independent_instructions_leave_no_bubble(measurements):
-    """Where the steps take as long as the checker, the next instruction's follow at once."""
+    """Of two instructions whose steps take as long as the checker, the second starts immediately after the first."""
     followed = 0
     for m in measurements:
         instruction = m.case.build(m.elements, SHARED)
@@ -67,7 +65,7 @@ def test_what_a_machine_has_no_unit_for_is_left_out():
 
 @pytest.mark.slow
 def test_registers_between_those_who_wait_cost_what_the_formulas_say():
-    """And so do the pipelines of a board, on which some units are left out."""
+    """Also with the pipelines of a board, where some units are omitted."""
     passed("timing", "PRESET=tiny PORT_LATENCY=1")
     assert passed("timing", "PRESET=fpga").extra["left out"] == 13
 
@@ -88,6 +86,5 @@ def test_manual_has_the_table():
 def test_bench_reports_the_formulas(monkeypatch, capsys):
     monkeypatch.setattr(bench, "CASES", CASES[:1])
     monkeypatch.setattr(bench, "timing_job", partial(timing_job, elements=(8,)))
-    report = passed("timing")
-    assert report.extra["formulas"] == {"tensor_copy": "max(4, N)"}
+    assert passed("timing").extra["formulas"] == {"tensor_copy": "max(4, N)"}
     assert "tensor_copy" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The derivatives that kernels are compared with are those of finite differences."""
+"""Reference derivatives of kernels against finite differences."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ STEP = 1e-6
 
 
 def slopes_of(function, *arguments):
-    """Return how a sum of a function's results, at random weights, changes with each argument, by differences."""
+    """Return the derivatives, by differences, of a randomly weighted sum of results with respect to each argument."""
     found = []
     for argument in arguments:
         slope = np.zeros_like(argument)

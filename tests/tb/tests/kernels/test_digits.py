@@ -1,4 +1,4 @@
-"""Handwritten digits on the RTL, from HBM to HBM: with one pass, and with the second one that the controller adds."""
+"""Handwritten digits on the RTL, from HBM to HBM, with one pass and with the controller's optional second pass."""
 
 import re
 
@@ -7,7 +7,7 @@ from tests.tb.reports import passed, report_of
 
 
 def test_digits_are_read_and_a_batch_with_doubts_is_computed_again(capsys):
-    """The network is less sure than CONFIDENCE of one of the second batch's images, and of none of the first one's."""
+    """CONFIDENCE exceeds the network's for one image of the second batch, and for none of the first."""
     report = passed("digits", "IMAGES=20 BATCH=12 PRESET=tiny CONFIDENCE=90")
     assert report.compared > 400_000
     assert report.extra["accuracy"] == report.extra["accuracy_of_numpy_FP32"] == "95.00%"
@@ -24,7 +24,6 @@ def test_bench_fails_where_results_are_not_the_network_s(monkeypatch, capsys):
 
 
 def spoilt(layers):
-    """Return a network that takes every digit for the next one."""
     return [layers[0], digits.Layer(*(part[..., [9, *range(9)]] for part in layers[1]))]
 
 

@@ -1,4 +1,4 @@
-"""Kernels on both engines: any shape, stalls, both simulators; every byte golden, results near float64."""
+"""Kernels on both engines: all shapes, stalls, both simulators; bytes equal golden's, results are near float64."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from tests.tb.reports import passed, report_of
 
 NORMS = ("softmax", "layernorm", "rmsnorm")
 
-PLACE = {"fp32": 2**-24, "bf16": 2**-8, "fp16": 2**-11}  # half of the distance between 1 and the next number
+PLACE = {"fp32": 2**-24, "bf16": 2**-8, "fp16": 2**-11}  # half an ulp at 1
 
 
 def largest_error(report) -> float:
@@ -31,10 +31,10 @@ def largest_error(report) -> float:
     return max(float(error["max over largest result"]) for error in found)
 
 
-SHAPES = ("M=1 N=1", "M=5 N=7", "M=9 N=513")  # one element; nothing that divides; more columns than one BN_STATS takes
+SHAPES = ("M=1 N=1", "M=5 N=7", "M=9 N=513")  # one element; no multiples; more columns than one BN_STATS accepts
 
 BOUNDS = {
-    # A dozen roundings, and sums of 513 elements one after the other.
+    # About twelve roundings, and sums of 513 elements in order.
     **{f"{name} {shape} DTYPE=fp32 SEED=3": 64 * PLACE["fp32"] for name in NORMS for shape in SHAPES},
     # Narrow results are rounded once.
     **{f"{name} M=6 N=33 DTYPE=bf16 SEED=4 STALL=40": 1.01 * PLACE["bf16"] for name in NORMS},
@@ -42,7 +42,7 @@ BOUNDS = {
     "gelu M=6 N=33 DTYPE=fp32 FUNC=gelu SEED=5 STALL=90": 4 * PLACE["fp32"],
     "gelu M=6 N=33 DTYPE=fp32 FUNC=gelu_tanh SEED=5 STALL=90": 4 * PLACE["fp32"],
     "adamw M=5 N=9 DTYPE=fp32 ROUND=rne SEED=6": 16 * PLACE["fp32"],
-    # Up to one place an update, where rounding to nearest stays within half.
+    # Up to one ulp per update; rounding to nearest has at most half.
     "adamw M=5 N=9 ROUND=sr SEED=6 STALL=60": 3 * 2 * PLACE["bf16"],
     "softmax_backward M=5 N=7 DTYPE=fp32 SEED=3": 8 * PLACE["fp32"],
     "softmax_backward M=6 N=33 DTYPE=bf16 SEED=4 STALL=40": 1.01 * PLACE["bf16"],
@@ -52,7 +52,7 @@ BOUNDS = {
     "crossentropy M=9 N=33 TARGET=core SEED=12 STALL=60": 1.01 * PLACE["bf16"],
     "adamw M=9 N=33 TARGET=core SEED=12 STALL=60": 6 * PLACE["bf16"],
 }
-"""By TEST and variables, which error of the largest result is too large."""
+"""By TEST and variables: bound on the error, relative to the largest result."""
 
 
 @pytest.mark.parametrize("words", BOUNDS)
@@ -74,7 +74,7 @@ def test_a_program_that_is_too_long_is_refused(monkeypatch):
 
 
 def test_attention_is_one_program_of_the_core():
-    """Two products with a softmax between them: nothing leaves the machine before the result is in HBM."""
+    """Two products with a softmax between them; only the final result is written to HBM."""
     image, out, expected = attention(np.random.default_rng(13), PRESETS["tiny"], queries=9, keys=13, width=6)
     job = ImageJob(machine=PRESETS["tiny"], images=[image], behaviour=Hbm(latency=64, stall=40))
     done = execute(job, Rtl())
@@ -88,7 +88,7 @@ def test_softmax_on_icarus(sim):
 
 
 def broken_softmax(monkeypatch, **shell):
-    """Run TEST=softmax on the smallest machine, its scalar engine in a shell that breaks it, and return its report."""
+    """Run TEST=softmax on the smallest machine, with its scalar engine in a faulty shell, and return the report."""
 
     def device(config, engines):
         return faulty(ElementwiseDevice(config=config), "scalar_engine", **shell)
@@ -113,7 +113,7 @@ def test_long_sums_and_descent_with_stochastic_rounding():
     report = passed("sr", "M=5 STEPS=150 SEED=9")
     sums = report.extra["1024 + 2048 * 0.5"]
     assert sums["to nearest even"] == "1024"
-    # Each of the 2,048 additions goes up with a probability of 1/2, or 1/4 and 3/4 above 2048.
+    # Each of the 2,048 additions rounds up with a probability of 1/2, or 1/4 and 3/4 above 2048.
     deviation = np.sqrt(2048) / 2 / np.sqrt(5)
     assert abs(float(sums["stochastic, mean"]) - 2048) < 4 * deviation
     ends = {name: float(loss) for name, loss in report.extra["squared error at the end"].items()}
@@ -122,7 +122,7 @@ def test_long_sums_and_descent_with_stochastic_rounding():
 
 
 def test_stochastic_sums_do_not_depend_on_the_number_of_lanes():
-    """The programs of different machines, 2 tiles and 1, in golden; the hardware is golden's equal on each."""
+    """Golden runs the programs of machines with 2 tiles and with 1; the hardware equals golden on each."""
     columns, found = 3, []
     for preset in ("tiny", "small", "full"):
         bench = workbench.EngineWorkbench(PRESETS[preset])

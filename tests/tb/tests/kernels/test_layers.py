@@ -1,17 +1,17 @@
-"""Layers on the RTL of the core: every byte golden, results near float64."""
+"""Layers on the RTL of the core: bytes equal golden's, results are near float64."""
 
 import pytest
 
 from tests.tb.reports import passed
 
 BF16 = 2.0**-8
-"""Half of the distance between 1 and the next number."""
+"""Half an ulp of BF16 at 1."""
 
 BOUNDS = {
     # The result is rounded once.
     "linear PRESET=tiny M=9 K=13 N=21 SEED=2 STALL=40": 1.01 * BF16,
     "linear PRESET=tiny M=9 K=13 N=6 LAYOUT=rows SEED=3": 1.01 * BF16,
-    "swiglu PRESET=tiny M=5 K=9 N=10 SEED=4": 3 * BF16,  # what is hidden is rounded, too
+    "swiglu PRESET=tiny M=5 K=9 N=10 SEED=4": 3 * BF16,  # the hidden layer is rounded as well
     "rope PRESET=tiny SEQ=6 HEADS=3 DIM=6 SEED=5 STALL=40": 1.01 * BF16,
     "decoder PRESET=tiny SEQ=3 DIM=12 HEADS=3 HIDDEN=20 SEED=6": 3 * BF16,
     "conv2d PRESET=tiny IMAGES=1 CHANNELS=5 HEIGHT=6 WIDTH=7 N=6 SEED=4 STALL=40": 1.01 * BF16,
@@ -21,13 +21,13 @@ BOUNDS = {
     "attention_backward PRESET=tiny SEQ=6 KEYS=9 DIM=5 HEADS=2 CAUSAL=1 SEED=3 STALL=40": 3 * BF16,
     "encoder_backward PRESET=tiny SEQ=4 DIM=6 HEADS=2 HIDDEN=5 SEED=3": 8 * BF16,
     "embedding PRESET=tiny VOCAB=9 SEQ=7 DIM=5 SEED=4 STALL=40": 1.01 * BF16,
-    # Weights are rounded, and what they give.
+    # Weights and results are rounded.
     "attention PRESET=tiny SEQ=6 DIM=6 HEADS=2 SEED=4": 2.01 * BF16,
     "attention PRESET=tiny SEQ=5 KEYS=9 DIM=3 CAUSAL=1 SEED=5 STALL=40": 2.01 * BF16,
-    # So is every matrix between x and y.
+    # All matrices between x and y are rounded as well.
     "encoder PRESET=tiny SEQ=6 DIM=8 HEADS=2 HIDDEN=10 SEED=6 STALL=40": 3 * BF16,
 }
-"""By TEST and variables, which error of the largest result is too large."""
+"""By TEST and variables: bound on the error, relative to the largest result."""
 
 
 @pytest.mark.parametrize("words", BOUNDS)

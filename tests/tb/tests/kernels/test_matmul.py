@@ -1,4 +1,4 @@
-"""Whole matrix products on the engine: every element is golden's, and no cycle is lost that need not be."""
+"""Matrix products on the engine: elements equal golden's, and cycles are minimal."""
 
 import re
 from importlib import import_module
@@ -21,16 +21,16 @@ SEED = 21
 TINY, SMALL = PRESETS["tiny"], PRESETS["small"]
 
 RAGGED = (13, 17, 18)
-DEGENERATE = ((1, 1, 1), (1, 37, 1), (5, 1, 7), (1, 33, 40), (40, 33, 1))  # M, K, N that divide nothing
+DEGENERATE = ((1, 1, 1), (1, 37, 1), (5, 1, 7), (1, 33, 40), (40, 33, 1))  # M, K, N that are no multiples
 
 
 def words(value):
-    """Return how a shape, or options, are called in the name of a test."""
+    """Return the label of a shape or of options in a test's name."""
     return "x".join(map(str, value)) if isinstance(value, tuple | dict) else None
 
 
 def operands(fmt, shape, seed=SEED):
-    """Return random matrices A [M, K] and B [K, N] with special values in them; prints the seed."""
+    """Return random matrices A [M, K] and B [K, N] with special values; print the seed."""
     m, k, n = shape
     print(f"seed {seed}, {m} x {k} x {n} {fmt.name}")
     rng = np.random.default_rng(seed)
@@ -54,10 +54,10 @@ def check(fmt, shape, config, **options):
     ("fmt", "shape", "config", "options"),
     [
         *((fmt, RAGGED, TINY, {}) for fmt in MATMUL_FORMATS),
-        # Either operand may be the stationary one; the bits do not show which was.
+        # Either operand may be the stationary one, with the same bits.
         *((fmt, shape, TINY, {}) for fmt in (BF16, FP32) for shape in DEGENERATE),
         *((fmt, (5, 6, 7), TINY, {"sim": sim}) for fmt in (BF16, FP32, INT8) for sim in SIMULATORS),
-        # The ragged tiles at the edges of 16 x 16, every stream pausing at random.
+        # Ragged tiles at the edges of 16 x 16; every stream pauses at random.
         *((fmt, (37, 41, 43), SMALL, {"stall": 60, "seed": 5}) for fmt in MATMUL_FORMATS),
     ],
     ids=words,
@@ -79,7 +79,7 @@ def test_stalls_change_the_cycles_and_no_bit(fmt):
 
 @pytest.mark.parametrize(("fmt", "k"), [(BF16, 4), (FP32, 4), (INT8, 4), (INT8, 70)])
 def test_result_does_not_depend_on_the_array_where_k_fits_its_rows(fmt, k):
-    """A larger K is cut into tiles, whose sums are rounded, so then it does (but for INT8, which is exact)."""
+    """A larger K is split into tiles with rounded sums, so the result depends on the array (except for exact INT8)."""
     a, b = operands(fmt, (9, k, 11))
     tiny, small = (products.multiply_on_core(a, b, fmt, config)[0] for config in (TINY, SMALL))
     np.testing.assert_array_equal(tiny, small)
@@ -88,9 +88,7 @@ def test_result_does_not_depend_on_the_array_where_k_fits_its_rows(fmt, k):
         np.testing.assert_array_equal(tiny.view(np.int32), exact)
 
 
-# Cycles
-
-OVERHEAD = 16  # what a product may lose beside one first load, rows * mac_latency and columns cycles of fill and drain
+OVERHEAD = 16  # permitted cycles besides the first load, and the fill (rows * mac_latency) and drain (columns)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +100,7 @@ OVERHEAD = 16  # what a product may lose beside one first load, rows * mac_laten
         (BF16, (6, 70, 6)),
         (FP32, (33, 40, 29)),
         (INT8, (160, 48, 90)),
-        # More tiles than PSUM has banks, which are read while others fill.
+        # More tiles than PSUM banks: tiles are read while others are filled.
         (BF16, (160, 32, 64)),
     ],
     ids=words,
@@ -112,14 +110,14 @@ def test_no_cycle_is_lost_but_the_first_load_one_fill_and_one_drain(fmt, shape):
     instructions = [step.instruction for step in program.steps]
     first_load = -(-next(i for i in instructions if isinstance(i, LoadStationary)).m // LOAD_COLUMNS)
     moved = [i.n for i in instructions if isinstance(i, MultiplyMoving)]
-    # A load is hidden behind the multiplication before it if that lasts as long.
+    # A load is hidden by the preceding multiplication if that lasts as long.
     assert min(moved) >= SMALL.columns // LOAD_COLUMNS + 2
     counters = check(fmt, shape, SMALL)
     constant = counters["cycles"] - sum(moved) - first_load - SMALL.rows * SMALL.mac_latency - SMALL.columns
     print(f"{len(program.drains)} tiles, {sum(moved)} columns, {counters['cycles']} cycles, constant {constant}")
     assert counters["columns"] == sum(moved)
     assert counters["wait_operand"] == counters["wait_psum"] == 0
-    # The first instruction is seen in the cycle in which it enters, the last word in which it is written.
+    # The first instruction counts from its entry, the last word until its write.
     assert counters["cycles"] == sum(moved) + first_load + TensorEngine.latency(SMALL) + 1
     assert constant <= OVERHEAD
 
@@ -131,14 +129,11 @@ def test_fp32_takes_four_times_the_cycles_of_bf16():
 
 
 def test_latency_follows_from_the_pipelines_depths():
-    """At full size rows * mac_latency + columns and the bound of the constant, whatever the adder."""
+    """At full size it is rows * mac_latency + columns and at most the constant's bound, for any adder."""
     for config in (PRESETS["full"], Config(rows=128, columns=128, mac_latency=5, add_latency=4)):
         fill = config.rows * config.mac_latency
         steps = TensorEngine.input_latency(config) + config.columns // LOAD_COLUMNS - 2 + config.add_latency + 2
         assert TensorEngine.latency(config) == fill + steps <= fill + config.columns + OVERHEAD
-
-
-# The bench
 
 
 def test_bench_reports_what_it_compared(capsys):
@@ -187,15 +182,12 @@ def test_full_size_product_is_golden():
     assert counters["cycles"] == 512 + 128 // LOAD_COLUMNS + TensorEngine.latency(PRESETS["full"]) + 1
 
 
-# Cycles of the core, from start to done
-
-
 @pytest.mark.parametrize(
     ("words", "most"),
     [
-        ("PRESET=tiny", 18_000),  # 64 x 64 x 64, of which the array takes 16,384 and boot 380
+        ("PRESET=tiny", 18_000),  # 64 x 64 x 64: 16,384 in the array, 380 in boot
         pytest.param("", 1_800, marks=pytest.mark.slow),
-        pytest.param("M=1 K=512 N=512", 18_400, marks=pytest.mark.slow),  # HBM alone: 16,480
+        pytest.param("M=1 K=512 N=512", 18_400, marks=pytest.mark.slow),  # HBM bound: 16,480
         pytest.param("M=256 K=256 N=256", 66_500, marks=pytest.mark.slow),
         pytest.param("PRESET=full M=512 K=512 N=512", 10_000, marks=pytest.mark.slow),
         pytest.param("PRESET=full M=512 K=512 N=512 BANDWIDTH=256", 10_000, marks=pytest.mark.slow),
@@ -208,7 +200,7 @@ def test_products_on_the_core_are_close_to_the_roofline(words, most):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_matrices_show_a_lower_half_that_meets_an_infinity(seed, monkeypatch):
-    """Of FP32 a lower half that is zero is absent: an infinity times it makes no NaN."""
+    """A zero low half of FP32 is skipped, so an infinity times it does not give NaN."""
     rng = np.random.default_rng(seed)
     a, b = (products.random_matrix(rng, FP32, 64, 64) for _ in range(2))
     expected = matrix_product(a, b, FP32, 16)

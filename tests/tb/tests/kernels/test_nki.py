@@ -146,8 +146,7 @@ def test_examples_on_the_rtl(file, make, tmp_path):
     with recording_in(tmp_path):
         done = run_nki(f"{file}{make.__name__}", *args, preset="tiny")
     assert done.run.bit_exact and np.abs(done.outputs[0] - expected[0]).max() <= most
-    files = {Path(line.file).name for line in done.run.lines}
-    assert files == {f"{Path(file).stem}.py"}
+    assert {Path(line.file).name for line in done.run.lines} == {f"{Path(file).stem}.py"}
 
 
 @pytest.mark.slow
@@ -169,11 +168,11 @@ def test_the_report_has_the_lines_of_the_kernel(tmp_path):
     assert float(report.extra["against_numpy"]["output 0"]["of_the_largest"]) < 0.02
     lines = report.extra["lines"]
     assert all(name.startswith("older.py:") for name in lines)
-    # Two tiles, of a load, a maximum, a difference, an exponential, a sum, a quotient and a store each; zeros in one.
+    # Two tiles, each a load, a maximum, a difference, an exponential, a sum, a quotient and a store; zeros in one.
     assert sum(row["records"] for row in lines.values()) == report.extra["records"] == 15
     assert report.extra["inserted"] == {"zeros beside a mask": 1}
     assert max(row["cycles"] for row in lines.values()) < report.cycles
-    # Published of two tiles: a maximum and a sum of 24 BF16 each, and of what else is an instruction the least, 64.
+    # Published for two tiles: a maximum and a sum of 24 BF16 each, and for each other instruction the minimum, 64.
     assert sum(row["published"] for row in lines.values()) == 4 * 12 + (1 + 3 * 2) * 64
     assert {row["formula"] for row in lines.values()} == {"max(64, N / 2)", "N / 2; max(64, N)"}
 
@@ -318,7 +317,7 @@ def test_a_reference_may_be_in_the_file_of_the_kernel_and_is_looked_for_before_a
 
 
 def test_a_mistake_of_this_project_stays_a_traceback(monkeypatch):
-    """It has no line of a kernel, and refuses nothing: it is not told as if it did."""
+    """A traceback without a kernel's line is not reported as the kernel's error."""
 
     def fail(*arguments):
         raise AttributeError("of our own")

@@ -1,4 +1,4 @@
-"""The sonnets are learned on the RTL, with a line for each step; what does not fit is refused."""
+"""Training on the sonnets on the RTL, with a line per step; errors."""
 
 from dataclasses import replace
 
@@ -36,8 +36,7 @@ def test_the_same_on_every_run_of_a_seed():
 
 
 def test_a_step_that_differs_has_it_in_its_line(monkeypatch):
-    """Golden's loss of the second step is another one."""
-
+    """Golden's loss of the second step is changed."""
     golden = ImageJob.golden
 
     def wrong(job):
@@ -53,7 +52,7 @@ def test_a_step_that_differs_has_it_in_its_line(monkeypatch):
 
 
 def test_a_network_that_does_not_learn_fails_the_bench(monkeypatch):
-    """It goes uphill."""
+    """The rate's sign is inverted."""
 
     def task_of(settings, task_of=charlm.task_of):
         task = task_of(settings)
@@ -70,10 +69,7 @@ def test_a_network_that_does_not_learn_fails_the_bench(monkeypatch):
         (["PROMPT=caf\u00e9"], "PROMPT: characters must be of the text, .*, not 'é' at place 4"),
         (["PROMPT="], "PROMPT must have from 1 to SEQ=64 characters, not 0"),
         (["PROMPT=Shall I", "SEQ=6"], "PROMPT must have from 1 to SEQ=6 characters, not 7"),
-        (
-            ["PROMPT=Shall I", "SEQ=8", "TOKENS=3"],
-            "TOKENS must be at most 2 with SEQ=8 and a prompt of .*, not 3",
-        ),
+        (["PROMPT=Shall I", "SEQ=8", "TOKENS=3"], "TOKENS must be at most 2 with SEQ=8 and a prompt of .*, not 3"),
         (["HEADS=5"], "heads must divide the 32 features of a character, not 5"),
         (["STEPS=1"], "STEPS must be an integer from 2 to 10000, not '1'"),
         (["SEQ=1025"], "SEQ must be an integer from 2 to 1024, not '1025'"),

@@ -1,4 +1,4 @@
-"""The language model in float64: its gradients are those of finite differences, and training goes along them."""
+"""Language model in float64: gradients against finite differences, and training that reduces the loss."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ STEP = 1e-6
 
 
 def test_gradients_are_those_of_finite_differences(rng):
-    # Biases that are not zero, and normalisations that change something.
+    # Nonzero biases, and normalisations that have an effect.
     parameters = {name: value + rng.normal(0, 0.3, value.shape) for name, value in initial_charlm(rng, SIZES).items()}
     window = np.array([1, 4, 1, 0, 2])
     loss, found = language_model.gradients(parameters, SIZES, window)

@@ -1,4 +1,4 @@
-"""The digits network learns on the RTL, and a network that does not fails the bench."""
+"""Training of the digits network on the RTL; the bench fails for a network that does not learn."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def test_curves_of_both_roundings_by_golden():
 
 
 def test_a_network_that_does_not_learn_fails_the_bench(monkeypatch):
-    """It goes uphill."""
+    """The rate's sign is inverted."""
 
     def task_of(settings, task_of=train.task_of):
         task = task_of(settings)

@@ -1,5 +1,4 @@
-"""Collectives on the RTL: random ones are golden's on both simulators, whatever befalls the wires; ranks that disagree,
-links that die and engines that are broken are named."""
+"""Collectives on the RTL: golden's bits despite link errors; disagreements, dead links and broken engines are named."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -36,7 +35,6 @@ def run(workload, *, sim="verilator", fault=Fault.NONE, **options):
 
 
 def of_all(kind, count, dtype=CollectiveType.FP32, *, seed, **options):
-    """Return one collective of all cores."""
     return lists_side_by_side(np.random.default_rng(seed), INSTANCE, kind, [ALL], count, dtype, **options)
 
 
@@ -45,19 +43,17 @@ def failures_of(workload, outcome):
 
 
 def retired(outcome):
-    """Return how many collectives each core has retired."""
     return [sum(event.retired is not None for event in own) for own in collective_events(INSTANCE, outcome)]
 
 
 def compare(workload, outcome) -> tuple[int, list[str]]:
-    """Return how many bytes differ from golden's, and what else is wrong."""
+    """Return the number of bytes that differ from golden's, and the other failures."""
     expected = workload.memories.copy()
     golden_run(workload.lists, {core: expected[core] for core in workload.lists}, INSTANCE.cores)
     return int((expected != outcome.memories["hbm"]).sum()), failures_of(workload, outcome)
 
 
 def check(workload, **options):
-    """Run a workload and compare it with golden; return the outcome."""
     outcome = run(workload, **options)
     assert compare(workload, outcome) == (0, [])
     return outcome
@@ -71,7 +67,7 @@ def test_groups_side_by_side_are_golden():
 
 @pytest.mark.parametrize("count", [1, 1000, 20_000])
 def test_the_timing_model_foretells_an_all_reduce(count):
-    """On links that it was not fitted to, between both cores of each chip."""
+    """The links have other parameters than in its calibration, and connect the cores of each chip."""
     outcome = check(of_all(CollectiveKind.ALL_REDUCE, count, seed=8), behaviour=FaultyHbm(latency=64))
     begin, end = span_of(INSTANCE, outcome)
     expected = cycles_of(LinkCase(instance=INSTANCE, ranks=ALL.ranks, count=count))
@@ -111,7 +107,7 @@ def test_samples_of_the_links_end_with_what_is_counted_at_the_end():
 
 
 def apart(change, group=ALL):
-    """Return what becomes of an all-reduce of a group where core 2 is at another one."""
+    """Return the outcome of an all-reduce with another collective on core 2."""
     one = Collective(kind=CollectiveKind.ALL_REDUCE, group=group, rank=0, count=100, dst=4096)
     lists = {core: [replace(one, rank=rank)] for rank, core in enumerate(group.cores)}
     lists[2] = [replace(lists[2][0], **change)]
@@ -140,7 +136,7 @@ def test_ranks_that_disagree_name_each_other(field, change, group):
 
 
 def test_ranks_that_never_meet_are_named():
-    """Ranks in the opposite order have other neighbours, which are not told: everybody waits."""
+    """Ranks in the opposite order have other neighbours, which receive no message, so all cores wait."""
     workload, outcome = apart({"group": Group(3, -1, 4), "rank": 1})
     assert outcome.ending == Ending.STUCK
     hanging = [failure for failure in failures_of(workload, outcome) if "hangs" in failure]
@@ -173,6 +169,5 @@ def test_an_engine_that_retires_too_early_is_noticed():
     with pytest.raises(simulation.SimulationFailed, match="retires an instruction before HBM has answered"):
         run(workload, fault=Fault.HASTY)
     barriers = of_all(CollectiveKind.BARRIER, 0, seed=5)
-    delays = {core: [100 * core] for core in range(4)}
-    outcome = run(barriers, fault=Fault.HASTY, delays=delays)
+    outcome = run(barriers, fault=Fault.HASTY, delays={core: [100 * core] for core in range(4)})
     assert any("must wait in barrier 0" in failure for failure in failures_of(barriers, outcome))

@@ -1,5 +1,4 @@
-"""Gradients of shards, added by the engines: sound ones give golden's bits under all conditions, and what is wrong with
-an engine, with golden or with a gradient is noticed, each by a check of its own."""
+"""Sums of gradients of shards: golden's bits under all conditions; separate checks detect each kind of fault."""
 
 import re
 from dataclasses import replace
@@ -22,13 +21,13 @@ from tests.tb.tests.broken_engines import ENGINES, Fault, broken_engines
 
 @pytest.fixture
 def small(monkeypatch):
-    """Have benches run on the small instance of `tests.tb.tests.broken_engines`."""
+    """Let benches run on the small instance of `tests.tb.tests.broken_engines`."""
     monkeypatch.setattr(workloads, "CollectiveDevice", lambda **options: broken_engines())
     monkeypatch.setattr(gradient_sums, "instance_of", lambda settings: ENGINES)
 
 
 def only(monkeypatch, **others):
-    """Have benches run as given, and under other conditions that are made by changing that."""
+    """Let benches run under the given conditions and under these changes of them."""
     given = conditions_of(TEST.settings(["CHIPS=2"]))[GIVEN]
     chosen = {GIVEN: given, **{name: replace(given, **change) for name, change in others.items()}}
     monkeypatch.setattr(gradients, "conditions_of", lambda settings: chosen)
@@ -49,7 +48,7 @@ def test_gradients_are_golden_s_under_all_conditions(small, cores):
 
 
 def test_a_wrong_engine_is_noticed(small, monkeypatch):
-    """By the last bit of one sum, which BF16 does not have."""
+    """The fault inverts the last bit of one sum, which BF16 drops."""
     only(monkeypatch, broken={"behaviour": FaultyHbm(latency=8, fault=Fault.WRONG)})
     report = report_of("gradients", "CHIPS=2")
     assert report.exit_status == 1
@@ -61,7 +60,7 @@ def test_a_wrong_engine_is_noticed(small, monkeypatch):
 
 
 def test_a_wrong_golden_is_noticed(small, monkeypatch):
-    """It adds in the opposite order."""
+    """Golden adds in the opposite order."""
     only(monkeypatch)
     monkeypatch.setattr(reduction, "orders", lambda last, ranks: orders(last, ranks)[::-1])
     report = report_of("gradients", "CHIPS=2")
@@ -71,7 +70,7 @@ def test_a_wrong_golden_is_noticed(small, monkeypatch):
 
 
 def test_a_wrong_gradient_is_noticed(small, monkeypatch):
-    """Rank 1 has the gradient of rank 0's shard, in golden, too."""
+    """Rank 1 has the gradient of rank 0's shard, in golden as well."""
     only(monkeypatch)
     sound = gradient_sums.encode
     monkeypatch.setattr(gradient_sums, "encode", lambda values, fmt: sound(values[[0, 0, 2, 3]], fmt))

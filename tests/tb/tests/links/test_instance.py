@@ -1,5 +1,4 @@
-"""Images on all cores of an instance: collectives by their records are golden's, whatever befalls the wires and
-whenever a core starts; cores that disagree or never come and dead links are named, and broken machines noticed."""
+"""Images on all cores of an instance: golden's bits despite link errors and late starts; faults are named."""
 
 from dataclasses import replace
 
@@ -30,11 +29,11 @@ from tests.tb.tests.broken_engines import DISAGREEMENTS, SETTINGS, WORDS, Fault,
 CONFIG = INSTANCE.core
 BASE = 1 << 14
 ALL = Group(0, 1, 4)
-WATCHDOG = 3000  # cycles, more than a link takes to be found dead
+WATCHDOG = 3000  # cycles, more than the detection of a dead link takes
 
 
 def run_job(job, **options):
-    """Run a job; return its outcome, golden's outcomes, what is wrong, and how many bytes are not golden's."""
+    """Run a job; return its outcome, golden's outcomes, failures, and the number of bytes that differ from golden's."""
     expected = job.golden()
     outcome = run_device(broken_cores(), replace(job.work(1), limit=100_000, **options))
     mismatches = int((outcome.memories["hbm"] != expected.memories["hbm"]).sum())
@@ -42,13 +41,13 @@ def run_job(job, **options):
 
 
 def run(images, *, data=None, fault=Fault.NONE, **options):
-    """Run an image on every core; return as `run_job`."""
+    """Run an image on every core, with the results of `run_job`."""
     behaviour = FaultyHbm(latency=8, fault=fault)
     return run_job(ImageJob(machine=INSTANCE, images=images, data=data, behaviour=behaviour), **options)
 
 
 def check(workload, *, behaviour=None, **options):
-    """Run a workload, whose cores start after the delay before its first collective; return what became of it."""
+    """Run a workload with its delays as delayed starts, compare it with golden, and return the outcome."""
     job = workload_job(INSTANCE, workload, SETTINGS, behaviour=behaviour or FaultyHbm(latency=8))
     outcome, _, failures, mismatches = run_job(job, **options)
     assert (failures, mismatches, outcome.ending) == ([], 0, Ending.FINISHED)
@@ -87,7 +86,7 @@ def test_a_barrier_waits_for_the_core_that_starts_last():
 
 @pytest.mark.parametrize("name, words", [("allreduce", "BYTES=2048"), ("collectives", "COUNT=10 BYTES=4096")])
 def test_a_test_runs_on_whole_cores(name, words, shared_cores):
-    """The same TEST as on engines alone; its timeline has the records of every core and the links."""
+    """The same TEST as on engines only; its timeline contains the records of all cores and the links."""
     timeline = Timeline(ROOT / passed(name, f"{WORDS} {words}").extra["timeline"])
     cores = [f"core {core}" for core in range(4)]
     assert timeline.groups[:4] == cores and len(timeline.groups) == 8
@@ -100,32 +99,28 @@ def test_a_test_notices_a_broken_engine(shared_cores, monkeypatch):
     assert 0 < report.mismatches <= 64 and report.exit_status == 1
 
 
-# What goes wrong
-
-
 def all_reduce(core, group=ALL, count=100, **more):
     rank = group.cores.index(core)
     return Collective(kind=CollectiveKind.ALL_REDUCE, group=group, rank=rank, count=count, dst=8192, **more)
 
 
 def images_of(lists):
-    """Return the images of all cores, whose watchdog does not wait long."""
     return [watched(collectives_program(CONFIG, lists.get(core, []), BASE), limit=WATCHDOG) for core in range(4)]
 
 
 def faults(runs):
-    """Return the error of each core, on the RTL or on golden, as its queue, cause and detail."""
+    """Return the error of each core as queue, cause and detail."""
     return [one.error and (one.error.queue, one.error.cause, one.error.detail) for one in runs]
 
 
 def stuck(other):
-    """Return the error of a core that waits in vain for another one."""
+    """Return the error of a core that never receives from another one."""
     return collective_queue(CONFIG), Cause.STUCK, 1 << 8 | other
 
 
 @pytest.mark.parametrize("field", DISAGREEMENTS)
 def test_cores_that_disagree_name_each_other(field):
-    """Cores of two chips; another core of each has nothing to do with it."""
+    """Two cores of different chips disagree; the other core of each chip does not participate."""
     group = Group(1, 1, 2)
     lists = {core: [all_reduce(core, group)] for core in group.cores}
     lists[2] = [replace(lists[2][0], **DISAGREEMENTS[field])]
@@ -175,7 +170,7 @@ def random_data(seed):
 
 @pytest.mark.parametrize("fault", [Fault.WRONG, Fault.SILENT])
 def test_a_broken_engine_is_noticed(fault):
-    """A bit that is wrong on the way may be rounded away from FP32, but not from a sum of integers."""
+    """FP32 rounding may hide a wrong bit on the link, a sum of integers cannot."""
     images = images_of({core: [all_reduce(core, dtype=CollectiveType.INT32)] for core in range(4)})
     _, _, failures, mismatches = run(images, data=random_data(1), fault=fault)
     assert mismatches > 0

@@ -1,6 +1,6 @@
-"""Traffic on small fabrics: sound ones pass on both simulators, and each fault of a broken one is noticed.
+"""Traffic on small fabrics: passes on both simulators, and detects each of several faults.
 
-One build has all faults, and a plusarg chooses one of them; with none it must pass.
+One build contains all faults; a plusarg selects one. Without a fault it must pass.
 """
 
 import re
@@ -29,7 +29,7 @@ FLITS = 40
 NONE = 0
 LOST, TWICE, SWAPPED, CHANGED, MISLED, HUNG, DEAF = range(1, 8)
 
-AT = 20  # the flit of core 2, channel 0, which something happens to
+AT = 20  # index of the affected flit of core 2, channel 0
 
 PORTS = {
     "o__0__valid": "ours",
@@ -76,11 +76,11 @@ BODY = f"""
 
 
 BROKEN = faulty(FabricDevice(instance=RING), r"link_node_[0-9_]+", ports=PORTS, body=BODY)
-"""A ring with all faults in it."""
+"""A ring with all faults built in."""
 
 
 def run(sim: str, pattern: str, *, fault: int = NONE, **traffic):
-    """Run traffic on the ring with a fault; return it, what became of it, and what is wrong with that."""
+    """Run traffic on the ring with a fault; return the traffic, the outcome, and the failures."""
     partners = bench.partners_of(RING, pattern)
     chosen = {"flits": FLITS, "pattern": bench.PATTERNS[pattern], "partners": partners} | traffic
     given = Traffic(limit=LIMIT, patience=bench.PATIENCE, **chosen)

@@ -1,4 +1,4 @@
-"""TEST=tensor_parallel on four tiny cores: bit for bit golden's, whatever befalls the links; a wrong sum is noticed."""
+"""TEST=tensor_parallel on four tiny cores: golden's bits despite link errors; a wrong sum is detected."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_a_layer_is_golden(shared_cores, more):
 
 
 def test_a_sum_in_another_order_is_noticed(shared_cores, monkeypatch):
-    """The equation is not golden's image: a wrong one differs from both."""
+    """The equation is independent of golden's image, so a wrong equation differs from both."""
     orders = reduction.orders
     whole = tensor_parallel.expected_result
 

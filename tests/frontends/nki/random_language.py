@@ -1,24 +1,21 @@
-"""Functions of nki.language on drawn operands: what draws them, calls the function, and says what it gives."""
+"""Functions of nki.language with random operands: each case draws them, calls the function, and sets the results."""
 
 from functools import partial
 
 import numpy as np
 
-from tests.frontends.nki.drawn import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, cast, rounded
-from tests.frontends.nki.drawn_calls import clear, shifted_off, widened, within
-from tests.frontends.nki.drawn_moves import PLACES, numbers
-from tests.frontends.nki.drawn_operations import BITS, FLOAT_RESULTS, PLAIN, ROUNDINGS, computed, sign_of
+from tests.frontends.nki.random_isa import broadcast, function_bounds, shifted_off, without_uint32
+from tests.frontends.nki.random_moves import PLACES, numbers
+from tests.frontends.nki.random_operations import BITS, FLOAT_RESULTS, PLAIN, ROUNDINGS, compute, sign_of
+from tests.frontends.nki.sketch import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, cast, round_fp32
 
 CALLS, case = cases()
 
 
-def given(
+def assign(
     s: Sketch, y: Operand, expression: str, values: np.ndarray, error: np.ndarray | float = 0.0, together: bool = False
 ) -> None:
-    """Assign what a function gives to a result: at once, at times where a mask holds alone, or by another tensor.
-
-    together: what a mask leaves out of a row changes the rest of it, so that it leaves out rows alone.
-    """
+    """Assign a function's result directly, masked (by whole rows if `together`), or by way of another tensor."""
     if s.chance(0.25):
         dtype, own = s.any(*TYPES), s.name("v")
         s.call(f"{own} = {expression[:-1]}, dtype=nl.{dtype})")
@@ -44,11 +41,11 @@ def given(
 
 def binary(name: str, s: Sketch) -> None:
     shape = s.shape(4)
-    # Words without a sign wrap around below 0, where floats go on: tensor_tensor is drawn with them.
-    types = INTEGERS if name in BITS else s.any(clear(TYPES), clear(INTEGERS))
+    # Unsigned words wrap below 0, floats do not: tensor_tensor covers them.
+    types = INTEGERS if name in BITS else s.any(without_uint32(TYPES), without_uint32(INTEGERS))
     positive = name in ("divide", "mod", "fmod")
     y = s.target(shape, s.any(*(TYPES if name in BITS or positive else types)))
-    # A negative number has no bits of a type without a sign.
+    # A negative number has no bit pattern in an unsigned type.
     a = s.source(shape, s.any(*types), low=0 if name == "left_shift" else -4)
     if s.chance(0.7):
         b = s.source(shape, s.any(*types), low=1 if positive else 0 if name in BITS else -4)
@@ -56,14 +53,14 @@ def binary(name: str, s: Sketch) -> None:
     else:
         integer = sign_of(a, target=y.dtype) is not None and not positive
         other, values = s.scalar(shape[0], integer or name in BITS, low=1 if positive or name in BITS else -4)
-        values, operands = widened(values, a.values), (a,)
+        values, operands = broadcast(values, a.values), (a,)
     unsigned = None if positive else sign_of(*operands, target="int32" if name in BITS else y.dtype)
-    found = computed(name, a.values, values, unsigned=unsigned)
+    expected = compute(name, a.values, values, unsigned=unsigned)
     expression = f"nl.{name}({a.name}, {other})"
     if name in BITS:
-        s.gives(f"{y.name}[...] = {expression}", y, shifted_off(name, found, y.dtype))
+        s.gives(f"{y.name}[...] = {expression}", y, shifted_off(name, expected, y.dtype))
     else:
-        given(s, y, expression, np.broadcast_to(found, shape))
+        assign(s, y, expression, np.broadcast_to(expected, shape))
 
 
 for _name in (*PLAIN, *FLOAT_RESULTS, *BITS):
@@ -74,8 +71,8 @@ for _name in (*PLAIN, *FLOAT_RESULTS, *BITS):
 def power(s: Sketch) -> None:
     shape = s.shape(4)
     a, b, y = s.source(shape, s.any(*TYPES), low=1), s.source(shape, s.any(*TYPES)), s.target(shape, s.any(*TYPES))
-    found = a.values.astype(np.float64) ** b.values
-    given(s, y, f"nl.power({a.name}, {b.name})", found, found * 2.0**-21)
+    expected = a.values.astype(np.float64) ** b.values
+    assign(s, y, f"nl.power({a.name}, {b.name})", expected, expected * 2.0**-21)
 
 
 UNARY = {
@@ -89,8 +86,8 @@ UNARY = {
 
 def unary(name: str, s: Sketch) -> None:
     a, y = s.pair(4, TYPES, TYPES, low=1 if name in ("log", "rsqrt", "sqrt") else -4)
-    found, near = within(UNARY[name], a.values)
-    given(s, y, f"nl.{name}({a.name})", found, near if near.any() else 0.0)
+    expected, near = function_bounds(UNARY[name], a.values)
+    assign(s, y, f"nl.{name}({a.name})", expected, near if near.any() else 0.0)
 
 
 for _name in UNARY:
@@ -101,11 +98,11 @@ def simple(name: str, s: Sketch) -> None:
     function, types, low = {
         **{rounding: (function, TYPES, -4) for rounding, function in ROUNDINGS.items()},
         "copy": (lambda a: a, TYPES, -4), "negative": (np.negative, ("float32", "bfloat16", "int8", "int32"), -4),
-        "reciprocal": (lambda a: rounded(1 / a), TYPES, 1), "logical_not": (np.logical_not, TYPES, -1),
+        "reciprocal": (lambda a: round_fp32(1 / a), TYPES, 1), "logical_not": (np.logical_not, TYPES, -1),
         "invert": (np.invert, ("int8", "int16", "int32"), -4),
     }[name]  # fmt: skip
     a, y = s.pair(4, types, types, low=low)
-    given(s, y, f"nl.{name}({a.name})", function(a.values))
+    assign(s, y, f"nl.{name}({a.name})", function(a.values))
 
 
 for _name in (*ROUNDINGS, "copy", "negative", "reciprocal", "logical_not", "invert"):
@@ -124,8 +121,8 @@ def static_cast(s: Sketch) -> None:
 @case
 def tan(s: Sketch) -> None:
     a, y = s.pair(4, FLOATS, FLOATS, low=-1, high=1)
-    found = np.tan(a.values)
-    given(s, y, f"nl.tan({a.name})", found, np.abs(found) * 2.0**-20)
+    expected = np.tan(a.values)
+    assign(s, y, f"nl.tan({a.name})", expected, np.abs(expected) * 2.0**-20)
 
 
 @case
@@ -139,7 +136,7 @@ def where(s: Sketch) -> None:
             names, values = [*names, a.name], [*values, a.values]
         else:
             name, value = s.scalar(shape[0], False)
-            names, values = [*names, name], [*values, widened(value, keys.values)]
+            names, values = [*names, name], [*values, broadcast(value, keys.values)]
     own, dtype = s.name("v"), s.any(*FLOATS)
     s.call(f"{own} = nl.where({keys.name}, {names[0]}, {names[1]}, dtype=nl.{dtype})")
     s.call(f"nisa.tensor_copy(dst={y.name}, src={own})")
@@ -175,15 +172,15 @@ def reduction(name: str, s: Sketch) -> None:
     terms = a.values.transpose(order).reshape(*(shape[d] for d in order[: len(left)]), -1)
     function = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "mean": np.mean, "var": np.var,
                 "all": np.all}[name]  # fmt: skip
-    found = function(terms, axis=-1).astype(np.float64).reshape(y.shape)
+    expected = function(terms, axis=-1).astype(np.float64).reshape(y.shape)
     if few:
-        found = terms[..., 0]
+        expected = terms[..., 0]
         for n in range(1, terms.shape[-1]):
-            found = rounded(found * terms[..., n])
-        found = found.reshape(y.shape)
+            expected = round_fp32(expected * terms[..., n])
+        expected = expected.reshape(y.shape)
     keeping = f", keepdims={keeps}" if name != "all" else ""
     s.call(f"{y.name}[...] = nl.{name}({a.name}, axis={tuple(axes)}{keeping})")
-    s.expect(y, found, np.abs(found) * 2.0**-20 + 1e-6 if name in ("mean", "var") else 0.0)
+    s.expect(y, expected, np.abs(expected) * 2.0**-20 + 1e-6 if name in ("mean", "var") else 0.0)
 
 
 for _name in ("sum", "prod", "max", "min", "mean", "var", "all"):
@@ -196,8 +193,8 @@ def softmax(s: Sketch) -> None:
     axis = s.any(tuple(range(1, len(shape))), -1, s.count(1, len(shape) - 1))
     a, y = s.source(shape, s.any(*FLOATS)), s.target(shape, s.any(*FLOATS))
     powers = np.exp(a.values)
-    found = powers / powers.sum(axis, keepdims=True)
-    given(s, y, f"nl.softmax({a.name}, axis={axis})", found, found * 2.0**-18, together=True)
+    expected = powers / powers.sum(axis, keepdims=True)
+    assign(s, y, f"nl.softmax({a.name}, axis={axis})", expected, expected * 2.0**-18, together=True)
 
 
 @case
@@ -205,9 +202,9 @@ def rms_norm(s: Sketch) -> None:
     shape = s.count(1, 16), s.count(1, 40)
     a, w = (s.source(shape, s.any(*FLOATS)) for _ in range(2))
     y = s.target(shape, s.any(*FLOATS))
-    found = a.values / np.sqrt((a.values**2).mean(1, keepdims=True) + 1e-2) * w.values
+    expected = a.values / np.sqrt((a.values**2).mean(1, keepdims=True) + 1e-2) * w.values
     call = f"nl.rms_norm({a.name}, {w.name}, axis=1, n={shape[1]}, epsilon=1e-2)"
-    given(s, y, call, found, np.abs(found) * 2.0**-18, together=True)
+    assign(s, y, call, expected, np.abs(expected) * 2.0**-18, together=True)
 
 
 @case
@@ -223,7 +220,7 @@ def matmul(s: Sketch) -> None:
     dtype = s.any(*FLOATS, "int8")
     a = s.source((inner, rows) if turned else (rows, inner), dtype)
     b = s.source((inner, columns), dtype)
-    y = s.target((rows, columns), s.any(*(TYPES if dtype != "int8" else clear(INTEGERS))))
+    y = s.target((rows, columns), s.any(*(TYPES if dtype != "int8" else without_uint32(INTEGERS))))
     adds = s.chance(0.3)
     s.call(f"{y.name}[...] {'+' if adds else ''}= nl.matmul({a.name}, {b.name}, transpose_x={turned})")
     s.expect(y, (a.values.T if turned else a.values) @ b.values + (y.values if adds else 0))
@@ -254,7 +251,7 @@ def expand_dims(s: Sketch) -> None:
 @case
 def load(s: Sketch) -> None:
     a, y = s.pair(4, TYPES, TYPES, memory="hbm")
-    given(s, y, f"nl.load({a.name})", a.values)
+    assign(s, y, f"nl.load({a.name})", a.values)
 
 
 @case
@@ -272,17 +269,17 @@ def store(s: Sketch) -> None:
         s.gives(f"nl.store({y.name}, value=3)", y, np.array(3))
         return
     a, rest, rows = s.source(shape, s.any(*TYPES)), "", shape[0]
-    found = cast(a.values, y.dtype)
+    expected = cast(a.values, y.dtype)
     if len(shape) == 2 and s.chance():
         left = s.count(0, rows)
         rest = f", mask=nl.arange({rows})[:, None] < {left}"
-        found = np.where(np.arange(rows)[:, None] < left, found, y.values)
-    s.gives(f"nl.store({y.name}, value={a.name}{rest})", y, found)
+        expected = np.where(np.arange(rows)[:, None] < left, expected, y.values)
+    s.gives(f"nl.store({y.name}, value={a.name}{rest})", y, expected)
 
 
 @case
 def atomic_rmw(s: Sketch) -> None:
-    shape, types = s.shape(3), s.any(FLOATS, clear(INTEGERS))
+    shape, types = s.shape(3), s.any(FLOATS, without_uint32(INTEGERS))
     y, a = s.target(shape, s.any(*types), memory="hbm"), s.source(shape, s.any(*types))
     op = s.any("add", "maximum", "minimum")
     s.gives(f"nl.atomic_rmw({y.name}, {a.name}, op=nl.{op})", y, PLAIN[op](y.values, a.values))
@@ -312,7 +309,7 @@ def loop_reduce(s: Sketch) -> None:
 # -- tensors of numbers ------------------------------------------------------------------------------------------------
 
 
-def filled(name: str, s: Sketch) -> None:
+def fill(name: str, s: Sketch) -> None:
     shape, dtype, memory = s.shape(3), s.any(*TYPES), s.any("sbuf", "psum")
     y, value = s.target(shape, s.any(*TYPES)), {"zeros": 0, "ones": 1}.get(name, 3)
     more = ", 3" if name == "full" else ""
@@ -326,7 +323,7 @@ def filled(name: str, s: Sketch) -> None:
 
 
 for _name in ("zeros", "ones", "full", "zeros_like"):
-    CALLS[_name] = partial(filled, _name)
+    CALLS[_name] = partial(fill, _name)
 
 
 @case

@@ -1,18 +1,18 @@
-"""Calls of nki.isa on drawn operands: what draws them, appends the call, and says what it gives."""
+"""Calls of nki.isa with random operands: each case draws them, appends the call, and sets the expected results."""
 
 from math import prod
 
 import numpy as np
 
 from neuroncore_rtl.tb.check.oracles.functions import reference
-from tests.frontends.nki.drawn import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, rounded
-from tests.frontends.nki.drawn_operations import BITS, OPERATIONS, PLAIN, ROUNDINGS, computed, sign_of
+from tests.frontends.nki.random_operations import BITS, OPERATIONS, PLAIN, ROUNDINGS, compute, sign_of
+from tests.frontends.nki.sketch import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, round_fp32
 
 CALLS, case = cases()
 
 
 def kind(s: Sketch) -> tuple[str, ...]:
-    """Return types of operands that meet: of floats and integers, or of integers alone."""
+    """Return types of operands that may be combined: floats and integers, or integers only."""
     return s.any(TYPES, TYPES, INTEGERS)
 
 
@@ -24,7 +24,7 @@ def nc_matmul(s: Sketch) -> None:
     inner, columns, count = (s.count(1, most) for most in (16, 16, 40))
     dtype = s.any("float32", "int8", *FLOATS[1:])
     other = dtype if dtype in ("float32", "int8") else s.any(*FLOATS[1:])
-    (_, *free), (_, *rest) = divided(s, columns), divided(s, count)
+    (_, *free), (_, *rest) = random_factors(s, columns), random_factors(s, count)
     low = 0 if s.chance(0.2) else -4
     whole = "int32" if dtype == "int8" else s.any("float32", "float32", "bfloat16")
     sums = s.target((columns, *rest), whole, memory="psum")
@@ -44,8 +44,8 @@ def nc_matmul(s: Sketch) -> None:
     s.expect(sums, total.reshape(sums.shape))
 
 
-def divided(s: Sketch, count: int) -> tuple[int, ...]:
-    """Return dimensions of so many elements behind one that is left open."""
+def random_factors(s: Sketch, count: int) -> tuple[int, ...]:
+    """Return a random reshape of `count` elements, with 0 for the open first dimension."""
     parts = [n for n in range(1, count + 1) if count % n == 0]
     first = s.any(*parts)
     return s.any((0, count), (0, first, count // first), (0, 1, first, count // first))
@@ -54,7 +54,7 @@ def divided(s: Sketch, count: int) -> tuple[int, ...]:
 @case
 def nc_transpose(s: Sketch) -> None:
     rows, columns, dtype = s.count(1, 16), s.count(1, 16), s.any(*TYPES)
-    (_, *free), (_, *rest) = divided(s, columns), divided(s, rows)
+    (_, *free), (_, *rest) = random_factors(s, columns), random_factors(s, rows)
     a, y = s.source((rows, *free), dtype), s.target((columns, *rest), dtype)
     s.gives(f"nisa.nc_transpose(dst={y.name}, data={a.name})", y, a.flat.T.reshape(y.shape))
 
@@ -77,12 +77,12 @@ def memset(s: Sketch) -> None:
 
 
 def operation(s: Sketch, operands: tuple[Operand, ...], target: str, *, first: bool = False) -> str:
-    """Return an operation that operands of these types have."""
+    """Return a random operation that supports operands of these types."""
     integers = sign_of(*operands, target=target) is not None
-    found = s.any(*PLAIN, *(BITS if integers else ()), *(ROUNDINGS if first and not integers else ()))
-    # A negative number has no bits of a type without a sign.
+    expected = s.any(*PLAIN, *(BITS if integers else ()), *(ROUNDINGS if first and not integers else ()))
+    # A negative number has no bit pattern in an unsigned type.
     negative = target.startswith("u") and any((operand.values < 0).any() for operand in operands)
-    return "add" if negative and found == "left_shift" else found
+    return "add" if negative and expected == "left_shift" else expected
 
 
 @case
@@ -95,23 +95,22 @@ def tensor_tensor(s: Sketch) -> None:
     op = s.any("divide", "mod", "fmod") if divides else operation(s, (a, b), y.dtype)
     s.call(f"nisa.tensor_tensor(dst={y.name}, data1={a.name}, data2={b.name}, op=nl.{op})")
     unsigned = None if divides else sign_of(a, b, target=y.dtype)
-    found = computed(op, a.values, b.values, unsigned=unsigned)
-    s.expect(y, shifted_off(op, found, y.dtype))
+    s.expect(y, shifted_off(op, compute(op, a.values, b.values, unsigned=unsigned), y.dtype))
 
 
 def shifted_off(op: str, values: np.ndarray, dtype: str) -> np.ndarray:
-    """Return what is left of a shift: types without a sign drop what goes beyond them."""
+    """Return the result of a shift; unsigned types drop high bits."""
     bits = np.iinfo(dtype).bits if op == "left_shift" and dtype.startswith("u") else 64
     return values if bits == 64 else values % (1 << bits)
 
 
-def widened(column: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return a number, or one of each partition, beside the elements of the partitions."""
+def broadcast(column: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return a number, or one per partition, with a shape that broadcasts over the partitions' elements."""
     return column if column.ndim == 0 else column.reshape(-1, *(1,) * (values.ndim - 1))
 
 
-def chained(s: Sketch, a: Operand, y: Operand, values: np.ndarray, number: int) -> tuple[str, np.ndarray]:
-    """Return arguments that name an operation of a scalar, and its result on values."""
+def scalar_operation(s: Sketch, a: Operand, y: Operand, values: np.ndarray, number: int) -> tuple[str, np.ndarray]:
+    """Return arguments for a scalar operation, and its result on values."""
     unsigned = sign_of(a, target=y.dtype)
     integer = unsigned is not None
     op = operation(s, (a,), y.dtype, first=True)
@@ -119,74 +118,73 @@ def chained(s: Sketch, a: Operand, y: Operand, values: np.ndarray, number: int) 
     if op in ROUNDINGS:
         text, scalar = "0.0", np.array(0.0)
     back = s.chance(0.4) and op not in (*BITS, *ROUNDINGS)
-    column = widened(scalar, values)
+    column = broadcast(scalar, values)
     if not integer and s.chance(0.15):
         return f"op{number}=nl.abs, operand{number}=None", np.abs(values)
     pair = (column, values) if back else (values, column)
     reverse = f", reverse{number}=True" if back else ""
-    found = computed(op, *pair, unsigned=unsigned)
-    return f"op{number}=nl.{op}, operand{number}={text}{reverse}", np.broadcast_to(found, values.shape)
+    expected = compute(op, *pair, unsigned=unsigned)
+    return f"op{number}=nl.{op}, operand{number}={text}{reverse}", np.broadcast_to(expected, values.shape)
 
 
-def clear(types: tuple[str, ...]) -> tuple[str, ...]:
-    """Return types whose chains of operations stay within 32 bits' meaning: integers with a sign, or floats too."""
+def without_uint32(types: tuple[str, ...]) -> tuple[str, ...]:
+    """Return types without uint32, because chains of its operations would need more than 32 bits."""
     return tuple(name for name in types if name != "uint32")
 
 
 @case
 def tensor_scalar(s: Sketch) -> None:
-    shape, types = s.shape(6), clear(kind(s))
+    shape, types = s.shape(6), without_uint32(kind(s))
     a, y = s.source(shape, s.any(*types)), s.target(shape, s.any(*types))
-    first, found = chained(s, a, y, a.values, 0)
+    first, expected = scalar_operation(s, a, y, a.values, 0)
     if s.chance():
-        second, found = chained(s, a, y, found, 1)
+        second, expected = scalar_operation(s, a, y, expected, 1)
         first = f"{first}, {second}"
     elif "left_shift" in first:
-        found = shifted_off("left_shift", found, y.dtype)
-    s.gives(f"nisa.tensor_scalar(dst={y.name}, data={a.name}, {first})", y, found)
+        expected = shifted_off("left_shift", expected, y.dtype)
+    s.gives(f"nisa.tensor_scalar(dst={y.name}, data={a.name}, {first})", y, expected)
 
 
 @case
 def scalar_tensor_tensor(s: Sketch) -> None:
-    shape, types = s.shape(6), clear(kind(s))
+    shape, types = s.shape(6), without_uint32(kind(s))
     a, y = s.source(shape, s.any(*types)), s.target(shape, s.any(*types))
     b = s.source(shape, s.any(*types), low=0)
     unsigned = sign_of(a, b, target=y.dtype)
     meeting = a if unsigned is None and a.is_float else b if unsigned is None else a
-    first, found = chained(s, Operand(a.name, a.values, meeting.dtype), y, a.values, 0)
+    first, expected = scalar_operation(s, Operand(a.name, a.values, meeting.dtype), y, a.values, 0)
     op, back = operation(s, (a, b), y.dtype), s.chance(0.4)
     back = back and op not in BITS
-    found = computed(op, *((b.values, found) if back else (found, b.values)), unsigned=unsigned)
-    s.call(f"nisa.scalar_tensor_tensor(dst={y.name}, data={a.name}, {first}, op1=nl.{op}, operand1={b.name}, "
-           f"reverse1={back})")  # fmt: skip
-    s.expect(y, found)
+    expected = compute(op, *((b.values, expected) if back else (expected, b.values)), unsigned=unsigned)
+    s.gives(f"nisa.scalar_tensor_tensor(dst={y.name}, data={a.name}, {first}, op1=nl.{op}, operand1={b.name}, "
+            f"reverse1={back})", y, expected)  # fmt: skip
 
 
 @case
 def tensor_tensor_scan(s: Sketch) -> None:
-    shape, types = s.shape(3), s.any(FLOATS, clear(INTEGERS), clear(TYPES))
+    shape, types = s.shape(3), s.any(FLOATS, without_uint32(INTEGERS), without_uint32(TYPES))
     a, y = s.source(shape, s.any(*types), low=-1, high=1), s.target(shape, s.any(*types))
     b = s.source(shape, s.any(*types))
     unsigned = sign_of(a, b, target=y.dtype)
     names = ["add", "subtract", "multiply", "maximum", "minimum"]
     ops, back = [s.any(*names) for _ in range(2)], [s.chance(0.3) for _ in range(2)]
     text, initial = s.scalar(shape[0], unsigned is not None)
-    last, found = np.broadcast_to(initial.reshape(-1), shape[:1]).astype(np.float64), []
+    last, expected = np.broadcast_to(initial.reshape(-1), shape[:1]).astype(np.float64), []
     for x0, x1 in zip(a.flat.T, b.flat.T, strict=True):
         for op, swap, operand, first in zip(ops, back, (x0, x1), (True, False), strict=True):
-            # op0 takes the element first, and what went before second.
+            # The first operand of op0 is the element, the second one the preceding result.
             one, other = (operand, last) if first else (last, operand)
-            last = computed(op, *((other, one) if swap else (one, other)), unsigned=unsigned)
-        found.append(last)
+            last = compute(op, *((other, one) if swap else (one, other)), unsigned=unsigned)
+        expected.append(last)
     s.call(f"nisa.tensor_tensor_scan(dst={y.name}, data0={a.name}, data1={b.name}, initial={text}, op0=nl.{ops[0]}, "
            f"op1=nl.{ops[1]}, reverse0={back[0]}, reverse1={back[1]})")  # fmt: skip
-    s.expect(y, np.stack(found, 1).reshape(shape))
+    s.expect(y, np.stack(expected, 1).reshape(shape))
 
 
 @case
 def reciprocal(s: Sketch) -> None:
     a, y = s.pair(6, TYPES, TYPES, low=1)
-    s.gives(f"nisa.reciprocal(dst={y.name}, data={a.name})", y, rounded(1 / a.values))
+    s.gives(f"nisa.reciprocal(dst={y.name}, data={a.name})", y, round_fp32(1 / a.values))
 
 
 @case
@@ -204,32 +202,32 @@ def tensor_copy_predicated(s: Sketch) -> None:
     s.expect(y, np.where((keys.values != 0) != reverse, values, y.values))
 
 
-def within(name: str, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a function of FP32 numbers, and how far from it a result may be: docs/activation.md."""
+def function_bounds(name: str, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a function of FP32 numbers, and the error bound of docs/activation.md."""
     exact = name in ("identity", "square", "abs", "sign", "relu")
-    found = np.asarray(reference(name, rounded(z)))
-    near = np.zeros_like(found) if exact else np.abs(found) * 2.0**-21 + 2.0**-27
-    return found, near
+    expected = np.asarray(reference(name, round_fp32(z)))
+    near = np.zeros_like(expected) if exact else np.abs(expected) * 2.0**-21 + 2.0**-27
+    return expected, near
 
 
 FUNCTIONS = {
     "square": "square", "abs": "abs", "sign": "sign", "relu": "relu", "exp": "exp", "sqrt": "sqrt", "tanh": "tanh",
     "sigmoid": "sigmoid", "log": "ln", "gelu": "gelu", "copy": "identity",
 }  # fmt: skip
-"""Functions that the calls of activations draw from; every one of them is drawn as a call of nki.language."""
+"""Functions for calls of activations; each is also tested as a call of nki.language."""
 
 
-def activated(s: Sketch, shape: tuple[int, ...], op: str) -> tuple[Operand, str, np.ndarray]:
-    """Return an operand, arguments of scale and bias, and their numbers times and beside it."""
+def scaled_operand(s: Sketch, shape: tuple[int, ...], op: str) -> tuple[Operand, str, np.ndarray]:
+    """Return an operand, the arguments for scale and bias, and the scaled and biased numbers."""
     positive = op in ("sqrt", "log")
     a = s.source(shape, s.any(*TYPES), low=1 if positive else -4)
     z, text = a.values.astype(np.float64), ""
     if s.chance():
         name, scale = s.scalar(shape[0], False, low=1 if positive else -2, high=2)
-        z, text = z * widened(scale, z), f", scale={name}"
+        z, text = z * broadcast(scale, z), f", scale={name}"
     if s.chance():
         bias = s.column(shape[0], low=0 if positive else -4)
-        z, text = z + widened(bias.values, z), f"{text}, bias={bias.name}"
+        z, text = z + broadcast(bias.values, z), f"{text}, bias={bias.name}"
     return a, text, z
 
 
@@ -237,18 +235,18 @@ def activated(s: Sketch, shape: tuple[int, ...], op: str) -> tuple[Operand, str,
 def activation(s: Sketch) -> None:
     shape, op = s.shape(6), s.any(*FUNCTIONS)
     sums = s.chance(0.3) and len(shape) < 5
-    a, text, z = activated(s, shape, op)
+    a, text, z = scaled_operand(s, shape, op)
     y = s.target(shape, s.any(*TYPES))
-    found, near = within(FUNCTIONS[op], z)
+    expected, near = function_bounds(FUNCTIONS[op], z)
     if sums:
         total = s.target((shape[0], 1), s.any(*FLOATS))
         text += f", reduce_op=nl.add, reduce_res={total.name}, reduce_cmd=nisa.reduce_cmd.reset_reduce"
-        summed(s, total, found, near)
-    s.gives(f"nisa.activation(dst={y.name}, op=nl.{op}, data={a.name}{text})", y, found, near)
+        expect_sums(s, total, expected, near)
+    s.gives(f"nisa.activation(dst={y.name}, op=nl.{op}, data={a.name}{text})", y, expected, near)
 
 
-def summed(s: Sketch, total: Operand, values: np.ndarray, near: np.ndarray) -> None:
-    """Expect the sums of partitions, each term added with one rounding."""
+def expect_sums(s: Sketch, total: Operand, values: np.ndarray, near: np.ndarray) -> None:
+    """Expect the sums of partitions, with one rounding per term."""
     flat = values.reshape(len(values), -1)
     whole = np.all(flat * 16 == np.rint(flat * 16)) and np.abs(flat).sum() < 2**19 and not near.any()
     error = 0.0 if whole else (near.reshape(flat.shape).sum(1) + np.abs(flat).sum(1) * flat.shape[1] * 2.0**-24)
@@ -258,13 +256,12 @@ def summed(s: Sketch, total: Operand, values: np.ndarray, near: np.ndarray) -> N
 @case
 def activation_reduce(s: Sketch) -> None:
     shape, op = s.shape(3), s.any(*FUNCTIONS)
-    a, text, z = activated(s, shape, op)
+    a, text, z = scaled_operand(s, shape, op)
     y, total = s.target(shape, s.any(*TYPES)), s.target((shape[0], 1), s.any(*FLOATS))
-    found, near = within(FUNCTIONS[op], z)
-    s.call(f"nisa.activation_reduce(dst={y.name}, op=nl.{op}, data={a.name}{text}, reduce_op=nl.add, "
-           f"reduce_res={total.name})")  # fmt: skip
-    s.expect(y, found, near)
-    summed(s, total, found, near)
+    expected, near = function_bounds(FUNCTIONS[op], z)
+    s.gives(f"nisa.activation_reduce(dst={y.name}, op=nl.{op}, data={a.name}{text}, reduce_op=nl.add, "
+            f"reduce_res={total.name})", y, expected, near)  # fmt: skip
+    expect_sums(s, total, expected, near)
 
 
 # -- reductions, statistics, searches --------------------------------------------------------------------------------
@@ -272,7 +269,7 @@ def activation_reduce(s: Sketch) -> None:
 
 @case
 def tensor_reduce(s: Sketch) -> None:
-    shape, types = s.shape(4), s.any(FLOATS, clear(INTEGERS))
+    shape, types = s.shape(4), s.any(FLOATS, without_uint32(INTEGERS))
     op = s.any("add", "maximum", "minimum", "multiply", "abs_max", "abs_min", *(BITS if types is not FLOATS else ()))
     op = s.any("add", "bitwise_and", "bitwise_or") if "shift" in op else op
     axes = sorted({s.count(1, len(shape) - 1) for _ in range(s.count(1, 3))})
@@ -284,13 +281,12 @@ def tensor_reduce(s: Sketch) -> None:
     unsigned = sign_of(a, target=y.dtype)
     order = [d for d in range(len(shape)) if d not in axes]
     terms = a.values.transpose((*order, *axes)).reshape(*(shape[d] for d in order), -1)
-    found = terms[..., 0]
+    expected = terms[..., 0]
     for n in range(1, terms.shape[-1]):
-        found = computed(op, found, terms[..., n], unsigned=unsigned)
+        expected = compute(op, expected, terms[..., n], unsigned=unsigned)
     axis = s.any(tuple(axes), tuple(d - len(shape) for d in axes)) if len(axes) > 1 else s.any(axes[0], tuple(axes))
-    s.call(f"nisa.tensor_reduce(dst={y.name}, op=nl.{op}, data={a.name}, axis={axis}, negate={negates}, "
-           f"keepdims={keeps})")  # fmt: skip
-    s.expect(y, (-found if negates else found).reshape(y.shape))
+    s.gives(f"nisa.tensor_reduce(dst={y.name}, op=nl.{op}, data={a.name}, axis={axis}, negate={negates}, "
+            f"keepdims={keeps})", y, (-expected if negates else expected).reshape(y.shape))  # fmt: skip
 
 
 @case
@@ -298,13 +294,13 @@ def bn_stats(s: Sketch) -> None:
     shape = s.shape(3, least=1)
     a, y = s.source(shape, s.any(*FLOATS)), s.target((shape[0], 6), s.any("float32", "bfloat16"))
     s.call(f"nisa.bn_stats(dst={y.name}, data={a.name})")
-    found = np.zeros((shape[0], 6))
+    expected = np.zeros((shape[0], 6))
     for n in range(2):
         part = a.flat[:, n::2]
         if part.size:
-            found[:, 3 * n : 3 * n + 3] = np.stack([np.full(shape[0], part.shape[1]), part.mean(1),
+            expected[:, 3 * n : 3 * n + 3] = np.stack([np.full(shape[0], part.shape[1]), part.mean(1),
                                                     part.var(1) * part.shape[1]], 1)  # fmt: skip
-    s.expect(y, found, np.abs(found) * 1e-6 + 1e-6)
+    s.expect(y, expected, np.abs(expected) * 1e-6 + 1e-6)
 
 
 @case
@@ -312,16 +308,15 @@ def bn_aggr(s: Sketch) -> None:
     rows, count = s.count(1, 16), s.count(1, 6)
     terms = [s.rng.integers(-8, 9, (rows, s.count(1, 9))) / 4 for _ in range(count)]
     triples = np.stack([np.stack([np.full(rows, t.shape[1]), t.mean(1), t.var(1) * t.shape[1]], 1) for t in terms], 1)
-    a = s.source((rows, 3 * count), "float32", rounded(triples.reshape(rows, -1)))
+    a = s.source((rows, 3 * count), "float32", round_fp32(triples.reshape(rows, -1)))
     y = s.target((rows, 2), s.any("float32", "bfloat16", "float16"))
-    s.call(f"nisa.bn_aggr(dst={y.name}, data={a.name})")
     whole = np.concatenate(terms, 1)
-    found = np.stack([whole.mean(1), whole.var(1)], 1)
-    s.expect(y, found, np.abs(found) * 1e-6 + 1e-6)
+    expected = np.stack([whole.mean(1), whole.var(1)], 1)
+    s.gives(f"nisa.bn_aggr(dst={y.name}, data={a.name})", y, expected, np.abs(expected) * 1e-6 + 1e-6)
 
 
-def searched(s: Sketch) -> Operand:
-    """Return an operand of 8 or more elements, many of which are equal."""
+def search_operand(s: Sketch) -> Operand:
+    """Return an operand with at least 8 elements, many of them equal."""
     shape = s.shape(3)
     while prod(shape[1:]) < 8:
         shape = s.shape(3)
@@ -330,24 +325,24 @@ def searched(s: Sketch) -> Operand:
 
 @case
 def max8(s: Sketch) -> None:
-    a = searched(s)
+    a = search_operand(s)
     y = s.target((len(a.flat), 8), s.any(*(FLOATS if a.is_float else TYPES)))
     s.gives(f"nisa.max8(dst={y.name}, src={a.name})", y, -np.sort(-a.flat, 1)[:, :8])
 
 
 def places(row: np.ndarray, values: np.ndarray) -> list[int]:
-    """Return where values are found, each element at most once; -1 of those that are not."""
-    left, found = list(row), []
+    """Return the indices of values, each element used at most once; -1 if absent."""
+    left, expected = list(row), []
     for value in values:
         at = left.index(value) if value in left else -1
-        found.append(at)
+        expected.append(at)
         if at >= 0:
             left[at] = np.inf
-    return found
+    return expected
 
 
-def sought(s: Sketch, a: Operand) -> Operand:
-    """Return the eight largest elements of an operand, in any order, one of them something else."""
+def search_values(s: Sketch, a: Operand) -> Operand:
+    """Return the eight largest elements of an operand, in any order, sometimes with one replaced."""
     values = -np.sort(-a.flat, 1)[:, :8]
     if s.chance():
         values = values[:, s.rng.permutation(8)]
@@ -359,21 +354,22 @@ def sought(s: Sketch, a: Operand) -> Operand:
 
 @case
 def nc_find_index8(s: Sketch) -> None:
-    a = searched(s)
-    v, y = sought(s, a), s.target((len(a.flat), 8), s.any("uint32", "uint16", "int32", "int16"))
-    s.call(f"nisa.nc_find_index8(dst={y.name}, data={a.name}, vals={v.name})")
+    a = search_operand(s)
+    v, y = search_values(s, a), s.target((len(a.flat), 8), s.any("uint32", "uint16", "int32", "int16"))
     missing = np.iinfo(y.dtype).max if y.dtype.startswith("u") else -1
-    found = np.array([places(*pair) for pair in zip(a.flat, v.values, strict=True)])
-    s.expect(y, np.where(found < 0, missing, found))
+    expected = np.array([places(*pair) for pair in zip(a.flat, v.values, strict=True)])
+    s.gives(
+        f"nisa.nc_find_index8(dst={y.name}, data={a.name}, vals={v.name})", y, np.where(expected < 0, missing, expected)
+    )
 
 
 @case
 def nc_match_replace8(s: Sketch) -> None:
-    a = searched(s)
-    v, y = sought(s, a), s.target(a.shape, s.any(*(FLOATS if a.is_float else INTEGERS)))
-    found = np.array([places(*pair) for pair in zip(a.flat, v.values, strict=True)])
+    a = search_operand(s)
+    v, y = search_values(s, a), s.target(a.shape, s.any(*(FLOATS if a.is_float else INTEGERS)))
+    expected = np.array([places(*pair) for pair in zip(a.flat, v.values, strict=True)])
     left = a.flat.copy()
-    for row, at in zip(left, found, strict=True):
+    for row, at in zip(left, expected, strict=True):
         row[at[at >= 0]] = 5
     more = ""
     if s.chance():
@@ -385,23 +381,23 @@ def nc_match_replace8(s: Sketch) -> None:
     s.expect(y, left.reshape(a.shape))
 
 
-# -- numbers from places -------------------------------------------------------------------------------------------
+# -- indices as numbers --------------------------------------------------------------------------------------------
 
 
 def pattern(s: Sketch, shape: tuple[int, ...]) -> tuple[str, np.ndarray]:
     """Return arguments that number elements, and the numbers."""
     steps, offset, across = [s.count(-9, 9) for _ in shape[1:]], s.count(-50, 50), s.count(-9, 9)
     index = np.indices(shape)
-    found = offset + across * index[0] + sum(step * at for step, at in zip(steps, index[1:], strict=True))
+    expected = offset + across * index[0] + sum(step * at for step, at in zip(steps, index[1:], strict=True))
     pairs = [[step, n] for step, n in zip(steps, shape[1:], strict=True)]
-    return f"pattern={pairs}, offset={offset}, channel_multiplier={across}", found
+    return f"pattern={pairs}, offset={offset}, channel_multiplier={across}", expected
 
 
 @case
 def iota(s: Sketch) -> None:
     shape = s.shape(4)
-    y, (text, found) = s.target(shape, s.any(*TYPES)), pattern(s, shape)
-    s.gives(f"nisa.iota(dst={y.name}, {text})", y, found % 2**32 if y.dtype == "uint32" else found)
+    y, (text, expected) = s.target(shape, s.any(*TYPES)), pattern(s, shape)
+    s.gives(f"nisa.iota(dst={y.name}, {text})", y, expected % 2**32 if y.dtype == "uint32" else expected)
 
 
 COMPARISONS = "equal", "not_equal", "greater", "greater_equal", "less", "less_equal"
@@ -410,7 +406,7 @@ COMPARISONS = "equal", "not_equal", "greater", "greater_equal", "less", "less_eq
 @case
 def affine_select(s: Sketch) -> None:
     shape = s.shape(4)
-    a, y, (text, found) = s.source(shape, s.any(*TYPES)), s.target(shape, s.any(*TYPES)), pattern(s, shape)
+    a, y, (text, expected) = s.source(shape, s.any(*TYPES)), s.target(shape, s.any(*TYPES)), pattern(s, shape)
     op, (other, values) = s.any(*COMPARISONS), s.scalar(shape[0], True, low=0)
     s.call(f"nisa.affine_select(dst={y.name}, {text}, on_true_tile={a.name}, on_false_value={other}, cmp_op=nl.{op})")
-    s.expect(y, np.where(OPERATIONS[op](found, 0), a.values, widened(values, found)))
+    s.expect(y, np.where(OPERATIONS[op](expected, 0), a.values, broadcast(values, expected)))

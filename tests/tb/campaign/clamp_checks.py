@@ -1,10 +1,10 @@
-"""A test of the clamp in a harness, which notices every mutant that differs."""
+"""Tests of the clamp, with and without gaps; `clamp` assigns them to units."""
 
 from neuroncore_rtl.hdl.verilog.conversion import to_verilog
 from neuroncore_rtl.run.harness.run import run_harness
 from neuroncore_rtl.run.sim import simulation
+from tests.hdl.simulation import simulate
 from tests.tb.campaign.clamp import Clamp
-from tests.tb.campaign.clamp_seen import expected
 
 NUMBERS = (*range(256), *reversed(range(256)))
 
@@ -24,8 +24,31 @@ endmodule
 """
 
 
+def expected(number: int) -> int:
+    return min(number if number < 128 else number & 254, 200)
+
+
+def outputs() -> list[tuple[int, int]]:
+    dut = Clamp()
+
+    async def bench(ctx):
+        results = []
+        for number in NUMBERS:
+            ctx.set(dut.i, number)
+            *_, before = await ctx.tick().sample(dut.o)
+            results.append((ctx.get(dut.o), ctx.get(dut.large)))
+        return results
+
+    return simulate(dut, bench)
+
+
 def test_all():
-    """What is seen of all inputs, up and down, is one number."""
+    numbers = [expected(number) for number in NUMBERS]
+    assert outputs() == [(number, number == 200) for number in numbers]
+
+
+def test_all_in_harness():
+    """A checksum of the outputs for all inputs, up and down."""
     seen = 0
     for number in NUMBERS:
         seen = (seen * 31 + expected(number) + 256 * (expected(number) == 200)) % (1 << 32)
@@ -33,3 +56,15 @@ def test_all():
     built = simulation.build(design)
     with simulation.run_directory("clamp") as directory:
         assert run_harness(built, directory, ("seen",), plusargs=[], limit=2000)["seen"] == seen
+
+
+def test_o_only():
+    assert [number for number, _ in outputs()][:256] == [expected(number) for number in range(256)]
+
+
+def test_numbers():
+    assert outputs() == []
+
+
+def test_width_without_simulation():
+    assert len(Clamp().i) == len(Clamp().o) == 8

@@ -1,36 +1,36 @@
-"""Every call of the interface on drawn shapes, views, formats and memories, against numpy."""
+"""All calls of the interface with random shapes, views, formats and memories, against numpy."""
 
 import pytest
 
 from neuroncore_rtl.frontends.nki.dialects.table import calls
-from tests.frontends.nki import drawn_calls, drawn_functions, drawn_moves
-from tests.frontends.nki.drawn import TYPES, Sketch
+from tests.frontends.nki import random_isa, random_language, random_moves
+from tests.frontends.nki.sketch import TYPES, Sketch
 
-ISA = drawn_calls.CALLS | drawn_moves.CALLS
-LANGUAGE = drawn_functions.CALLS
+ISA = random_isa.CALLS | random_moves.CALLS
+LANGUAGE = random_language.CALLS
 
 CASES = {
     **{f"nisa.{name}": case for name, case in ISA.items()},
     **{f"nl.{name}": case for name, case in LANGUAGE.items()},
-    **{f"nisa.{name} of the first dialect": case for name, case in drawn_moves.OLDER.items()},
+    **{f"nisa.{name} of the first dialect": case for name, case in random_moves.OLDER.items()},
 }
 
 FUNCTIONS_OF_NO_TENSOR = {
     "loops: test_loops.py": "affine_range sequential_range static_range dynamic_range fori_loop while_loop",
     "indices, grids and shapes: test_views.py, test_indices.py, test_calls.py":
         "arange mgrid ds dslice program_id num_programs program_ndim spmd_dim par_dim nc tile_size",
-    "tensors that hold nothing yet, which every other call is drawn on": "ndarray empty empty_like NkiTensor",
-    "memories, all of which are drawn":
+    "empty tensors, which all other calls use": "ndarray empty empty_like NkiTensor",
+    "memories, all of them tested":
         "sbuf psum hbm shared_hbm private_hbm MemoryRegion is_hbm is_on_chip is_sbuf is_psum",
     "what is known of types; bool_ is stored as uint8": "DType bool bool_ finfo fp32",
-    "operations of calls that are drawn": "average bypass prelu",
+    "operations of tested calls": "average bypass prelu",
     "what changes nothing": "device_print no_reorder NKIObject",
 }  # fmt: skip
-"""Names of nki.language that are not drawn, by the reason."""
+"""Names of nki.language without a case, by reason."""
 
 
-def sketched(name: str, seed: int) -> Sketch:
-    """Return a kernel of one case, of either dialect if it is one of both."""
+def sketch_of(name: str, seed: int) -> Sketch:
+    """Return a kernel of one case, in its dialect or a random one."""
     older = name.endswith("first dialect") or (name.startswith("nl.") and (seed + len(name)) % 2 == 1)
     sketch = Sketch((seed, *name.encode()), older)
     sketch.draw(CASES[name])
@@ -38,23 +38,23 @@ def sketched(name: str, seed: int) -> Sketch:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_call_on_drawn_operands(tmp_path, name):
-    sketch = sketched(name, 0)
+def test_call_on_random_operands(tmp_path, name):
+    sketch = sketch_of(name, 0)
     assert any(f"{name.split()[0]}(" in line for line in sketch.lines)
     sketch.check(tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-def test_call_on_more_drawn_operands(tmp_path, name):
+def test_call_on_more_random_operands(tmp_path, name):
     for seed in range(1, 21):
-        sketched(name, seed).check(tmp_path)
+        sketch_of(name, seed).check(tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(CASES), 12))
 def test_calls_on_the_rtl(tmp_path, first):
-    """In both dialects, many to a kernel."""
+    """In both dialects, many calls per kernel."""
     names = list(CASES)[first : first + 12]
     for older in (False, True):
         sketch = Sketch((first, older), older)
@@ -66,11 +66,11 @@ def test_calls_on_the_rtl(tmp_path, first):
             sketch.check(tmp_path, target="rtl")
 
 
-def test_every_call_is_drawn():
+def test_every_call_is_tested():
     """A new call needs a case in one of the tables, or a reason here."""
     table = calls()
     known = {name for name, how, _ in table["nki.isa"] if how != "unsupported"}
-    older = {*(f"{name}, of expressions" for name in drawn_moves.OLDER), "memset of a shape"}
+    older = {*(f"{name}, of expressions" for name in random_moves.OLDER), "memset of a shape"}
     assert known - set(ISA) - older == set()
     named = {name for names in FUNCTIONS_OF_NO_TENSOR.values() for name in names.split()}
     known = {name for name, how, _ in table["nki.language"] if how != "unsupported"}

@@ -1,32 +1,25 @@
-"""Operations and functions for drawn kernels: those of numpy, with the arithmetic that the machine does them in."""
+"""numpy equivalents of operations, with the machine's arithmetic."""
 
 import operator
 
 import numpy as np
 
-from tests.frontends.nki.drawn import Operand, rounded
+from tests.frontends.nki.sketch import Operand, round_fp32
 
-__all__ = ["BITS", "FLOAT_RESULTS", "OPERATIONS", "PLAIN", "ROUNDINGS", "computed", "sign_of"]
-
-
-def _larger(a, b):
-    return np.where(np.abs(a) > np.abs(b), a, b)
-
-
-def _smaller(a, b):
-    return np.where(np.abs(a) < np.abs(b), a, b)
+__all__ = ["BITS", "FLOAT_RESULTS", "OPERATIONS", "PLAIN", "ROUNDINGS", "compute", "sign_of"]
 
 
 PLAIN = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
-    "abs_max": _larger, "abs_min": _smaller, "equal": operator.eq, "not_equal": operator.ne,
+    "abs_max": lambda a, b: np.where(np.abs(a) > np.abs(b), a, b), "equal": operator.eq, "not_equal": operator.ne,
+    "abs_min": lambda a, b: np.where(np.abs(a) < np.abs(b), a, b),
     "greater": operator.gt, "greater_equal": operator.ge, "less": operator.lt, "less_equal": operator.le,
     "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
 }  # fmt: skip
 """Operations of floats and of integers."""
 
 FLOAT_RESULTS = {"divide": np.divide, "mod": np.mod, "fmod": np.fmod}
-"""Operations of floats, which integers become; of a divisor other than 0."""
+"""Operations that convert integers to floats; the divisor must not be 0."""
 
 BITS = {
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
@@ -35,34 +28,27 @@ BITS = {
 """Operations of integers."""
 
 ROUNDINGS = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
-"""Operations that look at their first operand alone."""
+"""Operations of the first operand only."""
 
 OPERATIONS = PLAIN | FLOAT_RESULTS | BITS
 
 
-def computed(op: str, a: np.ndarray, b: np.ndarray, *, unsigned: bool | None) -> np.ndarray:
-    """Return op(a, b).
-
-    Arguments:
-        op: by its name.
-        a, b: float64 or integers.
-        unsigned: of 32-bit integers, whether they have no sign; None: FP32.
-    """
+def compute(op: str, a: np.ndarray, b: np.ndarray, *, unsigned: bool | None) -> np.ndarray:
+    """Return op(a, b) of float64 or integers; `unsigned`: signedness of 32-bit integers, or None for FP32."""
     if unsigned is None:
         a, b = (np.asarray(value, np.float64) for value in (a, b))
-        return rounded((PLAIN | FLOAT_RESULTS)[op](a, b)) if op not in ROUNDINGS else ROUNDINGS[op](a)
+        return round_fp32((PLAIN | FLOAT_RESULTS)[op](a, b)) if op not in ROUNDINGS else ROUNDINGS[op](a)
     words = np.uint32 if unsigned else np.int32
     a, b = (np.asarray(value).astype(np.int64) for value in (a, b))
     if unsigned:
         a, b = a & 0xFFFFFFFF, b & 0xFFFFFFFF
     elif op == "right_shift":
         a = a & 0xFFFFFFFF
-    found = np.asarray(OPERATIONS[op](a, b)).astype(np.int64)
-    return found.astype(np.uint32).astype(words).astype(np.int64)
+    return np.asarray(OPERATIONS[op](a, b)).astype(np.int64).astype(np.uint32).astype(words).astype(np.int64)
 
 
 def sign_of(*operands: Operand, target: str) -> bool | None:
-    """Return for :func:`computed` how operands, and a target of a type, are computed with."""
+    """Return the `unsigned` argument of :func:`computed` for operands and a target type."""
     if any(operand.is_float for operand in operands) or "float" in target:
         return None
     return any(operand.dtype == "uint32" for operand in operands)

@@ -1,9 +1,8 @@
-"""Kernels of drawn operands: shapes, views, formats and memories that a generator chooses, and what must come out.
+"""Kernels with random operands, and their expected results.
 
-A :class:`Sketch` grows a kernel line by line beside numpy's answer. Operands are views of larger tensors: parts with
-steps, access patterns, other shapes and orders of dimensions, elements that repeat, any quadrant of the partitions,
-SBUF or PSUM. Of a result the whole tensor that it is part of comes back, so that what is written beside it is found,
-too.
+A :class:`Sketch` builds a kernel line by line, together with numpy's result. Operands are views of larger tensors:
+strided parts, access patterns, other shapes and orders of dimensions, repeated elements, any quadrant of the
+partitions, SBUF or PSUM. The whole tensor around a result is returned and compared, to detect stray writes.
 """
 
 from collections.abc import Callable
@@ -15,9 +14,9 @@ import ml_dtypes
 import numpy as np
 
 from neuroncore_rtl.frontends.nki import run_nki
-from tests.frontends.nki.kernels import written
+from tests.frontends.nki.kernels import write_kernel
 
-__all__ = ["FLOATS", "INTEGERS", "NARROW", "TYPES", "Operand", "Sketch", "cases", "cast", "rounded"]
+__all__ = ["FLOATS", "INTEGERS", "NARROW", "TYPES", "Operand", "Sketch", "cases", "cast", "round_fp32"]
 
 FLOATS = ("float32", "tfloat32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2", "float8_e3m4")
 INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
@@ -25,17 +24,17 @@ NARROW = ("bfloat16", "float16", "float8_e4m3", "float8_e5m2", "float8_e3m4")
 TYPES = (*FLOATS, *INTEGERS)
 
 LANES, QUADRANT = 16, 4
-"""Of preset small, on which sketches run."""
+"""Machine size of preset small, on which sketches run."""
 
 ROWS = 0.1
-"""How often a source is one partition that is repeated."""
+"""Probability that a source is one repeated partition."""
 
 MOST, WIDEST = 96, 500
-"""Elements of a partition of an operand, and of the tensor that it is part of."""
+"""Largest number of elements per partition, of an operand and of the tensor around it."""
 
 
 def cast(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Return float64 or integers rounded to a type: by way of FP32 unless they are integers and stay such."""
+    """Return values rounded to a type: by way of FP32, except integers that remain integers."""
     values = np.asarray(values)
     if dtype in INTEGERS:
         limits = np.iinfo(dtype)
@@ -51,8 +50,7 @@ def cast(values: np.ndarray, dtype: str) -> np.ndarray:
         return single.astype(getattr(ml_dtypes, dtype, dtype)).astype(np.float64)
 
 
-def rounded(values: np.ndarray) -> np.ndarray:
-    """Return float64 rounded to FP32."""
+def round_fp32(values: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         return np.asarray(values, np.float64).astype(np.float32).astype(np.float64)
 
@@ -62,10 +60,11 @@ class Operand:
     """A view in a kernel.
 
     Arguments:
-        name: of the kernel's variable.
-        values: float64 or int64, what it holds.
-        dtype: its type.
-        base: of a result, the number of the tensor that comes back; part: the view of that in numpy.
+        name: name of the kernel's variable
+        values: contents, float64 or int64
+        dtype: type of the elements
+        base: of a result, index of the returned tensor around it
+        part: numpy's view of the result in that tensor
     """
 
     name: str
@@ -80,7 +79,6 @@ class Operand:
 
     @property
     def flat(self) -> np.ndarray:
-        """Its values with one free dimension."""
         return self.values.reshape(len(self.values), -1)
 
     @property
@@ -99,12 +97,7 @@ class _Result:
 
 
 class Sketch:
-    """A kernel that grows, and what it must return.
-
-    Arguments:
-        seed: of the draws.
-        older: whether it is of the first dialect.
-    """
+    """A kernel under construction with random operands, in the first dialect if `older`, and expected results."""
 
     def __init__(self, seed: object, older: bool = False):
         self.rng = np.random.default_rng(seed)
@@ -117,27 +110,23 @@ class Sketch:
     # -- draws ---------------------------------------------------------------------------------------------------
 
     def any(self, *choices):
-        """Return one of some choices."""
         return choices[self.rng.integers(len(choices))]
 
     def count(self, least: int, most: int) -> int:
-        """Return a number from `least` to `most`."""
         return int(self.rng.integers(least, most + 1))
 
     def chance(self, share: float = 0.5) -> bool:
-        """Return whether what happens so often happens now."""
         return bool(self.rng.random() < share)
 
     def shape(self, most: int = 3, lanes: int = LANES, elements: int = MOST, least: int = 1) -> tuple[int, ...]:
-        """Return partitions and `least` to `most` free dimensions, at times of one element."""
+        """Return a random shape: partitions, and `least` to `most` free dimensions, sometimes of one element."""
         free = [1 if self.chance(0.15) else self.count(1, 7) for _ in range(self.count(least, most))]
         while prod(free) > elements:
             free[int(np.argmax(free))] -= 1
         return (self.any(1, lanes, self.count(1, lanes), self.count(1, QUADRANT)), *free)
 
     def numbers(self, shape: tuple[int, ...], dtype: str, low: float = -4, high: float = 4) -> np.ndarray:
-        """Return numbers that a type holds: quarters of floats, whole numbers of integers, never below 0 if it has no
-        sign."""
+        """Return random numbers: multiples of 1/4 for floats, integers otherwise, nonnegative for unsigned types."""
         if dtype in INTEGERS:
             low = max(low, 0) if dtype.startswith("u") else low
             return self.rng.integers(int(low), int(high) + 1, shape)
@@ -146,17 +135,16 @@ class Sketch:
     # -- operands --------------------------------------------------------------------------------------------------
 
     def name(self, prefix: str) -> str:
-        """Return a name that no variable of the kernel has yet."""
         self.names += 1
         return f"{prefix}{self.names}"
 
     def argument(self, values: np.ndarray, dtype: str) -> str:
-        """Return the name of an argument in HBM."""
+        """Add an argument in HBM; return its name."""
         self.arguments.append((values.copy(), dtype))
         return f"x{len(self.arguments) - 1}"
 
     def start(self, partitions: int) -> int:
-        """Return a partition where the lanes of an engine may start."""
+        """Return a partition at which an engine's lanes may start."""
         if partitions > LANES:
             return 0
         starts = [s for s in range(0, LANES, QUADRANT) if s + partitions <= LANES]
@@ -168,9 +156,9 @@ class Sketch:
 
     def source(self, shape: tuple[int, ...], dtype: str, values: np.ndarray | None = None, *, memory: str | None = None,
                repeats: bool = True, backwards: bool = True, low: float = -4, high: float = 4) -> Operand:  # fmt: skip
-        """Return an operand that is read; `repeats`: elements may be repeated, unless values are given."""
+        """Return a random operand to read; `repeats`: elements may be repeated, unless values are given."""
         again = [d for d in range(1, len(shape)) if repeats and values is None and self.chance(0.15)]
-        # One partition that all of them have.
+        # One partition, repeated.
         again += [0] if repeats and values is None and memory != "psum" and self.chance(ROWS) else []
         few = tuple(1 if d in again else n for d, n in enumerate(shape))
         values = self.numbers(few, dtype, low, high) if values is None else values
@@ -184,16 +172,15 @@ class Sketch:
         return Operand(name, np.broadcast_to(values, shape), dtype)
 
     def pair(self, most: int, sources: tuple, targets: tuple, **options) -> tuple[Operand, Operand]:
-        """Return a source and a target of one shape, each of one of some types; options: as of a source."""
+        """Return a source and a target of the same shape, with types drawn from two lists; options as of `source`."""
         shape = self.shape(most)
         return self.source(shape, self.any(*sources), **options), self.target(shape, self.any(*targets))
 
     def column(self, lanes: int, dtype: str | None = None, low: float = -4, high: float = 4) -> Operand:
-        """Return a source of one element in each partition."""
         return self.source((lanes, 1), dtype or self.any(*FLOATS), repeats=False, low=low, high=high)
 
     def scalar(self, lanes: int, integer: bool, low: float = -4, high: float = 4) -> tuple[str, np.ndarray]:
-        """Return a number or a column, as the kernel writes it and as it is."""
+        """Return a number or a column: its text in the kernel, and its values."""
         if self.chance():
             value = self.count(int(low), int(high)) if integer else self.count(int(4 * low), int(4 * high)) / 4
             return repr(value), np.array(value)
@@ -203,7 +190,7 @@ class Sketch:
     def target(
         self, shape: tuple[int, ...], dtype: str, *, memory: str | None = None, backwards: bool = True
     ) -> Operand:
-        """Return an operand that is written, in a tensor that holds numbers before."""
+        """Return a random operand to write, in a tensor that contains numbers already."""
         held, view, base, part = self._layout(shape, dtype, -4, 4, memory, backwards, wide=shape)
         name, before = self.name("y"), part.copy()
         number = self._held(held, base, dtype, memory or self.any("sbuf", "sbuf", "psum"))
@@ -218,7 +205,7 @@ class Sketch:
         return base
 
     def _layout(self, shape, dtype, low, high, memory, backwards, wide) -> tuple[str, str, np.ndarray, np.ndarray]:
-        """Return a tensor's name, a view of it in the kernel's words, its numbers, and the same view of them."""
+        """Return a tensor's name, the text of a view of it, its numbers, and numpy's view of them."""
         near = memory != "hbm"
         held, free = self.name("t"), list(shape[1:])
         first = self.start(shape[0]) if near else self.count(0, 3)
@@ -244,7 +231,7 @@ class Sketch:
             shown = ", ".join(f"{part.start}:{part.stop}:{part.step}" for part in parts)
             return held, f"[{named}, {shown}]", base, base[(lanes, *parts)]
         if way == "pattern":
-            # Dimensions in any order, the innermost one at times backwards, with gaps.
+            # Dimensions in any order, with gaps, sometimes with the innermost one reversed.
             steps, reach, begin = [0] * len(free), 1, 0
             for d in self.rng.permutation(len(free)):
                 steps[d] = reach * self.count(1, 2)
@@ -276,20 +263,15 @@ class Sketch:
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def call(self, line: str) -> None:
-        """Append a line, or several."""
         self.lines += line.strip("\n").splitlines()
 
     def gives(self, line: str, target: Operand, values: np.ndarray, error: np.ndarray | float = 0.0) -> None:
-        """Append a call, and say what its result must be."""
         self.call(line)
         self.expect(target, values, error)
 
     def expect(self, target: Operand, values: np.ndarray, error: np.ndarray | float = 0.0, *, through: str = "",
                call: str = "") -> None:  # fmt: skip
-        """Say what a result must be, float64 or integers that are rounded to its type, and how far off before that.
-
-        through: a type that it is rounded to before.
-        """
+        """Set a result, rounded to type `through` and then to the target's; `error` is allowed before rounding."""
         result = self.results[target.base]
         result.call = call or self.lines[-1]
         values = np.broadcast_to(values, target.shape)
@@ -307,7 +289,7 @@ class Sketch:
             result.most = result.least
 
     def expect_either(self, target: Operand, values: np.ndarray, other: np.ndarray, call: str = "") -> None:
-        """Say that each element must be one of two."""
+        """Allow two values for each element."""
         self.expect(target, values, call=call)
         result, kept = self.results[target.base], target.part.copy()
         before = result.least.copy()
@@ -317,7 +299,7 @@ class Sketch:
         assert np.array_equal(result.least, before)
 
     def draw(self, case: "Case") -> None:
-        """Append a call, and copies of its results to HBM."""
+        """Append a case's call, and copies of its results to HBM."""
         before = len(self.results)
         case(self)
         for number, result in enumerate(self.results[before:], start=before):
@@ -326,10 +308,10 @@ class Sketch:
             self.lines.append(f"nisa.dma_copy(dst=out{number}, src={result.name})")
 
     def check(self, folder: Path, target: str = "golden") -> None:
-        """Run the kernel, and compare every tensor that has a result in it."""
+        """Run the kernel, and compare all tensors that contain results."""
         self.lines.append(f"return {', '.join(f'out{number}' for number in range(len(self.results)))}")
         parameters = ", ".join(f"x{n}" for n in range(len(self.arguments)))
-        kernel = written(folder, "\n".join(self.lines), self.older, parameters)
+        kernel = write_kernel(folder, "\n".join(self.lines), self.older, parameters)
         done = run_nki(kernel, *self.arguments, preset="small", on=target)
         assert len(done.outputs) == len(self.results) > 0 and done.run.bit_exact is not False
         for values, result in zip(done.outputs, self.results, strict=True):
@@ -349,11 +331,11 @@ def _wrong(lines: list[str], result: _Result, values, least, most, right) -> str
 
 
 Case = Callable[[Sketch], None]
-"""Draws a call's operands, appends it, and says what it must give."""
+"""Function that draws a call's operands, appends it, and sets its expected results."""
 
 
 def cases() -> tuple[dict[str, Case], Callable[[Case], Case]]:
-    """Return a table of cases by the names of their calls, and what enters one."""
+    """Return a table of cases by name, and the decorator that registers one."""
     table: dict[str, Case] = {}
 
     def case(draw: Case) -> Case:

@@ -1,15 +1,15 @@
-"""Calls of nki.isa that move, find, select or draw, on drawn operands; and those of registers."""
+"""Calls of nki.isa for moves, searches, selections, random numbers and registers, with random operands."""
 
 import numpy as np
 
-from tests.frontends.nki.drawn import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, cast
-from tests.frontends.nki.drawn_calls import chained, clear, summed, widened, within
-from tests.frontends.nki.drawn_operations import OPERATIONS, computed
+from tests.frontends.nki.random_isa import broadcast, expect_sums, function_bounds, scalar_operation, without_uint32
+from tests.frontends.nki.random_operations import OPERATIONS, compute
+from tests.frontends.nki.sketch import FLOATS, INTEGERS, TYPES, Operand, Sketch, cases, cast
 
 CALLS, case = cases()
 
 OLDER, older = cases()
-"""Those that have other arguments in the first dialect."""
+"""Calls with other arguments in the first dialect."""
 
 PLACES = "hbm", "sbuf", "psum"
 
@@ -18,7 +18,7 @@ PLACES = "hbm", "sbuf", "psum"
 
 
 def rows_by_numbers(s: Sketch) -> None:
-    """A copy from or to rows of HBM that numbers on chip name; at times those beyond the tensor are left out."""
+    """Copy rows of HBM from or to numbers on chip; sometimes numbers out of range are skipped."""
     rows, shape, skips = s.count(1, 20), s.shape(3), s.chance(0.4)
     whole = (rows, *shape[1:])
     at = numbers(s, (shape[0], 1), rows + (3 if skips else 0))
@@ -26,18 +26,18 @@ def rows_by_numbers(s: Sketch) -> None:
     if s.chance():
         a, y = s.source(whole, s.any(*TYPES), memory="hbm", repeats=False), s.target(shape, s.any(*TYPES))
         s.call(f"nisa.dma_copy(dst={y.name}, src={a.name}.vector_select(0, {at.name}){mode})")
-        found = np.where(
+        expected = np.where(
             at.values.reshape(-1, *(1,) * (len(shape) - 1)) < rows,
             cast(a.values, y.dtype)[np.minimum(at.values[:, 0], rows - 1)], y.values,
         )  # fmt: skip
     else:
         a, y = s.source(shape, s.any(*TYPES)), s.target(whole, s.any(*TYPES), memory="hbm")
         s.call(f"nisa.dma_copy(dst={y.name}.vector_select(0, {at.name}), src={a.name}{mode})")
-        found = y.values.copy()
+        expected = y.values.copy()
         for row, values in zip(at.values[:, 0], cast(a.values, y.dtype), strict=True):
             if row < rows:
-                found[row] = values
-    s.expect(y, found)
+                expected[row] = values
+    s.expect(y, expected)
 
 
 @case
@@ -47,22 +47,21 @@ def dma_copy(s: Sketch) -> None:
         return
     shape, (near, far) = s.shape(4), (s.any(*PLACES) for _ in range(2))
     a, y = s.source(shape, s.any(*TYPES), memory=far, low=-9, high=9), s.target(shape, s.any(*TYPES), memory=near)
-    found, more = a.values, ""
+    expected, more = a.values, ""
     if s.chance(0.25):
         op = s.any("add", "maximum")
-        found, more = OPERATIONS[op](y.values, a.values), f", dst_rmw_op=nl.{op}"
-    s.gives(f"nisa.dma_copy(dst={y.name}, src={a.name}{more})", y, found)
+        expected, more = OPERATIONS[op](y.values, a.values), f", dst_rmw_op=nl.{op}"
+    s.gives(f"nisa.dma_copy(dst={y.name}, src={a.name}{more})", y, expected)
 
 
 @case
 def dma_compute(s: Sketch) -> None:
-    shape, types = s.shape(3), s.any(FLOATS, clear(INTEGERS), TYPES)
-    y = s.target(shape, s.any(*clear(types)), memory=s.any(*PLACES))
-    terms = [s.source(shape, s.any(*clear(types)), memory=s.any(*PLACES)) for _ in range(s.count(1, 4))]
+    shape, types = s.shape(3), s.any(FLOATS, without_uint32(INTEGERS), TYPES)
+    y = s.target(shape, s.any(*without_uint32(types)), memory=s.any(*PLACES))
+    terms = [s.source(shape, s.any(*without_uint32(types)), memory=s.any(*PLACES)) for _ in range(s.count(1, 4))]
     scales = s.any("None", f"[{', '.join(['1.0'] * len(terms))}]")
-    s.call(f"nisa.dma_compute(dst={y.name}, srcs=[{', '.join(a.name for a in terms)}], scales={scales}, "
-           "reduce_op=nl.add)")  # fmt: skip
-    s.expect(y, sum(a.values for a in terms))
+    s.gives(f"nisa.dma_compute(dst={y.name}, srcs=[{', '.join(a.name for a in terms)}], scales={scales}, "
+            "reduce_op=nl.add)", y, sum(a.values for a in terms))  # fmt: skip
 
 
 @case
@@ -87,25 +86,25 @@ def nc_stream_shuffle(s: Sketch) -> None:
         first = s.count(0, shape[0] - 1)
         mask[: shape[0] - first] = range(first, shape[0])
     s.call(f"nisa.nc_stream_shuffle(dst={y.name}, src={a.name}, shuffle_mask={mask})")
-    found = y.values.copy()
-    for p in range(len(found)):
-        found[p] = found[p] if mask[p] == 255 else a.values[mask[p]]
-    s.expect(y, found)
+    expected = y.values.copy()
+    for p in range(len(expected)):
+        expected[p] = expected[p] if mask[p] == 255 else a.values[mask[p]]
+    s.expect(y, expected)
 
 
 @case
 def tensor_partition_reduce(s: Sketch) -> None:
-    shape, types = s.shape(3), s.any(FLOATS, clear(INTEGERS))
+    shape, types = s.shape(3), s.any(FLOATS, without_uint32(INTEGERS))
     op = s.any("add", "average", "maximum", "minimum", *(("bitwise_or", "bitwise_and") if types is not FLOATS else ()))
     a, y = s.source(shape, s.any(*types)), s.target((1, *shape[1:]), s.any(*types))
     s.call(f"nisa.tensor_partition_reduce(dst={y.name}, op=nl.{op}, data={a.name})")
     ufunc = OPERATIONS["add" if op == "average" else op]
-    found = ufunc.reduce(a.values, axis=0, keepdims=True)
+    expected = ufunc.reduce(a.values, axis=0, keepdims=True)
     average = op == "average"
-    s.expect(y, found / shape[0] if average else found, np.abs(found) * 2.0**-22 if average else 0.0)
+    s.expect(y, expected / shape[0] if average else expected, np.abs(expected) * 2.0**-22 if average else 0.0)
 
 
-# -- places --------------------------------------------------------------------------------------------------------
+# -- indices -------------------------------------------------------------------------------------------------------
 
 
 @case
@@ -114,13 +113,13 @@ def sequence_bounds(s: Sketch) -> None:
     a = s.source((rows, n), dtype, np.sort(s.rng.integers(0, 5, (rows, n)), 1) if s.chance() else None, low=0)
     y = s.target((rows, 2, n), s.any(dtype, "float32", "int32"))
     s.call(f"nisa.sequence_bounds(dst={y.name}, segment_ids={a.name})")
-    found = np.empty((rows, 2, n))
+    expected = np.empty((rows, 2, n))
     for p, ids in enumerate(a.values):
         for i in range(n):
             first = next(j for j in range(i, -1, -1) if j == 0 or ids[j - 1] != ids[i])
             last = next(j for j in range(i, n) if j == n - 1 or ids[j + 1] != ids[i]) + 1
-            found[p, :, i] = (n, -1) if ids[i] == 0 else (first, last)
-    s.expect(y, found)
+            expected[p, :, i] = (n, -1) if ids[i] == 0 else (first, last)
+    s.expect(y, expected)
 
 
 @case
@@ -128,14 +127,13 @@ def nonzero_with_count(s: Sketch) -> None:
     rows, n, base = s.count(1, 16), s.count(1, 20), s.count(0, 30)
     a = s.source((rows, n), s.any(*TYPES), low=-1, high=1)
     y = s.target((rows, n + 1), "int32")
-    s.call(f"nisa.nonzero_with_count(dst={y.name}, src={a.name}, index_offset={base}, padding_val=-7)")
-    found, places = y.values.copy(), np.flatnonzero(a.values[0])
-    found[0] = [*(places + base), *[-7] * (n - len(places)), len(places)]
-    s.expect(y, found)
+    expected, places = y.values.copy(), np.flatnonzero(a.values[0])
+    expected[0] = [*(places + base), *[-7] * (n - len(places)), len(places)]
+    s.gives(f"nisa.nonzero_with_count(dst={y.name}, src={a.name}, index_offset={base}, padding_val=-7)", y, expected)
 
 
 def numbers(s: Sketch, shape: tuple[int, ...], below: int, memory: str | None = None) -> Operand:
-    """Return integers from 0 to below a number."""
+    """Return integers from 0 to `below` - 1."""
     dtype = s.any(*(name for name in INTEGERS if below - 1 <= np.iinfo(name).max))
     return s.source(shape, dtype, s.rng.integers(0, below, shape), memory=memory)
 
@@ -163,8 +161,8 @@ def local_gather(s: Sketch) -> None:
     s.expect(y, np.stack([a.values[:, places + k] for k in range(width)], -1))
 
 
-def moved(s: Sketch, operand: Operand, number: Operand) -> str:
-    """Return a view of the elements of a dimension's index that is in memory, its first free one."""
+def dynamic_view(s: Sketch, operand: Operand, number: Operand) -> str:
+    """Return a view at an index in memory, of its first free dimension."""
     return s.any(f"{operand.name}.select(1, {number.name})", f"{operand.name}[:, {number.name}]")
 
 
@@ -173,7 +171,8 @@ def tensor_copy_dynamic_src(s: Sketch) -> None:
     rows, n, *free = s.shape(3, least=2)
     a, at = s.source((rows, n, *free), s.any(*TYPES), repeats=False, backwards=False), numbers(s, (1, 1), n)
     y = s.target((rows, *free), s.any(*TYPES))
-    s.gives(f"nisa.tensor_copy_dynamic_src(dst={y.name}, src={moved(s, a, at)})", y, a.values[:, at.values[0, 0]])
+    s.gives(f"nisa.tensor_copy_dynamic_src(dst={y.name}, src={dynamic_view(s, a, at)})", y,
+            a.values[:, at.values[0, 0]])  # fmt: skip
 
 
 @case
@@ -181,10 +180,9 @@ def tensor_copy_dynamic_dst(s: Sketch) -> None:
     rows, n, *free = s.shape(3, least=2)
     y, at = s.target((rows, n, *free), s.any(*TYPES), backwards=False), numbers(s, (1, 1), n)
     a = s.source((rows, *free), s.any(*TYPES))
-    s.call(f"nisa.tensor_copy_dynamic_dst(dst={moved(s, y, at)}, src={a.name})")
-    found = y.values.copy()
-    found[:, at.values[0, 0]] = cast(a.values, y.dtype)
-    s.expect(y, found)
+    expected = y.values.copy()
+    expected[:, at.values[0, 0]] = cast(a.values, y.dtype)
+    s.gives(f"nisa.tensor_copy_dynamic_dst(dst={dynamic_view(s, y, at)}, src={a.name})", y, expected)
 
 
 # -- running results -------------------------------------------------------------------------------------------------
@@ -192,18 +190,17 @@ def tensor_copy_dynamic_dst(s: Sketch) -> None:
 
 @case
 def tensor_scalar_reduce(s: Sketch) -> None:
-    shape, types = s.shape(3), s.any(FLOATS, clear(INTEGERS))
+    shape, types = s.shape(3), s.any(FLOATS, without_uint32(INTEGERS))
     a, y = s.source(shape, s.any(*types)), s.target(shape, s.any(*types))
     total = s.target((shape[0], 1), s.any(*types))
-    text, found = chained(s, a, y, a.values, 0)
+    text, expected = scalar_operation(s, a, y, a.values, 0)
     op = s.any("add", "maximum", "minimum")
     more, start = "", None
     if s.chance():
         more, start = ", reduce_cmd=nisa.reduce_cmd.load_reduce, reduce_init=2.0", 2.0
-    s.call(f"nisa.tensor_scalar_reduce(dst={y.name}, data={a.name}, {text}, reduce_op=nl.{op}, "
-           f"reduce_res={total.name}{more})")  # fmt: skip
-    s.expect(y, found)
-    flat = found.reshape(len(found), -1).astype(np.float64)
+    s.gives(f"nisa.tensor_scalar_reduce(dst={y.name}, data={a.name}, {text}, reduce_op=nl.{op}, "
+            f"reduce_res={total.name}{more})", y, expected)  # fmt: skip
+    flat = expected.reshape(len(expected), -1).astype(np.float64)
     whole = OPERATIONS[op].reduce(flat, axis=1, keepdims=True)
     s.expect(total, whole if start is None else OPERATIONS[op](whole, start))
 
@@ -218,14 +215,14 @@ def tensor_scalar_cumulative(s: Sketch) -> None:
         more, before = f", imm1={initial[0]}, reduce_cmd=nisa.reduce_cmd.load_reduce", initial[1]
     s.call(f"nisa.tensor_scalar_cumulative(dst={y.name}, src={a.name}, op0=nl.multiply, op1=nl.{op}, "
            f"imm0={first[0]}{more})")  # fmt: skip
-    terms = a.flat * widened(first[1], a.flat)
+    terms = a.flat * broadcast(first[1], a.flat)
     if before is not None:
         terms[:, 0] = OPERATIONS[op](terms[:, 0], before.reshape(-1))
     s.expect(y, OPERATIONS[op].accumulate(terms, axis=1).reshape(shape))
 
 
 def largest(s: Sketch, lanes: int, values: np.ndarray) -> str:
-    """Return arguments that ask for the maximum of a selection, if it is asked for."""
+    """Return arguments for the maximum of a selection, sometimes none."""
     if s.chance():
         return ""
     total = s.target((lanes, 1), s.any(*FLOATS))
@@ -240,12 +237,12 @@ def range_select(s: Sketch) -> None:
     low, high = (s.column(shape[0], "float32", *limits) for limits in ((0, 20), (10, 60)))
     ops = s.any("greater", "greater_equal"), s.any("less", "less_equal")
     at = (first + np.arange(a.flat.shape[1])).reshape(1, *shape[1:])
-    above, below = (OPERATIONS[op](at, widened(b.values, a.values)) for op, b in zip(ops, (low, high), strict=True))
-    found = np.where(above & below, a.values, -9.0)
-    text = largest(s, shape[0], found)
+    above, below = (OPERATIONS[op](at, broadcast(b.values, a.values)) for op, b in zip(ops, (low, high), strict=True))
+    expected = np.where(above & below, a.values, -9.0)
+    text = largest(s, shape[0], expected)
     s.call(f"nisa.range_select(dst={y.name}, on_true_tile={a.name}, comp_op0=nl.{ops[0]}, comp_op1=nl.{ops[1]}, "
            f"bound0={low.name}, bound1={high.name}, range_start={first}, on_false_value=-9.0{text})")  # fmt: skip
-    s.expect(y, found)
+    s.expect(y, expected)
 
 
 @case
@@ -253,24 +250,23 @@ def select_reduce(s: Sketch) -> None:
     shape, reverse = s.shape(3), s.chance(0.3)
     a, y = s.source(shape, s.any(*FLOATS)), s.target(shape, s.any(*TYPES))
     keys, (other, values) = s.source(shape, s.any(*TYPES), low=-1, high=1), s.scalar(shape[0], False)
-    found = np.where((keys.values != 0) != reverse, a.values, widened(values, a.values))
-    text = largest(s, shape[0], found)
-    s.call(f"nisa.select_reduce(dst={y.name}, predicate={keys.name}, on_true={a.name}, on_false={other}, "
-           f"reverse_pred={reverse}{text})")  # fmt: skip
-    s.expect(y, found)
+    expected = np.where((keys.values != 0) != reverse, a.values, broadcast(values, a.values))
+    text = largest(s, shape[0], expected)
+    s.gives(f"nisa.select_reduce(dst={y.name}, predicate={keys.name}, on_true={a.name}, on_false={other}, "
+            f"reverse_pred={reverse}{text})", y, expected)  # fmt: skip
 
 
 @case
 def exponential(s: Sketch) -> None:
     a, y = s.pair(3, TYPES, TYPES)
     text, most = s.scalar(a.shape[0], False)
-    found, near = within("exp", a.values - widened(most, a.values))
+    expected, near = function_bounds("exp", a.values - broadcast(most, a.values))
     more = ""
     if s.chance():
         total = s.target((a.shape[0], 1), s.any(*FLOATS))
         more = f", reduce_res={total.name}, reduce_cmd=nisa.reduce_cmd.reset_reduce"
-        summed(s, total, found, near)
-    s.gives(f"nisa.exponential(dst={y.name}, src={a.name}, max_value={text}{more})", y, found, near)
+        expect_sums(s, total, expected, near)
+    s.gives(f"nisa.exponential(dst={y.name}, src={a.name}, max_value={text}{more})", y, expected, near)
 
 
 @case
@@ -282,18 +278,18 @@ def activate2(s: Sketch) -> None:
     for number, one in enumerate(ops):
         back = s.chance(0.3)
         name, value = s.scalar(shape[0], False, low=-2, high=2)
-        pair = (widened(value, z), z) if back else (z, widened(value, z))
-        z, text = computed(one, *pair, unsigned=None), f"{text}, imm{number}={name}, op{number}=nl.{one}"
+        pair = (broadcast(value, z), z) if back else (z, broadcast(value, z))
+        z, text = compute(one, *pair, unsigned=None), f"{text}, imm{number}={name}, op{number}=nl.{one}"
         text += f", reverse{number}={back}"
     if op == "prelu":
-        found, near = np.where(z > 0, z, z / 4), 0 * z
+        expected, near = np.where(z > 0, z, z / 4), 0 * z
     else:
-        found, near = within({"copy": "identity"}.get(op, op), z)
+        expected, near = function_bounds({"copy": "identity"}.get(op, op), z)
     if s.chance():
         total = s.target((shape[0], 1), s.any(*FLOATS))
         text += f", reduce_op=nl.add, reduce_res={total.name}, reduce_cmd=nisa.reduce_cmd.reset_reduce"
-        summed(s, total, found, near)
-    s.gives(f"nisa.activate2(dst={y.name}, op=nl.{op}, data={a.name}{text}, relu_param=0.25)", y, found, near)
+        expect_sums(s, total, expected, near)
+    s.gives(f"nisa.activate2(dst={y.name}, op=nl.{op}, data={a.name}{text}, relu_param=0.25)", y, expected, near)
 
 
 # -- random numbers --------------------------------------------------------------------------------------------------
@@ -304,7 +300,7 @@ def dropout(s: Sketch) -> None:
     a, y = s.pair(6, FLOATS, FLOATS)
     text, share = s.scalar(a.shape[0], False, low=0, high=1)
     s.call(f"nisa.dropout(dst={y.name}, data={a.name}, prob={text})")
-    column = widened(share, a.values)
+    column = broadcast(share, a.values)
     one, other = np.where(column >= 1, 0, a.values), np.where(column <= 0, a.values, 0)
     s.expect_either(y, one, other)
 
@@ -323,7 +319,7 @@ def rand2(s: Sketch) -> None:
     y = s.target(s.shape(3), s.any(*FLOATS))
     (low, least), (high, most) = s.scalar(len(y.values), False, -4, 0), s.scalar(len(y.values), False, 1, 4)
     s.call(f"nisa.rand2(dst={y.name}, min={low}, max={high})")
-    least, most = (widened(value, y.values) for value in (least, most))
+    least, most = (broadcast(value, y.values) for value in (least, most))
     s.expect(y, np.broadcast_to((least + most) / 2, y.shape), np.broadcast_to((most - least) / 2, y.shape))
 
 
@@ -336,7 +332,7 @@ def element(s: Sketch, operand: Operand) -> tuple[str, tuple[int, ...]]:
 
 
 def register(s: Sketch, call: str) -> None:
-    """Bring a number from one tensor to another by registers, with a call among them."""
+    """Copy a number between tensors by registers, including a given call."""
     a = s.source(s.shape(2), s.any(*INTEGERS), memory=s.any(*PLACES), repeats=False)
     y = s.target(s.shape(2), s.any(*INTEGERS), memory=s.any(*PLACES))
     (given, at), (taken, to) = element(s, a), element(s, y)
@@ -347,11 +343,10 @@ def register(s: Sketch, call: str) -> None:
         s.call(f"nisa.register_move({number}, {value})")
     else:
         s.call(f"nisa.register_load({number}, {given})")
-    s.call(f"nisa.register_store({taken}, {number})")
-    found = y.values.copy()
-    # Registers have 32 bits, with or without a sign.
-    found[to] = value % 2**32 if y.dtype == "uint32" else cast(value, y.dtype)
-    s.expect(y, found)
+    expected = y.values.copy()
+    # Registers have 32 bits, signed or unsigned.
+    expected[to] = value % 2**32 if y.dtype == "uint32" else cast(value, y.dtype)
+    s.gives(f"nisa.register_store({taken}, {number})", y, expected)
 
 
 for _name in ("register_alloc", "register_load", "register_move", "register_store"):
@@ -368,25 +363,25 @@ def expression(s: Sketch, shape: tuple[int, ...]) -> tuple[str, np.ndarray]:
         parts.append(f"nl.arange({n})[{', '.join(':' if d == e else 'None' for e in range(len(shape)))}]")
     steps, start = [s.count(-9, 9) for _ in shape], s.count(-50, 50)
     text = " + ".join([f"{step} * {part}" for step, part in zip(steps, parts, strict=True)])
-    found = start + sum(step * at for step, at in zip(steps, np.indices(shape), strict=True))
-    return f"{text} + {start}", found
+    expected = start + sum(step * at for step, at in zip(steps, np.indices(shape), strict=True))
+    return f"{text} + {start}", expected
 
 
 @older
 def iota(s: Sketch) -> None:
     shape = s.shape(4)
-    y, (text, found) = s.target(shape, s.any(*INTEGERS, "float32")), expression(s, shape)
+    y, (text, expected) = s.target(shape, s.any(*INTEGERS, "float32")), expression(s, shape)
     s.call(f"{y.name}[...] = nisa.iota({text}, dtype=nl.{y.dtype})")
-    s.expect(y, found % 2**32 if y.dtype == "uint32" else found)
+    s.expect(y, expected % 2**32 if y.dtype == "uint32" else expected)
 
 
 @older
 def affine_select(s: Sketch) -> None:
     shape = s.shape(4)
-    a, y, (text, found) = s.source(shape, s.any(*TYPES)), s.target(shape, s.any(*TYPES)), expression(s, shape)
+    a, y, (text, expected) = s.source(shape, s.any(*TYPES)), s.target(shape, s.any(*TYPES)), expression(s, shape)
     symbol, op = s.any((">", "greater"), (">=", "greater_equal"), ("<", "less"), ("<=", "less_equal"))
     s.call(f"{y.name}[...] = nisa.affine_select(pred={text} {symbol} 0, on_true_tile={a.name}, on_false_value=3)")
-    s.expect(y, np.where(OPERATIONS[op](found, 0), a.values, 3))
+    s.expect(y, np.where(OPERATIONS[op](expected, 0), a.values, 3))
 
 
 @older
