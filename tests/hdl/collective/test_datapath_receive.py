@@ -205,7 +205,7 @@ def test_kinds_alternate_without_a_gap():
 
 
 def test_a_wrong_half_is_noticed(monkeypatch):
-    monkeypatch.setattr(receiver, "_widened", lambda half: Cat(half, half))
+    monkeypatch.setattr(receiver, "_widen", lambda half: Cat(half, half))
     traffic = Traffic(8)
     for dtype, fields, _ in RATES.values():
         traffic.add(11, dtype, **fields)
