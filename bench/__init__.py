@@ -1,0 +1,1 @@
+"""Measurements: build time, simulation speed, utilisation, area, and comparison with silicon."""

@@ -1,0 +1,1 @@
+"""Front ends: kernels of other interfaces become programs of this machine."""

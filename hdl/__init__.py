@@ -1,0 +1,1 @@
+"""Hardware in Amaranth: cores, chips and their engines."""

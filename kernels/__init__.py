@@ -1,0 +1,1 @@
+"""Programs for the machine, and a kernel library."""

@@ -177,13 +177,15 @@ class Result:
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """The tensors in HBM that the program wrote, by name: float32 for every floating-point format, else int8, int16
-        or int32. Of several with a name the first one."""
+        """The tensors in HBM that the program wrote, by name; the first one if several have the same name.
+
+        Floating-point formats are float32, integers int8, int16 or int32.
+        """
         return {name: self.read(tensor) for name, tensor in self._outputs.items()}
 
     @cached_property
     def codes(self) -> dict[str, np.ndarray]:
-        """The same as codes, unsigned integers."""
+        """The tensors of `arrays` as codes, unsigned integers."""
         return {name: self.read_codes(tensor) for name, tensor in self._outputs.items()}
 
     def read(self, tensor: HbmTensor) -> np.ndarray:

@@ -10,7 +10,7 @@ __all__ = ["table"]
 
 
 def table(title: str, rows: Iterable[Mapping[str, object]], columns: str, caption: str | None = None) -> Table:
-    """Return a table with a title and a caption below.
+    r"""Return a table with a title and a caption below.
 
     Arguments:
         title: of the table.

@@ -1,0 +1,1 @@
+"""Specification that software and hardware share: parameters, formats, instructions and maps."""

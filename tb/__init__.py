@@ -1,0 +1,1 @@
+"""Testbench: TESTs, stimulus, checks, proofs, campaigns and the command line."""

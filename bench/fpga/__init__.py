@@ -1,0 +1,1 @@
+"""Measurements of area, clock and critical paths on FPGAs."""

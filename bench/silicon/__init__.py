@@ -1,0 +1,1 @@
+"""Comparison of modelled cycles with published measurements of silicon."""

@@ -31,6 +31,7 @@ def has_feature(name: str) -> bool:
 
 @cache
 def has_fused_multiply_add() -> bool:
+    """Return whether this processor multiplies and adds with one rounding."""
     return platform.machine() in ("aarch64", "arm64") or has_feature("fma")
 
 

@@ -1,0 +1,1 @@
+"""Arithmetic units: multiply-accumulate, adders, dividers, conversions and rounding."""

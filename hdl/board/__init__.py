@@ -1,0 +1,1 @@
+"""Board support: UART, host link, SDRAM controller and top level."""

@@ -1,0 +1,1 @@
+"""Controller: a RISC-V processor with local memory and timer."""

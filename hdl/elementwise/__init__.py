@@ -1,0 +1,1 @@
+"""Front end that the vector and the scalar engine share: addresses, steps, operands and results."""

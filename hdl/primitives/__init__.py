@@ -1,0 +1,1 @@
+"""Primitives: FIFOs, skid buffer, arbiter, counters, clock gate and checks."""

@@ -1,0 +1,1 @@
+"""Queues, semaphores, record fetch, boot and watchdog."""

@@ -1,0 +1,1 @@
+"""Scalar engine: activation functions by tables and polynomials."""

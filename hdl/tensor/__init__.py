@@ -1,0 +1,1 @@
+"""Tensor engine: systolic array, loader, mover and skew."""

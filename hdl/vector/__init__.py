@@ -1,0 +1,1 @@
+"""Vector engine: lanes with two ALUs, reductions, statistics and searches."""

@@ -1,0 +1,1 @@
+"""Verilog text: conversion, cache, and modules shared between presets."""

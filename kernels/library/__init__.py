@@ -1,0 +1,1 @@
+"""Kernel library: products, convolution, normalisation, attention, search."""

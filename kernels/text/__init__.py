@@ -1,0 +1,1 @@
+"""Assembly text of records, and the generated instruction reference."""

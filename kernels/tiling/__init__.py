@@ -1,0 +1,1 @@
+"""Tiling of matrices, transfers between HBM and SBUF, and software pipelining."""

@@ -1,0 +1,1 @@
+"""Gradients, loss and optimiser of training."""

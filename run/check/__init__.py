@@ -1,0 +1,1 @@
+"""Checks of a run: races, unwritten bytes, links and errors."""

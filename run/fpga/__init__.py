@@ -1,0 +1,1 @@
+"""FPGA tools: synthesis, placement, routing and path estimates."""

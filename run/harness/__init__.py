@@ -1,0 +1,1 @@
+"""Harnesses: Verilog around a simulated device, and its access from Python."""

@@ -1,5 +1,7 @@
-"""Links of an instance in a harness: disturbances (`disturbance.v`), samples of counters, and views for waveforms
-(`link_view.v`, `engine_view.v`)."""
+"""Links of an instance in a harness: disturbances, samples of counters, and views for waveforms.
+
+The Verilog is in `disturbance.v`, `link_view.v` and `engine_view.v`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,0 +1,1 @@
+"""Lanes: simulation of replicated modules as vector code."""

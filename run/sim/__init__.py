@@ -1,0 +1,1 @@
+"""Simulators: builds, processes and their caches."""

@@ -1,0 +1,1 @@
+"""Views of a run: waveforms, timelines, profiles and diagrams."""

@@ -1,0 +1,1 @@
+"""Comparison of results with the golden model and with references."""

@@ -1,0 +1,1 @@
+"""Commands of make and of `python -m neuroncore_rtl`."""

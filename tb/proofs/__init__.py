@@ -1,0 +1,1 @@
+"""Formal properties and the solver that proves them."""

@@ -1,0 +1,1 @@
+"""Random and special operands, programs and timing patterns."""

@@ -1,0 +1,1 @@
+"""TESTs of `make sim`."""

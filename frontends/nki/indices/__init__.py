@@ -1,0 +1,1 @@
+"""Index expressions, access patterns and tensor views of a kernel."""

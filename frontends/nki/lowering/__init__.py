@@ -1,0 +1,1 @@
+"""Lowering of a kernel's calls, loops and operators to instructions."""

@@ -1,0 +1,1 @@
+"""Execution of NKI kernels from Python, pytest and the command line."""

@@ -1,0 +1,1 @@
+"""Tracing of a kernel: recorded calls, tensors and pending results."""

@@ -1,0 +1,1 @@
+"""Harness of a simulated board."""

@@ -1,0 +1,1 @@
+"""Harnesses of routers and collective engines."""

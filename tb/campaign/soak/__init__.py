@@ -1,0 +1,1 @@
+"""Soak: random cases, and reduction of failures."""

@@ -1,0 +1,1 @@
+"""Independent implementations that golden results are compared with."""

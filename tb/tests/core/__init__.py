@@ -1,0 +1,1 @@
+"""TESTs of whole cores, ports and the controller."""

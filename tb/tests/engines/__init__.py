@@ -1,0 +1,1 @@
+"""TESTs of single engines and of arithmetic units."""

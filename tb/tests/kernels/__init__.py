@@ -1,0 +1,1 @@
+"""TESTs of library kernels and networks."""

@@ -79,7 +79,7 @@ def _weights(q: np.ndarray, k: np.ndarray, causal: bool) -> np.ndarray:
 
 
 def gelu(x: np.ndarray, function: str = "gelu") -> tuple[np.ndarray, np.ndarray]:
-    """Return gelu(x) or gelu_tanh(x), and its derivative."""
+    """Return GELU, exact or by tanh as `function` says, and its derivative."""
     if function == "gelu":
         gate, density = (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2, np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
         return x * gate, gate + x * density

@@ -1,0 +1,1 @@
+"""TESTs that train networks."""

@@ -1,0 +1,1 @@
+"""TESTs of links, collectives and distributed kernels."""

@@ -1,0 +1,1 @@
+"""Cases of a soak, one module per kind of machine."""
