@@ -186,7 +186,7 @@ class CoreWorkbench(Workbench):
 
     def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> HbmTensor:
         """Return a new matrix [rows, columns] in HBM."""
-        check_room(self.program.space.used(Storage.HBM) + prod(shape) * fmt.bits // 8)
+        check_room(self.program.space.fixed_end(Storage.HBM) + prod(shape) * fmt.bits // 8)
         return self.program.space.hbm(name, fmt, shape)
 
     def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> HbmTensor:
