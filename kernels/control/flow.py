@@ -57,7 +57,7 @@ class ControlOperation:
         a: address of a register, or number of a section.
         b: address of a register, or a number.
         label: target of a branch.
-        source: line of the kernel, for messages.
+        source: line of the kernel.
     """
 
     code: Code

@@ -23,12 +23,7 @@ __all__ = ["ConvWindow", "conv2d"]
 
 @dataclass(frozen=True, kw_only=True)
 class ConvWindow:
-    """Stride and padding of a filter.
-
-    Arguments:
-        stride: pixels from one output to the next, down and across.
-        padding: rows and columns of zeros around the image.
-    """
+    """Stride of a filter, and rows and columns of zeros around the image; each down and across."""
 
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int] = (0, 0)

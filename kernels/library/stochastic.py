@@ -35,13 +35,7 @@ def accumulate(program: Program, history: Rows, columns: int, addend: float, see
 
 @dataclass(frozen=True)
 class Problem:
-    """Least squares: all lanes have the same samples, and each fits separate weights.
-
-    Arguments:
-        inputs: FP32 [samples, features], in each partition.
-        targets: FP32 [samples].
-        rate: learning rate.
-    """
+    """Least squares: all lanes have the same FP32 inputs [samples, features], targets [samples] and learning rate."""
 
     inputs: Tensor
     targets: Tensor

@@ -24,7 +24,7 @@ BUFFER_BITS = 20
 """Bits of an offset within a buffer; the higher bits are the buffer number, 0 for a fixed address."""
 
 GRANULE = 4 * LOAD_COLUMNS
-"""Sizes of buffers are multiples, in bytes, since a LoadStationary reads whole groups of columns."""
+"""Unit of buffer sizes in bytes: a LoadStationary reads whole groups of columns."""
 
 _NUMBERS = count(1)
 """Buffer numbers; unique across programs, to detect tensors of other programs."""
@@ -77,7 +77,7 @@ class Allocator:
     Attributes:
         buffers: temporaries by number.
         kept: kept tensors on chip.
-        hbm_tensors: tensors in HBM, in order of declaration.
+        hbm_tensors: tensors in HBM.
     """
 
     HBM_ALIGNMENT = LINE_BYTES
@@ -118,7 +118,7 @@ class Allocator:
         return self.hbm_tensors[-1]
 
     def room(self, storage: Storage) -> range:
-        """Return the addresses for temporaries, on chip those of a partition."""
+        """Return the addresses that have no fixed allocation, on chip those of a partition."""
         first = -(-self._used[storage] // LINE_BYTES) * LINE_BYTES
         return range(min(first, self._ends[storage]), self._ends[storage])
 

@@ -29,10 +29,7 @@ LOOP_ROUNDS = 10_000
 class Register:
     """Integer that instructions and the controller access: an INT32 word in partition 0 of SBUF.
 
-    Arguments:
-        word: tensor of one element.
-        counter: whether it is the counter of a loop, which only the loop may write.
-        written: whether it has a value.
+    Only the loop may write its `counter`; `written` tells whether the register has a value.
     """
 
     word: Tensor
@@ -41,7 +38,7 @@ class Register:
 
     @property
     def address(self) -> int:
-        """Address for the controller."""
+        """Address in the controller's address space."""
         return SBUF_WINDOW + (self.word.partition << SBUF_PITCH_BITS) + self.word.address
 
 
@@ -58,12 +55,7 @@ class Sections(Protocol):
 
 
 class Flow:
-    """Control flow of a program under construction.
-
-    Attributes:
-        rounds: limit of the rounds of all loops together; the run stops when it is exceeded.
-        registers: all registers.
-    """
+    """Control flow of a program; a run stops when all loops together exceed `rounds`."""
 
     def __init__(self, program: Sections):
         self.rounds = LOOP_ROUNDS
@@ -151,7 +143,7 @@ class Flow:
 
     @located
     def loop_while(self, register: Register) -> AbstractContextManager[Register]:
-        """Repeat the instructions that are appended in the context while the register is not 0 before a round."""
+        """Repeat the instructions appended in the context while the register is not 0; tested before each round."""
         self._check_written(register)
         return self._again(ControlOperation(Code.UNLESS, register.address, label=Label(), source=caller()), register)
 

@@ -15,14 +15,14 @@ MOST_RUNS = 1 << 20
 
 
 def check_apart(instruction: Instruction) -> None:
-    """Raise ValueError if an instruction writes a region that overlaps another of its regions where it must not."""
+    """Raise ValueError if an instruction writes a region that illegally overlaps another of its regions."""
     for place, written in enumerate(instruction.writes):
         for other in (*instruction.writes[:place], *instruction.reads):
             if not instruction.may_overwrite(written, other) and overlap(written, other):
                 spans = [_byte_span(region) for region in (written, other)]
                 raise ValueError(
-                    f"{instruction.name}: {written.name} must be apart from {other.name}, or for dst the same "
-                    f"element for element, not bytes {spans[0]} over {spans[1]}"
+                    f"{instruction.name}: {written.name} must be apart from {other.name} "
+                    f"(dst may also coincide with a source), not bytes {spans[0]} over {spans[1]}"
                 )
 
 

@@ -142,7 +142,7 @@ def iota(dst: Tensor, index: Index) -> Elementwise:
 
 
 def transpose(dst: Tensor, a: Tensor) -> Elementwise:
-    """Transpose blocks: element j of lane p = element p of lane j; a block is the innermost dimension."""
+    """Transpose blocks: `dst`[j] of lane p = a[p] of lane j; a block is the innermost dimension."""
     return elementwise(Opcode.TRANSPOSE, dst, a=a)
 
 

@@ -64,10 +64,7 @@ class LiveRegions:
     """Regions that instructions have read and written so far.
 
     A write removes all accesses that it covers, since an instruction that conflicts with them also conflicts with the
-    write.
-
-    Arguments:
-        ordered: whether each lane reads in order, so that its last read implies the earlier ones.
+    write. If reads are `ordered` within each lane, the last one also replaces earlier ones that it covers.
     """
 
     def __init__(self, ordered: bool = True):

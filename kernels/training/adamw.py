@@ -27,15 +27,7 @@ _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY,
 
 @dataclass(frozen=True, kw_only=True)
 class AdamW:
-    """Hyperparameters; the defaults are PyTorch's.
-
-    Arguments:
-        rate: learning rate.
-        beta1: decay of the first moment.
-        beta2: decay of the second moment.
-        epsilon: added to the root of the second moment.
-        decay: weight decay.
-    """
+    """Hyperparameters with PyTorch's defaults; `epsilon` is added to the root of the second moment."""
 
     rate: float = 1e-3
     beta1: float = 0.9

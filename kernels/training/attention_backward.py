@@ -138,9 +138,9 @@ class _Head(NamedTuple):
         results: destinations of the gradients.
         dout: [queries, features].
         shifts: [queries, 1], see `_of_queries`.
-        means: [queries, 1], sum(dout * out).
+        means: [queries, 1], see `_of_queries`.
         matrix: identity matrix.
-        past: keys that the first query sees besides its own; None if every query sees all keys.
+        past: as in :class:`kernels.library.attention_tile.Queries`.
         scale: factor of scores.
     """
 

@@ -28,13 +28,8 @@ LONGEST = 100.0
 class Sizes:
     """Dimensions of the network.
 
-    Arguments:
-        characters: number of distinct characters.
-        context: maximum length of the input.
-        features: features per character.
-        heads: attention heads, a divisor of the features.
-        hidden: hidden features of the MLP.
-        layers: encoder layers.
+    The context is the maximum length of the input; the heads divide the features of a character; `hidden` are the
+    features in the MLP.
     """
 
     characters: int
