@@ -12,7 +12,7 @@ import numpy as np
 
 from neuroncore_rtl.golden import timing
 from neuroncore_rtl.golden.core import Core, CoreOutcome, run_instance
-from neuroncore_rtl.kernels.control import executed
+from neuroncore_rtl.kernels.control import trace_operations
 from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
@@ -285,7 +285,7 @@ class ImageJob(Job):
         (image,) = self.images
         if self.path is not None or image.flow is None:
             return self.path(outcome) if self.path else {}
-        operations = [*executed(image.flow, outcome.loaded)]
+        operations = [*trace_operations(image.flow, outcome.loaded)]
         path = timing.flow_path([(operation.code.name, leaves) for operation, leaves in operations])
         return {"sections": [op.a for op, _ in operations if op.code.name == "RUN"], "path": path}
 

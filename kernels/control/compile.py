@@ -1,4 +1,4 @@
-"""Compiles control programs: C and assembly to the bytes of local memory, with the clang of the package ziglang."""
+"""Compiler of control programs: C and assembly to the bytes of local memory, with clang from the package ziglang."""
 
 import builtins
 import hashlib
@@ -23,15 +23,15 @@ __all__ = ["RUNTIME", "CompilationFailed", "ControlProgram", "compile_program", 
 HERE = Path(__file__).resolve().parent
 
 RUNTIME = (HERE / "crt0.S", HERE / "runtime.c")
-"""What every program is linked with."""
+"""Sources that every program is linked with."""
 
 TRAPS = HERE / "traps.S"
-"""What programs are linked with that name `trap_handler`. Boot copies a word a cycle, so the others do without."""
+"""Source for programs that name `trap_handler`; optional, since boot copies only one word per cycle."""
 
 SCRIPT = HERE / "core.ld"
 
 OUTPUT = SIM_BUILD / "control"
-"""Where compiled programs are kept."""
+"""Cache of compiled programs."""
 
 FLAGS = (
     "-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m", "-nostdlib", "-ffreestanding", "-fno-builtin",
@@ -41,15 +41,15 @@ FLAGS = (
 
 
 class CompilationFailed(ValueError):
-    """The compiler or the linker refuses a program; the message ends with what it said."""
+    """The compiler or the linker failed; the message ends with its output."""
 
 
 @dataclass(frozen=True)
 class ControlProgram:
-    """A program for the controller.
+    """Program for the controller.
 
     Arguments:
-        bytes: what local memory holds from LOCAL_BASE on, a multiple of 16; argument words follow.
+        bytes: contents of local memory from LOCAL_BASE on, a multiple of 16; argument words follow.
         symbols: addresses of its symbols, by name.
     """
 
@@ -60,7 +60,7 @@ class ControlProgram:
         """Return the program with its argument words.
 
         Raises:
-            ValueError: if they would reach into the program's variables.
+            ValueError: if the arguments overlap the variables of the program.
         """
         image = self.bytes + b"".join(word.to_bytes(4, "little") for word in arguments)
         room = self.symbols["bss_start"] - LOCAL_BASE
@@ -70,7 +70,7 @@ class ControlProgram:
 
 
 def memory_map_header() -> str:
-    """Return memory_map.h: the numbers of spec/memory_map.py and of the counters as macros."""
+    """Return memory_map.h: the constants of spec/memory_map.py and the numbers of counters as macros."""
     numbers = {name: getattr(memory_map, name) for name in memory_map.__all__}
     numbers |= {f"COUNTER_{name.upper()}": number for number, name in enumerate(QUEUE_COUNTERS)}
     lines = (f"#define {name} {number:#x}" for name, number in numbers.items())
@@ -85,17 +85,17 @@ def compile_program(
     flags: Sequence[str] = (),
     local_bytes: int = LOCAL_BYTES,
 ) -> ControlProgram:
-    """Compile and link a program, or find it compiled.
+    """Compile and link a program, or return it from the cache.
 
     Arguments:
         sources: C (.c) and assembly (.S) files; headers may lie beside them.
-        runtime: what to link with them; it has the symbol _start.
-        script: the linker script.
-        flags: further arguments of the compiler, such as "-DN=4".
-        local_bytes: of the local memory that it is for.
+        runtime: further sources, including the definition of _start.
+        script: linker script.
+        flags: further compiler arguments, such as "-DN=4".
+        local_bytes: size of the local memory.
 
     Raises:
-        CompilationFailed: if the compiler or the linker refuses it.
+        CompilationFailed: if a source is missing or of another type, or the compiler or the linker fails.
     """
     sources = [Path(source).resolve() for source in sources]
     for source in sources:
@@ -112,7 +112,7 @@ def compile_program(
 
 
 def _key(sources: Sequence[Path], runtime: Sequence[Path], script: Path, flags: Sequence[str], local_bytes: int) -> str:
-    """Return a short hash of everything that a compiled program depends on."""
+    """Return a hash of everything that a compiled program depends on."""
     headers = sorted({header for folder in {HERE, *(s.parent for s in sources)} for header in folder.glob("*.h")})
     files = [(path.name, path.read_text()) for path in (*sources, *headers, *runtime, script)]
     version = importlib.metadata.version("ziglang")
@@ -135,7 +135,7 @@ def _compile(
             *(f"-I{folder}" for folder in includes),
             *(f"-Wl,-T,{script}", *map(str, runtime), *map(str, sources), "-o", str(unfinished)),
         ]
-        # Caches of its own, so that nothing else is written. The linker finds memory_map.ld where it runs.
+        # Separate caches keep all output in one folder. The linker finds memory_map.ld in its working directory.
         caches = {f"ZIG_{kind}_CACHE_DIR": str(OUTPUT / "zig") for kind in ("GLOBAL", "LOCAL")}
         finished = subprocess.run(
             command, cwd=scratch, env=os.environ | caches, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

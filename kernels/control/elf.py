@@ -1,4 +1,4 @@
-"""Programs for the controller as ELF files, whoever compiled them: segments and symbols."""
+"""Reader of ELF files for the controller, from any compiler: segments and symbols."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,21 +13,21 @@ from neuroncore_rtl.spec.memory_map import LOCAL_BASE, LOCAL_BYTES
 __all__ = ["Elf", "ElfError", "read_elf"]
 
 RVC = 1
-"""Bit of an ELF file's flags: it may have compressed instructions."""
+"""Flag of an ELF file: it may contain compressed instructions."""
 
 
 class ElfError(ValueError):
-    """A file is no program for the controller; the message names the file, the rule and the value."""
+    """The file is not a program for the controller."""
 
 
 @dataclass(frozen=True)
 class Elf:
-    """A linked program.
+    """Linked program.
 
     Arguments:
-        image: bytes from LOCAL_BASE on, those of its segments and zeros between them.
-        symbols: addresses by name; of local and of global symbols, the global one's where both are.
-        compressed: whether it may have compressed instructions, which the processor does not know.
+        image: contents of memory from LOCAL_BASE on, zeros between segments.
+        symbols: addresses by name; a global symbol hides a local one.
+        compressed: whether it may contain compressed instructions, which the processor does not support.
     """
 
     image: bytes
@@ -38,13 +38,10 @@ class Elf:
 def read_elf(path: Path, memory_bytes: int = LOCAL_BYTES, name: str | None = None) -> Elf:
     """Return the program of an ELF file.
 
-    Arguments:
-        path: the file.
-        memory_bytes: size of the memory that it must fit, from LOCAL_BASE on.
-        name: of the file in messages, if not its path.
+    It must fit `memory_bytes` from LOCAL_BASE on. Messages call it `name`, by default its path.
 
     Raises:
-        ElfError: if it is none for this processor, does not fit, or is damaged.
+        ElfError: if it is not for this processor, does not fit, or is damaged.
     """
     name = str(path) if name is None else name
     with path.open("rb") as file:
@@ -58,7 +55,7 @@ def read_elf(path: Path, memory_bytes: int = LOCAL_BYTES, name: str | None = Non
             return Elf(_image(elf, name, memory_bytes), _symbols(elf), compressed=bool(elf["e_flags"] & RVC))
         except ElfError:
             raise
-        except Exception as error:  # of any kind: elftools trusts what a file says of itself
+        except Exception as error:  # of any kind: elftools does not validate files
             said = " ".join(f"{type(error).__name__}: {error}".split())
             raise ElfError(f"{name} must be a whole ELF file; this one is damaged or cut short ({said})") from error
 
@@ -75,7 +72,7 @@ def _check_header(elf: ELFFile, name: str) -> None:
 
 
 def _check_extent(elf: ELFFile, name: str) -> None:
-    """Check that what the program is made of lies in the file: its segments, and the tables that tell of them."""
+    """Raise ElfError if the segments, or the tables that describe them, exceed the file."""
     segments = list(enumerate(elf.iter_segments("PT_LOAD")))
     parts = [("its program headers", elf["e_phoff"], elf["e_phnum"] * elf["e_phentsize"])]
     parts.append(("its section headers", elf["e_shoff"], elf["e_shnum"] * elf["e_shentsize"]))

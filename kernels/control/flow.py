@@ -1,7 +1,6 @@
-"""What the controller does between sections, where only the run decides what comes next: registers and branches.
+"""Control flow between sections: registers and branches, executed by the controller.
 
-A register is an INT32 word of SBUF: instructions read and write it as any other element, the controller through its
-window, when no section runs.
+A register is an INT32 word in SBUF, which the controller accesses through its window while no section runs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,51 +12,52 @@ from pathlib import Path
 from neuroncore_rtl.kernels.control.compile import ControlProgram, compile_program
 from neuroncore_rtl.kernels.control.stock import Block, section_words, semaphores_word
 
-__all__ = ["ROUNDS_CODE", "Code", "ControlOperation", "Label", "executed", "flow_program"]
+__all__ = ["ROUNDS_CODE", "Code", "ControlOperation", "Label", "flow_program", "trace_operations"]
 
 SOURCE = Path(__file__).parent / "flow.c"
 
 ROUNDS_CODE = 0x2000_0000
-"""In an exit code: a branch went back too often; the lower bits are its operation's number."""
+"""Exit code if the limit of rounds is exceeded; the lower bits are the number of the branch."""
 
 
 class Code(IntEnum):
-    """What an operation does with the words `a` and `b`; addresses are those of the controller."""
+    """Operation on the words `a` and `b`; addresses are controller addresses."""
 
     END = 0
-    """The program has ended."""
+    """End the program."""
     RUN = 1
-    """Section `a` is run."""
+    """Run section a."""
     SET = 2
-    """The register at a = b."""
+    """Register at a = b."""
     COPY = 3
-    """The register at a = that at b."""
+    """Register at a = register at b."""
     ADD = 4
-    """The register at a += b."""
+    """Register at a += b."""
     UNLESS_LESS = 5
-    """Go on at the label, unless the register at a is less than that at b."""
+    """Branch unless register at a < register at b."""
     UNLESS = 6
-    """Go on at the label if the register at a is 0."""
+    """Branch if register at a = 0."""
     AGAIN = 7
-    """Go back to the label."""
+    """Branch back."""
 
 
 @dataclass(eq=False)
 class Label:
-    """A place among the operations: the number of the one that follows it; -1 while it is not known."""
+    """Branch target: the number of an operation; -1 while unknown."""
 
     place: int = -1
 
 
 @dataclass(frozen=True)
 class ControlOperation:
-    """An operation of the controller.
+    """Operation of the controller.
 
     Arguments:
-        code: what it does.
-        a, b: addresses, a number, or a section's.
-        label: of a branch.
-        source: the line that asked for it, for messages.
+        code: the operation.
+        a: address of a register, or number of a section.
+        b: address of a register, or a number.
+        label: target of a branch.
+        source: line of the kernel.
     """
 
     code: Code
@@ -68,20 +68,17 @@ class ControlOperation:
 
     @property
     def reads(self) -> int:
-        """How many registers it reads."""
+        """Number of registers that it reads."""
         return {Code.COPY: 1, Code.ADD: 1, Code.UNLESS_LESS: 2, Code.UNLESS: 1}.get(self.code, 0)
 
 
 def flow_program(
     blocks: Sequence[Block], operations: Sequence[ControlOperation], rounds: int, local_bytes: int
 ) -> tuple[ControlProgram, list[int]]:
-    """Return a stock program and its argument words, which does what `operations` say.
+    """Return the stock program that executes operations, and its argument words.
 
-    Arguments:
-        blocks: of all sections, those of a section one after the other.
-        operations: they start with the first one; the last one is an END.
-        rounds: how often branches may go back, all together, before the program ends with `ROUNDS_CODE`.
-        local_bytes: of the controller's local memory.
+    Blocks are grouped by section. Operations run from the first one to END. After more than `rounds` backward branches
+    the program ends with `ROUNDS_CODE`.
     """
     sections = section_words(blocks)
     counted = {block.section: block.semaphores for block in blocks}
@@ -99,13 +96,12 @@ def flow_program(
     return compile_program([SOURCE], flags=flags, local_bytes=local_bytes), [rounds, *flow, *words]
 
 
-def executed(operations: Sequence[ControlOperation], words: Iterable[int]) -> Iterator[tuple[ControlOperation, bool]]:
-    """Yield the operations in the order in which a run executes them, END included, each with whether it is a branch to
-    its label.
+def trace_operations(
+    operations: Sequence[ControlOperation], words: Iterable[int]
+) -> Iterator[tuple[ControlOperation, bool]]:
+    """Yield the operations in the order in which a run executed them, and whether each branched.
 
-    Arguments:
-        operations: as of :func:`flow_program`.
-        words: what the controller read on chip, in order; a run that did not come to its end has too few of them.
+    `words` are those that the controller read on chip, in order; they end early if the run was interrupted.
     """
     read, place = iter(words), 0
     while True:

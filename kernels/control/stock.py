@@ -1,4 +1,4 @@
-"""The stock control program, which starts blocks of records and waits for them, and its arguments."""
+"""Stock control program, which starts blocks of records and waits for their completion, and its arguments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Block:
-    """Records of a queue, one behind the other in HBM.
+    """Consecutive records of a queue in HBM.
 
     Arguments:
-        queue: its number.
-        address: of the first record, a multiple of 128.
-        count: 1 to 65,535.
-        section: blocks of another section are started when all of this one has retired.
-        semaphores: those that the section counts on.
+        queue: number of the queue.
+        address: address of the first record, a multiple of 128.
+        count: number of records, 1 to 65,535.
+        section: number of the section; all its blocks retire before the next section starts.
+        semaphores: semaphores that the section uses.
     """
 
     queue: int
@@ -35,16 +35,13 @@ class Block:
 def stock_program(
     blocks: Sequence[Block], runs: Sequence[int] | None = None, local_bytes: int = LOCAL_BYTES
 ) -> tuple[ControlProgram, list[int]]:
-    """Return a stock program and its argument words, which starts `blocks` section by section.
+    """Return the stock program that starts blocks, grouped by section, and its argument words.
 
-    Arguments:
-        blocks: those of a section one after the other.
-        runs: numbers of sections, in the order in which they are run, each as often as it is named; None: every one
-            once, in the order of the blocks.
-        local_bytes: of the controller's local memory.
+    `runs` are numbers of sections in the order of execution, with repeats; None for each once, in the order of the
+    blocks.
 
     Raises:
-        ValueError: if a section that is to be run has no blocks.
+        ValueError: if a section in `runs` has no blocks.
     """
     sections = section_words(blocks)
     runs = [*sections] if runs is None else runs
@@ -67,7 +64,7 @@ def stock_program(
 
 
 def section_words(blocks: Sequence[Block]) -> dict[int, list[int]]:
-    """Return of every section, by its number, the words with which `run_section` of `core.h` runs it."""
+    """Return, by number of section, the words with which `run_section` of `core.h` runs it."""
     found = {}
     for number, own in groupby(blocks, key=lambda block: block.section):
         places = [(block.queue, block.address & 0xFFFF_FFFF, block.address >> 32, block.count) for block in own]
@@ -76,5 +73,5 @@ def section_words(blocks: Sequence[Block]) -> dict[int, list[int]]:
 
 
 def semaphores_word(semaphores: range) -> int:
-    """Return the word with which `semaphores_clear` of `core.h` clears them."""
+    """Return the word with which `semaphores_clear` of `core.h` clears semaphores."""
     return semaphores.start | semaphores.stop << 16 if semaphores else 0

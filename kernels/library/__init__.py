@@ -1,1 +1,1 @@
-"""Kernel library: products, convolution, normalisation, attention, search."""
+"""Kernels: functions that append instructions to a program; ValueError if shapes or formats do not match."""

@@ -1,7 +1,7 @@
 """Scaled dot-product attention: softmax(q k.T * scale) v of each head, any number of queries and keys.
 
-Scores and weights never leave the chip. Tiles of queries, each with blocks of keys, are in flight behind each other, so
-that the array works on some of them while the vector and the scalar engine work on others.
+Scores and weights stay on chip. Several tiles of queries are in flight, so that the array works on some of them while
+the vector and the scalar engine work on others.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,16 +20,18 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT8, Format
 __all__ = ["Attended", "Head", "attention"]
 
 Finish = Callable[[Tensor, slice, slice], None]
-"""Is given a tile of the features of a head, in SBUF, and its rows and columns of the result."""
+"""Called with a finished tile of a head in SBUF, and its rows and columns of the result."""
 
 
 class Attended(NamedTuple):
-    """What attention returns, in SBUF, in tiles of queries that may be operands of the array.
+    """Results of attention in SBUF, in tiles of queries that may be operands of the array.
+
+    The weights of head h are exp(scores * scale + biases[:, h]) * inverses[:, h].
 
     Arguments:
-        out: [queries, features], those of the heads side by side.
-        biases, inverses: [queries, heads], FP32: the weights of head h are exp(scores * scale + biases[:, h]) *
-            inverses[:, h], biases being largest scores with the other sign.
+        out: [queries, features], the heads side by side.
+        biases: negated largest scores, FP32 [queries, heads].
+        inverses: reciprocal sums of exponentials, FP32 [queries, heads].
     """
 
     out: Rows
@@ -48,19 +50,20 @@ def attention(
     fmt: Format = BF16,
     finish: Finish | None = None,
 ) -> Attended:
-    """Append and return softmax(q k.T * scale) v, each head's features beside those of the one before.
+    """Append and return softmax(q k.T * scale) v, the features of all heads side by side.
 
     Arguments:
-        program: what it is appended to.
-        heads: of as many queries and keys each, of formats that the tensor engine multiplies in one pass.
-        matrix: an identity matrix of the format of v; None: one is made.
-        causal: whether a query sees only keys up to its own, the last query's being the last key.
-        scale: of scores, above 0; None: 1 / sqrt(width).
-        name, fmt: of the result.
-        finish: appends what follows as soon as a tile of a head's result is there, such as what stores it.
+        program: receives the instructions.
+        heads: operands, with equal numbers of queries and of keys, in formats that the array multiplies in one pass.
+        matrix: identity matrix in the format of v; None to create it.
+        causal: whether to hide later keys; the last query sees the last key.
+        scale: positive factor of scores; None for 1 / sqrt(width).
+        name: name of the result.
+        fmt: format of the result.
+        finish: appends the consumers of each finished tile of a head.
 
     Raises:
-        ValueError: if shapes or formats do not fit each other, or there are more queries than keys if causal.
+        ValueError: if shapes or formats do not match, or there are more queries than keys if causal.
     """
     queries, keys = _check(program.config.matmul_formats, heads, causal, scale)
     lanes, widths = program.lanes, [head.v.shape[1] for head in heads]
@@ -76,8 +79,8 @@ def attention(
     def tiles() -> Iterator[Queries]:
         for number, (head, width, end) in enumerate(zip(heads, widths, ends, strict=True)):
             columns = slice(end - width, end)
-            # Causal, the first tiles are short, and the last ones if there is more than one head: at the start and at
-            # the end engines wait for the steps of one tile. Neighbours are alike.
+            # At both ends of the program engines stall for the steps of a single tile. Causal tiles are therefore
+            # ordered so that the program starts and ends with short ones, and neighbours have similar lengths.
             for tile in range(len(out.tiles))[:: -1 if number % 2 else 1]:
                 own = out.tiles[tile][:, columns]
                 yield Queries(
@@ -103,7 +106,7 @@ def _nothing(out: Tensor, rows: slice, columns: slice) -> None:
 
 
 def _check(formats: Sequence[Format], heads: Sequence[Head], causal: bool, scale: float | None) -> tuple[int, int]:
-    """Return how many queries and keys there are; ValueError if heads do not fit."""
+    """Return the numbers of queries and keys; ValueError if heads do not match."""
     (_, queries), (keys, _) = heads[0].q_t.shape, heads[0].v.shape
     allowed = [fmt for fmt in formats if fmt not in (FP32, INT8)]
     for q_t, k_t, v in heads:
@@ -116,7 +119,7 @@ def _check(formats: Sequence[Format], heads: Sequence[Head], causal: bool, scale
         if q_t.format not in allowed or k_t.format != q_t.format or v.format not in allowed:
             names = ", ".join(fmt.name for fmt in allowed)
             found = ", ".join(one.format.name for one in (q_t, k_t, v))
-            raise ValueError(f"q_t, k_t, v: formats must be of {names}, that of q_t that of k_t, not {found}")
+            raise ValueError(f"q_t, k_t, v: formats must be of {names}, the same for q_t and k_t, not {found}")
     if causal and queries > keys:
         raise ValueError(f"queries must be at most the {keys} keys if causal, not {queries}")
     if scale is not None and not scale > 0:

@@ -1,8 +1,11 @@
-"""Attention of a tile of queries of a head, a block of keys after the other, as many as a bank of PSUM holds the scores
-of: the vector engine finds the largest score, the scalar engine computes exponentials and their sum, the tensor engine
-turns these weights round, as the second product contracts over keys.
+"""Attention of a tile of queries of one head, in blocks of keys: each block has the scores of one PSUM bank.
 
-What earlier blocks have summed up is scaled to the maximum so far, so that any number of keys fits.
+1. The array multiplies q k.T.
+2. The vector engine finds the largest score of each query.
+3. The scalar engine computes exponentials and their sums.
+4. The array transposes these weights, since the second product contracts over keys, and multiplies them by v.
+
+Sums of earlier blocks are rescaled to the maximum so far, so that any number of keys fits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,8 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
-from neuroncore_rtl.kernels.library.product import accumulated
-from neuroncore_rtl.kernels.library.transpose import turned
+from neuroncore_rtl.kernels.library.product import accumulate_product
+from neuroncore_rtl.kernels.library.transpose import transpose_tiles
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
@@ -29,18 +32,19 @@ from neuroncore_rtl.spec.isa import AluOp, Elementwise, Index
 __all__ = ["HIDDEN", "Head", "Queries", "hide"]
 
 Copy = Callable[[Tensor, Tensor], Elementwise]
-"""The instruction that brings a piece of PSUM to SBUF, of either engine: its place, and the piece."""
+"""Instruction of either engine that copies a tensor from PSUM to SBUF: destination, source."""
 
 HIDDEN = -(2.0**100)
-"""The score of a key that a query does not see: its exponential is zero."""
+"""Score of a hidden key: its exponential is zero."""
 
 
 class Head(NamedTuple):
-    """What a head works on, in SBUF.
+    """Operands of a head in SBUF.
 
     Arguments:
-        q_t: [width, queries]; k_t: [width, keys], in tiles alike.
-        v: [keys, features], in tiles that may be operands of the array, and results of it.
+        q_t: [width, queries].
+        k_t: [width, keys], in tiles of the same rows as q_t.
+        v: [keys, features], in tiles that may be operands and results of the array.
     """
 
     q_t: Rows
@@ -49,12 +53,9 @@ class Head(NamedTuple):
 
 
 def hide(program: Program, scores: Tensor, own: int) -> None:
-    """Append what hides from a tile of queries the scores of keys that come after a query's own.
+    """Hide the scores of keys after the last one that each query sees.
 
-    Arguments:
-        program: what it is appended to.
-        scores: in PSUM.
-        own: column of the first query's own key; each query's is the one behind that of the query before.
+    The first query sees keys up to column `own`, and each next query sees one more.
     """
     visible = min(max(0, own + 1), scores.size)
     if visible < scores.size:
@@ -65,18 +66,20 @@ def hide(program: Program, scores: Tensor, own: int) -> None:
 
 @dataclass
 class Queries:
-    """Queries of a head that are a tile of the result.
+    """Tile of queries of a head.
 
     Arguments:
-        program: what it is appended to.
+        program: receives the instructions.
         head: the head.
-        rows: which queries.
-        past: keys before that of the first query of all; None: every query sees all keys.
-        scale: of scores.
-        matrix: an identity matrix of the format of v.
-        copies: what brings a piece of PSUM to SBUF, on either engine in turn.
-        out, bias, inverse: where results go.
-        finish: appends what follows when `out` is there.
+        rows: numbers of the queries.
+        past: keys that the very first query sees besides its own; None if every query sees all keys.
+        scale: factor of scores.
+        matrix: identity matrix in the format of v.
+        copies: copies from PSUM to SBUF, alternating between engines.
+        out: destination of the result.
+        bias: destination of negated maxima.
+        inverse: destination of reciprocal sums.
+        finish: appends the consumers of `out`.
     """
 
     program: Program
@@ -92,14 +95,16 @@ class Queries:
     finish: Callable[[], None]
 
     def __post_init__(self):
-        # Of the keys so far: their bias, the sum of their exponentials, and of values times these, by pieces.
+        # Of the blocks so far: negated maximum, sum of exponentials, and weighted values by piece of columns.
         self._bias: Tensor | None = None
         self._total: Tensor | None = None
         self._values: dict[int, Tensor] = {}
 
     def blocks(self) -> Iterator[Iterator[None]]:
-        """Yield of each block of keys, in their order, what appends it, a step at a time; see
-        :func:`kernels.tiling.pipeline.pipelined`."""
+        """Yield a generator per block of keys that appends it step by step.
+
+        See :func:`kernels.tiling.pipeline.pipelined`.
+        """
         keys = self.head.v.shape[0] if self.past is None else self.past + self.rows.stop
         seen = [
             tile[: keys - part.start]
@@ -111,16 +116,12 @@ class Queries:
             yield self._steps(parts[few], seen[few], parts[few][-1] is parts[-1])
 
     def _steps(self, parts: Sequence[slice], values: Sequence[Tensor], last: bool) -> Iterator[None]:
-        """Append a block of keys, a step at a time.
-
-        Arguments:
-            parts: its keys, a slice for each tile.
-            values: of these.
-            last: whether there are none behind.
-        """
+        """Append a block of keys, yielding after each step; `values` are the tiles of v for its keys."""
         program, space = self.program, self.program.space
         keys = slice(parts[0].start, parts[-1].stop)
-        scores = accumulated(program, self.head.q_t.tiles, [tile[:, keys] for tile in self.head.k_t.tiles], self.rows)
+        scores = accumulate_product(
+            program, self.head.q_t.tiles, [tile[:, keys] for tile in self.head.k_t.tiles], self.rows
+        )
         n = scores.partitions
         yield
         before, self._bias = self._bias, self.bias if last else space.sbuf("bias", FP32, (1,), n)
@@ -130,20 +131,20 @@ class Queries:
             rescale = space.sbuf("rescale", FP32, (1,), n)
             program.append(activation(rescale, before, "exp", scale=-1.0, bias=self._bias))
         yield
-        # Scores of the next tiles go first: the array works while these exponentials are on their way.
+        # The array multiplies scores of the next tiles while these exponentials are in flight.
         yield
-        weights_t = self._turned(weights, [length(part) for part in parts])
+        weights_t = self._transpose(weights, [length(part) for part in parts])
         yield
         if rescale is not None:
             assert self._total is not None
-            total = self._added(total, rescale, self._total)
+            total = self._rescaled_sum(total, rescale, self._total)
         self._total = total
         if last:
             inverse(program, self.inverse, self._total)
         pieces = cut(0, self.out.size, program.config.psum_words)
         for number, columns in enumerate(pieces):
-            sums = accumulated(program, weights_t, [tile[:, columns] for tile in values], slice(0, n))
-            # One bank may wait a step; more of them would fill PSUM.
+            sums = accumulate_product(program, weights_t, [tile[:, columns] for tile in values], slice(0, n))
+            # Only one bank may be pending for a step; more would fill PSUM.
             if columns is pieces[-1]:
                 yield
             self._keep(number, columns, sums, rescale, last)
@@ -151,16 +152,12 @@ class Queries:
             self.finish()
 
     def _keep(self, number: int, columns: slice, sums: Tensor, rescale: Tensor | None, last: bool) -> None:
-        """Append what becomes of a block's values times weights, in a piece of columns.
+        """Append the update of the accumulated values, columns `columns`, with a block's product.
 
-        Arguments:
-            number, columns: of the piece.
-            sums: in PSUM.
-            rescale: of what is known of the keys before; None: there are none.
-            last: whether there are no keys behind.
+        They are first multiplied by `rescale`, which is None for the first block.
         """
         if rescale is not None:
-            sums = self._added(sums, rescale, self._values[number])
+            sums = self._rescaled_sum(sums, rescale, self._values[number])
         if last:
             self.program.append(tensor_scalar(self.out[:, columns], sums, self.inverse, AluOp.MULTIPLY))
             return
@@ -171,43 +168,44 @@ class Queries:
         self._values[number] = sums
 
     def _exponentials(self, scores: Tensor, first: int, bias: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Append the bias of the keys so far, exp(scores * scale + bias), and its sum; return the latter two.
+        """Append the negated maximum so far, exp(scores * scale + bias), and its sum; return the latter two.
 
         Arguments:
-            scores: of keys from the first one on.
-            bias: where it goes.
-            before: that of earlier keys; None: there are none.
+            scores: scores of a block, in PSUM.
+            first: number of its first key.
+            bias: destination of the negated maximum.
+            before: negated maximum of earlier blocks; None for the first block.
         """
         program, space, n = self.program, self.program.space, scores.partitions
         scaled, weights = (space.sbuf("scores", fmt, scores.shape, n) for fmt in (FP32, self.head.v.format))
         total, largest = (space.sbuf(name, FP32, (1,), n) for name in ("total", "largest"))
         if self.past is not None:
             hide(program, scores, self.past + self.rows.start - first)
-        # From here on in SBUF, so that the bank is soon free.
+        # Move the scores to SBUF, to free the bank early.
         program.append(tensor_scalar_reduce(scaled, scores, self.scale, AluOp.MULTIPLY, largest, AluOp.MAX))
         least = {} if before is None else {"s1": before, "op1": AluOp.MIN}
         program.append(tensor_scalar(bias, largest, -1.0, AluOp.MULTIPLY, **least))
-        # Backwards, as the array reads its operands forwards: behind it, it would wait in one bank after another.
+        # In reverse order: the array reads forwards, and following it would conflict in bank after bank.
         program.append(activation(weights[:, ::-1], scaled[:, ::-1], "exp", bias=bias, sum_into=total))
         return weights, total
 
-    def _turned(self, weights: Tensor, lengths: Sequence[int]) -> list[Tensor]:
-        """Append and return weights transposed, a tensor for each tile of keys, of such lengths."""
+    def _transpose(self, weights: Tensor, lengths: Sequence[int]) -> list[Tensor]:
+        """Append the transposition of weights; return a tensor per tile of keys, of the given lengths."""
         n, found = weights.partitions, []
         ends = [*accumulate(lengths, initial=0)]
         for size, alike in groupby(map(slice, ends, ends[1:]), key=length):
             alike = list(alike)
-            # In two banks, or more, so that both engines bring them to SBUF at once.
+            # At least two PSUM banks, so that both engines can copy at the same time.
             most = min(max(1, self.program.config.psum_words // n), -(-len(alike) // 2))
             for few in cut(0, len(alike), most):
-                sums = turned(self.program, [weights[:, part] for part in alike[few]], self.matrix)
+                sums = transpose_tiles(self.program, [weights[:, part] for part in alike[few]], self.matrix)
                 tile = self.program.space.sbuf("weights_t", weights.format, sums.shape, size)
                 self.program.append(next(self.copies)(tile, sums))
                 found += [tile[:, part] for part in cut(0, tile.size, n)]
         return found
 
-    def _added(self, new: Tensor, rescale: Tensor, old: Tensor) -> Tensor:
-        """Append and return what a block adds to what was known before, scaled."""
+    def _rescaled_sum(self, new: Tensor, rescale: Tensor, old: Tensor) -> Tensor:
+        """Append and return new + old * rescale."""
         place = self.program.space.sbuf("values", FP32, new.shape, new.partitions)
         self.program.append(scalar_tensor_tensor(place, old, rescale, AluOp.MULTIPLY, new, AluOp.ADD))
         return place

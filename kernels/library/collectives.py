@@ -1,4 +1,4 @@
-"""A core's list of collectives as a program: records of its collective queue, and nothing else."""
+"""Program of one core's list of collectives."""
 
 from collections.abc import Sequence
 
@@ -10,15 +10,12 @@ __all__ = ["collectives_program"]
 
 
 def collectives_program(config: Config, instructions: Sequence[Collective], base: int) -> Program:
-    """Return the program of one core that executes collectives in order.
+    """Return the program of one core that executes its collectives in order.
 
-    Arguments:
-        config: of a core of the instance.
-        instructions: all of one core; none, and the program ends at once. Their addresses are those in its HBM.
-        base: HBM address of the program's image, a multiple of 128, behind everything that they touch.
+    The image starts at `base`, a multiple of 128, above all regions that the collectives touch in HBM.
 
     Raises:
-        ValueError: if a collective is not legal, or touches what is not below `base`.
+        ValueError: if a collective is illegal, or touches an address from `base` on.
     """
     program = Program(config, base, core=instructions[0].core if instructions else 0)
     for instruction in instructions:

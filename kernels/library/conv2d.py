@@ -1,8 +1,8 @@
-"""Two-dimensional convolution without unfolding the image: a product for every place of the filter, added up in PSUM.
+"""Two-dimensional convolution without im2col: one product per filter position, accumulated in PSUM.
 
-Channels lie along the partitions. The pixels that one place of the filter sees are the image itself, shifted: a view of
-it, the moving operand. With a stride of 1 several rows of it go through the array together, and what falls on the
-padding between two rows is left in PSUM; with another one each row goes alone.
+Channels lie along the partitions. The moving operand of a filter position is a shifted view of the image. With stride
+1, several rows pass through the array together; results at the padding between two rows are ignored. With other
+strides, each row is a separate product.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,7 @@ __all__ = ["ConvWindow", "conv2d"]
 
 @dataclass(frozen=True, kw_only=True)
 class ConvWindow:
-    """How a filter goes over an image.
-
-    Arguments:
-        stride: pixels from one place to the next, down and across.
-        padding: rows and columns of zeros around the image.
-    """
+    """Stride of a filter, and rows and columns of zeros around the image; each down and across."""
 
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int] = (0, 0)
@@ -42,14 +37,14 @@ class ConvWindow:
                     raise ValueError(f"{name} must be two integers of at least {least}, not {other!r}")
 
     def places(self, image: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
-        """Return how many places a filter of a size has in an image, down and across.
+        """Return the height and width of the output.
 
         Raises:
-            ValueError: if it is larger than the padded image.
+            ValueError: if the filter is larger than the padded image.
         """
         padded = tuple(pixels + 2 * more for pixels, more in zip(image, self.padding, strict=True))
         if padded[0] < size[0] or padded[1] < size[1]:
-            raise ValueError(f"a filter must fit the padded image, {list(padded)}, not be {list(size)}")
+            raise ValueError(f"a filter must fit the padded image {list(padded)}, not be {list(size)}")
         height, width = ((p - s) // step + 1 for p, s, step in zip(padded, size, self.stride, strict=True))
         return height, width
 
@@ -65,20 +60,17 @@ def conv2d(
     name: str = "y",
     fmt: Format = BF16,
 ) -> Rows:
-    """Append and return y = function(w * x + bias), of tiles of channels, each of shape [height, width].
+    """Append and return y = function(w * x + bias), in tiles of channels of shape [height, width].
 
     Arguments:
-        program: what it is appended to.
-        x: [channels, height, width] in HBM, or tiles of channels in SBUF, each of shape [height, width], as this kernel
-            returns them.
-        w: [filter's height, its width, channels, channels of y], of the format of x, which is of floating point.
-        bias: [channels of y]; None: there is none.
+        program: receives the instructions.
+        x: [channels, height, width] in HBM, or tiles of channels in SBUF, as this kernel returns them.
+        w: filter [height, width, channels of x, channels of y], in the floating-point format of x.
+        bias: [channels of y].
         window: stride and padding.
-        function: of the scalar engine, on the FP32 sum.
-        name, fmt: of the result.
-
-    Raises:
-        ValueError: if shapes or formats do not fit.
+        function: function of the scalar engine, applied to the FP32 sum.
+        name: name of the result.
+        fmt: format of the result.
     """
     image, channels = _image(x), x.shape[0]
     if len(w.shape) != 4 or w.shape[2] != channels:
@@ -96,7 +88,7 @@ def conv2d(
         out = program.space.sbuf(f"{name}[{part.start}:{part.stop}]", fmt, (height, width), length(part))
         for rows, columns in _pieces(program.config.psum_words, padded.tiles[0].shape[1], height, width, window):
             sums = _sums(program, padded.tiles, weights, part, (rows, columns), window)
-            # Adding -0.0 changes nothing, not even the sign of a zero.
+            # Adding -0.0 preserves even the sign of a zero.
             shift = biases.get(part.start, -0.0)
             program.append(activation(out[:, rows, columns], sums, function, bias=shift))
         tiles.append(out)
@@ -112,7 +104,7 @@ def _image(x: HbmTensor | Rows) -> tuple[int, int]:
 
 
 def _padded(program: Program, x: HbmTensor | Rows, image: tuple[int, int], window: ConvWindow) -> Rows:
-    """Return an image with its padding in SBUF."""
+    """Return the padded image in SBUF."""
     (down, across), (height, width), tiles = window.padding, image, []
     parts = x.parts if isinstance(x, Rows) else cut(0, x.shape[0], program.config.rows)
     for number, part in enumerate(parts):
@@ -134,7 +126,7 @@ def _padded(program: Program, x: HbmTensor | Rows, image: tuple[int, int], windo
 
 
 def _filter(program: Program, w: HbmTensor, part: slice) -> Tensor:
-    """Load the weights of some channels of x, [height, width, channels of y], place by place as they are needed."""
+    """Append the loads of the weights of some channels of x, filter position by position."""
     down, across, _, channels = w.shape
     tile = program.space.sbuf(w.name, w.format, (down, across, channels), length(part))
     for y, x in places_of(range(down), range(across)):
@@ -143,7 +135,7 @@ def _filter(program: Program, w: HbmTensor, part: slice) -> Tensor:
 
 
 def _pieces(words: int, pitch: int, height: int, width: int, window: ConvWindow) -> list[tuple[slice, slice]]:
-    """Cut the rows and columns of y into pieces that a bank of PSUM, of so many words, has room for."""
+    """Split the rows and columns of y into pieces that fit a PSUM bank of `words`."""
     line = pitch if window.stride == (1, 1) else width
     if line > words:
         return [(row, part) for row in cut(0, height, 1) for part in cut(0, width, words)]
@@ -158,14 +150,7 @@ def _sums(
     piece: tuple[slice, slice],
     window: ConvWindow,
 ) -> Tensor:
-    """Append the sums of a piece of y over all places of the filter; return them, [rows, columns].
-
-    Arguments:
-        image, weights: a tensor for each tile of the channels of x.
-        part: channels of y.
-        piece: rows and columns of y.
-        window: stride and padding.
-    """
+    """Append and return the sums of a piece of y, its channels `part`, over all filter positions, [rows, columns]."""
     (rows, columns), (down, across), fmt = piece, window.stride, image[0].format
     together = window.stride == (1, 1) and length(rows) > 1
     pitch = image[0].shape[1] if together else length(columns)

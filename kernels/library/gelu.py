@@ -1,4 +1,4 @@
-"""The Gaussian error linear unit, forward and backward."""
+"""Gaussian error linear unit, forward and backward."""
 
 from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
@@ -8,10 +8,11 @@ __all__ = ["gelu"]
 
 
 def gelu(program: Program, y: Rows, dx: Rows, x: Rows, dy: Rows, function: str = "gelu") -> None:
-    """Append y = gelu(x) and dx = gelu'(x) * dy.
+    """Append the function and its gradient.
 
-    Arguments:
-        function: "gelu" for the form with erf, "gelu_tanh" for the approximation with tanh.
+    y = gelu(x);  dx = gelu'(x) * dy
+
+    `function` is "gelu" for the form with erf, "gelu_tanh" for the approximation with tanh.
     """
     slopes = scratch(program.space, "slope", x)
     for tile, out, slope, dout, dtile in tiles_of(x, y, slopes, dy, dx):

@@ -1,10 +1,10 @@
-"""Linear layers: y = function(x w + bias), of any size, between matrices wherever they are."""
+"""Linear layers, y = function(x w + bias), of any size; operands in HBM or SBUF."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from neuroncore_rtl.kernels.library.product import product
-from neuroncore_rtl.kernels.library.transpose import identity, turned
+from neuroncore_rtl.kernels.library.transpose import identity, transpose_tiles
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy, tensor_tensor
 from neuroncore_rtl.kernels.tiling.blocks import cut, length
@@ -26,22 +26,22 @@ def linear_t(
     fmt: Format = BF16,
     parts: Sequence[slice] | None = None,
 ) -> Rows:
-    """Append and return y_t = function(w.T x_t + bias), [outputs, tokens]: what follows may contract over outputs.
+    """Append and return y_t = function(w.T x_t + bias), [outputs, tokens], for consumers that contract over outputs.
 
     Arguments:
-        program: what it is appended to.
-        w: [inputs, outputs]; x_t: [inputs, tokens], features along the partitions.
-        bias: [outputs], in HBM, or as `column_of` brings it; None: there is none.
-        function: of the scalar engine, on the FP32 sum; what has a bias costs no more.
-        name, fmt, parts: of the result, as of :func:`kernels.library.product.product`.
-
-    Raises:
-        ValueError: if shapes or formats do not fit.
+        program: receives the instructions.
+        w: [inputs, outputs].
+        x_t: [inputs, tokens].
+        bias: [outputs] in HBM, or the result of `column_of`.
+        function: function of the scalar engine, applied to the FP32 sum; it adds the bias at no cost.
+        name: name of the result.
+        fmt: format of the result.
+        parts: rows of each tile, as in :func:`kernels.library.product.product`.
     """
     biases = column_of(program, bias, w.shape[1], parts) if isinstance(bias, HbmTensor) else bias or {}
 
     def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
-        # Adding -0.0 changes nothing, not even the sign of a zero.
+        # Adding -0.0 preserves even the sign of a zero.
         program.append(activation(out, sums, function, bias=biases.get(rows.start, -0.0)))
 
     return product(program, w, x_t, name=name, fmt=fmt, parts=parts, finish=finish)
@@ -57,17 +57,18 @@ def linear(
     name: str = "y",
     fmt: Format = BF16,
 ) -> Rows:
-    """Append and return y = x w + bias + residual, [tokens, outputs]: what follows may go along a token's features.
+    """Append and return y = x w + bias + residual, [tokens, outputs], for consumers that work on a token's features.
+
+    The additions are in FP32, the bias first.
 
     Arguments:
-        program: what it is appended to.
-        x_t: [inputs, tokens]; w: [inputs, outputs].
-        bias: [outputs], in HBM, or as `load_row` brings it; None: there is none.
-        residual: [tokens, outputs] in tiles like the result's; None: there is none.
-        name, fmt: of the result; what is added is added in FP32, the bias first.
-
-    Raises:
-        ValueError: if shapes or formats do not fit.
+        program: receives the instructions.
+        x_t: [inputs, tokens].
+        w: [inputs, outputs].
+        bias: [outputs] in HBM, or the result of `load_row`.
+        residual: [tokens, outputs], in tiles like the result's.
+        name: name of the result.
+        fmt: format of the result.
     """
     if bias is not None and bias.shape != w.shape[1:]:
         raise ValueError(f"{bias.name}: shape must be {list(w.shape[1:])}, not {list(bias.shape)}")
@@ -93,14 +94,10 @@ def column_of(
     parts: Sequence[slice] | None = None,
     matrix: Tensor | None = None,
 ) -> dict[int, Tensor]:
-    """Return parameters, one a partition, by the row of the result at which a tile of them starts.
+    """Append the load of parameters, one per partition; return them by the first row of each tile.
 
-    Arguments:
-        program: what it is appended to.
-        bias: [size], in HBM.
-        size: rows of the result.
-        parts: those of each tile; None: tiles that may be operands again.
-        matrix: an identity matrix of the format of bias; None: one is made.
+    The tiles of the result have rows `parts`, by default those of operands. `matrix` is an identity matrix in the
+    format of bias; None to create it.
     """
     if bias.shape != (size,):
         raise ValueError(f"{bias.name}: shape must be [{size}], not {list(bias.shape)}")
@@ -108,13 +105,13 @@ def column_of(
     parts = cut(0, size, lanes) if parts is None else parts
     if not one_pass(program.config, bias.format):
         return dict(zip((part.start for part in parts), load(program, bias.reshape(size, 1), parts).tiles, strict=True))
-    # DMA moves an element a beat; a part comes as a row, and the tensor engine turns as many as there are partitions.
+    # DMA would move one element per beat. Instead load each part as a row, and let the array transpose the rows.
     matrix, found = matrix or identity(program, bias.format), {}
     for count, alike in groupby(parts, key=length):
         alike = list(alike)
         rows = load(program, bias[alike[0].start : alike[-1].stop].reshape(-1, count))
         for few in cut(0, len(rows.tiles), max(1, program.config.psum_words // lanes)):
-            sums = turned(program, rows.tiles[few], matrix)
+            sums = transpose_tiles(program, rows.tiles[few], matrix)
             columns = program.space.sbuf(bias.name, bias.format, sums.shape, count)
             program.append(tensor_copy(columns, sums))
             first = rows.parts[few.start].start

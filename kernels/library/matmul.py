@@ -1,21 +1,21 @@
 """Matrix multiplication on the whole core, from HBM to HBM: C[M, N] = A[M, K] x B[K, N] of any shape.
 
-A is stored transposed, [K, M], as kernels of this machine take it: K goes along the partitions for both operands. C is
-cut into *groups*, the rows of an array's columns by up to a PSUM bank of words, each an accumulation over K:
+A is stored transposed, [K, M]: both operands have K along the partitions. C is cut into *groups*, each an accumulation
+over K: as many rows as the array has columns, and up to a PSUM bank of columns.
 
-* A *block* is up to eight groups of the same columns of C. It takes the tiles of K in *chunks*: a chunk's tiles are
-  added to one group after the other. The longer the chunks, the earlier the first groups are ready; so they are as long
-  as operands are there in time, and there is room for as many more in SBUF.
-* What comes from HBM stays in SBUF for as long as there is room (:mod:`kernels.tiling.resident`): with enough of it
-  both operands are loaded once, and loads are as far ahead of the array as HBM lets them.
-* The last group is cut into ever narrower pieces, so that little is left to be done when the last sum is ready.
-* If A is a vector, it comes as rows (:mod:`kernels.tiling.column`), and what HBM brings of B sets the pace.
-* C may be asked for in *strips* of rows, one after the other, so that what is done with one of them, such as a
-  collective, can be appended behind its stores and before the next one.
+* A *block* is up to eight groups in the same columns of C. It processes the tiles of K in *chunks*: all tiles of a
+  chunk are added to one group, then to the next. Longer chunks finish the first groups earlier, but need their operands
+  earlier, and room in SBUF for as many more.
+* Operands stay in SBUF while there is room (:mod:`kernels.tiling.resident`), and loads are prefetched at the full rate
+  of HBM.
+* The last group is cut into ever narrower pieces, so that little work remains after the last sum.
+* A vector A is loaded as rows (:mod:`kernels.tiling.column`); the load of B limits the speed.
+* C may be computed in *strips* of rows, so that a consumer of a strip, such as a collective, can be appended between
+  its stores and the next strip.
 
-A finished group goes from PSUM to SBUF, cast on the way, and from there to HBM, in pieces of some columns. Copies
-are shared among the DMA engines of all ports (:mod:`kernels.tiling.engines`). A record has two waits, so what one
-needs comes by two of them at most. The order of it all is chosen here, and kept to.
+A finished group is cast and copied to SBUF, and then to HBM, in pieces of some columns. Copies are distributed over the
+DMA engines of all ports (:mod:`kernels.tiling.engines`). A record can wait on two semaphores, so each operand is loaded
+by at most two copies. The order of all instructions is fixed here, not by the scheduler.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,29 +35,31 @@ from neuroncore_rtl.spec.isa import RECORD_BYTES, LoadStationary, MultiplyMoving
 __all__ = ["Stored", "matmul", "passes"]
 
 Finish = Callable[[Tensor, Tensor, slice, slice], None]
-"""Appends what finishes a piece of a group, up to `DRAIN` columns. It is given its destination in SBUF, sums in PSUM,
-its rows and columns of C. What it appends keeps its order, too."""
+"""Appends the instructions that finish a piece of a group: destination in SBUF, sums in PSUM, rows and columns of C.
+
+A piece has up to `DRAIN` columns. The instructions keep their order.
+"""
 
 Stored = Callable[[slice], None]
-"""Appends what follows when all of a strip's stores are appended; it is given the strip's rows."""
+"""Appends the consumers of a strip, after all its stores; called with its rows."""
 
 EARLY = 32
-"""Columns of B that the first copy brings, and of a group that go to HBM together, at least."""
+"""Columns of the first copy of B; minimum columns of a store."""
 
 DRAIN = 128
-"""Columns of a group that go to HBM together: in FP32 a line of every bank of SBUF, so that ports do not meet."""
+"""Maximum columns of a store: in FP32 a line of every SBUF bank, so that ports do not conflict."""
 
 COPY = 128
-"""Columns of A that a copy brings, if the array is not larger; of B it is the share of a port."""
+"""Minimum columns of a copy of A; a copy of B has a port's share of a PSUM bank."""
 
 SHARE = 7 / 8
-"""Of its cycles HBM moves a beat, when it has to."""
+"""Fraction of cycles in which a saturated HBM moves a beat."""
 
 HALVED = 12
-"""Last tiles of K whose copies of B are half as wide if the array waits for them: it is behind by a copy at the end."""
+"""Final tiles of K with half as wide copies of B, if HBM is the bottleneck: the array lags by one copy at the end."""
 
 STAGES = 32
-"""Pieces of finished groups for which SBUF has room beside the operands, on their way to HBM."""
+"""Finished pieces in flight to HBM for which SBUF has room beside the operands."""
 
 
 def matmul(
@@ -73,17 +75,16 @@ def matmul(
     """Append C = A x B.
 
     Arguments:
-        program: what it is appended to; the rest of SBUF, and all of PSUM, are used while it runs.
-        c: [M, N] of any format: FP32 sums, or INT32 for INT8, are cast.
+        program: receives the instructions; the rest of SBUF, and all of PSUM, are used while it runs.
+        c: [M, N] in any format; FP32 sums, or INT32 for INT8, are cast.
         a: A transposed, [K, M].
-        b: [K, N] of the format of a, one that the tensor engine multiplies.
-        finish: appends what happens to a piece of sums; None: they are copied.
-        strips: rows of C, consecutive ones from 0 on; None: all of them together. A strip is computed before the next
-            one.
-        stored: what follows a strip; None: nothing.
+        b: [K, N], in the format of a.
+        finish: appends the instructions that finish a piece of sums; None to copy it.
+        strips: consecutive rows of C from 0 on, each computed before the next; None for one strip.
+        stored: appends the consumers of a strip.
 
     Raises:
-        ValueError: if shapes or formats do not fit, or SBUF has no room for a tile of both operands.
+        ValueError: if shapes or formats do not match, or SBUF has no room for a tile of both operands.
     """
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[0] or c.shape != (a.shape[1], b.shape[1]):
         raise ValueError(f"c, a, b must be [M, N], [K, M], [K, N], not {c.shape!r}, {a.shape!r}, {b.shape!r}")
@@ -92,15 +93,14 @@ def matmul(
         raise ValueError(f"a and b must have the same format of {names}, not {a.format.name} and {b.format.name}")
     kernel = _Kernel(program, c, a, b, finish, strips or [slice(0, c.shape[0])])
     with program.in_order():
-        kernel.run(stored or (lambda rows: None))
+        kernel.append(stored or (lambda rows: None))
 
 
 def passes(fmt: Format, transposed: bool = False) -> list[tuple[int, int, bool]]:
-    """Return the passes of a format over a tile of K: half of the stationary operand, half of the moving one, and
-    whether the stationary one has to be loaded for it.
+    """Return the passes over a tile of K: half of the stationary and of the moving operand, and whether to load.
 
-    The order of the passes of FP32 is that of (half of A, half of B), whichever is stationary: so the shape of a
-    product, which decides that, does not show in its bits.
+    If `transposed`, B is stationary. FP32 passes are ordered by (half of A, half of B) in both cases. So the choice of
+    the stationary operand, which depends on the shape, does not change the bits of a product.
     """
     halves = (0, 1) if fmt is FP32 else (0,)
     pairs = [(b, a) if transposed else (a, b) for a in halves for b in halves]
@@ -109,8 +109,6 @@ def passes(fmt: Format, transposed: bool = False) -> list[tuple[int, int, bool]]
 
 
 class _Kernel:
-    """One product as it is appended."""
-
     def __init__(
         self, program: Program, c: HbmTensor, a: HbmTensor, b: HbmTensor, finish: Finish | None, strips: Sequence[slice]
     ):
@@ -139,14 +137,14 @@ class _Kernel:
         self.storing = TilingEngines(
             program, program.store_queues, beats(self.config, lanes, widest * c.format.bits // 8)
         )
-        # As many pieces as may be on their way to HBM, and at least a quarter for what else is in use.
+        # Reserve room for pieces in flight to HBM, and at least a quarter of SBUF for other temporaries.
         stages = STAGES * -(-widest * c.format.bits // 8 // LINE_BYTES) * LINE_BYTES
         room = len(space.room(Storage.SBUF)) - self.column.size
         self.resident = self._resident(room - max(stages, room // 4))
         self.weights = None
-        self.starved = False  # whether the array waits for B, which one engine brings, in all of a block
+        self.starved = False  # whether loads of B limit the speed of the block, with A loaded as rows
 
-    def run(self, stored: Stored) -> None:
+    def append(self, stored: Stored) -> None:
         strips = list(self.strips)
         for number, block in enumerate(self.blocks):
             first, last = number == 0, number == len(self.blocks) - 1
@@ -162,17 +160,16 @@ class _Kernel:
                 stored(strips.pop(0))
 
     def _beats(self, rows: int, columns: int) -> int:
-        """Return the beats of a copy of an operand."""
         return beats(self.config, rows, columns * self.element)
 
     def _groups_in_time(self) -> int:
-        """Return how many groups it takes at least that the array is no faster than HBM, which brings all operands.
+        """Return the least number of groups per block with which HBM, loading all operands, keeps up with the array.
 
-        It brings a tile of B for all of them, and one of A for each; so if it is slower than the array with every one
-        of them alone, no number is enough.
+        A tile of B serves all groups, and a tile of A serves one. If loading A alone is slower than the array, no
+        number is enough.
         """
         columns = min(self.config.psum_words, self.c.shape[1])
-        # Each comes with records: of the copy, and for every group those of the tensor engine.
+        # Each load also costs records: of the copy, and of the tensor engine for every group.
         record = beats(self.config, 1, RECORD_BYTES)
         a, b = (
             (self._beats(self.config.rows, n) + records * record) / self.config.hbm_ports
@@ -182,7 +179,7 @@ class _Kernel:
         return min(PSUM_BANKS, ceil(b / spare)) if spare > 0 else PSUM_BANKS
 
     def _resident(self, room: int) -> Resident:
-        """Give operands so many bytes of a partition, or as many as they need."""
+        """Return the cache of operands, of at most `room` bytes per partition."""
         self.panels, uses = {}, {}
         for number, block in enumerate(self.blocks):
             for group in block.groups:
@@ -190,7 +187,7 @@ class _Kernel:
                     users = uses.setdefault(panel, [])
                     if number not in users[-1:]:
                         users.append(number)
-        # A place starts at the start of a line, which is aligned enough for every format.
+        # A slot starts at a line, which is aligned for every format.
         size = -(-max(panel.size for panel in uses) // LINE_BYTES) * LINE_BYTES
         self.capacity = room // size
         if self.capacity < 2:
@@ -200,10 +197,10 @@ class _Kernel:
         return Resident([places[:, n].address for n in range(count)], self.depth, uses, self._load)
 
     def _panels(self, block: OutputBlock, group: OutputGroup) -> tuple[Panel, Panel]:
-        """Return the panels of A and B that a group needs."""
+        """Return the panels of A and B for a group."""
         columns = self.config.columns
         pitch = -(-columns // LOAD_COLUMNS) * LOAD_COLUMNS
-        # As many rows of C as a tile of B has columns at most, or as a block has.
+        # At most as many rows of C as a tile of B has columns, or as a block has.
         span = min(PSUM_BANKS, max(1, self.config.psum_words // pitch)) * columns
         start = block.strip.start + (group.rows.start - block.strip.start) // span * span
         rows = slice(start, min(start + span, block.strip.stop))
@@ -211,17 +208,16 @@ class _Kernel:
         return tuple(self.panels.setdefault((panel.source, panel.columns.start), panel) for panel in wanted)
 
     def _chunks(self, number: int) -> Iterator[slice]:
-        """Return the tiles of K that a block adds to one group after the other: single ones, then all others.
+        """Yield the chunks of K of a block: single tiles first, then longer chunks.
 
-        The single ones are as few as it takes that no operand is late for the first group, which then goes on without
-        the other ones. If HBM is slower than the array, there are others only so that the first group is on its way to
-        HBM when the last one is ready.
+        There are just enough single tiles that no operand is late for the first group, which then finishes first. If
+        HBM is slower than the array, longer chunks only let the first group drain before the last one is finished.
         """
         block, depth = self.blocks[number], len(self.depth)
         panels = [self._panels(block, group) for group in block.groups]
         most = max(1, self.capacity // (2 * len({panel for pair in panels for panel in pair})))
         columns = [length(group.columns) for group in block.groups]
-        # What the loads of a tile take of the time of its products, and what the first group takes.
+        # Time of the loads of a tile, and of the first group, relative to all products of the tile.
         loads = self._load_cycles(block) / (SHARE * sum(columns) * depth * len(passes(self.a.format)))
         share = columns[0] / sum(columns)
         single = 0
@@ -235,7 +231,7 @@ class _Kernel:
             yield chunk
 
     def _load_cycles(self, block: OutputBlock) -> float:
-        """Return how long HBM takes to bring what a block lacks."""
+        """Return the cycles of HBM for a block's operands that are not in SBUF."""
         wanted = {}
         for group in block.groups:
             a, b = self._panels(block, group)
@@ -248,11 +244,10 @@ class _Kernel:
         return moved / self.config.hbm_ports
 
     def _multiply(self, block: OutputBlock, group: OutputGroup, bank: int, k: int, early: bool, alone: bool) -> None:
-        """Append what adds a tile of K to a group.
+        """Append the product of a tile of K, added to a group.
 
-        Arguments:
-            early: whether the array has nothing else to do yet, and HBM time for short copies.
-            alone: whether the other groups of the block follow with the same tile.
+        If `early`, the array is idle otherwise, and short copies are affordable. If `alone`, the other groups of the
+        block use the same tile next.
         """
         left, right = self._panels(block, group)
         a_width, b_width = self.widths
@@ -274,7 +269,7 @@ class _Kernel:
             address = self.resident.address(left, k, group.rows.start)
         pieces = self.resident.bring(right, k, columns, b_width, first_b)
         common = {"format": self.a.format, "k": length(self.depth[k]), "m": length(group.rows)}
-        # B is multiplied as it comes.
+        # Each copy of B is multiplied when it arrives.
         parts = _cut_at(group.columns, pieces)
         accumulate = k > 0
         for half, moving_half, _ in passes(self.a.format):
@@ -297,26 +292,26 @@ class _Kernel:
             accumulate, parts = True, [group.columns]
 
     def _pieces(self, group: OutputGroup) -> list[slice]:
-        """Return the columns of a group that go to HBM together: half of them at most, to start with it early."""
+        """Return the columns of each store of a group: at most half of them, to start early."""
         half = ceil(length(group.columns) / 2)
         return cut(group.columns.start, group.columns.stop, min(DRAIN, max(EARLY, self.config.columns, half)))
 
     def _drain(self, group: OutputGroup, sums: Tensor, parts: int) -> None:
-        """Append what brings a group to HBM, each piece of it by as many copies."""
+        """Append the stores of a group, each piece as `parts` copies."""
         m = length(group.rows)
         for columns in self._pieces(group):
             first = columns.start - group.columns.start
             out = self.program.space.sbuf("result", self.c.format, (length(columns),), m)
-            self.weights = None  # whatever that appends
+            self.weights = None  # `finish` may replace the stationary operand
             self.finish(out, sums[:m, first : first + length(columns)], group.rows, columns)
             for part in cut(0, m, ceil(m / parts)):
                 self.storing.copy(self.c[group.rows, columns][part], out[part])
 
     def _load(self, target: Tensor, source: HbmTensor, early: bool) -> None:
-        """Append what brings a piece of an operand to SBUF.
+        """Append the load of a piece of an operand.
 
-        Two engines bring it if something waits for it already; or if engines share a port and it is long, as two long
-        copies would come at the same time there instead of one after the other.
+        Two engines load it if an instruction is already waiting for it, or if it is long and engines share a port,
+        which would interleave two long copies anyway.
         """
         if self.loading.are_alone:
             parts = 1 + (early and self.config.hbm_ports > 1)
@@ -327,6 +322,6 @@ class _Kernel:
 
 
 def _cut_at(columns: slice, pieces: Sequence[slice]) -> list[slice]:
-    """Cut columns where one of the pieces starts."""
+    """Split columns where one of the pieces starts."""
     bounds = [columns.start, *(p.start for p in pieces if columns.start < p.start < columns.stop), columns.stop]
     return [slice(*pair) for pair in pairwise(bounds)]

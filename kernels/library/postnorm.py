@@ -1,4 +1,4 @@
-"""The end of a transformer's sublayer: layernorm(x w + bias + residual), row by row as sums leave the array."""
+"""End of a transformer sublayer, layernorm(x w + bias + residual), row by row as the array finishes sums."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, STATS_ELEMENTS, Opcode
 __all__ = ["Normed", "Scales", "postnorm"]
 
 PIECE = 128
-"""Columns that are normalised together: enough to hide how long the engines take to hand them over."""
+"""Columns that are normalised together: enough to hide the latency between the engines."""
 
 STATS = OUTPUTS[Opcode.BN_STATS]
 
@@ -24,14 +24,19 @@ assert Config.RANGES["psum_words"][1] <= STATS_ELEMENTS
 
 
 class Scales(NamedTuple):
-    """Parameters of a layer normalisation: gamma and beta, [features], in HBM, or as `load_row` brings them."""
+    """Parameters of a layer normalisation, [features], in HBM or as results of `load_row`."""
 
     gamma: Any  # HbmTensor, or Tensor
     beta: Any
 
 
 class Normed(NamedTuple):
-    """What is returned: y, and what it is the normalisation of, in FP32; [tokens, outputs]."""
+    """Result of `postnorm`, [tokens, outputs].
+
+    Arguments:
+        y: the result.
+        sums: operand of the normalisation, FP32.
+    """
 
     y: Rows
     sums: Rows
@@ -51,17 +56,8 @@ def postnorm(
 ) -> Normed:
     """Append and return layernorm(x w + bias + residual) * gamma + beta.
 
-    Arguments:
-        program: what it is appended to.
-        x_t: [inputs, tokens]; w: [inputs, outputs].
-        bias: [outputs], in HBM, or as `load_row` brings it.
-        residual: [tokens, outputs], in tiles that may be operands of the array.
-        scales: of the normalisation.
-        epsilon: what is added to a variance.
-        name, fmt: of y.
-
-    Raises:
-        ValueError: if shapes or formats do not fit.
+    x_t is [inputs, tokens], w [inputs, outputs]. The bias [outputs] is in HBM, or a result of `load_row`. The residual
+    has tiles that may be operands of the array. Name and format are those of y.
     """
     features = w.shape[1]
     for parameters in (bias, *scales):
@@ -103,16 +99,16 @@ def _normalise(
     scales: tuple[Tensor, Tensor],
     epsilon: float,
 ) -> None:
-    """Append out = (x - mean) / sqrt(variance + epsilon) * gamma + beta of columns of x, for each out and its columns.
+    """Append out = (x - mean) / sqrt(variance + epsilon) * gamma + beta, for each out and its columns of x.
 
-    It goes piece by piece, so that both engines work, and what follows begins with the first one.
+    It works in pieces, so that both engines overlap and consumers can start early.
     """
     mean, factor, shift = (moments[:, column : column + 1] for column in range(3))
     program.append(bn_aggr(moments[:, :2], stats))
     program.append(tensor_scalar(factor, factor, epsilon, AluOp.ADD, -0.5, AluOp.POWER))
     program.append(tensor_scalar(shift, mean, factor, AluOp.MULTIPLY, -1.0, AluOp.MULTIPLY))
     for out, columns in outs:
-        # In PSUM, as the vector engine takes an operand of each memory in a cycle.
+        # In PSUM, since the vector engine reads one operand of each memory per cycle.
         bank = program.space.psum("normalised", FP32, (program.config.psum_words,), x.partitions)
         for part in cut(columns.start, columns.stop, PIECE):
             here = slice(part.start - columns.start, part.stop - columns.start)

@@ -1,8 +1,7 @@
-"""Products of matrices on chip: what a layer is made of. Operands may be in HBM, the result is in SBUF.
+"""Matrix products on chip, from which layers are made: operands in HBM or SBUF, the result in SBUF.
 
-The array adds up along the partitions of both operands: a.T b of a [K, M] and b [K, N]. A matrix of tokens by features
-that is contracted over its features is therefore held with the features along the partitions, and called by its name
-with `_t`.
+The array contracts along the partitions of both operands: a.T b of a [K, M] and b [K, N]. A matrix of tokens by
+features that is contracted over features therefore has the features along the partitions; its name ends in `_t`.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,17 +15,16 @@ from neuroncore_rtl.kernels.tiling.transfer import Matrix, aligned, load
 from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32, Format
 
-__all__ = ["accumulated", "product", "strips_of"]
+__all__ = ["accumulate_product", "product", "strips_of"]
 
 OPEN = PSUM_BANKS // 2
-"""Groups that are summed up together at most: the other banks are left to those before and behind."""
+"""Maximum groups that accumulate at the same time; the other PSUM banks are for the groups before and after."""
 
 LEAST = 32
-"""Columns of the last strip of a product, on a small array: as the tensor engine gets a record in nine cycles."""
+"""Minimum columns of the last strip on a small array: the tensor engine gets a record every nine cycles."""
 
 Finish = Callable[[Tensor, Tensor, slice, slice], None]
-"""Appends what finishes a piece of a product: it is given the piece's place in SBUF, its sums in PSUM, and its rows and
-columns of the result."""
+"""Appends the instructions that finish a piece: destination in SBUF, sums in PSUM, rows and columns of the result."""
 
 
 def product(
@@ -39,20 +37,17 @@ def product(
     parts: Sequence[slice] | None = None,
     finish: Finish | None = None,
 ) -> Rows:
-    """Append a.T b, and return it, [M, N].
+    """Append and return a.T b, [M, N].
 
     Arguments:
-        program: what it is appended to.
-        a: [K, M]; b: [K, N] of the same format, one that the tensor engine multiplies. What is in SBUF is cut into
-            tiles of at most as many rows as the array has, and what is in HBM comes in strips of columns.
-        name: of the result.
-        fmt: of the result.
-        parts: its rows, cut into tiles one after the other, each at most the columns of the array; None: tiles that may
-            be operands again. Neighbours share a pass of the array if each starts where an access may.
-        finish: appends what brings a piece of the sums to its place; None: they are cast.
-
-    Raises:
-        ValueError: if shapes or formats do not fit.
+        program: receives the instructions.
+        a: [K, M]; in SBUF in tiles of at most as many rows as the array has; in HBM it is loaded in strips of columns.
+        b: [K, N], in the format of a, one that the tensor engine multiplies; stored like a.
+        name: name of the result.
+        fmt: format of the result.
+        parts: rows of each tile of the result, at most the columns of the array; None for tiles that may be operands.
+            Neighbours share a pass of the array if each starts at a legal partition.
+        finish: appends the instructions that finish a piece of sums; None to cast it.
     """
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[0]:
         raise ValueError(f"{name}: operands must be [K, M] and [K, N], not {list(a.shape)} and {list(b.shape)}")
@@ -72,21 +67,21 @@ def product(
     if isinstance(a, HbmTensor) and isinstance(b, HbmTensor):
         b = load(program, b, depth)
     groups = [parts[few] for few in neighbours(parts, config.columns, config.quadrant)]
-    # Half a bank's columns come together, so that the array need not wait for long.
+    # Load half a bank of columns at a time, so that the array does not stall for long.
     strips = neighbours([slice(group[0].start, group[-1].stop) for group in groups], config.psum_words // 2)
-    # What is on chip needs no strips, and so what is in HBM comes once.
+    # An operand on chip needs no strips, so the other one is loaded only once.
     for few in strips if isinstance(a, HbmTensor) else [slice(None)]:
         strip = groups[few]
         rows = slice(strip[0][0].start, strip[-1][-1].stop)
         stationary = _columns(program, a, depth, rows)
         for columns in strips_of(b, m, program.columns, config.psum_words):
             moving = _columns(program, b, depth, columns)
-            # What comes from HBM is multiplied as it comes, but of the last groups each is finished before the next one
-            # begins, so that little is left to be done at the end.
+            # Groups are interleaved while operands arrive from HBM. The last groups are finished one by one, so that
+            # little work remains at the end.
             arrives = isinstance(a, HbmTensor) or (isinstance(b, HbmTensor) and columns.stop < n)
             for some in cut(0, len(strip), OPEN if arrives else 1):
                 left = [slice(group[0].start - rows.start, group[-1].stop - rows.start) for group in strip[some]]
-                for group, sums in zip(strip[some], _summed(program, stationary, moving, left), strict=True):
+                for group, sums in zip(strip[some], _accumulate_groups(program, stationary, moving, left), strict=True):
                     for part in group:
                         own = sums[part.start - group[0].start : part.stop - group[0].start]
                         (finish or cast)(results[part.start][:, columns], own, part, columns)
@@ -94,18 +89,17 @@ def product(
 
 
 def _columns(program: Program, operand: Matrix, depth: Sequence[slice], columns: slice) -> list[Tensor]:
-    """Return columns of an operand, a tensor for each tile of K, in SBUF."""
+    """Return columns of an operand in SBUF, a tensor per tile of K."""
     if isinstance(operand, HbmTensor):
         return list(load(program, operand[:, columns], depth).tiles)
     return [tile[:, columns] for tile in operand.tiles]
 
 
 def strips_of(b: Matrix, m: int, width: int, words: int) -> list[slice]:
-    """Return the columns of b that are multiplied together, for m columns of a on an array of `width` columns
-    and banks of PSUM of so many words.
+    """Return the columns of b [K, N] that are multiplied together, for m columns of a.
 
-    Where the array has as much to do as HBM, which brings them, they get ever fewer: so what finishes a strip is done
-    while the next one is multiplied, and little is left to be done behind the last one.
+    If the load of b is as slow as the array, strips become ever narrower: a strip is finished while the next one is
+    multiplied, and little work remains after the last one. The array has `width` columns, a PSUM bank `words`.
     """
     n = b.shape[1]
     if not isinstance(b, HbmTensor) or m < width:
@@ -118,24 +112,22 @@ def strips_of(b: Matrix, m: int, width: int, words: int) -> list[slice]:
     return found
 
 
-def accumulated(program: Program, stationary: Sequence[Tensor], moving: Sequence[Tensor], columns: slice) -> Tensor:
-    """Append the product a.T b of some columns of a, and return it, in a bank of PSUM.
+def accumulate_product(
+    program: Program, stationary: Sequence[Tensor], moving: Sequence[Tensor], columns: slice
+) -> Tensor:
+    """Append the product a.T b for some columns of a, at most those of the array; return it, in a PSUM bank.
 
-    Arguments:
-        program: what it is appended to.
-        stationary: tiles of a, each of at most as many rows as the array has.
-        moving: tiles of b of the same rows, of as many columns as a bank has room for.
-        columns: of a, at most as many as the array has.
+    The tiles of a have at most as many rows as the array. The tiles of b have the same rows, and columns for a bank.
     """
-    return _summed(program, stationary, moving, [columns])[0]
+    return _accumulate_groups(program, stationary, moving, [columns])[0]
 
 
-def _summed(
+def _accumulate_groups(
     program: Program, stationary: Sequence[Tensor], moving: Sequence[Tensor], groups: Sequence[slice]
 ) -> list[Tensor]:
-    """Append such products of some groups of columns, tile of K by tile of K."""
+    """Append the products of several groups of columns, tile of K by tile of K."""
     fmt, n = moving[0].format, moving[0].size
-    # A bank of its own for each, so that what drains others does not wait for the array.
+    # A separate bank for each group, so that draining one does not stall for the array.
     kind = INT32 if fmt is INT8 else FP32
     sums = [
         program.space.psum("sums", kind, (program.config.psum_words,), length(columns))[:, :n] for columns in groups

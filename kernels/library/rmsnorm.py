@@ -8,7 +8,7 @@ __all__ = ["rmsnorm"]
 
 
 def rmsnorm(program: Program, y: Rows, x: Rows, gamma: Rows, epsilon: float = 1e-5) -> None:
-    """Append y = x / sqrt(mean(x * x) + epsilon) * gamma, row by row; the sum of squares comes with the activation."""
+    """Append y = x / sqrt(mean(x * x) + epsilon) * gamma, row by row."""
     squares, scales = scratch(program.space, "squares", x), scratch(program.space, "scale", x, 1)
     for tile, out, gain, square, scale in tiles_of(x, y, gamma, squares, scales):
         program.append(activation(square, tile, "square", sum_into=scale))

@@ -1,4 +1,4 @@
-"""Rotary position embedding (Su et al., "RoFormer", 2021): every pair of features turns by its token's angle."""
+"""Rotary position embedding (Su et al., "RoFormer", 2021): rotates pairs of features by the angle of their token."""
 
 import numpy as np
 
@@ -10,17 +10,13 @@ from neuroncore_rtl.spec.isa import AluOp
 __all__ = ["BASE", "angles", "rope"]
 
 BASE = 10_000.0
-"""Of the angles of neighbouring pairs, as published."""
+"""Base of the angles, as published."""
 
 
 def angles(tokens: int, width: int, base: float = BASE, first: int = 0) -> np.ndarray:
-    """Return by how much each pair of a head turns, float64 [tokens, width / 2].
+    """Return the angle of each pair of features, float64 [tokens, width / 2].
 
-    Arguments:
-        tokens: how many.
-        width: features of a head, an even number.
-        base: the ratio of the fastest to the slowest turn, about.
-        first: position of the first token.
+    `first` is the position of the first token, `base` about the ratio of the fastest to the slowest rotation.
 
     Raises:
         ValueError: if the width is odd.
@@ -33,16 +29,10 @@ def angles(tokens: int, width: int, base: float = BASE, first: int = 0) -> np.nd
 def rope(
     program: Program, x: Rows, cosines: Rows, sines: Rows, *, name: str = "turned", fmt: Format | None = None
 ) -> Rows:
-    """Append and return x, [tokens, heads * width], with feature i and i + width / 2 of every head turned as a pair.
+    """Append and return x, [tokens, heads * width], with the pair of features i and i + width / 2 rotated.
 
-    Arguments:
-        program: what it is appended to.
-        x: in SBUF.
-        cosines, sines: of `angles`, FP32 [tokens, width / 2], in tiles like those of x.
-        name, fmt: of the result; None: the format of x.
-
-    Raises:
-        ValueError: if the shapes do not fit.
+    Cosines and sines of `angles` are FP32 [tokens, width / 2], in tiles like x. The result has the format of x by
+    default.
     """
     (tokens, features), half = x.shape, cosines.shape[1]
     if cosines.shape != sines.shape or cosines.shape[0] != tokens or features % (2 * half):

@@ -1,4 +1,4 @@
-"""Softmax along the rows of a matrix, on both engines."""
+"""Softmax along the rows of a matrix."""
 
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_reduce, tensor_scalar
@@ -9,17 +9,14 @@ __all__ = ["softmax"]
 
 
 def softmax(program: Program, y: Rows, x: Rows) -> None:
-    """Append y = exp(x - max) / sum(exp(x - max)), row by row.
-
-    The running sum of the exponentials comes free with the activation; all between x and y is FP32.
-    """
+    """Append y = exp(x - max) / sum(exp(x - max)), row by row; intermediate values are FP32."""
     waiting = None
     powers = scratch(program.space, "powers", x)
     biases, totals = (scratch(program.space, name, x, 1) for name in ("bias", "total"))
     for tile, out, power, bias, total in tiles_of(x, y, powers, biases, totals):
         program.append(tensor_reduce(bias, tile, AluOp.MAX, negate=True))
         program.append(activation(power, tile, "exp", bias=bias, sum_into=total))
-        # The vector engine finishes the tile before while the scalar engine is busy with this one.
+        # The vector engine finishes the previous tile while the scalar engine computes this one.
         if waiting is not None:
             _divide(program, *waiting)
         waiting = out, power, total

@@ -1,8 +1,7 @@
-"""Two programs that show what stochastic rounding is for: a long sum, and gradient descent, in a narrow format.
+"""Two programs that show the use of stochastic rounding in a narrow format: a long sum, and gradient descent.
 
-Both keep every intermediate result, one after the other in memory, so that one can look at the way and not only at the
-end. Element numbers are those of the whole tensor and each step has a stream of its own, so the same bits come out
-however the tensor is cut into tiles.
+Both keep every intermediate result for inspection. Elements are numbered in the whole tensor, with a stream of random
+words per step, so results do not depend on the tiling.
 """
 
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ __all__ = ["Problem", "accumulate", "descend_stochastic"]
 
 
 def _steps(history: Rows, columns: int, seed: int | None) -> Iterator[tuple[Tensor, Tensor, Draw | None]]:
-    """Yield the tiles of every step but the first: as the step before left them, as they will be, and their draw."""
+    """Yield, for every step and tile, the values before, the destination, and the random words."""
     parts = [history.columns(first, first + columns) for first in range(0, history.shape[1], columns)]
     for step, (before, after) in enumerate(pairwise(parts), start=1):
         yield from zip(before.tiles, after.tiles, after.draws(seed, step), strict=True)
@@ -27,10 +26,8 @@ def _steps(history: Rows, columns: int, seed: int | None) -> Iterator[tuple[Tens
 def accumulate(program: Program, history: Rows, columns: int, addend: float, seed: int | None) -> None:
     """Append sums[t + 1] = sums[t] + addend, rounded to the tensor's format after every addition.
 
-    Arguments:
-        history: sums of all steps, `columns` for each; the first ones are there.
-        columns: independent sums a row.
-        seed: of stochastic rounding; None rounds to nearest even.
+    The history has `columns` sums per row and step; the first step is given. `seed` selects stochastic rounding, None
+    for rounding to nearest even.
     """
     for before, after, draw in _steps(history, columns, seed):
         program.append(isa.tensor_scalar(after, before, addend, AluOp.ADD, stochastic=draw))
@@ -38,13 +35,7 @@ def accumulate(program: Program, history: Rows, columns: int, addend: float, see
 
 @dataclass(frozen=True)
 class Problem:
-    """Least squares: every lane has the same samples and fits its own weights.
-
-    Arguments:
-        inputs: FP32 [samples, features], in each partition.
-        targets: FP32 [samples].
-        rate: of the descent.
-    """
+    """Least squares: all lanes have the same FP32 inputs [samples, features], targets [samples] and learning rate."""
 
     inputs: Tensor
     targets: Tensor
@@ -54,12 +45,8 @@ class Problem:
 def descend_stochastic(program: Program, history: Rows, problem: Problem, seed: int | None) -> None:
     """Append weights[t + 1] = weights[t] - rate / samples * inputs^T (inputs weights[t] - targets).
 
-    Products and sums are FP32; only the weights are rounded to the format of `history`.
-
-    Arguments:
-        history: weights of all steps, as many for each as there are features; the first ones are there.
-        problem: the same in all tiles.
-        seed: of stochastic rounding; None rounds to nearest even.
+    Products and sums are FP32; only the weights are rounded to the format of `history`. The first step is given. `seed`
+    is as in `accumulate`.
     """
     samples, features = problem.inputs.shape
     products = program.space.sbuf("products", FP32, (samples, features))

@@ -1,4 +1,4 @@
-"""Sums along the partitions of a matrix, which only the array can add up: a product with ones."""
+"""Sums of the columns of a matrix: since only the array adds along partitions, a product with ones."""
 
 from neuroncore_rtl.kernels.library.linear import linear
 from neuroncore_rtl.kernels.program import Program, Rows
@@ -9,13 +9,9 @@ __all__ = ["sum_columns"]
 
 
 def sum_columns(program: Program, x: Rows, before: Rows | None = None, name: str = "sums") -> Rows:
-    """Append and return the sums of the columns of a matrix, FP32 [1, columns].
+    """Append and return the sums of the columns of x, plus the sums `before`, FP32 [1, columns].
 
-    Arguments:
-        program: what it is appended to.
-        x: [rows, columns] of a format that the tensor engine multiplies.
-        before: sums that are added to; None: there are none.
-        name: of the result.
+    The tensor engine must be able to multiply the format of x.
     """
     ones = program.space.sbuf("ones", x.format, (1,), max(tile.partitions for tile in x.tiles))
     program.append(memset(ones, 1.0))

@@ -1,4 +1,4 @@
-"""The gated layer of large language models (Shazeer, "GLU variants improve transformer", 2020)."""
+"""Gated layer of large language models (Shazeer, "GLU variants improve transformer", 2020)."""
 
 from neuroncore_rtl.kernels.library.linear import linear_t
 from neuroncore_rtl.kernels.library.product import product
@@ -14,16 +14,9 @@ __all__ = ["swiglu_t"]
 def swiglu_t(
     program: Program, gate: Matrix, up: Matrix, x_t: Matrix, *, name: str = "swiglu_t", fmt: Format = BF16
 ) -> Rows:
-    """Append and return silu(x gate) * (x up), [hidden, tokens]: what follows may contract over what is hidden.
+    """Append and return silu(x gate) * (x up), [hidden, tokens], for consumers that contract over hidden units.
 
-    Arguments:
-        program: what it is appended to.
-        gate, up: weights [inputs, hidden].
-        x_t: [inputs, tokens].
-        name, fmt: of the result; what is multiplied is FP32.
-
-    Raises:
-        ValueError: if shapes or formats do not fit.
+    Weights are [inputs, hidden], x_t is [inputs, tokens]. The factors are FP32.
     """
     if gate.shape != up.shape:
         raise ValueError(f"{name}: gate and up must have one shape, not {list(gate.shape)} and {list(up.shape)}")

@@ -1,9 +1,9 @@
-"""A linear layer whose weights are divided among cores: Y[M, N] = X[M, K] x W[K, N], K split over the ranks of a group.
+"""Tensor-parallel linear layer: Y[M, N] = X[M, K] x W[K, N], with K split over the ranks of a group.
 
-Every rank multiplies its columns of X by its rows of W: an FP32 partial product as large as Y, in its own HBM. Y is the
-sum of all of them, by ALL_REDUCE, in FP32 and the same bits on every rank. It is cut into strips of rows; the
-collective of a strip waits for that strip's stores alone, so that it runs on the links while the array computes the
-next ones. The last strip's is what is left when the array is done.
+Every rank multiplies its columns of X by its rows of W, an FP32 partial product as large as Y. ALL_REDUCE adds the
+partial products in FP32, with the same bits on every rank. Y is cut into strips of rows. The collective of a strip
+depends only on the stores of this strip, so it overlaps with the products of the next ones; only the last collective
+remains when the array has finished.
 """
 
 from itertools import pairwise
@@ -32,13 +32,13 @@ WORD = FP32.bits // 8
 
 
 class Shard(NamedTuple):
-    """What one rank executes.
+    """Program of one rank.
 
     Arguments:
-        image: of its program.
-        y: [M, N] in its HBM, where the result will be: Y, or without the collectives its partial product.
-        partial: [M, N], where its partial product will be.
-        program: what the image was made from.
+        image: image of the program.
+        y: result [M, N] in its HBM; the partial product if there are no collectives.
+        partial: partial product [M, N] in its HBM.
+        program: the program.
     """
 
     image: Image
@@ -48,15 +48,12 @@ class Shard(NamedTuple):
 
 
 def row_strips(m: int, n: int, strips: int, columns: int) -> list[slice]:
-    """Cut the rows of an FP32 matrix [m, n] into strips, as even as they can be.
+    """Split the rows of an FP32 matrix [m, n] into strips, as evenly as possible.
 
-    Arguments:
-        m, n: of the matrix.
-        strips: how many.
-        columns: of the array: all strips but the last have a multiple of them, and begin where a collective may.
+    All strips except the last have a multiple of `columns` rows, and start at a legal address of a collective.
 
     Raises:
-        ValueError: if there are not as many.
+        ValueError: if so many strips are not possible.
     """
     words = COLLECTIVE_ALIGNMENT // WORD
     step = lcm(columns, words // gcd(n, words))
@@ -79,20 +76,18 @@ def tensor_parallel_programs(
     base: int = 0,
     order: str = Program.order,
 ) -> list[Shard]:
-    """Return what every rank of a group executes, in order of ranks.
+    """Return the program of every rank of a group, in order of ranks.
 
     Arguments:
         machine: the instance, or the parameters of one of its cores.
-        group: the cores that share the work.
-        x, w: codes of `fmt`, [M, K] and [K, N]; K is at least as much as there are ranks.
-        fmt: one that the tensor engine multiplies with sums in FP32.
-        strips: of Y.
-        reduce: whether the partial products are added up; else the programs are the same without the collectives.
+        group: cores that share the work.
+        x: codes of `fmt`, [M, K]; K is at least the number of ranks.
+        w: codes of `fmt`, [K, N].
+        fmt: format that the tensor engine multiplies with FP32 sums.
+        strips: number of strips of Y.
+        reduce: whether to add the partial products; False omits only the collectives.
         base: HBM address of every image.
-        order: of the programs' instructions, see :class:`kernels.program.Program`.
-
-    Raises:
-        ValueError: if shapes, the group or the strips do not fit.
+        order: as in `Program`.
     """
     config = machine.core if isinstance(machine, Instance) else machine
     if x.ndim != 2 or w.ndim != 2 or x.shape[1] != w.shape[0]:

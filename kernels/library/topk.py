@@ -1,4 +1,4 @@
-"""The largest elements of each row, and where they are."""
+"""Largest elements of each row, and their positions."""
 
 from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import find_index8, match_replace8, max8
@@ -8,20 +8,18 @@ __all__ = ["rounded_up", "topk"]
 
 
 def rounded_up(k: int) -> int:
-    """Return the elements that `topk` finds when it must find k."""
+    """Return the number of elements that `topk` must search for to find k."""
     return -(-k // VALUES8) * VALUES8
 
 
 def topk(program: Program, values: Rows, indices: Rows, x: Rows) -> None:
-    """Append the search for the largest elements of each row of x, descending, equal ones in the order of their places.
+    """Append the search for the largest elements of each row of x, descending; ties are in order of position.
 
-    Arguments:
-        values, indices: what was found: a multiple of 8 columns each, of x's format and an integer one.
-
-    Of more than 8 NaN in a row, which are above all numbers, places are named again.
+    `values` has a multiple of 8 columns in the format of x; `indices` has an integer format. NaNs are above all
+    numbers; if a row has more than 8 of them, positions repeat.
 
     Raises:
-        ValueError: if a row has fewer elements than are looked for, or more or fewer than the instructions search.
+        ValueError: if a row has fewer elements than are searched for, or a length that the instructions cannot search.
     """
     columns, wanted = x.shape[1], values.shape[1]
     low, high = SEARCH_ELEMENTS
@@ -29,8 +27,8 @@ def topk(program: Program, values: Rows, indices: Rows, x: Rows) -> None:
         raise ValueError(f"topk: columns must be from {low} to {high}, not {columns}")
     if wanted > columns or wanted % VALUES8:
         raise ValueError(f"topk: k must be a multiple of {VALUES8} up to the {columns} columns, not {wanted}")
-    # What was found is below all that is left in one copy of x, and equal to none of it in the other one: marked with
-    # -inf in both, it would be found again among elements that are -inf.
+    # Found elements are replaced by -inf in one copy of x, where max8 searches, and by NaN in the other, where
+    # find_index8 searches. With -inf in both, a found position would match again when remaining elements are -inf.
     rests, places = (scratch(program.space, name, x, fmt=x.format) for name in ("rest", "places"))
     for tile, best, where, rest, place in tiles_of(x, values, indices, rests, places):
         left, unfound = tile, tile

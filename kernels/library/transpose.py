@@ -1,4 +1,4 @@
-"""Transposition by the tensor engine: 128 columns take it as many cycles, DMA one for each element."""
+"""Transposition by the tensor engine: as many cycles as columns, where DMA takes a cycle per element."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from neuroncore_rtl.kernels.tiling.transfer import aligned
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index
 
-__all__ = ["identity", "transpose", "turned"]
+__all__ = ["identity", "transpose", "transpose_tiles"]
 
 
 def identity(program: Program, fmt: Format) -> Tensor:
-    """Append and return an identity matrix as large as the array: ones, kept where partition - column = 0."""
+    """Append and return an identity matrix as large as the array."""
     size = program.lanes
     ones, matrix = (program.space.sbuf(name, fmt, (size,), size) for name in ("ones", "identity"))
     program.append(memset(ones, 1.0))
@@ -22,35 +22,29 @@ def identity(program: Program, fmt: Format) -> Tensor:
 
 
 def transpose(program: Program, x: Rows, matrix: Tensor, name: str = "x_t") -> Rows:
-    """Append and return x.T, bit for bit, in tiles that are operands of the array.
+    """Append and return x.T, bit for bit, in tiles that may be operands of the array.
 
-    Arguments:
-        program: what it is appended to.
-        x: [rows, columns] of a format that the tensor engine multiplies in one pass, tiles of at most as many rows as
-            are an operand.
-        matrix: an identity matrix of its format.
-        name: of the result.
+    The tiles of x must be operands, in a format that the array multiplies in one pass. `matrix` is an identity matrix
+    in this format.
     """
     rows, columns = x.shape
     tiles = []
     for part in cut(0, columns, program.lanes):
         tile = program.space.sbuf(f"{name}[{part.start}:{part.stop}]", x.format, (rows,), length(part))
-        # As many tiles of x as a bank has room for leave it together.
+        # A PSUM bank holds several transposed tiles, which one instruction copies.
         for few in cut(0, len(x.tiles), max(1, program.config.psum_words // program.lanes)):
             first, last = x.parts[few.start].start, x.parts[few.stop - 1].stop
-            sums = turned(program, [source[:, part] for source in x.tiles[few]], matrix)
+            sums = transpose_tiles(program, [source[:, part] for source in x.tiles[few]], matrix)
             program.append(activation(tile[:, first:last], sums, "identity", bias=-0.0))
         tiles.append(tile)
     return Rows(tuple(tiles))
 
 
-def turned(program: Program, tiles: Sequence[Tensor], matrix: Tensor) -> Tensor:
-    """Append and return tiles, each transposed, side by side in a bank of PSUM.
+def transpose_tiles(program: Program, tiles: Sequence[Tensor], matrix: Tensor) -> Tensor:
+    """Append and return the transposed tiles, side by side in a PSUM bank.
 
-    Arguments:
-        program: what it is appended to.
-        tiles: of the same number of columns, which are those of an operand, and of rows that a bank has room for.
-        matrix: an identity matrix of their format.
+    The tiles have equal columns, at most an operand's, and together at most a bank of rows. `matrix` is an identity
+    matrix in their format.
     """
     sums, first = program.space.psum("turned", FP32, (program.config.psum_words,), tiles[0].size), 0
     for tile in tiles:

@@ -1,4 +1,4 @@
-"""Programs under construction: tensors and their places, matrices of rows, copies, products, and the image of it all.
+"""Programs under construction: tensors, allocation, instructions, and the image that the core boots from.
 
 The instructions of the vector and the scalar engine are functions of :mod:`kernels.program.instructions`.
 """

@@ -1,7 +1,7 @@
 """Allocation of temporaries: each is live from the first instruction that touches it to the last one in program order.
 
-Places are given out round and round a memory. So a place is taken again as late as possible, and what fills it next,
-such as a load, has the longest time ahead of what needs it; how far that runs ahead is a matter of the memory's size.
+The allocator is next-fit: each search starts where the last one ended. An address is reused as late as possible, so
+that the next load to it can be prefetched farthest.
 """
 
 from bisect import bisect_left
@@ -16,17 +16,17 @@ __all__ = ["OutOfMemory", "addresses", "peak"]
 
 
 class OutOfMemory(ValueError):
-    """There is none for a temporary."""
+    """No free range of SBUF or PSUM is large enough for a temporary."""
 
 
 def addresses(steps: Sequence[ProgramStep], space: Allocator) -> dict[int, int]:
-    """Return the address of every buffer that is touched, by its number.
+    """Return the address of every buffer that an instruction touches, by buffer number.
 
-    One that several sections touch has its place all the time, as sections may be left out or come again.
+    A buffer that several sections touch is live during the whole program, since sections may be skipped or repeated.
 
     Raises:
-        ValueError: if a buffer is read before anything is written to it.
-        OutOfMemory: if there is none for a buffer; the message names it, and what has its place there at that time.
+        ValueError: if a buffer is read before it is written.
+        OutOfMemory: if no free range fits a buffer.
     """
     first, last = _lives(steps, space.buffers)
     lives = {number: (first[number], last[number]) for number in first}
@@ -54,14 +54,14 @@ def addresses(steps: Sequence[ProgramStep], space: Allocator) -> dict[int, int]:
 
 
 def peak(found: dict[int, int], space: Allocator, storage: Storage) -> int:
-    """Return where the last byte that is used of a partition ends."""
+    """Return the end of the highest allocated range, in bytes of a partition."""
     ends = (at + space.buffers[number].size for number, at in found.items())
     own = (end for end, number in zip(ends, found, strict=True) if space.buffers[number].storage == storage)
-    return max(own, default=space.used(storage))
+    return max(own, default=space.fixed_end(storage))
 
 
 def _lives(steps: Sequence[ProgramStep], buffers: Mapping[int, Buffer]) -> tuple[dict[int, int], dict[int, int]]:
-    """Return of every buffer the number of the step that touches it first and last."""
+    """Return, by buffer number, the first step that touches the buffer, and the last one."""
     first, last = {}, {}
     for number, step in enumerate(steps):
         for buffer in step.touched:
@@ -76,14 +76,7 @@ def _lives(steps: Sequence[ProgramStep], buffers: Mapping[int, Buffer]) -> tuple
 
 
 def _no_room(number: int, live: Iterable[int], sources: Mapping[int, SourceLine], space: Allocator) -> str:
-    """Return that there is no room for a buffer, and what is in its way, the largest ones first.
-
-    Arguments:
-        number: of the buffer.
-        live: numbers of those that have their places.
-        sources: of each buffer the line that touches it first.
-        space: what named them.
-    """
+    """Return the message for a buffer that does not fit; it lists the live buffers, largest first."""
     wanted = space.buffers[number]
     beside = [(space.buffers[other], sources[other]) for other in live]
     beside = sorted((one for one in beside if one[0].storage == wanted.storage), key=lambda one: -one[0].size)
@@ -91,17 +84,12 @@ def _no_room(number: int, live: Iterable[int], sources: Mapping[int, SourceLine]
     total = sum(buffer.size for buffer, _ in beside)
     return (
         f"{wanted.name}: {wanted.storage.name} must have room for {wanted.size:,} bytes of a partition beside "
-        f"{total:,} of {len(space.room(wanted.storage)):,} that are in use ({sources[number]}):{lines}"
+        f"{total:,} of {len(space.room(wanted.storage)):,} that are live ({sources[number]}):{lines}"
     )
 
 
 class _Ring:
-    """The bytes of a partition that are free: every search starts where the last one ended.
-
-    Arguments:
-        room: all of them.
-        bank: bytes of a bank of PSUM.
-    """
+    """Free list of one memory, in bytes of a partition; next-fit."""
 
     def __init__(self, room: range, bank: int):
         self._bank = bank
@@ -109,21 +97,21 @@ class _Ring:
         self._next = room.start
 
     def take(self, buffer: Buffer) -> int | None:
-        """Return the address of a place for a buffer, which is no longer free; None if there is none."""
+        """Allocate a range for a buffer and return its address; None if none fits."""
         here = bisect_left(self._starts, self._next)
-        # The piece that the last search ended in starts before that.
+        # The range that contains `_next` starts before it.
         around = [*range(max(0, here - 1), len(self._starts)), *range(here)]
         for turn, piece in enumerate(around):
             least = max(self._next, self._starts[piece]) if turn == 0 else self._starts[piece]
             place = _fit(least, buffer, self._bank)
             if place + buffer.size <= self._ends[piece]:
-                self._cut(piece, place, place + buffer.size)
+                self._remove(piece, place, place + buffer.size)
                 self._next = place + buffer.size
                 return place
         return None
 
     def give(self, start: int, size: int) -> None:
-        """Make a place free again."""
+        """Free a range."""
         end, piece = start + size, bisect_left(self._starts, start)
         if piece < len(self._starts) and self._starts[piece] == end:
             end = self._ends[piece]
@@ -134,7 +122,7 @@ class _Ring:
             self._starts.insert(piece, start)
             self._ends.insert(piece, end)
 
-    def _cut(self, piece: int, start: int, end: int) -> None:
+    def _remove(self, piece: int, start: int, end: int) -> None:
         kept = [(self._starts[piece], start), (end, self._ends[piece])]
         kept = [(low, high) for low, high in kept if low < high]
         self._starts[piece : piece + 1] = [low for low, _ in kept]
@@ -142,7 +130,7 @@ class _Ring:
 
 
 def _fit(address: int, buffer: Buffer, bank: int) -> int:
-    """Return the lowest address from `address` on at which a buffer may start."""
+    """Return the lowest legal start of a buffer from `address` on; in PSUM it spans banks only if it starts at one."""
     whole = buffer.storage == Storage.PSUM and buffer.size > bank
     alignment = bank if whole else buffer.alignment
     place = -(-address // alignment) * alignment

@@ -1,9 +1,8 @@
-"""Places for tensors in SBUF, PSUM and HBM.
+"""Declaration of tensors in SBUF, PSUM and HBM.
 
-A tensor on chip is a *temporary* unless told: it has a place from the instruction that touches it first to the one that
-touches it last, and its place is known when the program is (:mod:`kernels.program.allocation`). Until then its address
-is one of a *buffer* of its own, far beyond those of any memory, so that views, and what instructions touch, are worked
-out in the same way. What is *kept* has its own place from the start to the end of the program.
+A *kept* tensor on chip has a fixed address. All others are *temporaries*: their addresses are allocated when the
+program is complete (:mod:`kernels.program.allocation`). Until then a temporary lies in a virtual *buffer* above the
+addresses of any memory, so that views and dependences are computed as for a final address.
 """
 
 from collections.abc import Iterable
@@ -22,20 +21,26 @@ from neuroncore_rtl.spec.isa.access import storage_partitions
 __all__ = ["Allocator", "Buffer", "buffer_of", "buffers_of", "offset_of"]
 
 BUFFER_BITS = 20
-"""Bits of an address within a buffer; those above are the buffer's number, and 0 for what has its place."""
+"""Bits of an offset within a buffer; the higher bits are the buffer number, 0 for a fixed address."""
 
 GRANULE = 4 * LOAD_COLUMNS
-"""Bytes of which every buffer has a multiple: a LoadStationary reads whole groups of columns."""
+"""Unit of buffer sizes in bytes: a LoadStationary reads whole groups of columns."""
 
 _NUMBERS = count(1)
-"""Of buffers, those of all programs, so that none takes another one's for its own."""
+"""Buffer numbers; unique across programs, to detect tensors of other programs."""
 
 assert Config.RANGES["sbuf_bytes"][1] < 1 << BUFFER_BITS
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """A temporary: its name, where it will be, and its bytes of a partition."""
+    """Temporary without an address.
+
+    Arguments:
+        name: for messages.
+        storage: SBUF or PSUM.
+        size: bytes per partition.
+    """
 
     name: str
     storage: Storage
@@ -43,40 +48,40 @@ class Buffer:
 
     @property
     def alignment(self) -> int:
-        """Bytes of which its address is a multiple."""
+        """Alignment of its address in bytes."""
         return min(LINE_BYTES, GRANULE << max(0, (self.size // GRANULE - 1).bit_length()))
 
 
 def buffer_of(address: int) -> int:
-    """Return the number of the buffer that an address is in, from 1 on; 0: it is the address of a place."""
+    """Return the buffer number of an address, from 1 on; 0 for a fixed address."""
     return address >> BUFFER_BITS
 
 
 def buffers_of(regions: Iterable[Region]) -> tuple[int, ...]:
-    """Return the number of the buffer that each region is in; 0: in none."""
+    """Return the buffer number of each region; 0 for a fixed address."""
     return tuple(0 if region.storage == Storage.HBM else buffer_of(region.address) for region in regions)
 
 
 def offset_of(address: int) -> int:
-    """Return an address within its buffer; that of a place is its own."""
+    """Return the offset of an address within its buffer, or a fixed address itself."""
     return address & ((1 << BUFFER_BITS) - 1)
 
 
 class Allocator:
-    """Names tensors, and gives out the bytes of what is kept and of HBM from the lowest address up.
+    """Declares tensors. Kept tensors and tensors in HBM get ascending addresses at their declaration.
 
     Arguments:
-        config: the machine's parameters.
-        hbm: the first address in HBM.
+        config: parameters of the machine.
+        hbm: first free address in HBM.
 
     Attributes:
-        buffers: the temporaries by their numbers, which no other program's have.
-        kept: the tensors on chip that have their places from the start to the end.
-        hbm_tensors: those that have their places in HBM, in the order in which they got them.
+        buffers: temporaries by number.
+        kept: kept tensors on chip.
+        hbm_tensors: tensors in HBM.
     """
 
     HBM_ALIGNMENT = LINE_BYTES
-    """Bytes of which every address in HBM is a multiple: no beat is shared by two tensors."""
+    """Alignment in HBM in bytes: no two tensors share a beat."""
 
     def __init__(self, config: Config, hbm: int = 0):
         self.config = config
@@ -93,32 +98,32 @@ class Allocator:
     def sbuf(
         self, name: str, fmt: Format, shape: tuple[int, ...], partitions: int | None = None, *, kept: bool = False
     ) -> Tensor:
-        """Return a new tensor in SBUF, of all partitions unless told; ValueError if there is no room."""
+        """Return a new tensor in SBUF, in all partitions by default; ValueError if it does not fit."""
         return self._on_chip(Storage.SBUF, name, fmt, shape, partitions, kept)
 
     def psum(
         self, name: str, fmt: Format, shape: tuple[int, ...], partitions: int | None = None, *, kept: bool = False
     ) -> Tensor:
-        """Return a new tensor in PSUM, of all partitions unless told; ValueError if there is no room.
+        """Return a new tensor in PSUM, in all partitions by default; ValueError if it does not fit.
 
-        A temporary of at most a bank lies within one, a larger one starts at the start of one.
+        A temporary of at most a bank lies within one bank; a larger one starts at a bank.
         """
         return self._on_chip(Storage.PSUM, name, fmt, shape, partitions, kept)
 
     def hbm(self, name: str, fmt: Format, shape: tuple[int, ...]) -> HbmTensor:
-        """Return a new tensor in HBM; ValueError if there is no room."""
+        """Return a new tensor in HBM; ValueError if it does not fit."""
         shape = _extents(name, shape)
         address = self._take(Storage.HBM, name, prod(shape) * fmt.bits // 8)
         self.hbm_tensors.append(HbmTensor(name=name, format=fmt, address=address, shape=shape))
         return self.hbm_tensors[-1]
 
     def room(self, storage: Storage) -> range:
-        """Return the addresses that are not given out for good, on chip of a partition."""
+        """Return the addresses that have no fixed allocation, on chip those of a partition."""
         first = -(-self._used[storage] // LINE_BYTES) * LINE_BYTES
         return range(min(first, self._ends[storage]), self._ends[storage])
 
-    def used(self, storage: Storage) -> int:
-        """Return where what is given out for good ends, on chip in a partition."""
+    def fixed_end(self, storage: Storage) -> int:
+        """Return the end of the fixed addresses that are allocated, on chip in a partition."""
         return self._used[storage]
 
     def _on_chip(
@@ -157,7 +162,7 @@ class Allocator:
 
 @located
 def _extents(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape; ValueError if it is none."""
+    """Return a shape as integers; ValueError if it is not a sequence of them."""
     extents = tuple(shape) if isinstance(shape, Iterable) else None
     if extents is None or not all(isinstance(extent, Integral) and extent >= 0 for extent in extents):
         raise ValueError(f"{name}: shape must be integers of at least 0, such as (4, 8), not {shape!r}")

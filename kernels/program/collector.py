@@ -1,4 +1,4 @@
-"""Python's collector of cyclic garbage, and when it would look in vain."""
+"""Pause of Python's garbage collector."""
 
 import gc
 from collections.abc import Iterator
@@ -9,10 +9,9 @@ __all__ = ["collector_paused"]
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keep the collector from running within; also a decorator.
+    """Disable the collector of cyclic garbage; a context manager or decorator.
 
-    A layout makes a dozen objects of every instruction, all of which stay and none of which is part of a cycle. The
-    collector would take a fifth of its time to find that out, again with every quarter that comes to what is there.
+    Lowering creates many objects, none of them garbage. Scanning them repeatedly would take a fifth of the time.
     """
     enabled = gc.isenabled()
     gc.disable()

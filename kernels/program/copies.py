@@ -1,5 +1,7 @@
-"""The DMA engines' instructions as functions: tensors in, one `DmaCopy` out. On chip the partitions are the first
-dimension of a tensor."""
+"""DMA instructions as functions: tensors in, one `DmaCopy` out.
+
+The first dimension of a tensor on chip is its partitions.
+"""
 
 from dataclasses import replace
 
@@ -14,21 +16,19 @@ __all__ = ["dma_copy", "dma_gather", "dma_scatter"]
 
 @located
 def dma_copy(dst: Tensor | HbmTensor, src: Tensor | HbmTensor, order: tuple[int, ...] | None = None) -> DmaCopy:
-    """dst = src, cast if the formats differ.
+    """Return `dst` = src, cast if the formats differ.
 
-    Arguments:
-        dst, src: tensors; src is broadcast to dst by the rules of numpy.
-        order: for each dimension of dst that of src which goes along it, such as (1, 0) for a transposition; None:
-            the same one.
+    The source broadcasts to dst by numpy's rules. `order` permutes its dimensions first, such as (1, 0) for a
+    transposition.
     """
     for tensor in (dst, src):
         if not isinstance(tensor, Tensor | HbmTensor):
-            raise ValueError(f"what is copied must be a tensor, not {tensor!r}")
-    shape, to = dst.copied()
-    counts, of = src.copied()
+            raise ValueError(f"the operands of a copy must be tensors, not {tensor!r}")
+    shape, to = dst.dma_operand()
+    counts, of = src.dma_operand()
     order = tuple(range(len(counts))) if order is None else order
     if sorted(order) != list(range(len(counts))):
-        raise ValueError(f"order must be one of the {len(counts)} dimensions of {src.name} each, not {order!r}")
+        raise ValueError(f"order must be a permutation of the {len(counts)} dimensions of {src.name}, not {order!r}")
     counts, steps = [counts[d] for d in order], [of.steps[d] for d in order]
     missing = len(shape) - len(counts)
     if missing < 0 or any(n not in (1, m) for n, m in zip(counts, shape[missing:], strict=True)):
@@ -39,20 +39,19 @@ def dma_copy(dst: Tensor | HbmTensor, src: Tensor | HbmTensor, order: tuple[int,
 
 
 def dma_gather(dst: Tensor, table: HbmTensor, rows: Tensor, *, skip: bool = False) -> DmaCopy:
-    """dst[i] = table[rows[i]].
+    """Return `dst`[i] = table[rows[i]].
 
-    Arguments:
-        dst: on chip.
-        table: in HBM.
-        rows: INT32 or UINT32, one a partition of as many partitions as dst's first dimension has.
-        skip: where a number is none of a row, negative ones included, dst stays as it is; else that is an error when
-            the program runs.
+    The row numbers, INT32 or UINT32, are one per partition of dst. If one is out of range, `skip` keeps dst[i];
+    otherwise it is a run-time error.
     """
     return _indexed(dst, table, rows, skip, gather=True)
 
 
 def dma_scatter(table: HbmTensor, src: Tensor, rows: Tensor, *, skip: bool = False) -> DmaCopy:
-    """table[rows[i]] = src[i]; of rows with the same number the last one stays. Arguments as of `dma_gather`."""
+    """Return `table`[rows[i]] = src[i]; the last write to a row remains.
+
+    Row numbers and `skip` are as in `dma_gather`.
+    """
     return _indexed(src, table, rows, skip, gather=False)
 
 
@@ -60,8 +59,8 @@ def dma_scatter(table: HbmTensor, src: Tensor, rows: Tensor, *, skip: bool = Fal
 def _indexed(tensor: Tensor, table: HbmTensor, rows: Tensor, skip: bool, *, gather: bool) -> DmaCopy:
     check_on_chip(tensor)
     check_on_chip(rows)
-    shape, near = tensor.copied()
-    counts, far = table.copied()
+    shape, near = tensor.dma_operand()
+    counts, far = table.dma_operand()
     if counts[1:] != shape[1:]:
         raise ValueError(f"{table.name}: rows must have the shape {shape[1:]!r} of {tensor.name}, not {counts[1:]!r}")
     if rows.pointer().format not in (INT32, UINT32) or rows.partitions != shape[0]:

@@ -1,10 +1,11 @@
-"""Dependence analysis: the instructions that each one must wait for, so that the result is that of program order.
+"""Dependence analysis: the earlier instructions that each instruction must wait for.
 
-Instructions stand in program order, each in a queue that starts its own in order. They complete in lanes: within a lane
-in order, too. Two instructions conflict if one writes what the other touches; then the later one must start after the
-earlier one has completed. Most conflicts need no wait of their own: they follow from waits that the queue has already
-done, or from what the instruction that it waits for had itself waited for. So every queue, and every instruction when
-it completes, has a *clock*: of each lane, how many instructions have then completed for certain.
+Instructions are given in program order. Each has a queue, which starts its instructions in order, and a *lane*, in
+which instructions complete in order. Two instructions conflict if one writes bytes that the other touches; the later
+one must then start after the earlier one has completed. Most conflicts need no separate wait: earlier waits of the
+queue, or waits of the awaited instruction, imply them. Therefore each queue and each instruction has a vector *clock*:
+per lane, the number of instructions that are certain to have completed, before the queue's next instruction or after
+this instruction.
 """
 
 import sys
@@ -18,20 +19,12 @@ from neuroncore_rtl.kernels.program.liveness import LiveRegions, Reach
 __all__ = ["Dependences"]
 
 EVERYTHING = sys.maxsize
-"""More than any number of instructions."""
+"""Exceeds any number of instructions."""
 
 
 @dataclass
 class Dependences:
-    """The order of a program under construction.
-
-    Arguments:
-        lanes: how many there are.
-        queues: how many there are.
-
-    Attributes:
-        counts: instructions of each lane so far.
-    """
+    """Dependences of the instructions added so far; `counts` is the number of instructions in each lane."""
 
     lanes: int
     queues: int
@@ -46,12 +39,9 @@ class Dependences:
     def conflicts(
         self, queue: int, reads: Sequence[Reach], writes: Sequence[Reach], ordered: tuple[int, ...] = ()
     ) -> dict[int, int]:
-        """Return what a queue's next instruction must wait for, by lane: how many must have completed.
+        """Return the waits of a queue's next instruction: per lane, how many instructions must have completed.
 
-        Arguments:
-            queue: its number.
-            reads, writes: what the instruction touches.
-            ordered: lanes whose conflicts the engine itself keeps in order.
+        The engine itself keeps order with the lanes `ordered`.
         """
         known = self._known[queue].tolist()
         for lane in ordered:
@@ -59,16 +49,16 @@ class Dependences:
         after = self._live.last(reads, known, written=True)
         for lane, number in self._live.last(writes, known, written=False).items():
             after[lane] = max(after.get(lane, -1), number)
-        return self.reduced({lane: number + 1 for lane, number in after.items()})
+        return self.drop_implied({lane: number + 1 for lane, number in after.items()})
 
     def reads_unfinished(self, queue: int, lane: int, reads: Sequence[Reach]) -> bool:
-        """Return whether a queue's next instruction reads what one of a lane writes that may not have completed."""
+        """Return whether a queue's next instruction reads a result in `lane` that may be incomplete."""
         known = [EVERYTHING] * self.lanes
         known[lane] = int(self._known[queue][lane])
         return bool(self._live.last(reads, known, written=True))
 
-    def reduced(self, waits: dict[int, int]) -> dict[int, int]:
-        """Return the waits without those that follow from others."""
+    def drop_implied(self, waits: dict[int, int]) -> dict[int, int]:
+        """Return the waits that no other wait implies."""
         clocks = {lane: self._clocks[lane][count - 1] for lane, count in waits.items()}
         return {
             lane: count
@@ -77,28 +67,25 @@ class Dependences:
         }
 
     def wait(self, queue: int, lane: int, count: int) -> None:
-        """Note that a queue waits until so many of a lane have completed."""
+        """Record that a queue waits until `count` instructions of a lane have completed."""
         np.maximum(self._known[queue], self._clocks[lane][count - 1], out=self._known[queue])
 
     def finish(self) -> None:
-        """Note that all instructions so far have completed before the next one of any queue starts."""
+        """Record a barrier: all instructions so far complete before any later one starts."""
         for known in self._known:
             known[:] = self.counts
         self._live = LiveRegions()
 
     def settle(self, queue: int, lane: int) -> None:
-        """Note that a queue's next instruction starts after all of a lane so far."""
+        """Record that a queue's next instruction starts after all instructions of a lane so far."""
         self._known[queue][lane] = self.counts[lane]
 
     def add(
         self, queue: int, lane: int, reads: Sequence[Reach], writes: Sequence[Reach], implied: tuple[int, ...] = ()
     ) -> int:
-        """Add a queue's next instruction; return its number in its lane.
+        """Add a queue's next instruction and return its number in its lane.
 
-        Arguments:
-            queue, lane: where it starts and completes.
-            reads, writes: what it touches.
-            implied: lanes of which all so far have completed when it has.
+        When it completes, all earlier instructions in the lanes `implied` have also completed.
         """
         number = self.counts[lane]
         clock = self._known[queue].copy()

@@ -1,4 +1,4 @@
-"""Instructions in their places, and the records that they become: waits for counts turned into semaphores."""
+"""Instructions before and after scheduling, and their encoding as records with semaphores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +12,15 @@ __all__ = ["Entry", "ProgramStep", "records_of"]
 
 
 class ProgramStep(NamedTuple):
-    """An instruction as it was appended.
+    """Instruction as a kernel appended it.
 
     Arguments:
-        instruction: its `overlap` does not matter.
-        section: that of its section, from 0 on.
-        queue: where it starts; None: that of its engine, or of each DMA engine in turn.
-        source: the kernel's line.
-        buffers: of each region that it writes, and then of each that it reads, the number of the temporary that it is
-            in; 0: in none.
-        in_order: whether its queue starts it behind all such ones before it, whatever order is chosen.
+        instruction: the instruction; its `overlap` is ignored.
+        section: number of its section, from 0.
+        queue: its queue; None for its engine's queue, or any DMA queue.
+        source: line of the kernel.
+        buffers: buffer number of each region that it writes, then of each that it reads; 0 for a fixed address.
+        in_order: whether its queue must start it after all earlier steps that have this set.
     """
 
     instruction: Instruction
@@ -33,23 +32,24 @@ class ProgramStep(NamedTuple):
 
     @property
     def touched(self) -> list[int]:
-        """Numbers of the temporaries, ascending, so that a program is laid out in one way."""
+        """Numbers of the temporaries, ascending, so that lowering is deterministic."""
         return sorted({*self.buffers} - {0})
 
 
 @dataclass(kw_only=True)
 class Entry:
-    """An instruction in its place.
+    """Instruction of a queue, in its final position.
 
     Arguments:
-        position: its number in the program.
-        section: that of its section, from 0 on.
-        queue: where it starts.
-        lane, number: where it completes, and its number there; of a NOP None, and 0.
-        instruction: with `overlap` as the instructions before it allow.
-        waits: lanes, and how many instructions of each must have completed before it starts.
-        source: the kernel's line that appended it, or what a NOP is for.
-        buffers: as of its step; a NOP has none.
+        position: index in the program.
+        section: number of its section, from 0.
+        queue: its queue.
+        lane: lane in which it completes; None for a NOP.
+        number: index in the lane; 0 for a NOP.
+        instruction: the instruction, with `overlap` set by dependence analysis.
+        waits: lanes, and the number of instructions that must have completed in each before it starts.
+        source: line of the kernel; for a NOP, the line of the instruction after it.
+        buffers: as in `ProgramStep`; empty for a NOP.
     """
 
     position: int
@@ -66,13 +66,11 @@ class Entry:
 def records_of(entries: Sequence[Entry], semaphores: range) -> list[Record]:
     """Return the record of every entry of a program.
 
-    Arguments:
-        entries: in program order.
-        semaphores: those that each section may count on, from the first one on. One serves a lane until it has counted
-            to its maximum.
+    A semaphore counts the awaited instructions of one lane; at its maximum the next free semaphore continues. Each
+    section uses the semaphores from the first one on.
 
     Raises:
-        ValueError: if there are too few of them.
+        ValueError: if there are too few semaphores.
     """
     places = _places(entries, semaphores)
     return [
@@ -86,7 +84,7 @@ def records_of(entries: Sequence[Entry], semaphores: range) -> list[Record]:
 
 
 def _places(entries: Sequence[Entry], semaphores: range) -> dict[tuple[int | None, int], tuple[int, int]]:
-    """Return the semaphore and its value for each lane and count that is waited for."""
+    """Return the semaphore and its value for each awaited pair of lane and count."""
     sections = {(entry.lane, entry.number + 1): entry.section for entry in entries}
     awaited = {wait for entry in entries for wait in entry.waits}
     places, section, lane, value = {}, None, None, 0
@@ -96,7 +94,7 @@ def _places(entries: Sequence[Entry], semaphores: range) -> dict[tuple[int | Non
         if wait[0] != lane or value == SEMAPHORE_MAX:
             lane, semaphore, value = wait[0], next(free, None), 0
             if semaphore is None:
-                needed = f"{sum(sections[one] == section for one in awaited):,} instructions that are waited for"
+                needed = f"{sum(sections[one] == section for one in awaited):,} awaited instructions"
                 raise ValueError(f"semaphores must be more than {len(semaphores)} for {needed}")
         value += 1
         places[wait] = semaphore, value

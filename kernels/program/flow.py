@@ -1,8 +1,7 @@
-"""Loops whose rounds only the run knows: registers, loops that count, and loops while a register is not 0.
+"""Control flow of a program: registers, counted loops, and loops that run while a register is not 0.
 
-A program's flow is what the controller does between its sections (:mod:`kernels.control.flow`). Whatever is appended
-within a loop is in sections of its own, which run again in every round; a tensor that is used outside of the section
-that writes it keeps its place.
+The controller executes it between sections (:mod:`kernels.control.flow`). The body of a loop consists of separate
+sections. A tensor that is used outside the section that writes it keeps its address during the whole program.
 """
 
 from collections.abc import Iterator
@@ -23,17 +22,14 @@ from neuroncore_rtl.spec.memory_map import SBUF_PITCH_BITS, SBUF_WINDOW
 __all__ = ["LOOP_ROUNDS", "Flow", "Register"]
 
 LOOP_ROUNDS = 10_000
-"""Of all loops of a run together, unless told: more are a loop that does not end."""
+"""Default limit of the rounds of all loops together, to stop endless loops."""
 
 
 @dataclass(eq=False)
 class Register:
-    """A number that instructions and the controller read and write: an INT32 word, in partition 0 of SBUF.
+    """Integer that instructions and the controller access: an INT32 word in partition 0 of SBUF.
 
-    Arguments:
-        word: the tensor, of one element.
-        counter: whether a loop counts in it, so that nothing else may write it.
-        written: whether it has a value yet.
+    Only the loop may write its `counter`; `written` tells whether the register has a value.
     """
 
     word: Tensor
@@ -42,12 +38,12 @@ class Register:
 
     @property
     def address(self) -> int:
-        """Where the controller finds it."""
+        """Address in the controller's address space."""
         return SBUF_WINDOW + (self.word.partition << SBUF_PITCH_BITS) + self.word.address
 
 
 class Sections(Protocol):
-    """What a flow asks of its program (:class:`kernels.program.program.Program`)."""
+    """Interface of :class:`kernels.program.program.Program` that control flow needs."""
 
     space: Allocator
 
@@ -55,19 +51,11 @@ class Sections(Protocol):
         """Append an instruction."""
 
     def start_section(self) -> None:
-        """Start the next section with what is appended from now on."""
+        """Start the next section."""
 
 
 class Flow:
-    """The control flow of a program under construction.
-
-    Arguments:
-        program: the program.
-
-    Attributes:
-        rounds: the most of all loops together; a run that wants more is ended.
-        registers: all of them.
-    """
+    """Control flow of a program; a run stops when all loops together exceed `rounds`."""
 
     def __init__(self, program: Sections):
         self.rounds = LOOP_ROUNDS
@@ -78,26 +66,26 @@ class Flow:
 
     @property
     def is_plain(self) -> bool:
-        """Whether there are sections alone, one after the other."""
+        """Whether the program only runs its sections in sequence."""
         return all(operation.code == Code.RUN for operation in self._operations)
 
     @located
     def operations(self) -> list[ControlOperation]:
-        """Return all operations, that of the last section and the end included; ValueError within a loop."""
+        """Return all operations, including the last section and the end; ValueError within a loop."""
         if self._open:
-            raise ValueError(f"a loop must be left before the program is whole, not the one at {self._open[-1]}")
+            raise ValueError(f"the program must end outside of loops, but the loop at {self._open[-1]} is open")
         self._program.start_section()
         return [*self._operations, ControlOperation(Code.END)]
 
-    def ran(self, section: int) -> None:
-        """Note that a section is whole: it runs here."""
+    def add_section(self, section: int) -> None:
+        """Append the operation that runs a section."""
         self._operations.append(ControlOperation(Code.RUN, section))
 
     # -- registers -------------------------------------------------------------------------------------------------
 
     @located
     def register(self, value: "int | Register | None" = None, name: str = "register") -> Register:
-        """Return a new register, with a value that it has from here on, if any."""
+        """Return a new register, set to `value` at this point if one is given."""
         register = Register(self._program.space.sbuf(name, INT32, (1,), 1, kept=True))
         self.registers.append(register)
         if value is not None:
@@ -106,7 +94,7 @@ class Flow:
 
     @located
     def set(self, register: Register, value: "int | Register") -> None:
-        """register = value, a number of 32 bits, or what another register holds."""
+        """Append register = value, a 32-bit integer or another register."""
         self._check_writable(register)
         if isinstance(value, Register):
             self._check_written(value)
@@ -114,12 +102,12 @@ class Flow:
         elif isinstance(value, Integral) and -(1 << 31) <= value < 1 << 31:
             self._between(Code.SET, register.address, int(value))
         else:
-            raise ValueError(f"a register's value must be an integer of 32 bits, or a register, not {value!r}")
+            raise ValueError(f"a register's value must be a 32-bit integer or a register, not {value!r}")
         register.written = True
 
     @located
     def load(self, register: Register, tensor: Tensor | HbmTensor) -> None:
-        """register = the one element of a tensor of integers, anywhere."""
+        """Append register = the element of an integer tensor of one element, in any memory."""
         self._check_writable(register)
         self._check_integer(tensor)
         self._program.append(dma_copy(register.word, _element(tensor)))
@@ -127,7 +115,7 @@ class Flow:
 
     @located
     def store(self, tensor: Tensor | HbmTensor, register: Register) -> None:
-        """The one element of a tensor of integers, anywhere = register."""
+        """Append the copy of a register to an integer tensor of one element, in any memory."""
         self._check_written(register)
         self._check_integer(tensor)
         self._program.append(dma_copy(_element(tensor), register.word))
@@ -136,15 +124,16 @@ class Flow:
 
     @located
     def loop(self, lower: int | Register, upper: int | Register, step: int = 1) -> AbstractContextManager[Register]:
-        """Let what is appended within run for each of range(lower, upper, step); the register counts.
+        """Repeat the instructions that are appended in the context, for each value of range(lower, upper, step).
 
-        Both bounds are read once, before the first round.
+        The returned register is the counter. Both bounds, 32-bit integers or registers, are read once, before the first
+        round. The step is a positive constant.
 
         Raises:
-            ValueError: if the step is not a positive integer; if a bound is not a number of 32 bits or a register.
+            ValueError: if a bound or the step is not of this kind.
         """
         if not isinstance(step, Integral) or not 1 <= step < 1 << 31:
-            raise ValueError(f"a loop's step must be an integer from 1 on, known beforehand, not {step!r}")
+            raise ValueError(f"a loop's step must be a constant integer of at least 1, not {step!r}")
         counter, end = self.register(lower, "counter"), self.register(upper, "bound")
         counter.counter = True
         step_on = ControlOperation(Code.ADD, counter.address, int(step))
@@ -154,32 +143,32 @@ class Flow:
 
     @located
     def loop_while(self, register: Register) -> AbstractContextManager[Register]:
-        """Let what is appended within run again as long as the register is not 0 when a round would start."""
+        """Repeat the instructions appended in the context while the register is not 0; tested before each round."""
         self._check_written(register)
         return self._again(ControlOperation(Code.UNLESS, register.address, label=Label(), source=caller()), register)
 
     @contextmanager
-    def _again(self, leave: ControlOperation, register: Register, *last: ControlOperation) -> Iterator[Register]:
-        """Let what is appended within run again until a branch leaves it; last: operations at the end of each round."""
+    def _again(self, branch: ControlOperation, register: Register, *last: ControlOperation) -> Iterator[Register]:
+        """Repeat the instructions of the context and `last`, until the branch at the start of a round ends the loop."""
         self._program.start_section()
-        self._open.append(leave.source)
+        self._open.append(branch.source)
         start = Label(len(self._operations))
-        self._operations.append(leave)
+        self._operations.append(branch)
         yield register
         self._program.start_section()
-        self._operations += [*last, ControlOperation(Code.AGAIN, label=start, source=leave.source)]
-        assert leave.label is not None
-        leave.label.place = len(self._operations)
+        self._operations += [*last, ControlOperation(Code.AGAIN, label=start, source=branch.source)]
+        assert branch.label is not None
+        branch.label.place = len(self._operations)
         self._open.pop()
 
     def _between(self, code: Code, a: int, b: int = 0) -> None:
-        """Append an operation behind what was appended so far."""
+        """Append a control operation after the instructions so far."""
         self._program.start_section()
         self._operations.append(ControlOperation(code, a, b, source=caller()))
 
     def _check_writable(self, register: Register) -> None:
         if register.counter:
-            raise ValueError("a register that a loop counts in must not be written")
+            raise ValueError("the counter of a loop must not be written")
 
     def _check_written(self, register: Register) -> None:
         if not register.written:
@@ -188,11 +177,11 @@ class Flow:
     def _check_integer(self, tensor: Tensor | HbmTensor) -> None:
         if tensor.format.is_float or tensor.size != 1 or getattr(tensor, "partitions", 1) != 1:
             shape = (getattr(tensor, "partitions", 1), *tensor.shape)
-            rule = "what is in a register must be one integer"
+            rule = "the tensor of a register must be one integer"
             raise ValueError(f"{tensor.name}: {rule}, not {shape} of {tensor.format.name}")
 
 
 def _element(tensor: Tensor | HbmTensor) -> Tensor | HbmTensor:
-    """Return a tensor of one element as one of the register's dimensions; what has 32 bits keeps them."""
+    """Return a tensor of one element with the shape of a register; 32-bit elements keep their bits."""
     tensor = tensor.bitcast(INT32) if tensor.format.bits == INT32.bits else tensor
     return tensor.reshape(1) if isinstance(tensor, Tensor) else tensor.reshape(1, 1)

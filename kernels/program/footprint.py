@@ -1,4 +1,4 @@
-"""Whether the bytes that instructions read and write meet."""
+"""Overlap of the bytes that instructions read and write."""
 
 from functools import lru_cache
 from math import gcd
@@ -11,27 +11,23 @@ from neuroncore_rtl.spec.isa import Instruction, Region, Storage
 __all__ = ["addresses_of", "check_apart", "overlap", "runs_of"]
 
 MOST_RUNS = 1 << 20
-"""A region of more runs than this counts as all of its span."""
+"""A region of more runs counts as contiguous, which is conservative."""
 
 
 def check_apart(instruction: Instruction) -> None:
-    """Refuse an instruction that writes over a region of its own where it may not.
-
-    Raises:
-        ValueError: with both regions.
-    """
+    """Raise ValueError if an instruction writes a region that illegally overlaps another of its regions."""
     for place, written in enumerate(instruction.writes):
         for other in (*instruction.writes[:place], *instruction.reads):
             if not instruction.may_overwrite(written, other) and overlap(written, other):
-                spans = [_shown(region) for region in (written, other)]
+                spans = [_byte_span(region) for region in (written, other)]
                 raise ValueError(
-                    f"{instruction.name}: {written.name} must be apart from {other.name}, or for dst the same "
-                    f"element for element, not bytes {spans[0]} over {spans[1]}"
+                    f"{instruction.name}: {written.name} must be apart from {other.name} "
+                    f"(dst may also coincide with a source), not bytes {spans[0]} over {spans[1]}"
                 )
 
 
-def _shown(region: Region) -> tuple[int, int]:
-    """Return the first byte and the one after the last, of a temporary counted from its start."""
+def _byte_span(region: Region) -> tuple[int, int]:
+    """Return the first byte and the end of a region, relative to its buffer if it is a temporary."""
     low, high = region.span
     start = 0 if region.storage == Storage.HBM else low - offset_of(low)
     return low - start, high - start
@@ -47,16 +43,16 @@ def overlap(one: Region, other: Region) -> bool:
     (length, pitch), (reach, step) = one.comb, other.comb
     pitch = gcd(pitch, step)
     if length <= (other.span[0] - one.span[0]) % pitch <= pitch - reach:
-        return False  # such as other columns of the same rows
+        return False  # disjoint modulo the pitch, such as other columns of the same rows
     (starts, length), (others, reach) = runs_of(one), runs_of(other)
-    # For each run of the other: the first run of this one that ends behind its start.
+    # For each run of `other`: the first run of `one` that ends after its start.
     nearest = np.searchsorted(starts, others - length, side="right")
     near = nearest < len(starts)
     return bool((starts[nearest[near]] < others[near] + reach).any())
 
 
 def addresses_of(region: Region) -> np.ndarray:
-    """Return the address of every byte of a region; some may be there more than once."""
+    """Return the address of every byte of a region; addresses may repeat."""
     addresses = region.address + np.arange(region.size)
     for count, step in region.dimensions:
         addresses = (addresses + step * np.arange(count)[:, np.newaxis]).reshape(-1)
@@ -65,7 +61,7 @@ def addresses_of(region: Region) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def runs_of(region: Region) -> tuple[np.ndarray, int]:
-    """Return ascending addresses of the runs of bytes that a region consists of, and the length of all of them."""
+    """Return the ascending addresses of the runs of bytes that a region consists of, and their common length."""
     low, high = region.span
     starts, length, number = np.array([low]), region.size, 1
     for step, count in sorted((abs(step), count) for count, step in region.dimensions):

@@ -1,7 +1,6 @@
-"""The image of a program: the bytes that HBM holds when the core starts, and where in them things are.
+"""Image of a program: the bytes that HBM must contain when the core boots, and their symbols.
 
-From its base, the boot address, on: the header, the tensors, the queues' records, the control program. Whatever else is
-in HBM does not matter.
+From the boot address on: header, tensors, records of the queues, control program. Other bytes of HBM are arbitrary.
 """
 
 from bisect import bisect_right
@@ -24,29 +23,28 @@ from neuroncore_rtl.spec.memory_map import BOOT_WORDS, IMAGE_MAGIC, LOCAL_BASE
 __all__ = ["Image", "build_image"]
 
 MOST_RECORDS = (1 << 16) - 1
-"""Records of a block: a doorbell's count has 16 bits."""
+"""Records per block: the count of a doorbell has 16 bits."""
 
 assert 4 * BOOT_WORDS <= HEADER_BYTES
 
 
 @dataclass(frozen=True)
 class Image:
-    """What to put into HBM, and its symbols.
+    """Bytes to put into HBM, and their symbols.
 
     Arguments:
-        config: the machine that it is for.
-        base: HBM address of its first byte, where the core boots.
-        data: its bytes.
-        blocks: the queues' records, in the order in which the control program starts them, section by section.
-        records: for each block its records.
-        control: the control program's symbols, by name.
-        entries: for each block the entries that its records were made of, for tools that tell of them; none if it was
-            not made of a program.
-        space: where the program's tensors were named, likewise.
-        runs: numbers of sections, in the order in which the stock program runs them; None: every one once.
-        flow: what the control program does, of a program with registers or loops; None: it runs sections alone.
-        registers: of such a program, which the control program writes.
-        rounds: the most that its loops may go round together.
+        config: the machine.
+        base: HBM address of the first byte, where the core boots.
+        data: the bytes.
+        blocks: blocks of records in the order in which the control program starts them.
+        records: records of each block.
+        control: symbols of the control program, by name.
+        entries: entries of each block, for tools; may be empty.
+        space: allocator of the tensors, for tools; may be None.
+        runs: as in `build_image`.
+        flow: control operations of a program with registers or loops.
+        registers: registers of the program.
+        rounds: limit of the rounds of all loops together.
     """
 
     config: Config
@@ -63,40 +61,32 @@ class Image:
     rounds: int = LOOP_ROUNDS
 
     def locate(self, address: int) -> tuple[int, Record]:
-        """Return the queue and the record at an HBM address.
-
-        Raises:
-            KeyError: if no record starts there.
-        """
+        """Return the queue and the record at an HBM address; KeyError if no record starts there."""
         block, number = self._place(address)
         return self.blocks[block].queue, self.records[block][number]
 
     def entry(self, address: int) -> Entry:
-        """Return the entry that the record at an HBM address was made of.
-
-        Raises:
-            KeyError: if no record starts there.
-        """
+        """Return the entry of the record at an HBM address; KeyError if no record starts there."""
         block, number = self._place(address)
         return self.entries[block][number]
 
     def _place(self, address: int) -> tuple[int, int]:
-        """Return the numbers of a block and of its record, by the record's address."""
+        """Return the indices of a block and of a record within it."""
         block = bisect_right(self.blocks, address, key=lambda block: block.address) - 1
         if block >= 0:
             number, rest = divmod(address - self.blocks[block].address, RECORD_BYTES)
             if rest == 0 and number < self.blocks[block].count:
                 return block, number
-        raise KeyError(f"address must be that of a record, not {address:#x}")
+        raise KeyError(f"no record starts at address {address:#x}")
 
     def memory(self, size: int | None = None) -> np.ndarray:
-        """Return HBM with the image in it, uint8 [size] from address 0; None: as much as the image needs."""
+        """Return HBM with the image, uint8 [size] from address 0; None for the smallest size."""
         memory = np.zeros(self.base + len(self.data) if size is None else size, np.uint8)
         self.store(memory)
         return memory
 
     def store(self, memory: np.ndarray) -> None:
-        """Put it into HBM, uint8 from address 0, which must reach as far."""
+        """Write the image into HBM, uint8 from address 0."""
         memory[self.base : self.base + len(self.data)] = np.frombuffer(self.data, np.uint8)
 
 
@@ -113,30 +103,28 @@ def build_image(
 
     Arguments:
         program: instructions and tensors.
-        contents: tensors in HBM, or views of them, and the codes that they start with; the others are zero.
-        runs: numbers of sections, in the order in which the stock program runs them, each as often as it is named;
-            None: every one once.
-        control: a compiled control program; None: the stock program.
-        arguments: makes the words that stand behind a control program from the blocks.
+        contents: tensors in HBM, or views of them, and their initial codes; all others are zero.
+        runs: sections in the order in which the stock program runs them, with repeats; None for each once.
+        control: compiled control program; None for the stock program.
+        arguments: returns the argument words of a compiled control program, given the blocks.
 
     Raises:
-        ValueError: if there are too few semaphores; if a section that is to be run is not there, or runs or a control
-            program are given for a program that has registers or loops; if there is no room behind the control program
-            for its arguments.
+        ValueError: if there are too few semaphores, `runs` names an unknown section, `runs` or `control` is given for a
+            program with registers or loops, or the argument words do not fit.
     """
     config, base = program.config, program.base
     flow = None if program.flow.is_plain else tuple(program.flow.operations())
     if flow and (runs is not None or control is not None):
-        raise ValueError("runs and control must be None for a program with registers or loops, which has its own")
+        raise ValueError("runs and control must be None for a program with registers or loops")
     memory = np.zeros(program.end(Storage.HBM) - base, np.uint8)
     for tensor, codes in contents:
         replace(tensor, address=tensor.address - base).elements(memory)[...] = codes
     data = _aligned(memory.tobytes())
     blocks, records, entries = [], [], []
     parts = _parts(program)
-    counted = _counted(parts, program.semaphores)
+    counts = _semaphore_counts(parts, program.semaphores)
     for section, queue, part in parts:
-        blocks.append(Block(queue, base + len(data), len(part), section, program.semaphores[: counted[section]]))
+        blocks.append(Block(queue, base + len(data), len(part), section, program.semaphores[: counts[section]]))
         records.append(tuple(record for _, record in part))
         entries.append(tuple(entry for entry, _ in part))
         data += b"".join(record.encode(config) for record in records[-1])
@@ -167,13 +155,13 @@ def build_image(
 
 
 _Part = tuple[int, int, list[tuple[Entry, Record]]]
-"""The number of a section, of a queue, and of the records of that queue in it as many as a block holds."""
+"""Section, queue, and at most a block of their records."""
 
 
 def _parts(program: Program) -> list[_Part]:
-    """Return entries and records in parts that fit a block, by the place of a part's first record.
+    """Split entries and records into parts of at most a block, ordered by their first records.
 
-    Started in this order, a block only waits for records of blocks that were started before.
+    In this order, each block waits only for records of blocks that are already started.
     """
     parts: list[_Part] = []
     current: dict[tuple[int, int], list[tuple[Entry, Record]]] = {}
@@ -187,13 +175,13 @@ def _parts(program: Program) -> list[_Part]:
     return parts
 
 
-def _counted(parts: Sequence[_Part], semaphores: range) -> dict[int, int]:
-    """Return how many of the semaphores, from the first one on, each section counts on."""
-    counted: dict[int, int] = {}
+def _semaphore_counts(parts: Sequence[_Part], semaphores: range) -> dict[int, int]:
+    """Return the number of semaphores that each section uses, counted from the first one."""
+    counts: dict[int, int] = {}
     for section, _, part in parts:
         used = (1 + semaphores.index(update.semaphore) for _, record in part for update in record.updates)
-        counted[section] = max(counted.get(section, 0), max(used, default=0))
-    return counted
+        counts[section] = max(counts.get(section, 0), max(used, default=0))
+    return counts
 
 
 def _aligned(data: bytes) -> bytes:

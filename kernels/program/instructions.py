@@ -1,14 +1,12 @@
-"""The published instructions of the vector and the scalar engine as functions: tensors on chip and scalars in, one
-instruction of `spec.isa` out (:mod:`kernels.program.operands` says how they are named; copies are functions of
-:mod:`kernels.program.copies`).
+"""Instructions of the vector and the scalar engine as functions: tensors on chip and scalars in, one `Elementwise` out.
 
-Whatever a machine must refuse is left to the checks of `spec.isa`, which :class:`kernels.program.program.Program`
-calls.
+Operands are described in :mod:`kernels.program.operands`. When :class:`kernels.program.program.Program` appends an
+instruction, `spec.isa` checks the rules of the machine.
 """
 
 from typing import Any, TypedDict, Unpack
 
-from neuroncore_rtl.kernels.program.operands import Draw, ScalarOperand, elementwise, operand_word, reduced
+from neuroncore_rtl.kernels.program.operands import Draw, ScalarOperand, elementwise, operand_word, reduction_draw
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.functions import function_named
@@ -22,12 +20,7 @@ __all__ = [
 
 
 class Options(TypedDict, total=False):
-    """What instructions with several operations may have.
-
-    Arguments:
-        reverse0, reverse1: of the first operation, and of the second one: its operands the other way round.
-        stochastic: how to round dst; None, as if it were not there: to nearest even.
-    """
+    """Options: swapped operands of the first or second operation, random words for stochastic rounding of dst."""
 
     reverse0: bool
     reverse1: bool
@@ -35,17 +28,17 @@ class Options(TypedDict, total=False):
 
 
 def tensor_copy(dst: Tensor, a: Tensor, *, stochastic: Draw | None = None) -> Elementwise:
-    """dst = a, cast."""
+    """`dst` = a, cast."""
     return elementwise(Opcode.TENSOR_COPY, dst, a=a, stochastic=stochastic)
 
 
 def memset(dst: Tensor, value: ScalarOperand, *, stochastic: Draw | None = None) -> Elementwise:
-    """dst = value."""
+    """`dst` = value."""
     return elementwise(Opcode.MEMSET, dst, s0=value, stochastic=stochastic)
 
 
 def tensor_tensor(dst: Tensor, a: Tensor, b: Tensor, op: AluOp, *, stochastic: Draw | None = None) -> Elementwise:
-    """dst = op(a, b)."""
+    """`dst` = op(a, b)."""
     return elementwise(Opcode.TENSOR_TENSOR, dst, a=a, b=b, op0=op, stochastic=stochastic)
 
 
@@ -58,14 +51,14 @@ def tensor_scalar(
     op1: AluOp = AluOp.BYPASS,
     **options: Unpack[Options],
 ) -> Elementwise:
-    """dst = op1(op0(a, s0), s1); a reversed operation takes the scalar first."""
+    """`dst` = op1(op0(a, s0), s1); a reversed operation takes the scalar first."""
     return elementwise(Opcode.TENSOR_SCALAR, dst, a=a, s0=s0, s1=s1, op0=op0, op1=op1, **options)
 
 
 def scalar_tensor_tensor(
     dst: Tensor, a: Tensor, s0: ScalarOperand, op0: AluOp, b: Tensor, op1: AluOp, **options: Unpack[Options]
 ) -> Elementwise:
-    """dst = op1(op0(a, s0), b); a reversed operation takes s0 or b first."""
+    """`dst` = op1(op0(a, s0), b); a reversed operation takes s0 or b first."""
     return elementwise(Opcode.SCALAR_TENSOR_TENSOR, dst, a=a, b=b, s0=s0, op0=op0, op1=op1, **options)
 
 
@@ -80,7 +73,7 @@ def tensor_scalar_reduce(
     reverse0: bool = False,
     stochastic: Draw | None = None,
 ) -> Elementwise:
-    """dst = op0(a, s0), or reversed; result, one element a partition, = op1 over all of it before dst's cast."""
+    """`dst` = op0(a, s0); result, one element per partition, = op1 over all of dst before its cast."""
     operations = {"op0": op0, "op1": op1, "reverse0": reverse0}
     return elementwise(Opcode.TENSOR_SCALAR_REDUCE, dst, a=a, s0=s0, result=result, stochastic=stochastic, **operations)
 
@@ -89,17 +82,17 @@ def tensor_scalar_reduce(
 def tensor_reduce(
     dst: Tensor, a: Tensor, op: AluOp, axes: int = 1, *, negate: bool = False, stochastic: Draw | None = None
 ) -> Elementwise:
-    """dst = op over the `axes` innermost dimensions of a, in order, with the other sign if `negate`.
+    """`dst` = op over the `axes` innermost dimensions of a, in order; negated if `negate`.
 
-    dst has the other dimensions of a; those that are reduced may be there, with one element.
+    These dimensions are absent in dst, or have one element each.
     """
     kept = a.shape[: len(a.shape) - axes]
     if not 1 <= axes <= len(a.shape):
         raise ValueError(f"axes must be between 1 and the {len(a.shape)} of {a.name}, not {axes!r}")
     if dst.shape not in (kept, kept + (1,) * axes):
-        raise ValueError(f"{dst.name}: shape must be {kept}, that of {a.name} without {axes} axes, not {dst.shape!r}")
+        raise ValueError(f"{dst.name}: shape must be {kept}, as {a.name} without {axes} axes, not {dst.shape!r}")
     if stochastic is not None:
-        stochastic = reduced(stochastic, kept, axes)
+        stochastic = reduction_draw(stochastic, kept, axes)
     dst = dst.reshape(*kept, *(1,) * axes)
     return elementwise(Opcode.TENSOR_REDUCE, dst, a.shape, a=a, op0=op, axes=axes, negate=negate, stochastic=stochastic)
 
@@ -107,69 +100,69 @@ def tensor_reduce(
 def tensor_tensor_scan(
     dst: Tensor, a: Tensor, b: Tensor, initial: ScalarOperand, op0: AluOp, op1: AluOp, **options: Unpack[Options]
 ) -> Elementwise:
-    """dst[i] = op1(op0(a[i], dst[i-1]), b[i]) before the cast, each operation may be reversed; dst[-1] = initial."""
+    """`dst`[i] = op1(op0(a[i], dst[i-1]), b[i]) before the cast, with dst[-1] = initial."""
     return elementwise(Opcode.TENSOR_TENSOR_SCAN, dst, a=a, b=b, s0=initial, op0=op0, op1=op1, **options)
 
 
 def bn_stats(dst: Tensor, a: Tensor) -> Elementwise:
-    """dst[0:6] = count, mean, variance * count of the even elements of a, then of the odd ones."""
+    """`dst`[0:6] = count, mean, variance * count of the even elements of a, then of the odd ones."""
     return elementwise(Opcode.BN_STATS, dst, a.shape, a=a)
 
 
 def bn_aggr(dst: Tensor, a: Tensor) -> Elementwise:
-    """dst[0:2] = mean and variance of the union of a's triples (count, mean, variance * count)."""
+    """`dst`[0:2] = mean and variance of the union of a's triples (count, mean, variance * count)."""
     return elementwise(Opcode.BN_AGGR, dst, a.shape, a=a)
 
 
 def reciprocal(dst: Tensor, a: Tensor, *, stochastic: Draw | None = None) -> Elementwise:
-    """dst = 1 / a."""
+    """`dst` = 1 / a."""
     return elementwise(Opcode.RECIPROCAL, dst, a=a, stochastic=stochastic)
 
 
 def select(
     dst: Tensor, predicate: Tensor, on_true: Tensor, on_false: ScalarOperand, *, stochastic: Draw | None = None
 ) -> Elementwise:
-    """dst = on_true where the predicate is not zero, else on_false."""
+    """`dst` = on_true where the predicate is not zero, else on_false."""
     return elementwise(Opcode.SELECT, dst, a=predicate, b=on_true, s0=on_false, stochastic=stochastic)
 
 
 def tensor_copy_predicated(dst: Tensor, predicate: Tensor, b: Tensor, *, stochastic: Draw | None = None) -> Elementwise:
-    """dst = b where the predicate is not zero; elsewhere dst stays."""
+    """`dst` = b where the predicate is not zero; other elements of dst do not change."""
     return elementwise(Opcode.SELECT, dst, a=predicate, b=b, keep=True, stochastic=stochastic)
 
 
 def affine_select(dst: Tensor, a: Tensor, index: Index, op: AluOp, otherwise: ScalarOperand) -> Elementwise:
-    """dst = a where op(the element's number by `index`, 0), op a comparison, else `otherwise`."""
+    """`dst` = a where the comparison op(element number by `index`, 0) is true, else `otherwise`."""
     return elementwise(Opcode.AFFINE_SELECT, dst, a=a, op0=op, s0=otherwise, index=index)
 
 
 def iota(dst: Tensor, index: Index) -> Elementwise:
-    """dst = the elements' numbers by `index`, as INT32, or UINT32 if that is dst's format."""
+    """`dst` = element numbers by `index`, as INT32, or UINT32 if dst has this format."""
     return elementwise(Opcode.IOTA, dst, index=index)
 
 
 def transpose(dst: Tensor, a: Tensor) -> Elementwise:
-    """Transpose blocks: element j of lane p goes to element p of lane j; the innermost dimension is that of a block."""
+    """Transpose blocks: `dst`[j] of lane p = a[p] of lane j; a block is the innermost dimension."""
     return elementwise(Opcode.TRANSPOSE, dst, a=a)
 
 
 def max8(dst: Tensor, a: Tensor) -> Elementwise:
-    """dst[0:8] = the largest 8 elements of a, descending."""
+    """`dst`[0:8] = the largest 8 elements of a, descending."""
     return elementwise(Opcode.MAX8, dst, a.shape, a=a)
 
 
 def find_index8(dst: Tensor, a: Tensor, values: Tensor) -> Elementwise:
-    """dst[k] = row-major position in a of values[k], -1 if there is none; repeated values find successive positions."""
+    """`dst`[k] = row-major position of values[k] in a, or -1; repeated values find successive positions."""
     return elementwise(Opcode.FIND_INDEX8, dst, a.shape, a=a, values=values)
 
 
 def match_replace8(dst: Tensor, a: Tensor, values: Tensor, replacement: ScalarOperand) -> Elementwise:
-    """dst = a, with the elements that `find_index8` would find replaced."""
+    """`dst` = a, with `replacement` at the positions that `find_index8` finds."""
     return elementwise(Opcode.MATCH_REPLACE8, dst, a=a, values=values, s0=replacement)
 
 
 def dropout(dst: Tensor, a: Tensor, probability: ScalarOperand, draw: Draw, *, stochastic: bool = False) -> Elementwise:
-    """dst = 0 with a probability, else a; `stochastic` rounds dst by the same draw, from an independent word."""
+    """`dst` = 0 with a probability, else a; `stochastic` also rounds dst, by an independent word of the draw."""
     return elementwise(Opcode.DROPOUT, dst, a=a, s0=probability, stochastic=draw, rounds=stochastic)
 
 
@@ -186,16 +179,11 @@ def activation(
     sum_continue: bool = False,
     stochastic: Draw | None = None,
 ) -> Elementwise:
-    """dst = function(a * scale + bias) on the scalar engine.
+    """`dst` = function(a * scale + bias) on the scalar engine.
 
-    Arguments:
-        dst, a: tensors.
-        function: its name (`spec.functions.FUNCTIONS`).
-        scale, bias: scalars.
-        alpha: the parameter of functions that have one.
-        sum_into: where the lanes' running sums of the results go, one element a partition; None: they are not stored.
-        sum_continue: go on with the running sums of the instruction before, instead of starting from 0.
-        stochastic: how to round dst.
+    The functions are those of `spec.functions.FUNCTIONS`; `alpha` is the parameter of some. `sum_into` is the
+    destination of each lane's running sum of results, one element per partition. `sum_continue` continues the sums of
+    the previous instruction instead of starting from 0.
     """
     options: dict[str, Any] = {"function": function_named(function).code, "alpha": operand_word("alpha", alpha, False)}
     options |= {"sum_continue": sum_continue, "sum_store": sum_into is not None}

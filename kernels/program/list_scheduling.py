@@ -1,18 +1,17 @@
-"""List scheduling: the order of a program's instructions, chosen so that engines are busy.
+"""List scheduler: reorders the instructions of a program so that engines stay busy.
 
-Kernels append in the order of the algorithm, in which an engine would often wait for another one while there is other
-work. Here that order is kept only where bytes, or the state of an engine, make it necessary. Time goes by on a model of
-the machine (:mod:`spec.estimate`), and whenever an engine is free it takes what is the most urgent of all
-that is ready:
+In the order of the algorithm an engine often stalls while it has other work. The scheduler keeps this order only where
+dependences require it. It simulates the machine by estimates (:mod:`spec.estimate`). Whenever a queue is free, it
+starts the ready unit with the highest priority:
 
-* A step is *due* when the busiest engine would be through with everything up to it, if it never waited; and early
-  enough for what comes after it. So a tile's first steps are done while the tile before is still under way, as many
-  cycles ahead as the longest way through its steps takes. A load is due when the first step is that needs it, wherever
-  it stands among the other loads.
-* An engine does not wait for the most urgent step if another one is ready: so loads run ahead, as far as there is room
-  for them (:mod:`kernels.program.memory_pressure`).
+* The priority of a unit is its latest start. A unit is due when the busiest engine, without stalls, would have finished
+  all work up to this unit, and early enough for all units that depend on it. Therefore a tile starts while the tile
+  before is still in flight, earlier by the longest chain of dependences through a tile. A load is due only when its
+  first consumer starts, wherever it stands in the program.
+* A queue does not stall for the most urgent unit while another one is ready. So loads are prefetched as far as memory
+  allows (:mod:`kernels.program.memory_pressure`).
 
-Any order that is kept to leaves the same in every memory, so what is estimated badly costs cycles and nothing else.
+Every order that satisfies the dependences gives the same results, so a poor estimate costs only cycles.
 """
 
 from collections.abc import Sequence
@@ -28,22 +27,19 @@ from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.estimate import Estimate
 from neuroncore_rtl.spec.isa import Engine
 
-__all__ = ["scheduled"]
+__all__ = ["schedule"]
 
 AHEAD = 4096
-"""Units by which one may go before its turn."""
+"""Maximum distance, in units, by which a unit may overtake the oldest one that has not started."""
 
 _Heap = list[tuple[float, int]]
-"""Units that are ready: when each has to start, and its number."""
+"""Ready list: the latest start and the number of each unit."""
 
 
-def scheduled(steps: Sequence[ProgramStep], space: Allocator, share: float) -> list[ProgramStep]:
-    """Return the steps in another order that leaves the same in every memory, copies with their queues.
+def schedule(steps: Sequence[ProgramStep], space: Allocator, share: float) -> list[ProgramStep]:
+    """Return the steps in a new order with the same results; every copy gets a queue.
 
-    Arguments:
-        steps: in program order; sections keep theirs.
-        space: which named the tensors.
-        share: of each memory, that steps before their turn may fill.
+    Sections remain in order. At most `share` of each memory is filled.
     """
     touched = [step.touched for step in steps]
     sections: dict[int, int] = {}
@@ -61,7 +57,7 @@ def scheduled(steps: Sequence[ProgramStep], space: Allocator, share: float) -> l
 
 
 class _Schedule:
-    """The order of one section's steps."""
+    """List scheduling of one section."""
 
     def __init__(
         self,
@@ -77,19 +73,19 @@ class _Schedule:
         self._room = MemoryPressure(buffers, always, space, share)
         self._copying = isa.queues_of(Engine.DMA, self._config)
         self._starts = self._latest_starts()
-        # Of each queue, and of any DMA engine's (None): units that need room, and those that do not.
+        # Ready lists per queue, and of all DMA queues together (None): units that allocate memory, and the others.
         queues = range(isa.queue_count(self._config))
         self._ready: dict[int | None, tuple[_Heap, _Heap]] = {queue: ([], []) for queue in (*queues, None)}
         self._free = set(queues)
-        self._awake: set[int] = set()  # queues that may find something new
-        self._blocked: set[int] = set()  # queues that found nothing for which there is room
-        self._events: list[tuple[int, int, int]] = []  # time; a unit that is over, or -1 and a queue that is free
-        self._ports = [[0, 0] for _ in range(self._config.hbm_ports)]  # when loads and stores there are over
+        self._awake: set[int] = set()  # queues to search for a ready unit
+        self._blocked: set[int] = set()  # queues with ready units that do not fit in memory
+        self._events: list[tuple[int, int, int]] = []  # time; a unit that completes, or -1 and a free queue
+        self._ports = [[0, 0] for _ in range(self._config.hbm_ports)]  # when loads and stores of the port end
         self._started = [False] * len(self._units)
         self._oldest = self._now = 0
 
     def order(self) -> list[ProgramStep]:
-        """Return the steps in their order."""
+        """Return the steps in their new order."""
         found: list[ProgramStep] = []
         for unit in self._units:
             self._release(unit)
@@ -108,7 +104,7 @@ class _Schedule:
         return found
 
     def _begin(self) -> list[ProgramStep]:
-        """Let units begin wherever a queue is free; return their steps."""
+        """Start units on all free queues; return their steps."""
         found: list[ProgramStep] = []
         while awake := self._awake & self._free:
             self._awake = set()
@@ -122,7 +118,7 @@ class _Schedule:
         return found
 
     def _latest_starts(self) -> list[float]:
-        """Return when each unit has to start, so that the busiest engine need not wait."""
+        """Return the latest start of each unit with which the busiest engine need not stall."""
         ports = self._config.hbm_ports
         work: dict[tuple[int | None, bool], float] = {}
         due, latest = [], 0.0
@@ -135,28 +131,27 @@ class _Schedule:
             latest = max(latest, work[kind])
             due.append(latest)
         for unit in reversed(self._units):
-            # A unit may come after one that begins behind it; what stays together there is not looked at.
+            # A unit of several steps may depend on a unit with a higher number; such edges are ignored here.
             later = (due[other.number] for other in unit.after if other.number > unit.number)
             due[unit.number] = min(due[unit.number], min(later, default=latest)) - unit.cycles - unit.delay
         return due
 
     def _turn(self, queue: int) -> tuple[int, int]:
-        """Return where a queue is among those that are free: of DMA engines the ones whose ports have the least to do
-        go first."""
+        """Return the rank of a free queue: DMA queues with the least busy ports are first."""
         return (sum(self._port(queue)) if queue in self._copying else 0), queue
 
     def _port(self, queue: int) -> list[int]:
         return self._ports[(queue - self._copying.start) % len(self._ports)]
 
     def _release(self, unit: SchedulingUnit) -> None:
-        """Note that a unit is ready, if it is."""
+        """Add a unit to its ready list if it waits for no other unit."""
         if not unit.before:
             heaps = self._ready[unit.queue]
             self._awake.update((unit.queue,) if unit.queue is not None else self._copying)
             heappush(heaps[not self._room.needed(unit.number)], (self._starts[unit.number], unit.number))
 
     def _next(self, queue: int) -> SchedulingUnit | None:
-        """Return the most urgent unit that a free queue may go on with; None: there is none."""
+        """Return the most urgent unit that a free queue can start; None if there is no such unit."""
         queues = (queue, None) if queue in self._copying else (queue,)
         ready = []
         if self._oldest < len(self._units):
@@ -174,7 +169,7 @@ class _Schedule:
         return self._units[min(ready)[1]] if ready else None
 
     def _start(self, unit: SchedulingUnit, queue: int) -> None:
-        """Let a unit begin on a queue."""
+        """Start a unit on a queue."""
         begin = self._now
         if unit.copies:
             port = self._port(queue)
@@ -183,10 +178,10 @@ class _Schedule:
         over = begin + unit.cycles
         least = self._now + Estimate.OVERLAP if unit.copies else over
         heappush(self._events, (max(over, least), -1, queue))
-        self._run(unit, over + unit.delay)
+        self._issue(unit, over + unit.delay)
 
-    def _run(self, unit: SchedulingUnit, over: int) -> None:
-        """Let a unit begin, and be over in a cycle."""
+    def _issue(self, unit: SchedulingUnit, over: int) -> None:
+        """Mark a unit as started, to complete at time `over`."""
         heappush(self._events, (over, unit.number, -1))
         self._room.take(unit.number, self._oldest)
         self._started[unit.number] = True
@@ -196,7 +191,7 @@ class _Schedule:
             self._wake()
 
     def _finish(self, unit: SchedulingUnit) -> None:
-        """Note that a unit is over."""
+        """Retire a unit; release the units that depend on it."""
         self._room.give(unit.number)
         self._wake()
         for other in unit.after:
@@ -204,8 +199,10 @@ class _Schedule:
             self._release(other)
 
     def _in_order(self) -> list[ProgramStep]:
-        """Let units begin that wait for each other, by way of what lies between their steps; return these in program
-        order, which is always right, up to where nothing that was begun is left."""
+        """Start units that wait for each other because their steps interleave; return the steps in program order.
+
+        Program order is always legal. It is followed until none of the started units is incomplete.
+        """
         places = {number: unit for unit in self._units if not self._started[unit.number] for number in unit.steps}
         begun, found, end = [], [], self._units[self._oldest].steps[0]
         for number in sorted(places):
@@ -217,10 +214,10 @@ class _Schedule:
             found.append(self._steps[number])
             end = max(end, unit.steps[-1])
         for unit in begun:
-            self._run(unit, self._now + unit.cycles + unit.delay)
+            self._issue(unit, self._now + unit.cycles + unit.delay)
         return found
 
     def _wake(self) -> None:
-        """Note that there may be room for what there was none for."""
+        """Let blocked queues search again, since memory may have become free."""
         self._awake |= self._blocked
         self._blocked.clear()

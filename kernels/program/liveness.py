@@ -1,7 +1,4 @@
-"""Live regions: those that instructions have touched, and with which a later one can conflict.
-
-They are kept by pages of memory, so that looking for those that meet takes no longer in a long program.
-"""
+"""Live accesses: the accesses to memory that a later instruction can conflict with, indexed by pages of memory."""
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
@@ -13,15 +10,14 @@ from neuroncore_rtl.spec.isa import Region, Storage
 __all__ = ["LiveRegions", "Reach", "reaches"]
 
 PAGE_BITS = {Storage.SBUF: 12, Storage.PSUM: 11, Storage.HBM: 18}
-"""Bits of an address within a page; those of HBM are larger, as a copy there goes over rows that are far apart."""
+"""Bits of an address within a page; larger in HBM, where one copy touches rows that are far apart."""
 
 STORAGE_BIT = 48
-"""Where in a page's number its storage is, above all addresses."""
+"""Position of the storage in the number of a page, above all addresses."""
 
 
 class Reach(NamedTuple):
-    """Where a region is: its span, its first row and the one after the last, whether all of both is touched, the pages
-    that it is in."""
+    """Bounding box of a region: bytes [low, high), partitions [first, end), whether the region fills it, its pages."""
 
     low: int
     high: int
@@ -33,7 +29,7 @@ class Reach(NamedTuple):
 
 
 class _Access(NamedTuple):
-    """A region that an instruction of a lane touches."""
+    """Access of an instruction of a lane."""
 
     low: int
     high: int
@@ -51,7 +47,7 @@ _number = attrgetter("number")
 
 
 def reaches(regions: Iterable[Region]) -> list[Reach]:
-    """Return where regions are, for all that is asked of :class:`LiveRegions` about them."""
+    """Return the bounding boxes of regions."""
     return [_reach(region) for region in regions]
 
 
@@ -65,13 +61,10 @@ def _reach(region: Region) -> Reach:
 
 
 class LiveRegions:
-    """What instructions have read and written so far.
+    """Regions that instructions have read and written so far.
 
-    A write hides what it covers: who conflicts with that also conflicts with the write, which came after it.
-
-    Arguments:
-        ordered: whether what a lane reads is read in the order of its instructions, so that the last one speaks for
-            those before it.
+    A write removes all accesses that it covers, since an instruction that conflicts with them also conflicts with the
+    write. If reads are `ordered` within each lane, the last one also replaces earlier ones that it covers.
     """
 
     def __init__(self, ordered: bool = True):
@@ -80,12 +73,9 @@ class LiveRegions:
         self._writes: _Table = {}
 
     def last(self, where: Iterable[Reach], known: Sequence[int] | None = None, *, written: bool) -> dict[int, int]:
-        """Return by lane the number of the last instruction that touches one of some regions.
+        """Return, by lane, the number of the last instruction that touches one of the regions.
 
-        Arguments:
-            where: to look.
-            known: of each lane, how many do not matter; None: all do.
-            written: only what was written.
+        In each lane the first `known` instructions are ignored. If `written`, only writes count.
         """
         found: dict[int, int] = {}
         tables = (self._writes,) if written else (self._writes, self._reads)
@@ -107,26 +97,26 @@ class LiveRegions:
         return found
 
     def add(self, lane: int, number: int, reads: Iterable[Reach], writes: Iterable[Reach]) -> None:
-        """Add what an instruction touches."""
+        """Add the accesses of an instruction."""
         for reach in writes:
             _hide(self._writes, reach)
             _hide(self._reads, reach)
         for reach in reads:
             if self._ordered:
                 _hide(self._reads, reach, lane)
-            _put(self._reads, reach, lane, number)
+            _insert(self._reads, reach, lane, number)
         for reach in writes:
-            _put(self._writes, reach, lane, number)
+            _insert(self._writes, reach, lane, number)
 
 
-def _put(table: _Table, reach: Reach, lane: int, number: int) -> None:
+def _insert(table: _Table, reach: Reach, lane: int, number: int) -> None:
     access = _Access(*reach, lane, number)
     for page in reach.pages:
         table.setdefault(page, []).append(access)
 
 
 def _hide(table: _Table, reach: Reach, lane: int | None = None) -> None:
-    """Remove what a region covers, of one lane or of all."""
+    """Remove the accesses that a region covers, of one lane or of all."""
     low, high, first, end, whole, pages, region = reach
     for page in pages:
         if table.get(page):

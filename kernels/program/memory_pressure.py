@@ -1,7 +1,8 @@
-"""Memory pressure: how far instructions may be moved up, as far as memory has room for their results.
+"""Memory pressure: limits how far the list scheduler prefetches.
 
-In program order a program has its places; what is done early takes room beside these. So it may take what the fullest
-moment between now and its turn leaves, and whatever has been done early, the oldest instruction always finds room.
+In program order all buffers fit in memory. A unit may be prefetched only if its buffers fit in addition, together with
+those of other prefetched units, at every moment from now to its own position in program order. So the oldest unit
+always fits.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,13 +19,10 @@ STORAGES = (Storage.SBUF, Storage.PSUM)
 
 
 class MemoryPressure:
-    """The bytes of a partition that buffers take while the units of a section are put in order.
+    """Bytes per partition that are live while a section is scheduled.
 
-    Arguments:
-        buffers: of every unit those that it touches, by their numbers, without those that are there all the time.
-        always: the others.
-        space: which named them.
-        share: of each memory, that may be full.
+    At most `share` of each memory is filled. `buffers` are the buffer numbers of each unit, except those in `always`,
+    which are live during the whole program.
     """
 
     def __init__(self, buffers: Sequence[Iterable[int]], always: Iterable[int], space: Allocator, share: float):
@@ -56,11 +54,11 @@ class MemoryPressure:
         self._farthest = 0
 
     def needed(self, unit: int) -> bool:
-        """Return whether a unit touches what has no place yet."""
+        """Return whether a unit touches a buffer that is not live yet."""
         return not self._placed.issuperset(self._buffers[unit])
 
     def fits(self, unit: int, oldest: int) -> bool:
-        """Return whether a unit may go before its turn; oldest: the unit whose turn it is."""
+        """Return whether a unit can start now while `oldest` is the oldest one that has not started."""
         wanted: dict[Storage, int] = dict.fromkeys(STORAGES, 0)
         for number in self._buffers[unit]:
             if number not in self._placed:
@@ -73,7 +71,7 @@ class MemoryPressure:
         )
 
     def take(self, unit: int, oldest: int) -> None:
-        """Give places to what a unit touches."""
+        """Allocate the buffers of a unit."""
         for number in self._buffers[unit]:
             if number not in self._placed:
                 self._placed.add(number)
@@ -83,14 +81,14 @@ class MemoryPressure:
                     self._farthest = max(self._farthest, self._first[number])
 
     def give(self, unit: int) -> None:
-        """Note that a unit is over."""
+        """Free the buffers for which a completed unit is the last user."""
         for number in self._buffers[unit]:
             self._users[number] -= 1
             if not self._users[number]:
                 self._in_turn(number)
 
     def pass_by(self, unit: int) -> None:
-        """Note that the turn of a unit is over: what it writes first is not early any more."""
+        """Record that all units up to this one have started: its buffers no longer count as prefetched."""
         for number in self._born[unit]:
             self._in_turn(number)
 

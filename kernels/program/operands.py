@@ -1,8 +1,7 @@
-"""From operands that people write to the fields of an instruction of the vector or the scalar engine.
+"""Encoding of operands as fields of an instruction of the vector or the scalar engine.
 
-Free dimensions broadcast to those of the destination by the rules of numpy. A scalar is a number, encoded for the
-instruction's arithmetic, or a tensor of one element a partition. Which arithmetic that is follows from the formats
-(`spec.isa.elementwise.arithmetic_of`).
+Tensors broadcast to the free dimensions of the destination by numpy's rules. A scalar is a number, encoded for the
+arithmetic of the instruction (`spec.isa.elementwise.arithmetic_of`), or a tensor of one element per partition.
 """
 
 import math
@@ -18,20 +17,20 @@ from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_FIELDS, OUTPUTS, VALUES8, is_integer
 from neuroncore_rtl.spec.isa.fields import pack
 
-__all__ = ["Draw", "ScalarOperand", "check_on_chip", "elementwise", "operand_word", "reduced", "row_major"]
+__all__ = ["Draw", "ScalarOperand", "check_on_chip", "elementwise", "operand_word", "reduction_draw", "row_major"]
 
 ScalarOperand = int | float | Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """Which random words the elements of dst get, for stochastic rounding and dropout.
+    """Random words for the elements of dst, for stochastic rounding and dropout.
 
     Arguments:
-        seed: of the run, 32 bits.
-        stream: tells this use of randomness from others, 32 bits.
-        index: the elements' numbers in their tensor, one step for each free dimension; None: dst is a whole tensor,
-            numbered in row-major order, the partitions outermost.
+        seed: 32 bits for the run.
+        stream: 32 bits that separate this use of randomness from others.
+        index: numbers of the elements, one step per free dimension; None for row-major order with the partitions
+            outermost.
     """
 
     seed: int
@@ -42,17 +41,14 @@ class Draw:
 def row_major(shape: tuple[int, ...], base: int = 0, partition: int | None = None) -> Index:
     """Return the numbers of elements in row-major order.
 
-    Arguments:
-        shape: free dimensions of the instruction.
-        base: number of the first element of lane 0.
-        partition: from one lane to the next; None: the elements of a lane.
+    They start at `base` in lane 0; `partition` is the step between lanes, by default the elements of a lane.
     """
     steps = tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
     return Index(base=base, partition=math.prod(shape) if partition is None else partition, steps=steps)
 
 
 def check_on_chip(tensor: object) -> None:
-    """Refuse as an engine's operand what is no tensor in SBUF or PSUM."""
+    """Raise ValueError if an operand is not a tensor in SBUF or PSUM."""
     if not isinstance(tensor, Tensor):
         name, found = ("an operand", repr(tensor)) if not isinstance(tensor, HbmTensor) else (tensor.name, "in HBM")
         raise ValueError(f"{name}: an engine's operand must be a tensor in SBUF or PSUM, not {found}")
@@ -75,12 +71,10 @@ def elementwise(
     rounds: bool = True,
     **options,
 ) -> Elementwise:
-    """Return an instruction on `shape`, dst's unless told; sources broadcast to it.
+    """Return an instruction; sources broadcast to `shape`, by default the shape of dst.
 
-    Arguments:
-        values, result: what takes the place of b: 8 values to look for, or where a reduction's result goes.
-        stochastic: the draw; rounds: whether it rounds.
-        options: fields that are passed on.
+    Instead of b, `values` are 8 values to search for, or `result` is the destination of a reduction. The random words
+    of `stochastic` replace `index`; `rounds` tells whether they round dst. `options` are further fields.
     """
     for tensor in (dst, a, b, values, result):
         if tensor is not None:
@@ -120,21 +114,20 @@ def elementwise(
 
 
 def _few(tensor: Tensor, count: int, rank: int) -> Access:
-    """Return the access of `count` elements of one dimension in an instruction of `rank` dimensions."""
+    """Return the access to `count` elements of one dimension in an instruction of `rank` dimensions."""
     if tensor.size != count:
         raise ValueError(f"{tensor.name}: elements of a partition must be {count}, not {list(tensor.shape)}")
     access = tensor.reshape(count).access()
     return replace(access, steps=(0,) * (rank - 1) + access.steps)
 
 
-def reduced(draw: Draw, kept: tuple[int, ...], axes: int) -> Draw:
-    """Return a draw for the elements that are left of a reduction: numbers do not change along what was reduced."""
+def reduction_draw(draw: Draw, kept: tuple[int, ...], axes: int) -> Draw:
+    """Return the random words for the results of a reduction: element numbers skip the reduced dimensions."""
     index = row_major(kept) if draw.index is None else draw.index
     return replace(draw, index=replace(index, steps=(*index.steps[: len(kept)], *(0,) * axes)))
 
 
 def _integer(opcode: Opcode, accesses: dict[str, Access], scalars: list, options: dict) -> bool:
-    """Return whether the instruction computes with integers."""
     values = {name: 0 for name, _ in ELEMENTWISE_FIELDS}
     values |= {"opcode": int(opcode), "sum_store": int(options.get("sum_store", 0))}
     values |= {f"{name}_dtype": access.format.code for name, access in accesses.items()}
@@ -146,12 +139,12 @@ def _integer(opcode: Opcode, accesses: dict[str, Access], scalars: list, options
 
 
 def operand_word(name: str, value: int | float, integer: bool) -> int:
-    """Return the 32-bit word of a number: an integer, or FP32 to nearest even; ValueError if they cannot hold it."""
+    """Return the 32-bit word of a scalar: an integer, or the nearest FP32 number; ValueError if it does not fit."""
     if not isinstance(value, Real):
         raise ValueError(f"{name} must be a number or a tensor, not {value!r}")
     if not integer:
         with np.errstate(over="ignore"):
             return int(np.float32(value).view(np.uint32))
     if not math.isfinite(value) or value != int(value) or not -(1 << 31) <= value < 1 << 32:
-        raise ValueError(f"{name} must be an integer of 32 bits if every format is an integer's, not {value!r}")
+        raise ValueError(f"{name} must be a 32-bit integer if all formats are integers, not {value!r}")
     return int(value) & 0xFFFF_FFFF

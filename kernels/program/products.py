@@ -1,10 +1,9 @@
-"""The tensor engine's instructions as functions: tensors on chip in, one instruction of `spec.isa` out.
+"""Instructions of the tensor engine as functions: tensors on chip in, one instruction of `spec.isa` out.
 
-A product of one tile is two of them, result = a.T b, with the contraction along the partitions of both operands:
-`load_stationary(a)` of a [k, m], then `multiply_moving(result, b)` of b [k, n] and result [m, n]. More tiles of the
-contraction are added with `accumulate`. Operands and results may start at a quadrant of the partitions: a row of the
-array is a partition of SBUF, a column one of PSUM. Whether a tile fits the array and a bank is checked where it
-is appended.
+A product of one tile, result = a.T b, takes two instructions: `load_stationary(a)` of a [k, m], then
+`multiply_moving(result, b)` of b [k, n] and result [m, n]. Both operands have the contraction along the partitions;
+further tiles of it are added with `accumulate`. A row of the array is a partition of SBUF, a column is a partition of
+PSUM; operands and results may start at any quadrant. `Program.append` checks that a tile fits.
 """
 
 from neuroncore_rtl.kernels.program.operands import check_on_chip
@@ -17,20 +16,17 @@ from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving, Storage
 __all__ = ["load_stationary", "multiply_moving"]
 
 WORD = FP32.bits // 8
-"""Bytes of a word of PSUM."""
+"""Bytes of a PSUM word."""
 
 
 @located
 def load_stationary(a: Tensor, *, half: int = 0, column: int = 0) -> LoadStationary:
-    """Load a [k, m] into the array: it is what the next products multiply by.
+    """Load a [k, m] into the array as the stationary operand of the next products.
 
     Arguments:
-        a: in SBUF, with adjacent columns of which the first lies on a multiple of four elements.
-        half: of FP32, which half of the significands: 0 the upper one, 1 the lower one.
-        column: of the array, to which its first column goes: the first partition of the results.
-
-    Raises:
-        ValueError: if the tensor is not of this kind; the message names it and the rule.
+        a: tensor in SBUF with adjacent columns; the first one is aligned to four elements.
+        half: half of the FP32 significands, 0 for the upper one, 1 for the lower one; 0 for other formats.
+        column: column of the array for the first column of a; the first partition of the results.
     """
     _check_operand(a, half)
     if len(a.shape) != 1 or (a.size > 1 and a.steps != (1,)):
@@ -48,19 +44,14 @@ def load_stationary(a: Tensor, *, half: int = 0, column: int = 0) -> LoadStation
 def multiply_moving(
     result: Tensor, b: Tensor, *, half: int = 0, accumulate: bool = False, transpose: bool = False
 ) -> MultiplyMoving:
-    """result = a.T b, or result += a.T b, of the operand a that was loaded last.
+    """Return `result` = a.T b, or result += a.T b, with the stationary operand a.
 
     Arguments:
-        result: [m, n] in a bank of PSUM, in the partitions of the columns that a was loaded to: FP32, or INT32 for
-            INT8; adjacent words.
-        b: [k, n] in SBUF, in the partitions of a, of the result's shape, with as many bytes from each element to the
-            next.
-        half: as of `load_stationary`.
-        accumulate: whether the products are added to what is in PSUM.
-        transpose: b is an identity matrix, so that result = a.T bit for bit, infinities and the sign of zeros included.
-
-    Raises:
-        ValueError: if tensors are not of this kind, or do not fit each other; the message names one and the rule.
+        result: [m, n] in a bank of PSUM, adjacent words, FP32, or INT32 for INT8; its partitions are the columns of a.
+        b: [k, n] in SBUF, in the partitions of a, with a constant step between elements.
+        half: as in `load_stationary`.
+        accumulate: whether to add to the result.
+        transpose: b is an identity matrix: result = a.T bit for bit, including infinities and the sign of zeros.
     """
     _check_operand(b, half)
     check_on_chip(result)
@@ -70,7 +61,7 @@ def multiply_moving(
     if result.format != sums:
         raise ValueError(f"{result.name}: sums of {b.format.name} must be {sums.name}, not {result.format.name}")
     if result.shape != b.shape:
-        raise ValueError(f"{result.name}: shape must be {b.shape!r}, that of {b.name}, not {result.shape!r}")
+        raise ValueError(f"{result.name}: shape must be the {b.shape!r} of {b.name}, not {result.shape!r}")
     if _step(result) != 1:
         raise ValueError(f"{result.name}: a product's words must be adjacent, not with steps {list(result.steps)}")
     return MultiplyMoving(
@@ -101,7 +92,7 @@ def _check_operand(tensor: Tensor, half: int) -> None:
 
 
 def _step(tensor: Tensor) -> int:
-    """Return the elements from one of a tensor to the next, in row-major order; ValueError if it is not always one."""
+    """Return the step between elements in row-major order; ValueError if it is negative or not constant."""
     (step,) = tensor.reshape(tensor.size).steps
     if tensor.size > 1 and step < 0:
         raise ValueError(f"{tensor.name}: elements must have ascending addresses, not steps {list(tensor.steps)}")

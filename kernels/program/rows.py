@@ -1,4 +1,4 @@
-"""Matrices in SBUF, a row a partition: what the element-wise kernels work on, whatever the shape."""
+"""Matrices in SBUF with one row per partition, for row-wise kernels."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ __all__ = ["Rows", "place_rows", "replicate", "scratch", "tiles_of"]
 
 @dataclass(frozen=True)
 class Rows:
-    """A matrix cut into tiles of rows, each row in a partition; unless told of as many as there are partitions.
+    """Matrix in tiles of rows, one row per partition.
 
     Arguments:
-        tiles: of shape [columns] each, in order.
-        first: number of the first row, if these are rows out of the middle of a matrix.
+        tiles: tensors of shape [columns], in order; by default with as many rows as there are partitions.
+        first: number of the first row, for a part of a larger matrix.
     """
 
     tiles: tuple[Tensor, ...]
@@ -34,27 +34,26 @@ class Rows:
 
     @property
     def format(self) -> Format:
-        """Of an element."""
+        """Format of an element."""
         return self.tiles[0].format
 
     @property
     def parts(self) -> list[slice]:
-        """The rows of each tile, from 0 on."""
+        """Rows of each tile, counted from 0."""
         ends = [*accumulate((tile.partitions for tile in self.tiles), initial=0)]
         return [slice(*pair) for pair in pairwise(ends)]
 
     @property
     def by_first(self) -> dict[int, Tensor]:
-        """Each tile by the number of its first row, from 0 on, which tells it from the others."""
+        """Each tile by its first row, counted from 0."""
         return dict(zip((part.start for part in self.parts), self.tiles, strict=True))
 
     def columns(self, first: int, end: int) -> "Rows":
-        """Return the columns from `first` to before `end`."""
+        """Return columns [first, end)."""
         return Rows(tuple(tile[:, first:end] for tile in self.tiles), self.first)
 
     def draws(self, seed: int | None, stream: int) -> list[Draw | None]:
-        """Return for each tile the draw that numbers elements in the whole matrix, so that tiles change no bit; without
-        a seed None."""
+        """Return random words per tile, None without seed; elements are numbered in the whole matrix for any tiling."""
         first, draws = self.first, []
         for tile in self.tiles:
             index = Index(base=first * tile.size, partition=tile.size, steps=(1,))
@@ -63,7 +62,7 @@ class Rows:
         return draws
 
     def write(self, memory: np.ndarray, codes: np.ndarray) -> None:
-        """Put codes [rows, columns], or one row for all, into a memory's image, uint8 [partitions, bytes]."""
+        """Write codes [rows, columns], or one row for all, into the image of a memory, uint8 [partitions, bytes]."""
         codes, first = np.broadcast_to(codes, self.shape), 0
         for tile in self.tiles:
             part = np.ascontiguousarray(codes[first : first + tile.partitions]).astype(f"<u{tile.format.bits // 8}")
@@ -72,7 +71,7 @@ class Rows:
             first += tile.partitions
 
     def read(self, memory: np.ndarray) -> np.ndarray:
-        """Return the codes [rows, columns] that a memory's image, uint8 [partitions, bytes], holds."""
+        """Return the codes [rows, columns] from the image of a memory, uint8 [partitions, bytes]."""
         parts = []
         for tile in self.tiles:
             size = tile.format.bits // 8
@@ -82,7 +81,7 @@ class Rows:
 
 
 def tiles_of(*matrices: Rows) -> Iterator[tuple[Tensor, ...]]:
-    """Return the tiles of matrices that are cut alike, those of the same rows together."""
+    """Return the tiles of matrices with the same rows per tile, grouped by rows."""
     return zip(*(matrix.tiles for matrix in matrices), strict=True)
 
 
@@ -97,13 +96,12 @@ def place_rows(
     kept: bool = False,
     lanes: int | None = None,
 ) -> Rows:
-    """Return a new matrix in SBUF, or `rows` of one from row `first` on.
+    """Return a new matrix in SBUF, with `lanes` rows per tile, by default the number of partitions.
 
-    Arguments:
-        lanes: rows of a tile; None: as many as there are partitions.
+    If it is part of a larger matrix, `first` is the number of its first row.
 
     Raises:
-        ValueError: if it has no elements, or there is no room; the message names it.
+        ValueError: if the matrix has no elements or does not fit.
     """
     if rows < 1 or columns < 1:
         raise ValueError(f"{name}: shape must be at least 1 x 1, not {rows} x {columns}")
@@ -116,19 +114,16 @@ def place_rows(
 
 
 def replicate(row: Tensor, rows: int, lanes: int | None = None) -> Rows:
-    """Return a row of parameters, the same in every partition, as a matrix of which it is every row.
+    """Return a row of parameters, equal in every partition, as a matrix of equal rows.
 
-    Arguments:
-        row: of shape [columns].
-        rows: of the matrix.
-        lanes: rows of a tile; None: as many as the row has partitions.
+    A tile has `lanes` rows, by default the partitions of the row.
     """
     lanes = lanes or row.partitions
     return Rows(tuple(row[: min(lanes, rows - first)] for first in range(0, rows, lanes)))
 
 
 def scratch(space: Allocator, name: str, like: Rows, columns: int | None = None, fmt: Format = FP32) -> Rows:
-    """Return a temporary for what a kernel computes on the way: cut into tiles like `like`, as wide unless told."""
+    """Return a temporary matrix in tiles like those of `like`, with the same columns by default."""
     width, tiles, first = columns or like.shape[1], [], like.first
     for tile in like.tiles:
         end = first + tile.partitions

@@ -1,4 +1,4 @@
-"""Where in a kernel an instruction comes from: the lines that timelines and refusals name."""
+"""Source lines: the line of a kernel that appended an instruction, for timelines and error messages."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-__all__ = ["Line", "SourceLine", "caller", "line_stand_in", "located", "standing_in"]
+__all__ = ["Line", "SourceLine", "caller", "located", "override_source", "source_override"]
 
 _Function = TypeVar("_Function", bound=Callable)
 
@@ -20,7 +20,7 @@ _BOTH = _PROGRAM, *_LIBRARY
 
 
 class Line(NamedTuple):
-    """A line of a file; as text the file's name and the number."""
+    """Line of a file; prints as file name and number."""
 
     file: str
     number: int
@@ -30,11 +30,11 @@ class Line(NamedTuple):
 
 
 class SourceLine(NamedTuple):
-    """What called.
+    """Source lines that called the functions of this folder.
 
     Arguments:
-        kernel: the innermost line outside this folder.
-        user: the innermost one outside the library, too: the same, unless a kernel of the library called.
+        kernel: innermost line outside this folder.
+        user: innermost line also outside the library; often the same.
     """
 
     kernel: Line
@@ -44,28 +44,30 @@ class SourceLine(NamedTuple):
         return str(self.kernel) if self.kernel == self.user else f"{self.kernel}, from {self.user}"
 
 
-_STANDING_IN: ContextVar[SourceLine | None] = ContextVar("standing_in", default=None)
+_OVERRIDE: ContextVar[SourceLine | None] = ContextVar("source_override", default=None)
 
 
 @contextmanager
-def standing_in(source: SourceLine | None) -> Iterator[None]:
-    """Let `source` be what calls this folder within: a front end appends for lines that it has read before. None: the
-    lines that do are, as for a kernel's own function that a front end calls."""
-    before = _STANDING_IN.set(source)
+def override_source(source: SourceLine | None) -> Iterator[None]:
+    """Make `caller` return `source` in the context; None for the lines on the call stack.
+
+    A front end appends instructions for lines that it has parsed before.
+    """
+    before = _OVERRIDE.set(source)
     try:
         yield
     finally:
-        _STANDING_IN.reset(before)
+        _OVERRIDE.reset(before)
 
 
-def line_stand_in() -> SourceLine | None:
-    """Return what stands in for the lines that call this folder, if anything does."""
-    return _STANDING_IN.get()
+def source_override() -> SourceLine | None:
+    """Return the source line that a front end has set, or None."""
+    return _OVERRIDE.get()
 
 
 def caller() -> SourceLine:
-    """Return the lines from which this folder was called, or which stand in for them."""
-    source = line_stand_in()
+    """Return the lines that called this folder, or the override."""
+    source = source_override()
     if source is not None:
         return source
     frame: Any = sys._getframe(1)
@@ -81,12 +83,12 @@ def caller() -> SourceLine:
 
 @lru_cache(4096)
 def _source(kernel_file: str, kernel_number: int, user_file: str, user_number: int) -> SourceLine:
-    """Return the one source of these lines: a program has many instructions of each."""
+    """Return one shared object per pair of lines."""
     return SourceLine(Line(kernel_file, kernel_number), Line(user_file, user_number))
 
 
 def located(function: _Function) -> _Function:
-    """Let what a function of this folder refuses end with the line that asked for it, as "(my_kernel.py:12)"."""
+    """Append the calling line to the ValueErrors of a function of this folder, as "(my_kernel.py:12)"."""
 
     @wraps(function)
     def checked(*args, **options):

@@ -1,5 +1,4 @@
-"""Views of elements that lie a step apart along each dimension, by the rules of numpy: which shape, steps and first
-element a part of them has. No element is looked at."""
+"""Views of strided arrays by numpy's rules: shape, steps and offset of a view, without any data."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -8,26 +7,24 @@ from numbers import Integral
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-__all__ = ["broadcast", "part", "permuted", "reshaped_strides"]
+__all__ = ["broadcast", "part", "permute", "reshaped_strides"]
 
 _Sizes = tuple[int, ...]
 _View = tuple[_Sizes, _Sizes]
 """Shape, and steps in elements."""
 
 VIEWS = 4096
-"""How many views are kept: numpy is asked once for those that kernels make of tile after tile."""
+"""Cached views; kernels create the same ones for tile after tile."""
 
 
 def part(shape: _Sizes, steps: _Sizes, key: Iterable) -> tuple[int, _Sizes, _Sizes]:
-    """Return of `array[key]` where the first element is, in elements, and the view.
+    """Return the offset of the first element of `array[key]`, in elements, and its shape and steps.
 
-    Arguments:
-        shape, steps: of the array, a number each for each dimension.
-        key: integers, slices, None, and at most one `...`, without which the last dimensions stay as they are.
+    The key has integers, slices, None, and at most one `...`; without it the last dimensions are whole.
 
     Raises:
         TypeError: if an index is none of these.
-        IndexError: if there are more of them than dimensions, or one is out of range.
+        IndexError: if there are too many indices, or one is out of range.
     """
     key = tuple(key)
     dots = sum(index is Ellipsis for index in key)
@@ -40,7 +37,7 @@ def part(shape: _Sizes, steps: _Sizes, key: Iterable) -> tuple[int, _Sizes, _Siz
             first, end, step = index.indices(shape[d])
             count = len(range(first, end, step))
             counts.append(count)
-            # Of nothing the first element is that of everything.
+            # The view of an empty slice starts at the start of the array.
             start += first * steps[d] if count else 0
             strides.append(step * steps[d] if count else steps[d])
             d += 1
@@ -65,26 +62,26 @@ def part(shape: _Sizes, steps: _Sizes, key: Iterable) -> tuple[int, _Sizes, _Siz
 
 @lru_cache(VIEWS)
 def reshaped_strides(shape: _Sizes, steps: _Sizes, wanted: _Sizes) -> _View:
-    """Return the view of another shape, one extent of which may be -1; ValueError if no steps can express it."""
-    return _seen(_array(shape, steps).reshape(wanted, copy=False))
+    """Return the view of another shape, with at most one extent of -1; ValueError if no steps express it."""
+    return _view_of(_array(shape, steps).reshape(wanted, copy=False))
 
 
 @lru_cache(VIEWS)
-def permuted(shape: _Sizes, steps: _Sizes, axes: _Sizes) -> _View:
-    """Return the view with dimensions in another order; ValueError if that is none."""
-    return _seen(_array(shape, steps).transpose(axes))
+def permute(shape: _Sizes, steps: _Sizes, axes: _Sizes) -> _View:
+    """Return the view with permuted dimensions; ValueError if `axes` is not a permutation."""
+    return _view_of(_array(shape, steps).transpose(axes))
 
 
 @lru_cache(VIEWS)
 def broadcast(shape: _Sizes, steps: _Sizes, wanted: _Sizes) -> _View:
-    """Return the view that repeats elements; ValueError if there is none of that shape."""
-    return _seen(np.broadcast_to(_array(shape, steps), wanted))
+    """Return the view that repeats elements; ValueError if the shapes do not broadcast."""
+    return _view_of(np.broadcast_to(_array(shape, steps), wanted))
 
 
 def _array(shape: _Sizes, steps: _Sizes) -> np.ndarray:
-    """Return an array that numpy works on: one byte an element, and no memory behind most of them."""
+    """Return an array without memory, for views by numpy."""
     return as_strided(np.zeros(1, np.int8), shape, steps)
 
 
-def _seen(view: np.ndarray) -> _View:
+def _view_of(view: np.ndarray) -> _View:
     return tuple(int(n) for n in view.shape), tuple(int(step) for step in view.strides)

@@ -1,15 +1,14 @@
-"""Synchronisation: turns instructions in program order into records with a queue and the semaphores that they wait for.
+"""Synchronisation: assigns instructions to queues, and inserts the semaphore waits that their dependences require.
 
-Each instruction starts when what it conflicts with has completed; everything else runs at the same time. The order is
-worked out from the bytes that instructions touch (:mod:`kernels.program.dependence`) and held by semaphores:
+An instruction starts when all instructions that it conflicts with have completed (:mod:`kernels.program.dependence`):
 
-* An instruction that another one waits for adds 1 to a semaphore of its lane when it completes; the other one waits for
-  the count. The tensor queue has two lanes, as a LoadStationary may complete before the MultiplyMoving before it; every
-  other queue is one lane. A semaphore that has counted to its maximum is followed by a fresh one.
-* A record has room for two waits. What is left over goes to the record before it in its queue if that has room, else to
-  a NOP between the two.
-* Within the vector and the scalar queue the engine keeps the order; reading what an earlier instruction still writes
-  is kept from by not setting `overlap`.
+* An awaited instruction adds 1 to a semaphore of its lane when it completes; the other one waits for the count. The
+  tensor queue has two lanes, since a LoadStationary may complete before an earlier MultiplyMoving. Every other queue is
+  one lane. After the maximum of a semaphore, the lane continues with the next one.
+* A record has two waits. Further waits are moved to the record before it in its queue if that has a free wait,
+  otherwise to a NOP between the two.
+* The engine keeps the order within the vector and the scalar queue. `overlap` is not set if an instruction reads a
+  result that an earlier one in its queue may still be writing.
 """
 
 from itertools import cycle
@@ -24,20 +23,13 @@ from neuroncore_rtl.spec.config import Config
 __all__ = ["Synchronisation"]
 
 MULTIPLIES, LOADS = 0, 1
-"""Lanes of the tensor queue; that of queue q > 0 is q + 1."""
+"""Lanes of the tensor queue; queue q > 0 is lane q + 1."""
 
 MOST_WAITS = 2
 
 
 class Synchronisation:
-    """The entries of a program as it is laid out, on the addresses that instructions have in the end.
-
-    Arguments:
-        config: the machine's parameters.
-
-    Attributes:
-        entries: instructions and NOPs, in program order.
-    """
+    """Builds `entries`, the instructions and NOPs of a program in program order."""
 
     def __init__(self, config: Config):
         self.entries: list[Entry] = []
@@ -51,26 +43,25 @@ class Synchronisation:
         self._positions: list[list[int]] = [[] for _ in range(queues + 1)]
 
     def append(self, step: ProgramStep) -> None:
-        """Append an instruction to its queue, on its addresses; sections come in their order."""
+        """Append an instruction with final addresses; sections must be in order."""
         if step.section != self._section:
             self._order.finish()
         self._section, self._source = step.section, step.source
         instruction = step.instruction
         queue = self._queue(instruction) if step.queue is None else step.queue
         lane = queue + 1 if queue else instruction.lane
-        assert lane is not None  # of the tensor queue each instruction has one
-        # The engine keeps the order of its own instructions; the two lanes of the tensor queue have no memory in common
-        # that either writes.
+        assert lane is not None  # every instruction of the tensor queue has a lane
+        # The engine keeps the order of its instructions; the two lanes of the tensor queue write no common memory.
         ordered = (MULTIPLIES, LOADS) if queue == 0 else (lane,)
         reads, writes = reaches(instruction.reads), reaches(instruction.writes)
         waits = self._waits(queue, self._fit(queue, self._order.conflicts(queue, reads, writes, ordered)))
         if instruction.overlap is not None:
-            # What it waits for elsewhere may itself have waited for what it reads.
+            # The waits just added may imply that the instructions with its sources have completed.
             independent = not self._order.reads_unfinished(queue, lane, reads)
             if not independent:
                 self._order.settle(queue, lane)
             instruction = instruction.overlapping(independent)
-        # A MultiplyMoving uses the weights of the last LoadStationary, so that one and those before it are done.
+        # A MultiplyMoving uses the last stationary operand, so all LoadStationary before it have completed.
         implied = (LOADS,) if lane == MULTIPLIES else ()
         number = self._order.add(queue, lane, reads, writes, implied)
         self._positions[lane].append(len(self.entries))
@@ -81,10 +72,10 @@ class Synchronisation:
         return next(self._turns) if len(queues) > 1 else queues[0]
 
     def _fit(self, queue: int, waits: dict[int, int]) -> dict[int, int]:
-        """Make sure of what a queue's next instruction must wait for; return what it has to wait for itself."""
+        """Move waits to earlier records until at most `MOST_WAITS` remain; return these."""
         before = self._last[queue]
         while len(waits) > MOST_WAITS and before is not None and len(before.waits) < MOST_WAITS:
-            # No record may wait for one that comes after it in the program, or queues could wait for each other.
+            # Deadlock freedom: a record may only wait for records before it in program order.
             early = [lane for lane, count in waits.items() if self._positions[lane][count - 1] < before.position]
             if not early:
                 break
@@ -95,7 +86,7 @@ class Synchronisation:
         return waits
 
     def _waits(self, queue: int, waits: dict[int, int]) -> list[tuple[int, int]]:
-        """Let a queue wait; return the waits as an entry has them."""
+        """Record waits of a queue; return them as an entry contains them."""
         for lane, count in waits.items():
             self._order.wait(queue, lane, count)
         return [*waits.items()]

@@ -1,7 +1,6 @@
-"""Tensors as kernels see them: a name, a place, a shape, and views of it that move no data.
+"""Tensors: names, addresses and shapes, and views that move no data.
 
-On chip the first dimension is that of the partitions, and only the others, the free ones, step through memory; in HBM
-all of them do.
+On chip the first dimension is the partitions; only the others, the free dimensions, have steps.
 """
 
 from collections.abc import Iterable
@@ -21,7 +20,7 @@ __all__ = ["HbmTensor", "Tensor"]
 
 @dataclass(frozen=True, kw_only=True)
 class _Strided:
-    """Elements at a start address and a step a dimension, in elements; None: contiguous and row-major."""
+    """Strided elements from a start address; steps are in elements, None for contiguous and row-major."""
 
     name: str
     format: Format
@@ -38,25 +37,25 @@ class _Strided:
 
     @property
     def size(self) -> int:
-        """Elements, on chip in each partition."""
+        """Number of elements, on chip in each partition."""
         return prod(self.shape)
 
     def reshape(self, *shape: int) -> Self:
-        """Return a view of another shape, one extent of which may be -1; ValueError if no steps can express it."""
+        """Return a view of another shape, with at most one extent of -1; ValueError if no steps express it."""
         try:
-            return self._seen(*strides.reshaped_strides(self.shape, self.steps, shape))
+            return self._view(*strides.reshaped_strides(self.shape, self.steps, shape))
         except ValueError:
             old = f"{self.shape!r} with steps {self.steps!r}"
-            raise ValueError(f"{self.name}: {shape!r} must be another shape of the same steps, not of {old}") from None
+            raise ValueError(f"{self.name}: a view of shape {shape!r} is not possible for {old}") from None
 
     def permute(self, *axes: int) -> Self:
-        """Return a view with the dimensions in another order; of a tensor on chip the free ones."""
-        return self._seen(*strides.permuted(self.shape, self.steps, axes))
+        """Return a view with the dimensions permuted, on chip the free ones."""
+        return self._view(*strides.permute(self.shape, self.steps, axes))
 
     def broadcast_to(self, *shape: int) -> Self:
-        """Return a view that repeats elements, by the rules of numpy; ValueError if these do not allow it."""
+        """Return a view that repeats elements by numpy's rules; ValueError if the shapes do not broadcast."""
         try:
-            return self._seen(*strides.broadcast(self.shape, self.steps, shape))
+            return self._view(*strides.broadcast(self.shape, self.steps, shape))
         except ValueError:
             raise ValueError(f"{self.name}: shape must broadcast to {shape!r}, not {self.shape!r}") from None
 
@@ -67,15 +66,15 @@ class _Strided:
         return replace(self, format=fmt)
 
     def _part(self, key: Iterable, **rows: int) -> Self:
-        """Return a part; rows: which partitions it has, if there are any."""
+        """Return a view of a part, with the partitions `rows` on chip."""
         try:
             start, shape, steps = strides.part(self.shape, self.steps, key)
         except (IndexError, TypeError) as wrong:
             raise type(wrong)(f"{self.name}: {wrong}") from None
-        return self._seen(shape, steps, address=self.address + start * self.format.bits // 8, **rows)
+        return self._view(shape, steps, address=self.address + start * self.format.bits // 8, **rows)
 
-    def _seen(self, shape: tuple[int, ...], steps: tuple[int, ...], **others: int) -> Self:
-        # Kernels make views of every tile: `dataclasses.replace` takes several times as long.
+    def _view(self, shape: tuple[int, ...], steps: tuple[int, ...], **others: int) -> Self:
+        # `dataclasses.replace` takes several times as long, and kernels create views of every tile.
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__, shape=shape, steps=steps, **others)
         return view
@@ -83,17 +82,17 @@ class _Strided:
 
 @dataclass(frozen=True, kw_only=True)
 class Tensor(_Strided):
-    """A tensor in SBUF or PSUM, or a view of one.
+    """Tensor in SBUF or PSUM, or a view of one.
 
     Arguments:
         name: for messages.
-        format: of an element.
-        address: byte address, in every partition, of the element of index (0, ..., 0).
-        partitions: how many it has.
-        shape: of the free dimensions, outermost first.
-        partition: the first one.
+        format: format of an element.
+        address: byte address of the element of index (0, ..., 0) in every partition.
+        partitions: number of partitions.
+        shape: free dimensions, outermost first.
+        partition: first partition.
         storage: SBUF or PSUM.
-        steps: from one index of a free dimension to the next, in elements; None: contiguous and row-major.
+        steps: elements from one index of a dimension to the next; None for contiguous and row-major.
     """
 
     partitions: int
@@ -104,7 +103,7 @@ class Tensor(_Strided):
         """Return a part: a slice of consecutive partitions, then an index, slice, None or ... for the free dimensions.
 
         Raises:
-            TypeError: if the partitions are not a slice, or an index is none of these.
+            TypeError: if an index has another type.
             ValueError: if the slice of partitions has a step, or is empty.
             IndexError: if an index is out of range.
         """
@@ -119,20 +118,20 @@ class Tensor(_Strided):
         return self._part(free, partition=self.partition + first, partitions=end - first)
 
     def access(self) -> Access:
-        """Return how an instruction names it."""
+        """Return the operand of an instruction for this tensor."""
         return Access(
             format=self.format, address=self.address, partition=self.partition, storage=self.storage, steps=self.steps
         )
 
     def pointer(self) -> Pointer:
-        """Return it as a scalar for each partition; ValueError unless it is one element, in SBUF."""
+        """Return the operand of a scalar per partition; ValueError unless it is one element, in SBUF."""
         if self.size != 1 or self.storage != Storage.SBUF:
             place = f"{list(self.shape)} in {Storage(self.storage).name}"
-            raise ValueError(f"{self.name}: a scalar must be one element a partition in SBUF, not {place}")
+            raise ValueError(f"{self.name}: a scalar must be one element per partition in SBUF, not {place}")
         return Pointer(format=self.format, address=self.address, partition=self.partition)
 
-    def copied(self) -> tuple[tuple[int, ...], DmaTensor]:
-        """Return the shape that a copy of it has, the partitions first, and how the copy names it."""
+    def dma_operand(self) -> tuple[tuple[int, ...], DmaTensor]:
+        """Return the shape with the partitions first, and the operand of a copy."""
         place = DmaTensor(
             format=self.format,
             address=self.address,
@@ -146,41 +145,30 @@ class Tensor(_Strided):
 
 @dataclass(frozen=True, kw_only=True)
 class HbmTensor(_Strided):
-    """A tensor in HBM, or a view of one.
-
-    Arguments:
-        name: for messages.
-        format: of an element.
-        address: of the element of index (0, ..., 0), in bytes.
-        shape: outermost dimension first.
-        steps: from one index of a dimension to the next, in elements; None: contiguous and row-major.
-    """
+    """Tensor in HBM, or a view of one; arguments as of `Tensor`."""
 
     storage: ClassVar[Storage] = Storage.HBM
 
     def __getitem__(self, key) -> Self:
-        """Return a part, by integers, slices, None and ..., as numpy does.
-
-        Raises:
-            TypeError: if an index is none of these.
-            IndexError: if an index is out of range.
-        """
+        """Return a part by integers, slices, None and ..., as numpy does, with the same errors."""
         return self._part(key if isinstance(key, tuple) else (key,))
 
-    def copied(self) -> tuple[tuple[int, ...], DmaTensor]:
-        """Return the shape that a copy of it has, and how the copy names it."""
+    def dma_operand(self) -> tuple[tuple[int, ...], DmaTensor]:
+        """Return the shape, and the operand of a copy."""
         return self.shape, DmaTensor(format=self.format, address=self.address, storage=self.storage, steps=self.steps)
 
     def elements(self, memory: np.ndarray) -> np.ndarray:
-        """Return its codes, unsigned integers, as a view of HBM's bytes, uint8 [bytes] from address 0.
+        """Return the codes, unsigned integers, as a view of the bytes of HBM, uint8 [bytes] from address 0.
 
         Raises:
-            ValueError: if it reaches beyond them.
+            ValueError: if the tensor exceeds them.
         """
         spans = [(count - 1) * step for count, step in zip(self.shape, self.steps, strict=True)]
         low, high = (sum(pick(span, 0) for span in spans) for pick in (min, max))
         first, end = (self.address + step * self.format.bits // 8 for step in (low, high + 1))
         if self.size and not 0 <= first <= end <= len(memory):
-            raise ValueError(f"{self.name}: it must lie within HBM's {len(memory):,} bytes, not from {first:#x} on")
+            raise ValueError(
+                f"{self.name}: the tensor must lie within the {len(memory):,} bytes of HBM, not start at {first:#x}"
+            )
         words = memory[self.address :][: self.format.bits // 8].view(f"<u{self.format.bits // 8}")
         return as_strided(words, self.shape, [step * self.format.bits // 8 for step in self.steps])

@@ -1,4 +1,4 @@
-"""What a schedule puts in order: units of instructions that stay together, and which of them come before others."""
+"""Dependence graph of the list scheduler: units of instructions that stay together, and the edges between them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,18 +15,18 @@ __all__ = ["SchedulingUnit", "units_of"]
 
 @dataclass(slots=True, eq=False)
 class SchedulingUnit:
-    """Instructions of a queue that stay together, as each uses what the one before it left in the engine.
+    """Instructions of a queue that must stay together: each uses the engine state of the one before.
 
     Arguments:
-        number: its place among the units, in program order.
-        queue: where its instructions start; None: in that of any DMA engine.
+        number: index, in program order.
+        queue: its queue; None for any DMA queue.
         copies: whether it is a copy.
         stores: whether it writes to HBM.
-        steps: numbers of its steps.
-        cycles: for which it keeps its engine.
-        delay: cycles from then until its results may be used.
-        before: how many units it must still wait for.
-        after: those that must wait for it.
+        steps: indices of its steps.
+        cycles: cycles that it occupies its engine.
+        delay: further cycles until its results are available.
+        before: number of incomplete units that it depends on.
+        after: units that depend on it.
     """
 
     number: int
@@ -41,9 +41,9 @@ class SchedulingUnit:
 
 
 def units_of(steps: Sequence[ProgramStep], config: Config) -> list[SchedulingUnit]:
-    """Return the units of a section's steps, in the order of their first ones."""
+    """Return the units of a section's steps, ordered by their first steps."""
     units: list[SchedulingUnit] = []
-    places: list[SchedulingUnit] = []  # of each step
+    places: list[SchedulingUnit] = []  # unit of each step
     last: dict[int | None, SchedulingUnit] = {}
     estimate, queues_of = Estimate(config), {engine: isa.queues_of(engine, config) for engine in Engine}
     copying, collective = queues_of[Engine.DMA], isa.collective_queue(config)
@@ -64,12 +64,12 @@ def units_of(steps: Sequence[ProgramStep], config: Config) -> list[SchedulingUni
     in_order: dict[int, SchedulingUnit] = {}
     for number, step in enumerate(steps):
         unit, instruction = places[number], step.instruction
-        # Each step is a lane of its own: any of them may be the last one.
+        # Each step is a separate lane, since steps may complete in any order.
         reads, writes = reaches(instruction.reads), reaches(instruction.writes)
         touching = (*live.last(reads, written=True), *live.last(writes, written=False))
         live.add(number, number, reads, writes)
         before = {places[one] for one in touching}
-        # Collectives come in the order in which other cores expect them.
+        # Collectives keep the order that other cores expect.
         if unit.queue is not None and (step.in_order or unit.queue == collective):
             before.add(in_order.get(unit.queue, unit))
             in_order[unit.queue] = unit

@@ -1,17 +1,16 @@
-"""Records as text, one a line, and back.
+"""Text form of records, one per line.
 
     tensor_scalar partitions=4 shape=16 dst=sbuf[0,0x100].bf16(1) a=psum[0,0x0].fp32(1) op0=multiply s0=0x40000000
     dma_copy shape=4x32 dst=hbm[0x1000].fp32(32,1) src=sbuf[0,0x100].bf16(p1,1) | wait s3>=4 s5>=1 | signal s7+1
     nop | wait s5>=7 s6>=1
     all_reduce group=0+2x4 rank=3 count=4096 dtype=bf16 src=0x1000 dst=0x2000 op=max | wait s3>=4
 
-An instruction is its name and fields by their names in `spec.isa`, in any order; a field that is not there has its
-default, and a flag stands alone. A tensor is storage[partition,address].format(steps), outermost first; in a copy the
-step of the dimension that goes from partition to partition has a p before it. s0 and s1 are words, or [partition,
-address].format of a scalar in SBUF. The group 0+2x4 is four cores from core 0 in steps of 2, 6-2x4 the same ones
-backwards; a collective's src and dst are addresses. Behind bars stand what the record waits for and what it does to
-semaphores: + adds, - subtracts, = sets. # starts a comment. `queue` and a queue's name stand before the queue's
-records.
+A line is the name of an instruction and its fields, named as in `spec.isa`, in any order. A missing field has its
+default. A flag has no value. A tensor is storage[partition,address].format(steps), outermost step first; in a copy, p
+marks the step along the partitions. s0 and s1 are words, or [partition,address].format of a scalar in SBUF. The group
+0+2x4 is four cores from core 0 in steps of 2, 6-2x4 is the same cores in reverse; src and dst of a collective are
+addresses. The waits and the semaphore updates of the record follow bars: + adds, - subtracts, = sets. # starts a
+comment. A line `queue` with a name precedes the records of a queue.
 """
 
 import enum
@@ -35,7 +34,7 @@ _HEXADECIMAL = frozenset({"address", "alpha", "seed", "stream", "s0", "s1", "src
 
 
 def disassemble(blocks: Iterable[tuple[int, Iterable[isa.Record]]], config: Config) -> str:
-    """Return the text of records of queues, given by their numbers."""
+    """Return the text of records, given by number of queue."""
     lines = []
     for queue, records in blocks:
         lines.append(f"queue {isa.queue_name(queue, config)}")
@@ -44,10 +43,10 @@ def disassemble(blocks: Iterable[tuple[int, Iterable[isa.Record]]], config: Conf
 
 
 def assemble(text: str) -> list[tuple[str, list[isa.Record]]]:
-    """Return the records of a text, behind the names of their queues.
+    """Return the records of a text, by name of queue.
 
     Raises:
-        ValueError: with the number of the line that is wrong.
+        ValueError: if a line is wrong; the message starts with its number.
     """
     blocks: list[tuple[str, list[isa.Record]]] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -67,7 +66,7 @@ def assemble(text: str) -> list[tuple[str, list[isa.Record]]]:
 
 
 def record_text(record: isa.Record) -> str:
-    """Return a record's line."""
+    """Return the line of a record."""
     parts = [_instruction_text(record.instruction)]
     if record.waits:
         parts.append(" ".join(["wait", *(f"s{wait.semaphore}>={wait.value}" for wait in record.waits)]))
@@ -81,13 +80,13 @@ def parse_record(line: str) -> isa.Record:
     """Return the record of a line.
 
     Raises:
-        ValueError: that says what is wrong.
+        ValueError: if the line is wrong.
     """
     text, *others = line.split("|")
     found: dict[str, tuple[str, ...]] = {"wait": (), "signal": ()}
     for words in (other.split() for other in others):
         if not words or words[0] not in found:
-            raise ValueError(f"behind a bar must stand wait or signal, not {' '.join(words)!r}")
+            raise ValueError(f"wait or signal must follow a bar, not {' '.join(words)!r}")
         found[words[0]] = tuple(words[1:])
     waits = [_matched(r"s(\d+)>=(\d+)", word, "a wait must be like s3>=4") for word in found["wait"]]
     rule = "a signal must be like s7+1, s7-1 or s7=1"
@@ -113,7 +112,7 @@ def _instruction_text(instruction: isa.Instruction) -> str:
 
 
 def _naming(kind: type[isa.Instruction]) -> str | None:
-    """Return the field of instructions of a type that is their name, where it is not the type that is."""
+    """Return the field that contains an instruction's name; None if the type is its name."""
     return kind.named_by and kind.named_by[0]
 
 
@@ -158,16 +157,15 @@ def _instruction(words: list[str]) -> isa.Instruction:
         if key not in known:
             raise ValueError(f"a field of {name} must be one of {', '.join(known)}, not {key!r}")
         if key in values:
-            raise ValueError(f"{key} must be there once")
+            raise ValueError(f"duplicate field {key}")
         values[key] = _value(known[key].type, key, text) if equals else True
     missing = [key for key, field in known.items() if field.default is MISSING and key not in values]
     if missing:
-        raise ValueError(f"{name} must have {', '.join(missing)}")
+        raise ValueError(f"{name}: missing {', '.join(missing)}")
     return kind(**values)
 
 
 def _value(kind: type, key: str, text: str):
-    """Return the value of a field of a type."""
     if key == "function" and text in FUNCTIONS:
         return FUNCTIONS[text].code
     parse = next((parse for kinds, parse in _PARSERS if kind in kinds), None)
@@ -208,7 +206,7 @@ def _scalar(key: str, text: str) -> int | isa.Pointer:
 
 
 def _place(text: str) -> dict:
-    """Return what a tensor on chip and one of a copy have in common, by their arguments' names."""
+    """Return the common arguments of a tensor on chip and a tensor of a copy."""
     pattern = r"(sbuf|psum|hbm)\[(?:(\d+),)?(\w+)\]\.(\w+)\((.*)\)"
     storage, partition, address, fmt, steps = _matched(pattern, text, "a tensor must be like sbuf[0,0x100].bf16(16,1)")
     return {
@@ -224,7 +222,7 @@ def _dma_tensor(key: str, text: str) -> isa.DmaTensor:
     place = _place(text)
     axes = [d for d, step in enumerate(text.partition("(")[2].split(",")) if step.startswith("p")]
     if len(axes) > 1:
-        raise ValueError(f"one dimension at most must go along the partitions, not as in {text!r}")
+        raise ValueError(f"at most one dimension may step along the partitions, not {text!r}")
     return isa.DmaTensor(**place, axis=axes[0] if axes else None)
 
 
@@ -236,7 +234,7 @@ def _integer(text: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
-        raise ValueError(f"a number must be decimal, or hexadecimal behind 0x, not {text!r}") from None
+        raise ValueError(f"a number must be decimal, or hexadecimal with 0x, not {text!r}") from None
 
 
 def _matched(pattern: str, text: str, rule: str) -> tuple[str, ...]:
@@ -256,4 +254,4 @@ _PARSERS = (
     ((int | isa.Pointer,), _scalar),
     ((Group,), _group),
 )
-"""What reads the values of fields of some types; codes are read by their names, everything else is a number."""
+"""Parsers of field values by type; enumerations are parsed by name, and all other types as numbers."""

@@ -1,4 +1,4 @@
-"""The registers of the host as a header in C, and their numbers by names for other languages."""
+"""Host registers as a C header, and as numbers by name for other languages."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ _PREFIX = "NEURONCORE"
 
 
 def host_numbers() -> dict[str, int]:
-    """Return the offset of every register, by its name, and the bits of each field, by REGISTER_FIELD."""
+    """Return the offset of every register by name, and the mask of each field by REGISTER_FIELD."""
     numbers = {}
     for register in host_map.HOST_REGISTERS:
         numbers[register.name] = register.offset
@@ -22,12 +22,7 @@ def host_numbers() -> dict[str, int]:
 
 
 def host_header(config: Config, counters: Sequence[str]) -> str:
-    """Return the header for programs of the host.
-
-    Arguments:
-        config: the machine's parameters.
-        counters: names of its counters, in their order.
-    """
+    """Return the C header for host programs; counters are in order."""
     words = enumerate(parameter_values(config).items())
     parameters = {name: (host_map.PARAMETER_WORDS + 4 * place, value) for place, (name, value) in words}
     sections = {
@@ -48,5 +43,5 @@ def host_header(config: Config, counters: Sequence[str]) -> str:
 
 
 def _macro(name: str) -> str:
-    """Return the name of a counter, such as queues[0].idle, as C takes it."""
+    """Return the name of a counter, such as queues[0].idle, as a C identifier."""
     return name.replace("[", "").replace("].", "_").replace(".", "_").upper()

@@ -1,4 +1,4 @@
-"""The reference page of the instruction set, made from `spec`.
+"""Reference page of the instruction set, generated from `spec`.
 
 `python -m neuroncore_rtl.kernels.text.reference` writes docs/isa.md.
 """
@@ -27,12 +27,12 @@ PAGE = ROOT / "docs" / "isa.md"
 
 
 def write_reference() -> None:
-    """Write the page."""
+    """Write docs/isa.md."""
     PAGE.write_text(page())
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the text of docs/isa.md."""
     counters = [(str(number), f"`{name}`") for number, name in enumerate(isa.QUEUE_COUNTERS)]
     sizes = f"`GRANULE` is {collective.GRANULE} elements, `CHUNK_GRANULES` {collective.CHUNK_GRANULES}"
     sizes += f", `MAX_RANKS` {collective.MAX_RANKS}; `opcode` is {collective.COLLECTIVE}."
@@ -56,20 +56,20 @@ def page() -> str:
         *("A scalar in memory, in `scalar0` or `scalar1`:", _layout(isa.POINTER_FIELDS), _prose(isa.Pointer)),
         *("The number of an element:", _prose(isa.Index)),
         *("### Opcodes", _prose(isa.Opcode), _opcodes()),
-        *("### Operations", *_coded(isa.AluOp)),
+        *("### Operations", *_enumeration(isa.AluOp)),
         *("### Functions", _functions()),
         *("## DMA engines", _prose(dma), f"`opcode` is {isa.DMA_COPY}.", _layout(isa.DMA_FIELDS)),
         *(_prose(isa.DmaCopy), "A tensor:", _prose(isa.DmaTensor), "Row numbers:", _prose(isa.DmaIndex)),
         *("## Collective engine", _prose(collective), sizes, _layout(collective.COLLECTIVE_FIELDS)),
         *(_documented(layout)["COLLECTIVE_FIELDS"], _prose(collective.Collective)),
         *("A group:", _prose(collective.Group)),
-        *("### Kinds", *_coded(collective.CollectiveKind)),
-        *("### Reductions and types", *_coded(collective.ReduceOp), *_coded(collective.CollectiveType)),
+        *("### Kinds", *_enumeration(collective.CollectiveKind)),
+        *("### Reductions and types", *_enumeration(collective.ReduceOp), *_enumeration(collective.CollectiveType)),
         *("### What ranks must agree on", _layout(collective.SIGNATURE_FIELDS, collective.SIGNATURE_OFFSETS)),
         _documented(agreement)["SIGNATURE_FIELDS"],
         *("### What the rules judge", _prose(rules)),
         *("## Assembly", _prose(assembly)),
-        *("## Errors", "### Rules", *_coded(isa.Rule), "### Other causes", *_coded(isa.Cause)),
+        *("## Errors", "### Rules", *_enumeration(isa.Rule), "### Other causes", *_enumeration(isa.Cause)),
         *("## Memory map", _prose(memory_map), _memory_map()),
         *("## Host registers", _prose(host_map), *_host_registers()),
     )
@@ -77,7 +77,7 @@ def page() -> str:
 
 
 def _layout(layout: Layout, offsets: Mapping[str, int] | None = None) -> str:
-    """Return a layout as a table; without offsets, field follows field."""
+    """Return a layout as a table; without offsets, fields are contiguous."""
     rows, first = [], 0
     for name, width in layout:
         first = first if offsets is None else offsets[name]
@@ -94,8 +94,8 @@ def _codes(kind: type[enum.IntEnum]) -> str:
     return _table(("code", "name", "meaning"), rows)
 
 
-def _coded(kind: type[enum.IntEnum]) -> tuple[str, str]:
-    """Return what an enumeration is, and its members."""
+def _enumeration(kind: type[enum.IntEnum]) -> tuple[str, str]:
+    """Return the docstring of an enumeration, and its members."""
     return _prose(kind), _codes(kind)
 
 
@@ -136,7 +136,7 @@ def _memory_map() -> str:
 
 
 def _host_registers() -> Iterator[str]:
-    """Yield the registers of the host, their fields, and what lies behind them."""
+    """Yield the host registers, their fields, and the words after them."""
     rows = []
     for register in host_map.HOST_REGISTERS:
         rows.append((f"`{register.offset:#04x}`", f"`{register.name}`", "", register.effect.value, register.meaning))
@@ -150,7 +150,7 @@ def _host_registers() -> Iterator[str]:
 
 
 def _prose(documented: type | ModuleType) -> str:
-    """Return a docstring as Markdown; its arguments, and those of a base of the same module, are a list."""
+    """Return a docstring as Markdown; its arguments, including inherited ones of the same module, are a list."""
     kinds = [documented]
     if inspect.isclass(documented):
         kinds += [base for base in documented.__bases__ if base.__module__ == documented.__module__]
@@ -168,7 +168,7 @@ def _prose(documented: type | ModuleType) -> str:
 
 
 def _documented(place: type | ModuleType) -> dict[str, str]:
-    """Return the strings that stand behind assignments, by the name that is assigned to."""
+    """Return the docstrings of assignments by assigned name."""
     body: Any = ast.parse(inspect.getsource(place)).body
     body = body[0].body if inspect.isclass(place) else body
     return {
@@ -179,7 +179,7 @@ def _documented(place: type | ModuleType) -> dict[str, str]:
 
 
 def _assigned(node: ast.stmt) -> str | None:
-    """Return the name that a statement assigns to; None if it does not."""
+    """Return the name that a statement assigns to; None if it is not an assignment."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     return targets[0].id if targets and isinstance(targets[0], ast.Name) else None
 

@@ -40,7 +40,7 @@ class TilingEngines:
 
     def copy(self, target: Tensor | HbmTensor, source: Tensor | HbmTensor) -> None:
         """Append a copy."""
-        shape, _ = source.copied()
+        shape, _ = source.dma_operand()
         queue = min(self._given, key=self._given.__getitem__)
         self._given[queue] += beats(self._program.config, prod(shape[:-1]), shape[-1] * source.format.bits // 8)
         self._program.append(dma_copy(target, source), queue)

@@ -1,1 +1,1 @@
-"""Gradients, loss and optimiser of training."""
+"""Kernels for training: gradients, loss and optimiser; ValueError if shapes or formats do not match."""

@@ -1,7 +1,7 @@
-"""The AdamW optimiser (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019), a step at a time.
+"""AdamW optimiser (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019).
 
-What changes from step to step are two scalars and the draw of the stochastic rounding. A program that is unrolled has
-numbers for the scalars (`adamw`). One whose step is run again and again has them in memory (`next_correction`).
+Only two scalars and the random words of stochastic rounding change from step to step. The scalars are constants in an
+unrolled program (`adamw`), and in memory if a step is run repeatedly (`next_correction`).
 """
 
 from dataclasses import dataclass
@@ -27,14 +27,7 @@ _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY,
 
 @dataclass(frozen=True, kw_only=True)
 class AdamW:
-    """Hyperparameters; the defaults are PyTorch's.
-
-    Arguments:
-        rate: the learning rate.
-        beta1, beta2: decay of the moments.
-        epsilon: added to the root of the second moment.
-        decay: weight decay.
-    """
+    """Hyperparameters with PyTorch's defaults; `epsilon` is added to the root of the second moment."""
 
     rate: float = 1e-3
     beta1: float = 0.9
@@ -45,7 +38,7 @@ class AdamW:
 
 @dataclass(frozen=True)
 class Correction:
-    """Makes up for moments that began from zero: numbers, or tensors of one element a partition.
+    """Bias correction of moments that start at zero: numbers, or tensors of one element per partition.
 
     Arguments:
         pace: rate / (1 - beta1**step).
@@ -66,16 +59,16 @@ def adamw(
     options: AdamW,
     seed: int | None = None,
 ) -> None:
-    """Append step number `step` (from 1): the parameters and the moments are updated in place.
+    """Append a step, which updates the parameters p and the moments m and v in place.
 
     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g**2;
     p = (1 - rate decay) p - rate / (1 - beta1**step) m / (sqrt(v / (1 - beta2**step)) + epsilon)
 
-    Arguments:
-        seed: of the stochastic rounding of the parameters, each step a stream of its own; None for nearest even.
+    Steps are numbered from 1. `seed` selects stochastic rounding of p, with a stream per step; None rounds to nearest
+    even.
 
     Raises:
-        ValueError: if a step is below 1.
+        ValueError: if the step is below 1.
     """
     if step < 1:
         raise ValueError(f"step must be at least 1, not {step!r}")
@@ -90,13 +83,7 @@ def adamw(
 def update(
     program: Program, p: Tensor, m: Tensor, v: Tensor, g: Tensor, correction: Correction, options: AdamW
 ) -> tuple[Tensor, Tensor]:
-    """Append the first part of a step: the moments are updated, and the parameters stay.
-
-    Arguments:
-        program: what it is appended to.
-        p, m, v, g: parameters, moments and gradients, of the same partitions and shape.
-        correction: of this step.
-        options: hyperparameters.
+    """Append the first part of a step, which updates the moments m and v but not the parameters p.
 
     Returns:
         m / (sqrt(v / (1 - beta2**step)) + epsilon) and (1 - rate decay) p, in FP32.
@@ -119,32 +106,22 @@ def descend(
 ) -> None:
     """Append the second part of a step: p = decayed - pace direction.
 
-    Arguments:
-        program: what it is appended to.
-        p: parameters, of any format.
-        direction, decayed: what `update` returned.
-        correction: of this step.
-        draw: of the stochastic rounding of p; None for nearest even.
+    Direction and decayed parameters are the results of `update`. `draw` selects stochastic rounding of p, in any
+    format; None rounds to nearest even.
     """
     options = {"reverse1": True, "stochastic": draw}
     program.append(scalar_tensor_tensor(p, direction, correction.pace, _MULTIPLY, decayed, _SUBTRACT, **options))
 
 
 def first_powers(program: Program, partitions: int) -> Tensor:
-    """Append and return the powers of both betas before the first step, FP32 [2] in so many partitions: ones."""
+    """Append and return the powers of both betas before the first step: ones, FP32 [2]."""
     powers = program.space.sbuf("powers", FP32, (2,), partitions)
     program.append(memset(powers, 1.0))
     return powers
 
 
 def next_correction(program: Program, powers: Tensor, options: AdamW) -> Correction:
-    """Append and return the correction of the next step, in the partitions of the powers.
-
-    Arguments:
-        program: what it is appended to.
-        powers: of both betas, which have one more factor then.
-        options: hyperparameters.
-    """
+    """Append and return the bias correction of the next step; the powers of both betas are advanced in place."""
     sizes = {"scales": 2, "pace": 1}
     scales, pace = (program.space.sbuf(name, FP32, (size,), powers.partitions) for name, size in sizes.items())
     for place, beta in enumerate((options.beta1, options.beta2)):

@@ -1,14 +1,14 @@
-"""The gradients of attention, softmax(q k.T * scale) v, of each head.
+"""Gradients of attention, softmax(q k.T * scale) v, of each head.
 
-Weights are not kept: they come of q, k and what the forward kernel knows of every query, its largest score and the sum
-of its exponentials. With p the weights and dout the gradient of the result:
+Weights are recomputed from q, k and two results of the forward kernel: the largest score of each query and the sum of
+its exponentials. With p the weights and dout the gradient of the result:
 
 * dv = p.T dout;  dp = dout v.T
-* ds = p * (dp - sum(dout * out)), the sum being that of p * dp over the keys of a query
+* ds = p * (dp - sum(dout * out)); the sum equals sum(p * dp) over the keys of a query
 * dq = ds k * scale;  dk = ds.T q * scale
 
-All is done for as many keys as a bank of PSUM holds the scores of, so SBUF needs room for p and ds of these alone. Only
-ds is turned, for dq: the other products contract over queries, which lie along the partitions.
+Keys are processed in blocks with the scores of a PSUM bank, so SBUF needs room only for p and ds of a block. Only ds is
+transposed, for dq: the other products contract over queries, which lie along the partitions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from neuroncore_rtl.kernels.library.attention import Attended
 from neuroncore_rtl.kernels.library.attention_tile import Head, hide
-from neuroncore_rtl.kernels.library.product import accumulated
-from neuroncore_rtl.kernels.library.transpose import identity, transpose, turned
+from neuroncore_rtl.kernels.library.product import accumulate_product
+from neuroncore_rtl.kernels.library.transpose import identity, transpose, transpose_tiles
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, place_rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
@@ -35,8 +35,13 @@ __all__ = ["AttentionGradients", "attention_backward"]
 
 
 class AttentionGradients(NamedTuple):
-    """What `attention_backward` returns, BF16 in tiles that may be operands of the array: q [queries, width], k [keys,
-    width] and v [keys, features], those of the heads side by side."""
+    """Gradients in BF16, heads side by side, in tiles that may be operands of the array.
+
+    Arguments:
+        q: [queries, width].
+        k: [keys, width].
+        v: [keys, features].
+    """
 
     q: Rows
     k: Rows
@@ -56,21 +61,22 @@ def attention_backward(
     """Append and return the gradients of q, k and v.
 
     Arguments:
-        program: what it is appended to.
-        heads: what :func:`kernels.library.attention.attention` was given, BF16.
-        attended: what it returned.
-        dout: the gradient of its result, BF16 in tiles like it.
-        matrix: an identity matrix in BF16; None: one is made.
-        causal, scale: what it was given.
+        program: receives the instructions.
+        heads: operands of :func:`kernels.library.attention.attention`, BF16.
+        attended: its result.
+        dout: gradient of its result, BF16 in the same tiles.
+        matrix: BF16 identity matrix; None to create it.
+        causal: as in `attention`.
+        scale: as in `attention`.
 
     Raises:
-        ValueError: if a format is not BF16, or dout is not cut like the result.
+        ValueError: if a format is not BF16, or the tiles of dout differ from the result.
     """
     for name, one in (("dout", dout), *((name, getattr(head, name)) for head in heads for name in Head._fields)):
         if one.format is not BF16:
             raise ValueError(f"{name}: format must be bf16, not {one.format.name}")
     if (dout.shape, dout.parts) != (attended.out.shape, attended.out.parts):
-        raise ValueError(f"dout: shape must be {list(attended.out.shape)}, in such tiles, not {list(dout.shape)}")
+        raise ValueError(f"dout: shape must be {list(attended.out.shape)}, in the same tiles, not {list(dout.shape)}")
     queries, keys = dout.shape[0], heads[0].v.shape[0]
     lanes = program.lanes
     widths = [(head.q_t.shape[0], head.k_t.shape[0], head.v.shape[1]) for head in heads]
@@ -104,8 +110,10 @@ def attention_backward(
 
 
 def _of_queries(program: Program, heads: Sequence[Head], attended: Attended, dout: Rows) -> tuple[Rows, Rows]:
-    """Append and return of every query and head, FP32 [queries, heads], what a score is shifted by, so that its
-    exponential is its weight, and sum(dout * out)."""
+    """Append and return two numbers per query and head, FP32 [queries, heads].
+
+    They are the shift of its scores for which the exponential is the weight, and sum(dout * out).
+    """
     shifts, means = (scratch(program.space, name, dout, len(heads)) for name in ("shift", "mean"))
     products = scratch(program.space, "products", dout)
     for out, slopes, product, mean in tiles_of(attended.out, dout, products, means):
@@ -122,13 +130,18 @@ def _of_queries(program: Program, heads: Sequence[Head], attended: Attended, dou
 
 
 class _Head(NamedTuple):
-    """A head, and what goes with it.
+    """Operands and destinations of one head.
 
     Arguments:
-        results: where its gradients go.
+        program: receives the instructions.
+        head: operands of attention.
+        results: destinations of the gradients.
         dout: [queries, features].
-        shifts, means: [queries, 1].
-        past: keys before that of the first query; None: every query sees all keys.
+        shifts: [queries, 1], see `_of_queries`.
+        means: [queries, 1], see `_of_queries`.
+        matrix: identity matrix.
+        past: as in :class:`kernels.library.attention_tile.Queries`.
+        scale: factor of scores.
     """
 
     program: Program
@@ -142,7 +155,7 @@ class _Head(NamedTuple):
     scale: float
 
     def append(self) -> None:
-        """Append its gradients, a block of keys after the other."""
+        """Append the gradients, block of keys by block of keys."""
         program, matrix, parts = self.program, self.matrix, self.head.v.parts
         dout_t = transpose(program, self.dout, matrix, "dout_t")
         v_t = transpose(program, self.head.v, matrix, "v_t")
@@ -151,19 +164,13 @@ class _Head(NamedTuple):
         for few in neighbours(parts, program.config.psum_words):
             block = _Block(self, parts[few], dout_t, v_t)
             block.values(self.results.v.tiles[few])
-            slopes_t = block.turned()
+            slopes_t = block.transpose()
             block.keys(self.results.k.tiles[few], q)
             block.queries(self.results.q, slopes_t, k.tiles[few], before)
 
 
 class _Block:
-    """A block of keys: the weights p of queries that see any of them, and ds.
-
-    Arguments:
-        head: what it is of.
-        parts: its keys, a slice for each tile.
-        dout_t: [features, queries]; v_t: [features, keys].
-    """
+    """Block of keys, with the weights p and gradients ds of the queries that see any of its keys."""
 
     def __init__(self, head: _Head, parts: Sequence[slice], dout_t: Rows, v_t: Rows):
         self._head, self._program, self._parts = head, head.program, parts
@@ -171,17 +178,17 @@ class _Block:
         self._weights: dict[int, Tensor] = {}
         self._slopes: dict[int, Tensor] = {}
         for number, rows in enumerate(head.dout.parts):
-            seen = self._seen(number)
+            seen = self._visible(number)
             if not seen:
                 continue
             keys = slice(self._first, seen[-1].stop)
-            scores = accumulated(self._program, head.head.q_t.tiles, _columns(head.head.k_t, keys), rows)
+            scores = accumulate_product(self._program, head.head.q_t.tiles, _columns(head.head.k_t, keys), rows)
             if head.past is not None:
                 hide(self._program, scores, head.past + rows.start - self._first)
             p, ds = (space.sbuf(name, BF16, scores.shape, scores.partitions) for name in ("weights", "slopes"))
             shift, mean = head.shifts.tiles[number], head.means.tiles[number]
             self._program.append(activation(p, scores, "exp", scale=head.scale, bias=shift))
-            dp = accumulated(self._program, dout_t.tiles, _columns(v_t, keys), rows)
+            dp = accumulate_product(self._program, dout_t.tiles, _columns(v_t, keys), rows)
             self._program.append(scalar_tensor_tensor(ds, dp, mean, AluOp.SUBTRACT, p, AluOp.MULTIPLY))
             self._weights[number], self._slopes[number] = p, ds
 
@@ -195,14 +202,14 @@ class _Block:
         for place, sums, columns in self._over_queries(places, self._slopes, q):
             self._program.append(tensor_scalar(place[:, columns], sums, self._head.scale, AluOp.MULTIPLY))
 
-    def turned(self) -> dict[int, dict[int, Tensor]]:
-        """Append ds transposed; return of each tile of queries that of each tile of keys that it sees."""
+    def transpose(self) -> dict[int, dict[int, Tensor]]:
+        """Append the transposition of ds; return its tiles by tile of queries, then by tile of keys."""
         found: dict[int, dict[int, Tensor]] = {number: {} for number in self._slopes}
         for place, part in enumerate(self._parts):
-            rows = [(number, self._head.dout.parts[number]) for number in self._slopes if part in self._seen(number)]
+            rows = [(number, self._head.dout.parts[number]) for number in self._slopes if part in self._visible(number)]
             for few in neighbours([own for _, own in rows], self._program.config.psum_words):
                 tiles = [self._slopes[number][:, self._own(part)] for number, _ in rows[few]]
-                sums = turned(self._program, tiles, self._head.matrix)
+                sums = transpose_tiles(self._program, tiles, self._head.matrix)
                 tile = self._program.space.sbuf("slopes_t", BF16, sums.shape, length(part))
                 self._program.append(activation(tile, sums, "identity", bias=-0.0))
                 start = rows[few][0][1].start
@@ -217,12 +224,10 @@ class _Block:
         k: Sequence[Tensor],
         before: dict[int, list[Tensor]],
     ) -> None:
-        """Append dq, or what of it comes of the keys so far.
+        """Append dq, or its part from the keys so far.
 
-        Arguments:
-            slopes_t: what `turned` returned.
-            k: tiles of k [keys, width].
-            before: by tile of queries what came of earlier blocks, FP32 in pieces of columns; this one's are put there.
+        `before` has the FP32 sums of earlier blocks, by tile of queries and piece of columns; the new sums replace
+        them.
         """
         program, space = self._program, self._program.space
         for number, tiles in slopes_t.items():
@@ -230,7 +235,7 @@ class _Block:
             before[number] = []
             for piece, columns in enumerate(cut(0, out.size, program.config.psum_words)):
                 moving = [k[place][:, columns] for place in tiles]
-                sums = accumulated(program, list(tiles.values()), moving, slice(0, out.partitions))
+                sums = accumulate_product(program, list(tiles.values()), moving, slice(0, out.partitions))
                 target = out[:, columns] if last else space.sbuf("dq", FP32, sums.shape, sums.partitions)
                 if earlier is None:
                     program.append(tensor_scalar(target, sums, self._head.scale, AluOp.MULTIPLY))
@@ -242,28 +247,28 @@ class _Block:
     def _over_queries(
         self, places: Sequence[Tensor], stationary: dict[int, Tensor], moving: Rows
     ) -> Iterator[tuple[Tensor, Tensor, slice]]:
-        """Append products that contract over queries; yield for each piece its tile of a result, sums and columns."""
+        """Append products that contract over queries; yield destination tile, sums and columns of each."""
         for place, part in zip(places, self._parts, strict=True):
-            numbers = [number for number in stationary if part in self._seen(number)]
+            numbers = [number for number in stationary if part in self._visible(number)]
             for columns in cut(0, place.size, self._program.config.psum_words):
                 operands = [moving.tiles[number][:, columns] for number in numbers]
                 weights = [stationary[number] for number in numbers]
-                yield place, accumulated(self._program, weights, operands, self._own(part)), columns
+                yield place, accumulate_product(self._program, weights, operands, self._own(part)), columns
 
-    def _seen(self, number: int) -> list[slice]:
-        """Return the tiles of keys that a tile of queries sees any of."""
+    def _visible(self, number: int) -> list[slice]:
+        """Return the tiles of keys that a tile of queries sees at least in part."""
         past, rows = self._head.past, self._head.dout.parts[number]
         return [part for part in self._parts if past is None or part.start < past + rows.stop]
 
     def _is_last(self, number: int) -> bool:
-        """Return whether a tile of queries sees no key behind the block."""
+        """Return whether a tile of queries sees no key after the block."""
         past, end = self._head.past, self._parts[-1].stop
         return end == self._head.head.v.shape[0] or (
             past is not None and end >= past + self._head.dout.parts[number].stop
         )
 
     def _own(self, part: slice) -> slice:
-        """Return keys counted from the first one of the block."""
+        """Return keys relative to the start of the block."""
         return slice(part.start - self._first, part.stop - self._first)
 
 

@@ -1,4 +1,4 @@
-"""The cross entropy of classes, and its gradient: what a classifier or a language model is trained by."""
+"""Cross entropy of classes, and its gradient: the loss of a classifier or a language model."""
 
 from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import (
@@ -20,13 +20,8 @@ __all__ = ["crossentropy"]
 def crossentropy(program: Program, loss: Rows, dlogits: Rows, logits: Rows, labels: Rows, scale: float = 1.0) -> None:
     """Append loss = ln(sum(exp(logits))) - logits[label] and dlogits = (softmax(logits) - onehot(label)) * scale.
 
-    A label that is no class picks nothing: its loss is the logarithm alone, and its gradient the softmax's.
-
-    Arguments:
-        loss: FP32 [tokens, 1].
-        dlogits, logits: [tokens, classes].
-        labels: INT32 [tokens, 1].
-        scale: of the gradient, not zero; 1 / tokens for that of the mean.
+    Logits are [tokens, classes], labels INT32 [tokens, 1]. For a label that is not a class, logits[label] and
+    onehot(label) are 0. A scale of 1 / tokens gives the gradient of the mean loss.
 
     Raises:
         ValueError: if the scale is zero.
@@ -44,7 +39,7 @@ def crossentropy(program: Program, loss: Rows, dlogits: Rows, logits: Rows, labe
         program.append(activation(power, tile, "exp", bias=peak, sum_into=total))
         numbers = classes[: tile.partitions]
         program.append(tensor_scalar(onehot, numbers, label, AluOp.IS_EQUAL, scale, AluOp.MULTIPLY))
-        # A product would make NaN of what is masked by minus infinity.
+        # `select` rather than a product: 0 * -inf of a masked logit would be NaN.
         program.append(select(pick, onehot, tile, 0.0))
         program.append(activation(pick, pick, "identity", sum_into=one))
         program.append(activation(lost, total, "ln"))

@@ -1,4 +1,4 @@
-"""Embeddings: the row of a table that each token's number names, and the gradient of the table."""
+"""Embeddings: rows of a table by token numbers, and the gradient of the table."""
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, dma_gather, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import iota, tensor_scalar
@@ -11,15 +11,9 @@ __all__ = ["embedding", "embedding_backward"]
 
 
 def embedding(program: Program, table: HbmTensor, numbers: Rows, name: str = "embedded") -> Rows:
-    """Append and return the rows of a table that numbers name, [tokens, features] of its format.
+    """Append and return the rows of a table, [tokens, features] in its format.
 
-    A number that is none of a row ends the program with an error.
-
-    Arguments:
-        program: what it is appended to.
-        table: [rows, features] in HBM.
-        numbers: INT32 [tokens, 1].
-        name: of the result.
+    Row numbers are INT32 [tokens, 1]; a number out of range is a run-time error.
     """
     result = scratch(program.space, name, numbers, table.shape[1], table.format)
     for out, own in tiles_of(result, numbers):
@@ -30,18 +24,11 @@ def embedding(program: Program, table: HbmTensor, numbers: Rows, name: str = "em
 def embedding_backward(
     program: Program, rows: int, numbers: Rows, dy: Rows, before: Rows | None = None, name: str = "dtable"
 ) -> Rows:
-    """Append and return the gradient of a table, FP32 [rows, features].
+    """Append and return the gradient of a table of some rows, plus `before`, FP32 [rows, features].
 
-    Copies do not add, so it is a product with the one-hot matrix of the numbers, about as many rows of the table at a
-    time as a bank of PSUM has words. A number that is none of a row has no part in it.
-
-    Arguments:
-        program: what it is appended to.
-        rows: of the table.
-        numbers: INT32 [tokens, 1] in tiles of the same tokens as dy.
-        dy: [tokens, features] of a format that the tensor engine multiplies.
-        before: a gradient that is added to, FP32 in tiles that may be operands of the array; None: there is none.
-        name: of the result.
+    Copies do not add. So the gradient is a product with the one-hot matrix of the numbers, about a PSUM bank of rows at
+    a time. Numbers out of range contribute nothing. Numbers and dy have tiles of the same tokens; the tensor engine
+    must be able to multiply the format of dy.
     """
     tiles, lanes = [], program.lanes
     for part in cut(0, rows, max(1, program.config.psum_words // lanes) * lanes):
@@ -55,7 +42,7 @@ def embedding_backward(
 
 
 def _within(matrix: Rows | None, part: slice) -> Rows | None:
-    """Return the tiles of a matrix that begin within a part of its rows."""
+    """Return the tiles of a matrix that start within some rows."""
     if matrix is None:
         return None
     pairs = zip(matrix.parts, matrix.tiles, strict=True)

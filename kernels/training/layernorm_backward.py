@@ -1,4 +1,4 @@
-"""The gradients of layer normalisation, y = (x - mean) / sqrt(variance + epsilon) * gamma + beta along each row."""
+"""Gradients of layer normalisation, y = (x - mean) / sqrt(variance + epsilon) * gamma + beta along each row."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ __all__ = ["LayernormGradients", "layernorm_backward"]
 
 
 class LayernormGradients(NamedTuple):
-    """What `layernorm_backward` returns: x BF16 [tokens, features], gamma and beta FP32 [1, features]."""
+    """Gradients: x BF16 [tokens, features], gamma and beta FP32 [1, features]."""
 
     x: Rows
     gamma: Rows
@@ -37,20 +37,13 @@ def layernorm_backward(
     epsilon: float = 1e-5,
     name: str = "dx",
 ) -> LayernormGradients:
-    """Append and return the gradients of x, gamma and beta. Statistics are taken of x again.
+    """Append and return the gradients of x, gamma and beta; the statistics of x are recomputed.
 
     With n = (x - mean) / deviation and s = dy * gamma:
     dx = (s - mean(s) - n * mean(s * n)) / deviation + residual;  dgamma = sum(dy * n);  dbeta = sum(dy) over the rows.
 
-    Arguments:
-        program: what it is appended to.
-        x: [tokens, features], tiles of at most as many rows as are an operand of the array.
-        gamma: FP32 [features].
-        dy: BF16 [tokens, features], in tiles like x.
-        residual: the gradient of x by another way, in tiles like x; None: there is none.
-        before: gradients of gamma and beta that are added to, FP32 [1, features]; None: there are none.
-        epsilon: of the forward kernel.
-        name: of the gradient of x.
+    All matrices have tiles like x, which may be operands of the array; dy is BF16, gamma FP32 [features]. `before` are
+    gradients of gamma and beta to add, FP32 [1, features].
     """
     gain, share = load_row(program, gamma), 1 / x.shape[1]
     dx, weighted = (scratch(program.space, label, x, fmt=BF16) for label in (name, "weighted"))

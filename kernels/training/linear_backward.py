@@ -1,8 +1,8 @@
-"""The gradients of a linear layer y = x w + bias. Each of them is a linear layer itself:
+"""Gradients of a linear layer y = x w + bias; each is a linear layer itself.
 
-* dx = dy w.T is contracted over the outputs, so dy has them along the partitions; w is transposed.
-* dw = x.T dy is contracted over the tokens, so x and dy have these along the partitions, as `linear` leaves them.
-* dbias is the sum of dy over the tokens.
+* dx = dy w.T contracts over outputs, so dy has outputs along the partitions; w is transposed.
+* dw = x.T dy contracts over tokens, so x and dy have tokens along the partitions, like the result of `linear`.
+* dbias is the sum of dy over tokens.
 """
 
 from neuroncore_rtl.kernels.library.linear import linear
@@ -30,15 +30,7 @@ def input_gradient(
 ) -> Rows:
     """Append and return dx = dy w.T + residual, [tokens, inputs].
 
-    Arguments:
-        program: what it is appended to.
-        dy_t: [outputs, tokens]; w: [inputs, outputs].
-        matrix: an identity matrix of w's format (:func:`kernels.library.transpose.identity`).
-        residual: the gradient of x by another way, [tokens, inputs] in tiles like the result's; None: there is none.
-        name, fmt: of the result.
-
-    Raises:
-        ValueError: if shapes or formats do not fit.
+    `matrix` is an identity matrix in the format of w [inputs, outputs]. The residual has tiles like the result.
     """
     w_t = transpose(program, on_chip(program, w), matrix, "w_t")
     return linear(program, dy_t, w_t, residual=residual, name=name, fmt=fmt)
@@ -56,15 +48,8 @@ def input_gradient_t(
 ) -> Rows:
     """Append and return dx_t = (w dy_t) * slopes, [inputs, tokens].
 
-    Arguments:
-        program: what it is appended to.
-        w, dy_t, matrix: see `input_gradient`.
-        slopes: the derivatives of the function that made x of a layer's sums, [inputs, tokens] in tiles like the
-            result's: then the result is the gradient of the sums; None: there was none.
-        name, fmt: of the result.
-
-    Raises:
-        ValueError: if shapes or formats do not fit.
+    Slopes are the derivatives of the activation function that gave x, in tiles like the result's; the result is then
+    the gradient of the operand of this function. `matrix` is as in `input_gradient`.
     """
     w_t = transpose(program, on_chip(program, w), matrix, "w_t")
     if slopes is None:
@@ -80,18 +65,11 @@ def input_gradient_t(
 def weight_gradient(program: Program, x: Matrix, dy: Matrix, before: Rows | None = None, name: str = "dw") -> Rows:
     """Append and return dw = x.T dy + before, FP32 [inputs, outputs].
 
-    Arguments:
-        program: what it is appended to.
-        x: [tokens, inputs]; dy: [tokens, outputs]; what is in SBUF is in tiles of the same tokens.
-        before: a gradient that is added to, FP32 in tiles like the result's; None: there is none.
-        name: of the result.
-
-    Raises:
-        ValueError: if shapes or formats do not fit.
+    Operands in SBUF have tiles of the same tokens; `before` has tiles like the result.
     """
     return linear(program, x, dy, residual=before, name=name, fmt=FP32)
 
 
 def bias_gradient(program: Program, dy: Rows, before: Rows | None = None, name: str = "dbias") -> Rows:
-    """Append and return dbias, the sum of dy [tokens, outputs] over the tokens + before, FP32 [1, outputs]."""
+    """Append and return dbias, the sum of dy [tokens, outputs] over tokens, plus `before`, FP32 [1, outputs]."""
     return sum_columns(program, dy, before, name)

@@ -1,4 +1,4 @@
-"""Parameters that stay in HBM while they are trained, for networks of which SBUF does not hold the moments."""
+"""Parameters that stay in HBM during training, for networks with more parameters than fit in SBUF."""
 
 from collections.abc import Mapping
 from math import prod
@@ -14,27 +14,29 @@ from neuroncore_rtl.spec.isa import AluOp
 __all__ = ["Masters"]
 
 WIDTH = 256
-"""Columns of the matrix that all parameters make: enough that an instruction is long."""
+"""Columns of the matrix of all parameters: long enough for efficient instructions."""
 
 PITCH = 64
-"""A parameter starts at a multiple of so many elements, where a beat of the widest port starts in any format."""
+"""Alignment of a parameter in elements: that of a beat of the widest port in any format."""
 
 
 class Masters:
-    """Parameters of a network in FP32, their moments and gradients, and copies in BF16 that the network computes with.
+    """Parameters of a network in FP32, their moments and gradients, and BF16 copies for computation.
 
-    All lie end to end, so that the optimiser streams them as one matrix, whatever their shapes. Where nothing lies
-    there are zeros, which stay.
+    All are stored contiguously, so that the optimiser streams them as one matrix [rows, columns]. The padding between
+    them stays zero.
 
     Arguments:
-        space: where they are named.
-        shapes: of the parameters, by name.
-        gradients: how many there are of each parameter, which the optimiser adds up.
+        space: allocator.
+        shapes: shapes of the parameters, by name.
+        gradients: number of gradients per parameter, which the optimiser adds.
 
     Attributes:
-        values, first, second: masters and moments, FP32 [rows, columns].
-        copies: BF16, likewise.
-        gradients: FP32, likewise each.
+        values: master parameters.
+        first: first moments.
+        second: second moments.
+        copies: BF16 copies of the masters.
+        gradients: list of gradients.
     """
 
     def __init__(self, space: Allocator, shapes: Mapping[str, tuple[int, ...]], gradients: int = 1):
@@ -50,15 +52,15 @@ class Masters:
         self.gradients = [space.hbm(f"gradients {number}", FP32, matrix) for number in range(gradients)]
 
     def value(self, name: str) -> HbmTensor:
-        """Return a parameter's master, FP32 of its shape."""
+        """Return a parameter's FP32 master."""
         return self._part(self.values, name)
 
     def copy(self, name: str) -> HbmTensor:
-        """Return a parameter's copy, BF16 of its shape."""
+        """Return a parameter's BF16 copy."""
         return self._part(self.copies, name)
 
     def gradient(self, name: str, number: int = 0) -> HbmTensor:
-        """Return where one of a parameter's gradients goes, FP32 of its shape."""
+        """Return one of a parameter's gradients, FP32."""
         return self._part(self.gradients[number], name)
 
     def _part(self, matrix: HbmTensor, name: str) -> HbmTensor:
@@ -66,13 +68,7 @@ class Masters:
         return matrix.reshape(-1)[start : start + prod(shape)].reshape(*shape)
 
     def descend(self, program: Program, correction: Correction, options: AdamW) -> None:
-        """Append a step of AdamW: masters, moments and copies, a few tiles at a time.
-
-        Arguments:
-            program: what it is appended to.
-            correction: of the step; tensors are in every partition.
-            options: hyperparameters.
-        """
+        """Append a step of AdamW on masters, moments and copies, a few tiles at a time."""
 
         def step(program: Program, copies: Rows, values: Rows, first: Rows, second: Rows, *gradients: Rows) -> None:
             for copy, p, m, v, g, *others in tiles_of(copies, values, first, second, *gradients):
@@ -81,7 +77,7 @@ class Masters:
                 pace, scale = cast(Any, correction.pace), cast(Any, correction.scale)
                 own = Correction(pace[: p.partitions], scale[: p.partitions])
                 descend(program, p, *update(program, p, m, v, g, own, options), own, None)
-                # The scalar engine has the least to do. Adding -0.0 changes nothing, not even the sign of a zero.
+                # The scalar engine is the least busy. Adding -0.0 preserves even the sign of a zero.
                 program.append(activation(copy, p, "identity", bias=-0.0))
 
         changed = [self.values, self.first, self.second]

@@ -1,4 +1,4 @@
-"""Parameters that stay in SBUF while they are trained, with all that an optimiser keeps of them."""
+"""Parameters that stay in SBUF during training, with the state of the optimiser."""
 
 from neuroncore_rtl.kernels.library.product import product
 from neuroncore_rtl.kernels.program import Allocator, Draw, HbmTensor, Program, Rows, Tensor, dma_copy
@@ -12,26 +12,30 @@ __all__ = ["Parameter"]
 
 
 class Parameter:
-    """A matrix of parameters, a row a partition, its moments and its gradient.
+    """Matrix of parameters, one row per partition, with moments and gradient.
 
-    All tiles are one tensor's, so that an instruction of the optimiser reaches the whole matrix. Where the last tile
-    has fewer rows, there are zeros, which stay.
+    All tiles are in one tensor, [tiles, columns] in each of `lanes` partitions, so that one instruction of the
+    optimiser processes the whole matrix. Missing rows of the last tile stay zero.
 
     Arguments:
-        space: where it is named.
-        name: of the matrix.
-        fmt: of its values; the rest is FP32.
-        rows, columns: its shape.
-        lanes: rows of a tile, no more than are operands of the array (`Program.lanes`).
+        space: allocator.
+        name: name of the matrix.
+        fmt: format of the values; all else is FP32.
+        rows: rows of the matrix.
+        columns: columns of the matrix.
+        lanes: rows of a tile, at most `Program.lanes`.
 
     Attributes:
-        values, first, second, gradient: [tiles, columns] in each of `lanes` partitions.
+        values: parameters.
+        first: first moments.
+        second: second moments.
+        gradient: gradient.
     """
 
     def __init__(self, space: Allocator, name: str, fmt: Format, rows: int, columns: int, lanes: int):
         self.shape = rows, columns
         self._parts = cut(0, rows, lanes)
-        # A LoadStationary reads from where a group of columns starts.
+        # A LoadStationary must start at a group of columns.
         pitch = -(-columns // LOAD_COLUMNS) * LOAD_COLUMNS
         formats = {"": fmt, "first moment of ": FP32, "second moment of ": FP32, "gradient of ": FP32}
         self.values, self.first, self.second, self.gradient = (
@@ -41,16 +45,16 @@ class Parameter:
 
     @property
     def rows(self) -> Rows:
-        """The values as a matrix."""
+        """Values as a matrix."""
         return Rows(tuple(self.values[: length(part), tile] for tile, part in enumerate(self._parts)))
 
     def draw(self, seed: int, stream: int) -> Draw:
-        """Return the draw that numbers the values as elements of the matrix, however it is cut into tiles."""
+        """Return random words numbered by element of the matrix, independent of the tiling."""
         lanes, columns = self.values.partitions, self.shape[1]
         return Draw(seed=seed, stream=stream, index=Index(partition=columns, steps=(lanes * columns, 1)))
 
     def load(self, program: Program, source: HbmTensor) -> None:
-        """Append what brings the values from HBM, [rows, columns], or [columns] for every row; all else is zero."""
+        """Append the load of the values, [rows, columns], or [columns] for every row; all else is set to zero."""
         for tensor in (self.values, self.first, self.second, self.gradient):
             program.append(memset(tensor, 0.0))
         matrix = source.broadcast_to(*self.shape)
@@ -58,7 +62,7 @@ class Parameter:
             program.append(dma_copy(tile, matrix[part]), next(program.loads))
 
     def store(self, program: Program, target: HbmTensor) -> None:
-        """Append what brings the values to HBM, [rows, columns], or the first row to [columns]."""
+        """Append the store of the values, [rows, columns], or of the first row, [columns]."""
         rows = self.rows.tiles if len(target.shape) > 1 else (self.values[:1, 0],)
         matrix = target.reshape(-1, self.shape[1])
         for part, tile in zip(self._parts, rows, strict=False):

@@ -317,7 +317,8 @@ def run_simulation(
 
 def _library_path(built: Build) -> str:
     """Return an LD_LIBRARY_PATH under which the simulation finds cocotb, though it may have been built elsewhere, its
-    lanes, and what it found before."""
+    lanes, and what it found before.
+    """
     lanes = str(vectors.search_path()) if built.vectors else None
     return os.pathsep.join(filter(None, (str(cocotb_tools.config.libs_dir), lanes, os.environ.get("LD_LIBRARY_PATH"))))
 

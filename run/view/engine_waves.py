@@ -1,5 +1,6 @@
 """What a waveform shows first, in groups, of the engines and the controller's processor, each in its harness; the core,
-which has all of them, is in `run/view/core_waves.py`."""
+which has all of them, is in `run/view/core_waves.py`.
+"""
 
 import re
 from collections.abc import Collection

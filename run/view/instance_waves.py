@@ -1,7 +1,8 @@
 """What a waveform of an instance shows first, in groups: what is at each engine (`run/harness/links/collective.v`) or
 core (`run/harness/cores.v`) and each direction of each link (`run/harness/links/fabric.v`, too), as far as the views of
 `run/harness/link_view.v` and `run/harness/engine_view.v` are there; and of one core what a waveform of the core alone
-shows, as far as it is recorded so deep."""
+shows, as far as it is recorded so deep.
+"""
 
 import enum
 import re
@@ -55,7 +56,8 @@ class Receiving(enum.IntEnum):
 
 def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:
     """Return the groups for the instance that a waveform with these signals of `run/harness/links/collective.v` is
-    of."""
+    of.
+    """
     return {
         "run": traces("""
             cycle dec | still dec cycles without a movement

@@ -1,5 +1,6 @@
 """What a timeline shows of a device: a track for each queue of a core, or for each collective engine, with a slice for
-each instruction; and of each direction of each link, curves of what it did."""
+each instruction; and of each direction of each link, curves of what it did.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise

@@ -150,7 +150,7 @@ class Writer:
                 return placed
             except ValueError as refusal:
                 # A destination must not partly overlap a source; running sums must have been started.
-                if not any(rule in str(refusal) for rule in ("must be apart", "must have one before it")):
+                if not any(rule in str(refusal) for rule in ("must be apart", "must be an earlier instruction")):
                     raise
         raise ValueError("the memories must have room for a destination beside the sources")
 

@@ -39,7 +39,8 @@ _LOADING: ContextVar[bool] = ContextVar("loading", default=False)
 
 class Absent:
     """Anything of a library that is not installed: it may annotate, and be the base of a class; ImportError where it is
-    called or taken for a number. While a file is loaded its calls give another one, as of a seed or a logger."""
+    called or taken for a number. While a file is loaded its calls give another one, as of a seed or a logger.
+    """
 
     def __init__(self, name: str):
         self._name = name

@@ -31,7 +31,7 @@ CALLS: dict[str, Call] = {}
     CALLS, "expanded", "pieces of 128 columns, unless an engine is named", result=like("src"), like="src", each=True
 )
 def tensor_copy(r: Recording, dst: View, src: View, engine: LoweredEngine | None = None) -> None:
-    """dst = src, cast; where the place of either is an index in memory, by way of HBM."""
+    """Dst = src, cast; where the place of either is an index in memory, by way of HBM."""
     if dst.is_indirect() or src.is_indirect():
         copy(r, dst, src)
         return
@@ -40,7 +40,7 @@ def tensor_copy(r: Recording, dst: View, src: View, engine: LoweredEngine | None
 
 @instruction(CALLS, result=None, each=True)
 def memset(r: Recording, dst: View, value=0) -> None:
-    """dst = value."""
+    """Dst = value."""
     (target,) = common(r, dst.shape, dst)
     r.program.append(isa.memset(target, value))
 
@@ -93,7 +93,7 @@ def _drops_bits(dst: View, op) -> bool:
 
 @instruction(CALLS, result=like("data1", "data2"), like="data1", each=True)
 def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None:
-    """dst = op(data1, data2)."""
+    """Dst = op(data1, data2)."""
     target, a, b = common(r, dst.shape, dst, data1, data2)
     a, b = one_source_in_psum(r, a, b)
     a = for_floats(r, (op,), target, a, b)
@@ -113,7 +113,7 @@ def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None
 def tensor_scalar(
     r: Recording, dst: View, data: View, op0, operand0, reverse0=False, op1=None, operand1=None, reverse1=False
 ) -> None:
-    """dst = op1(op0(data, operand0), operand1), each may be reversed."""
+    """Dst = op1(op0(data, operand0), operand1), each may be reversed."""
     (op0, operand0), (op1, operand1) = with_operand(op0, operand0), with_operand(op1, operand1)
     target, a = common(r, dst.shape, dst, data)
     s0 = scalar(r, operand0, target.partitions)
@@ -131,7 +131,7 @@ def tensor_scalar(
 def scalar_tensor_tensor(
     r: Recording, dst: View, data: View, op0, operand0, op1, operand1: View, reverse0=False, reverse1=False
 ) -> None:
-    """dst = op1(op0(data, operand0), operand1), operand1 a tensor, each may be reversed."""
+    """Dst = op1(op0(data, operand0), operand1), operand1 a tensor, each may be reversed."""
     op0, operand0 = with_operand(op0, operand0)
     target, a, b = common(r, dst.shape, dst, data, operand1)
     a, b = one_source_in_psum(r, a, b)
@@ -157,7 +157,7 @@ def tensor_tensor_scan(
 
 @instruction(CALLS, result=like("data"), each=True)
 def reciprocal(r: Recording, dst: View, data: View) -> None:
-    """dst = 1 / data."""
+    """Dst = 1 / data."""
     r.program.append(isa.reciprocal(*common(r, dst.shape, dst, data)))
 
 
@@ -166,7 +166,7 @@ def reciprocal(r: Recording, dst: View, data: View) -> None:
     result=None, like="src", each=True,
 )  # fmt: skip
 def tensor_copy_predicated(r: Recording, dst: View, src, predicate: View, reverse_pred=False) -> None:
-    """dst = src where the predicate is not zero, or zero if reversed; elsewhere dst stays."""
+    """Dst = src where the predicate is not zero, or zero if reversed; elsewhere dst stays."""
     target, keys = common(r, dst.shape, dst, predicate)
     if isinstance(src, View):
         target, keys, source = common(r, dst.shape, dst, predicate, src)
@@ -201,7 +201,7 @@ def activation(
     reduce_res: View | None = None,
     reduce_cmd=ReduceCommand.idle,
 ) -> None:
-    """dst = op(data * scale + bias); reduce_res = the sum of it along the free dimensions."""
+    """Dst = op(data * scale + bias); reduce_res = the sum of it along the free dimensions."""
     alone = reduce_op is None and reduce_res is None and ReduceCommand(reduce_cmd) is ReduceCommand.idle
     whole = {"data": data}
     for part, operands in apart(r, dst, whole) if alone else ((dst, whole),):
@@ -252,7 +252,7 @@ def stored(place: Tensor, value: float | Tensor) -> Elementwise:
 def activation_reduce(
     r: Recording, dst: View, op, data: View, reduce_op, reduce_res: View, bias=None, scale=1.0
 ) -> None:
-    """dst = op(data * scale + bias), and reduce_res = the sum of it along the free dimensions."""
+    """Dst = op(data * scale + bias), and reduce_res = the sum of it along the free dimensions."""
     activation(r, dst, op, data, bias, scale, reduce_op, reduce_res, ReduceCommand.reset_reduce)
 
 
@@ -276,7 +276,7 @@ def activate2(
     reduce_res: View | None = None,
     reduce_cmd=ReduceCommand.idle,
 ) -> None:
-    """dst = op(op1(op0(data, imm0), imm1)), each may be reversed; reduce_res = the sum of it."""
+    """Dst = op(op1(op0(data, imm0), imm1)), each may be reversed; reduce_res = the sum of it."""
     target, a = common(r, dst.shape, dst, data)
     lanes, first, second = target.partitions, operation(op0), operation(op1)
     if isinstance(relu_param, View):

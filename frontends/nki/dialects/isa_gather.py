@@ -32,7 +32,7 @@ def _as_indices(given: dict) -> tuple:
 
 @instruction(CALLS, "expanded", "through a table in HBM, a DMA gather for each column of indices", result=_as_indices)
 def nc_n_gather(r: Recording, dst: View, data: View, indices: View) -> None:
-    """dst = of each partition of data the elements that the same partition of indices names."""
+    """Dst = of each partition of data the elements that the same partition of indices names."""
     _gathered(r, dst, data, _whole_numbers(r, indices), 1)
 
 
@@ -51,7 +51,7 @@ def _of_groups(given: dict) -> tuple:
 def local_gather(
     r: Recording, dst: View, src_buffer: View, index: View, num_elem_per_idx=1, num_valid_indices=None
 ) -> None:
-    """dst = of every 16 partitions the elements that their numbers name, those of all 16 one after the other."""
+    """Dst = of every 16 partitions the elements that their numbers name, those of all 16 one after the other."""
     rows, columns = index.shape[0], index.size // index.shape[0]
     if rows % GROUP or src_buffer.shape[0] != rows:
         rule = f"partitions must be a multiple of {GROUP}, the same of {src_buffer.name}"
@@ -73,13 +73,13 @@ def local_gather(
 @instruction(CALLS, "expanded", "tensor_copy with an index in memory, through a table in HBM", result=like("src"),
              like="src")  # fmt: skip
 def tensor_copy_dynamic_src(r: Recording, dst: View, src: View) -> None:
-    """dst = src, whose place is an index in memory."""
+    """Dst = src, whose place is an index in memory."""
     copy(r, dst, src)
 
 
 @instruction(CALLS, "expanded", "tensor_copy with an index in memory, through a table in HBM", result=None, like="src")
 def tensor_copy_dynamic_dst(r: Recording, dst: View, src: View) -> None:
-    """dst = src, where dst's place is an index in memory."""
+    """Dst = src, where dst's place is an index in memory."""
     copy(r, dst, src)
 
 

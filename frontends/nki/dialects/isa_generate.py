@@ -39,7 +39,7 @@ def _free(r: Recording, view: View, shape: tuple[int, ...]):
 
 @instruction(CALLS, "differs", "whole numbers of 32 bits that wrap around", result=nothing)
 def iota(r: Recording, dst: View, pattern, offset=0, channel_multiplier=0) -> None:
-    """dst = offset + partition * channel_multiplier + the sum of index[d] * step[d]."""
+    """Dst = offset + partition * channel_multiplier + the sum of index[d] * step[d]."""
     (target,) = _shaped(r, dst, pattern)
     r.program.append(isa.iota(target, _numbered(pattern, offset, channel_multiplier)))
 
@@ -48,7 +48,7 @@ def iota(r: Recording, dst: View, pattern, offset=0, channel_multiplier=0) -> No
 def affine_select(
     r: Recording, dst: View, pattern, channel_multiplier, on_true_tile: View, on_false_value, cmp_op="equal", offset=0
 ) -> None:
-    """dst = on_true_tile where cmp_op(the element's number, 0), else on_false_value."""
+    """Dst = on_true_tile where cmp_op(the element's number, 0), else on_false_value."""
     target, source = _shaped(r, dst, pattern, on_true_tile)
     index = _numbered(pattern, offset, channel_multiplier)
     otherwise = scalar(r, on_false_value, target.partitions)
@@ -57,7 +57,7 @@ def affine_select(
 
 @instruction(OLDER, result=like("on_true_tile"), like="on_true_tile", name="affine_select")
 def _select_by_expression(r: Recording, dst: View, pred, on_true_tile: View, on_false_value) -> None:
-    """dst = on_true_tile where a comparison of index expressions holds, else on_false_value."""
+    """Dst = on_true_tile where a comparison of index expressions holds, else on_false_value."""
     if not isinstance(pred, Mask) or len(pred.conditions) != 1:
         raise ValueError(f"pred must be one comparison of index expressions, not {pred!r}")
     (condition,) = pred.conditions
@@ -73,7 +73,7 @@ def _of_expression(given: dict) -> tuple:
 
 @instruction(OLDER, "differs", "whole numbers of 32 bits", result=_of_expression, like="expr", name="iota")
 def _iota_of_expression(r: Recording, dst: View, expr: Affine, kind=None) -> None:
-    """dst = the numbers of an index expression."""
+    """Dst = the numbers of an index expression."""
     target = _free(r, dst, dst.shape)
     steps = expr.over(dst.shape).steps
     r.program.append(isa.iota(target, Index(base=expr.start, partition=steps[0], steps=steps[1:])))
@@ -90,7 +90,7 @@ def _condition(condition: Condition, shape: tuple[int, ...]) -> tuple[Index, Alu
     CALLS, "differs", "the random numbers are this machine's, the same in every run", result=like("data"), each=True
 )
 def dropout(r: Recording, dst: View, data: View, prob) -> None:
-    """dst = 0 with a probability, else data."""
+    """Dst = 0 with a probability, else data."""
     target, source = common(r, dst.shape, dst, data)
     r.program.append(
         isa.dropout(target, source, scalar(r, prob, target.partitions), Draw(seed=0, stream=next(r.streams)))

@@ -33,8 +33,9 @@ TURNED = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
     result=lambda given: (at_least_2d(given["src"].shape), given["src"].dtype, Memory.sbuf), like="src",
 )  # fmt: skip
 def dma_copy(r: Recording, dst: View, src: View, dst_rmw_op=None, unique_indices=True, oob_mode=None) -> None:
-    """dst = src, between HBM, SBUF and PSUM, cast on the way; or dst = dst_rmw_op(dst, src), by numbers without another
-    that is the same."""
+    """Dst = src, between HBM, SBUF and PSUM, cast on the way; or dst = dst_rmw_op(dst, src), by numbers without another
+    that is the same.
+    """
     if dst_rmw_op is None:
         copy(r, dst, src, skip=skips(oob_mode))
     else:
@@ -46,7 +47,7 @@ def dma_copy(r: Recording, dst: View, src: View, dst_rmw_op=None, unique_indices
     result=None, like="dst",
 )  # fmt: skip
 def dma_compute(r: Recording, dst: View, srcs, reduce_op, scales=None, unique_indices=True, oob_mode=None) -> None:
-    """dst = the sum of tensors of HBM and SBUF."""
+    """Dst = the sum of tensors of HBM and SBUF."""
     if operation(reduce_op) is not AluOp.ADD or not unique_indices or any(scale != 1 for scale in scales or ()):
         rule = "reduce_op must be add, scales 1.0, and indices unique"
         raise ValueError(f"{dst.name}: {rule}, not {operation(reduce_op).name.lower()}, {scales}, {unique_indices}")
@@ -66,7 +67,7 @@ def _turned(given: dict) -> tuple:
     along=lambda given, dst: _order(given["src"], given.get("axes")),
 )  # fmt: skip
 def dma_transpose(r: Recording, dst: View, src: View, axes=None, oob_mode=None) -> None:
-    """dst = src with its first and its last dimension exchanged."""
+    """Dst = src with its first and its last dimension exchanged."""
     if src.is_indirect():
         raise ValueError(f"{src.name}: NeuronCore-v2 transposes no rows by an index in memory: gather them by dma_copy")
     order = _order(src, axes)
@@ -183,7 +184,8 @@ def _is_before_loop(r: Recording, view: View) -> bool:
 
 def _is_slow(r: Recording, near: View, far: View) -> bool:
     """Return whether a copy would move an element a cycle, and the vector engine could make one of lines of it: it
-    is of PSUM, of other types, or of elements that are apart."""
+    is of PSUM, of other types, or of elements that are apart.
+    """
     if near.lanes != 0 or near.ndim < 2 or near.shape[0] == 1 or near.partition.start % r.program.config.quadrant:
         return False
     inner = [step for n, step in zip(near.shape[1:], near.element.steps[1:], strict=True) if n > 1]

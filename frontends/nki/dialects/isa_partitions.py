@@ -31,7 +31,7 @@ KEPT = 255
 
 @instruction(CALLS, "expanded", "a DMA for each run of partitions that moves as one", result=None, like="src")
 def nc_stream_shuffle(r: Recording, dst: View, src: View, shuffle_mask) -> None:
-    """dst's partition i of every 32 = src's partition shuffle_mask[i] of them; 255: it stays."""
+    """Dst's partition i of every 32 = src's partition shuffle_mask[i] of them; 255: it stays."""
     dst, src = (view if view.lanes == 0 else view.picked([None, *_free(view)]) for view in (dst, src))
     mask = [int(number) for number in shuffle_mask] if isinstance(shuffle_mask, Iterable) else []
     if len(mask) != GROUP or dst.dtype != src.dtype or dst.shape[1:] != src.shape[1:]:
@@ -72,7 +72,7 @@ def _runs(mask: list[int], partitions: int, given: int, name: str) -> Iterator[t
     result=lambda given: ((1, *given["data"].shape[1:]), given["data"].dtype, Memory.sbuf),
 )  # fmt: skip
 def tensor_partition_reduce(r: Recording, dst: View, op, data: View) -> None:
-    """dst = op over the partitions of data."""
+    """Dst = op over the partitions of data."""
     average = name_of(op) == "average"
     kind, data = AluOp.ADD if average else operation(op), spread(r, data)
     place, source = lanes_tensor(r, dst), lanes_tensor(r, data)

@@ -29,7 +29,7 @@ NOTE = "the random numbers are this machine's, the same in every run; an instruc
 
 @instruction(CALLS, "differs", NOTE, result=None, like="dst")
 def rng(r: Recording, dst: View) -> None:
-    """dst = random bits, an integer's."""
+    """Dst = random bits, an integer's."""
     (target,) = common(r, dst.shape, dst)
     bits = dst.dtype.known.bits
     if dst.dtype.is_float:
@@ -50,7 +50,7 @@ def rng(r: Recording, dst: View) -> None:
 
 @instruction(CALLS, "differs", f"what NeuronCore-v4 has; {NOTE}", result=None, like="dst")
 def rand2(r: Recording, dst: View, min, max) -> None:
-    """dst = random numbers between two, all as probable."""
+    """Dst = random numbers between two, all as probable."""
     (target,) = common(r, dst.shape, dst)
     lanes = target.partitions
     least, most = scalar(r, min, lanes), scalar(r, max, lanes)

@@ -66,7 +66,7 @@ def _left(given: dict, dst: View) -> tuple[int | None, ...] | None:
 
 @instruction(CALLS, result=_reduced, along=_left)
 def tensor_reduce(r: Recording, dst: View, op, data: View, axis, negate=False, keepdims=False) -> None:
-    """dst = op over some of the free dimensions of data, with the other sign if `negate`."""
+    """Dst = op over some of the free dimensions of data, with the other sign if `negate`."""
     axes = axes_of(data, axis)
     kept = [d for d in range(data.ndim) if d not in axes]
     turned = data.permuted((*kept, *axes))
@@ -130,7 +130,7 @@ def _find(r: Recording, dst: View, source: Tensor, values: Tensor, step: int = 1
 
 @instruction(CALLS, "differs", "dst_idx by a search before, -1 where there is none", result=like("data"))
 def nc_match_replace8(r: Recording, dst: View, data: View, vals: View, imm, dst_idx: View | None = None) -> None:
-    """dst = data, with the first element that equals each of vals replaced by imm; dst_idx = where those are."""
+    """Dst = data, with the first element that equals each of vals replaced by imm; dst_idx = where those are."""
     target, source = common(r, dst.shape, dst, data)
     (values,) = common(r, vals.shape, vals)
     source, values = one_source_in_psum(r, source, values)

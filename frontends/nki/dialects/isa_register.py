@@ -31,7 +31,7 @@ def register_alloc(x: int | None = None) -> VirtualRegister:
 
 @from_kernel
 def register_move(dst: VirtualRegister, src: "int | VirtualRegister | None" = None, imm: Any = None) -> None:
-    """dst = src, a number or another register; imm: a number, as it was called before."""
+    """Dst = src, a number or another register; imm: a number, as it was called before."""
     current = recording()
     current.flush()
     given = imm if src is None else src
@@ -41,7 +41,7 @@ def register_move(dst: VirtualRegister, src: "int | VirtualRegister | None" = No
 
 @from_kernel
 def register_load(dst: VirtualRegister, src: View) -> None:
-    """dst = the one integer of a tensor."""
+    """Dst = the one integer of a tensor."""
     current = recording()
     current.flush()
     current.program.flow.load(register_of(dst, "dst"), element_of(current, src))

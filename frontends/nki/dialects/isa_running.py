@@ -41,7 +41,7 @@ def tensor_scalar_reduce(
     reduce_init=None,
     reduce_res_negate=False,
 ) -> None:
-    """dst = op0(data, operand0), and reduce_res = reduce_op over it along the free dimensions."""
+    """Dst = op0(data, operand0), and reduce_res = reduce_op over it along the free dimensions."""
     op0, operand0 = with_operand(op0, operand0)
     target, a = common(r, dst.shape, dst, data)
     lanes = target.partitions
@@ -100,7 +100,7 @@ def range_select(
     range_start=0,
     on_false_value=LEAST,
 ) -> None:
-    """dst = on_true_tile where the position in a partition compares with both bounds, else a constant."""
+    """Dst = on_true_tile where the position in a partition compares with both bounds, else a constant."""
     _of_maxima(reduce_op)
     target, a = common(r, dst.shape, dst, on_true_tile)
     lanes, shape = target.partitions, target.shape
@@ -128,7 +128,7 @@ def select_reduce(
     reduce_op="maximum",
     reverse_pred=False,
 ) -> None:
-    """dst = on_true where the predicate is not zero, or zero if reversed, else on_false."""
+    """Dst = on_true where the predicate is not zero, or zero if reversed, else on_false."""
     _of_maxima(reduce_op)
     target, keys, a = common(r, dst.shape, dst, predicate, on_true)
     keys = inverted(r, keys) if reverse_pred else keys
@@ -150,7 +150,7 @@ def exponential(
     reduce_cmd=ReduceCommand.idle,
     reduce_init=0.0,
 ) -> None:
-    """dst = exp(src - max_value), and reduce_res = the sum of it along the free dimensions."""
+    """Dst = exp(src - max_value), and reduce_res = the sum of it along the free dimensions."""
     target, a = common(r, dst.shape, dst, src)
     lanes, command = target.partitions, ReduceCommand(reduce_cmd)
     least = scalar(r, max_value, lanes)

@@ -68,7 +68,7 @@ def _counted(given: dict) -> tuple:
     result=_counted, like="src",
 )  # fmt: skip
 def nonzero_with_count(r: Recording, dst: View, src: View, index_offset=0, padding_val=-1) -> None:
-    """dst = the places of elements that are not zero, padding, and their number last; of every 16th partition."""
+    """Dst = the places of elements that are not zero, padding, and their number last; of every 16th partition."""
     (source,) = common(r, src.shape, src)
     lanes, n, space = source.partitions, source.size, r.program.space
     width = max(FOUND, -(-n // FOUND) * FOUND)

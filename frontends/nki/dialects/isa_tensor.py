@@ -64,7 +64,7 @@ def nc_matmul(
     tile_size=(),
     perf_mode=None,
 ) -> None:
-    """dst = stationary.T moving, or dst += it; accumulate=None: what is new in PSUM is overwritten."""
+    """Dst = stationary.T moving, or dst += it; accumulate=None: what is new in PSUM is overwritten."""
     if _in_double_rows(perf_mode):
         if {stationary.ndim, moving.ndim} != {3} or {stationary.shape[1], moving.shape[1]} != {2}:
             rule = "double rows must be of operands of three dimensions, the second one of 2"
@@ -119,7 +119,8 @@ def nc_matmul(
 
 def _of_bytes(r: Recording, view: View, other: View) -> View:
     """Return an operand; one of bytes without a sign, which the array does not multiply, as a copy in the other's
-    floating-point format, or in BF16, which hold them exactly."""
+    floating-point format, or in BF16, which hold them exactly.
+    """
     if view.dtype.known is not UINT8:
         return view
     dtype = other.dtype if other.dtype.known in (FP32, TF32, BF16, FP16) else DTYPES["bfloat16"]
@@ -135,7 +136,7 @@ def _of_bytes(r: Recording, view: View, other: View) -> View:
     along=lambda given, dst: (1, 0) if dst.ndim == given["data"].ndim == 2 else None,
 )  # fmt: skip
 def nc_transpose(r: Recording, dst: View, data: View) -> None:
-    """dst = data.T, free dimensions of data as one."""
+    """Dst = data.T, free dimensions of data as one."""
     rows, columns = data.shape[0], prod(data.shape[1:])
     if (dst.shape[0], prod(dst.shape[1:])) != (columns, rows):
         raise ValueError(f"{dst.name}: shape must be ({columns}, {rows}), that of data turned, not {dst.shape}")

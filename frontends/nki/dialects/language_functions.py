@@ -16,7 +16,8 @@ def isa_call(call: Call) -> Callable:
 
 def entering(functions: dict[str, Callable], expanded: dict[str, str]) -> Callable:
     """Return what enters a function into a module's table by its name; and into `expanded`, if it becomes several
-    instructions, which."""
+    instructions, which.
+    """
 
     def enter(function: Callable, name: str = "", several: str = "") -> Callable:
         name = name or function.__name__.rstrip("_")

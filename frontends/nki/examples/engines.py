@@ -70,7 +70,8 @@ def without_largest(x):
 @nki.jit
 def leaky(x, slope=0.25):
     """Return 2 x - 1 where that is positive, slope times it elsewhere but below -3, there -3; the sums of the squares
-    of rows, and the largest of each, [partitions, 1]."""
+    of rows, and the largest of each, [partitions, 1].
+    """
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     squares, largest = (nl.ndarray((x.shape[0], 1), dtype=nl.float32, buffer=nl.shared_hbm) for _ in range(2))
     tile, keys, y = (nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf) for _ in range(3))
@@ -93,7 +94,8 @@ def leaky(x, slope=0.25):
 @nki.jit
 def segments(ids):
     """Return where the run of equal numbers of each element of ids [1, n] begins and ends, [1, 2, n], and the places of
-    those that are not 0, with their number, [1, n + 1]."""
+    those that are not 0, with their number, [1, n + 1].
+    """
     n = ids.shape[1]
     bounds = nl.ndarray((1, 2, n), dtype=nl.int32, buffer=nl.shared_hbm)
     places = nl.ndarray((1, n + 1), dtype=nl.int32, buffer=nl.shared_hbm)

@@ -67,7 +67,8 @@ def reductions(x):
 @nki.jit
 def composed(x, w, gain):
     """Return the softmax of rows of x, x over its root mean square times gain [1, columns], the transpose of x w, and x
-    where it is above the sum of three sixths of it, else 0; x and w are square."""
+    where it is above the sum of three sixths of it, else 0; x and w are square.
+    """
     rows, columns = x.shape
     softmax, normed, turned, chosen = (nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm) for _ in range(4))
     tile, weights = nl.load(x), nl.load(w)

@@ -117,7 +117,8 @@ def dtype_of(given: object) -> DType:
 
 def promoted(*dtypes: DType) -> DType:
     """Return the type that holds what all of them hold, as an operation on them has: FP32 if no float does, at most 32
-    bits of an integer."""
+    bits of an integer.
+    """
     first = dtypes[0]
     if all(dtype.name == first.name for dtype in dtypes):
         return first

@@ -24,7 +24,8 @@ def indices_of(
     view: Viewed, key: tuple[Any, ...]
 ) -> tuple[tuple[int, ...], list[Affine], list[tuple[Affine, int]], Numbers[Viewed] | None]:
     """Return the shape that a key gives, an index over it for each dimension, what must stay in bounds, and the index
-    that is in memory: what :meth:`Pattern.indexed` takes."""
+    that is in memory: what :meth:`Pattern.indexed` takes.
+    """
     used = sum(part is not None and part is not Ellipsis for part in key)
     if used > view.ndim or sum(part is Ellipsis for part in key) > 1:
         raise ValueError(f"{view.name}: an index must have at most {view.ndim} parts, those of {view.shape}")
@@ -72,7 +73,8 @@ def _without_number(view: Pattern, key: tuple) -> tuple[tuple, tuple[int, Any] |
 
 def _together(key: tuple) -> tuple[tuple, tuple[int, ...]]:
     """Return a key whose index expressions broadcast, and their shape: by the rules of numpy, else with dimensions that
-    some lack as their last ones: published kernels write `x[i, j]` of `i[:, None]` and `j[None, :, None]`."""
+    some lack as their last ones: published kernels write `x[i, j]` of `i[:, None]` and `j[None, :, None]`.
+    """
     expressions = [part for part in key if isinstance(part, Affine)]
     try:
         return key, reduce(broadcast_shapes, (part.shape for part in expressions), ())

@@ -6,7 +6,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TypeVar, cast
 
-from neuroncore_rtl.kernels.program.source import Line, SourceLine, line_stand_in, located, standing_in
+from neuroncore_rtl.kernels.program.source import Line, SourceLine, located, override_source, source_override
 
 __all__ = ["from_kernel", "kernel_line"]
 
@@ -17,8 +17,9 @@ _OWN = tuple(str(Path(__file__).parents[1] / room) for room in ("dialects", "ind
 
 def kernel_line() -> SourceLine:
     """Return the line of the call that is under way: the innermost one that is not in this folder. Kernels in folders
-    below are kernels."""
-    source = line_stand_in()
+    below are kernels.
+    """
+    source = source_override()
     if source is not None:
         return source
     frame = sys._getframe(1)
@@ -34,7 +35,7 @@ def from_kernel(function: _Function) -> _Function:
 
     @wraps(function)
     def called(*args, **options):
-        with standing_in(kernel_line()):
+        with override_source(kernel_line()):
             return checked(*args, **options)
 
     return cast(_Function, called)

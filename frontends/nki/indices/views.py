@@ -33,7 +33,8 @@ class View(Pattern):
     def __getitem__(self, key) -> Self:
         """Return a part, by integers, slices, ranges, None and ..., or by index expressions that broadcast to its
         shape; by a mask, or a condition that Python has decided, where that holds: if that is nowhere, what a call may
-        only name together with a mask of its own."""
+        only name together with a mask of its own.
+        """
         if isinstance(key, bool | np.bool_):
             return self if key else self._cut_by(NOWHERE)
         if isinstance(key, Mask):

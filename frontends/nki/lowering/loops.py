@@ -21,7 +21,7 @@ from neuroncore_rtl.frontends.nki.trace.recording import Recording, recording
 from neuroncore_rtl.kernels.program import HbmTensor, Tensor
 from neuroncore_rtl.kernels.program.flow import Register
 from neuroncore_rtl.kernels.program.instructions import memset
-from neuroncore_rtl.kernels.program.source import SourceLine, standing_in
+from neuroncore_rtl.kernels.program.source import SourceLine, override_source
 
 __all__ = [
     "LOOPS", "DoWhile", "Loop", "check_first_product", "dynamic_range", "element_of", "fori_loop", "held", "while_loop",
@@ -147,7 +147,7 @@ def fori_loop(lower, upper, body_fun: Callable, step=1) -> None:
     """Run body_fun(i) for i from lower to before upper, where i is a register of its own."""
     current = recording()
     counter = _enter(current, _count(current, lower, upper, step))
-    with standing_in(None):
+    with override_source(None):
         returned = body_fun(held(current, current.program.flow.register(counter)))
     if returned is not None:
         raise ValueError("the body of nl.fori_loop must return nothing")
@@ -162,7 +162,7 @@ def while_loop(init, body_fun: Callable) -> None:
     current.flush()
     condition = flow.register(register_of(init, "init"))
     _enter(current, flow.loop_while(condition))
-    with standing_in(None):
+    with override_source(None):
         returned = body_fun(held(current, condition))
     following = register_of(returned, "what the body of nl.while_loop returns")
     current.flush()

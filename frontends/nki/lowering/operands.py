@@ -230,7 +230,8 @@ def spread(recording: Recording, view: View) -> View:
 
 def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
     """Append what brings the one partition of `src` to all of `dst`: a product with a column of ones, bit for bit; by
-    DMA what the tensor engine does not multiply, or has not at hand."""
+    DMA what the tensor engine does not multiply, or has not at hand.
+    """
     program = recording.program
     recording.inserted["row to all partitions"] += 1
     dst, src = _joined([dst, src])

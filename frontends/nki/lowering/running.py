@@ -3,7 +3,8 @@
 The interface has such registers in the scalar and in the vector engine, and commands for them
 (:class:`frontends.nki.lowering.reductions.ReduceCommand`). Here they are a column of SBUF, one FP32 element in each
 partition: an instruction reduces its own elements into a new column, and another one joins the two. A reduction that
-starts anew goes to the kernel's tensor at once, which is the column then."""
+starts anew goes to the kernel's tensor at once, which is the column then.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -26,7 +26,8 @@ MOST = (1 << DMA_WIDTHS["count0"]) - 1
 
 def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
     """Append a copy of views of one shape: in shares that keep several DMA engines busy, if it is long; and one for
-    each number of a partition, if there are several."""
+    each number of a partition, if there are several.
+    """
     for view in (dst, src):
         view.check_bounds()
     shape, numbers = dst.shape, dst.numbers or src.numbers
@@ -127,7 +128,8 @@ def _shares(
     r: Recording, counts: list[int], axes: list[int | None], size: int, by_rows: bool
 ) -> list[tuple[slice, ...]]:
     """Cut a copy as the library does: the innermost dimension into shares of a row, and `by_rows` the partitions, if
-    all stay long."""
+    all stay long.
+    """
     whole = [slice(0, n) for n in counts]
     axis = next((axis for axis in axes if axis is not None), None)
     last = len(counts) - 1

@@ -21,7 +21,7 @@ from neuroncore_rtl.frontends.nki.indices.lines import kernel_line
 from neuroncore_rtl.frontends.nki.indices.storage import Allocation, Memory, format_in
 from neuroncore_rtl.frontends.nki.indices.views import View
 from neuroncore_rtl.kernels.program import HbmTensor, Program
-from neuroncore_rtl.kernels.program.source import SourceLine, located, standing_in
+from neuroncore_rtl.kernels.program.source import SourceLine, located, override_source
 from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.spec.isa import Engine
 
@@ -50,7 +50,7 @@ class Pending:
 
     def append(self, target: View, **options: bool) -> None:
         """Append it; what is refused names the call's line."""
-        with standing_in(self.source):
+        with override_source(self.source):
             located(self.run)(target, **options)
 
 

@@ -1,5 +1,4 @@
-"""The network: rows of characters and of positions are added, go through encoder layers, and a linear layer makes
-scores of the next character of each."""
+"""Character-level transformer: embeddings of characters and positions, encoder layers, scores of the next character."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,29 +15,21 @@ __all__ = ["Sizes", "dense_of", "initial_charlm", "layer_of"]
 NORMS = ("first", "second")
 
 EMBEDDED = 0.3
-"""How large the rows of characters and of positions are at first."""
+"""Initial standard deviation of embeddings."""
 
 NEARLY_ALIKE = 0.1
-"""How far scores are apart at first."""
+"""Initial standard deviation of scores."""
 
 LONGEST = 100.0
-"""Of the waves of positions, over the shortest."""
+"""Ratio of the longest to the shortest initial position wave."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """How large the network is.
+    """Dimensions of the network.
 
-    Arguments:
-        characters: that there are.
-        context: characters that it sees at most.
-        features: of a character.
-        heads: of attention, which divide the features.
-        hidden: features of the MLP between its layers.
-        layers: encoder layers.
-
-    Raises:
-        ValueError: if heads do not divide the features.
+    The context is the maximum length of the input; the heads divide the features of a character; `hidden` are the
+    features in the MLP.
     """
 
     characters: int
@@ -68,11 +59,13 @@ class Sizes:
 
 
 def initial_charlm(rng: np.random.Generator, sizes: Sizes) -> dict[str, np.ndarray]:
-    """Return the parameters that training begins with, float64 by name: biases of zero, normalisations that change
-    nothing, and weights that neither raise nor lower what goes through them, but for those of the scores, which begin
-    nearly alike. Positions begin as waves, by which neighbours are alike."""
+    """Return the initial parameters, float64 by name.
 
-    def drawn(name: str, shape: tuple[int, ...]) -> np.ndarray:
+    Biases are zero and normalisations the identity. Weights preserve variance, except those of the scores, which start
+    nearly equal. Positions start as sine waves, so that neighbours are similar.
+    """
+
+    def initial(name: str, shape: tuple[int, ...]) -> np.ndarray:
         if len(shape) == 1:
             return np.full(shape, float(name.endswith("gamma")))
         deviation = {"embedding": EMBEDDED, "output.w": NEARLY_ALIKE / np.sqrt(shape[0])}
@@ -81,16 +74,16 @@ def initial_charlm(rng: np.random.Generator, sizes: Sizes) -> dict[str, np.ndarr
     features = np.arange(sizes.features)
     angles = np.arange(sizes.context)[:, None] * LONGEST ** (-(features // 2 * 2) / sizes.features)
     waves = np.where(features % 2, np.cos(angles), np.sin(angles))
-    return {name: drawn(name, shape) for name, shape in sizes.shapes().items()} | {"position": EMBEDDED * waves}
+    return {name: initial(name, shape) for name, shape in sizes.shapes().items()} | {"position": EMBEDDED * waves}
 
 
 def dense_of(find: Callable[[str], HbmTensor], name: str) -> Dense:
-    """Return the parameters of a linear layer; find: where the parameter of a name is."""
+    """Return the parameters of a linear layer, each found by its name."""
     return Dense(find(f"{name}.w"), find(f"{name}.bias"))
 
 
 def layer_of(find: Callable[[str], HbmTensor], layer: int) -> EncoderWeights:
-    """Return the parameters of an encoder layer, or what else there is of each; arguments as of `dense_of`."""
+    """Return the parameters of an encoder layer, or other tensors such as gradients, each found by its name."""
     parts: dict[str, Any] = {
         name: Scales(*(find(f"layer{layer}.{name}.{kind}") for kind in Scales._fields))
         if name in NORMS

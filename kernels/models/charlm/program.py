@@ -1,7 +1,6 @@
-"""The program of it all: an image of it learns the text and then writes, and no host takes part in between.
+"""Program that learns the text and then writes, without a host in between.
 
-Both are one image because what is written depends on nothing but what was learned: the parameters stay in HBM, where
-the training has left them.
+Training and writing are one image, since the writer only needs the trained parameters, which remain in HBM.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,25 +23,24 @@ SETUP, STEP, OPEN, WRITE = range(4)
 
 
 class LanguageModel:
-    """The program.
+    """Program that trains the network and writes with it.
 
     Arguments:
-        config: the machine's parameters.
-        sizes: of the network.
+        config: parameters of the machine.
+        sizes: dimensions of the network.
         text: characters of the text.
-        batch: windows of a step.
-        steps: of the training.
+        batch: windows per step.
+        steps: training steps.
         options: hyperparameters.
-        order, tile: see :class:`kernels.program.Program`.
+        order: as in `Program`.
+        tile: as in `Program`.
 
     Attributes:
-        program: what computes all of it.
-        masters: the parameters.
-        windows: what is learned from.
-        page: what is written.
+        windows: training data.
+        page: prompt and output.
 
     Raises:
-        ValueError: if the text has no window, or SBUF has no room.
+        ValueError: if the text is not longer than a window, or SBUF has no room.
     """
 
     def __init__(
@@ -92,23 +90,23 @@ class LanguageModel:
 
         Arguments:
             text: numbers of its characters.
-            starts: where the windows of all steps start.
-            parameters: that training begins with, by name.
+            starts: first character of each window, for all steps.
+            parameters: initial parameters by name.
             prompt: numbers of its characters.
-            written: characters behind it.
-            encode: makes codes of a format from numbers.
+            written: characters to write after the prompt.
+            encode: converts numbers to codes of a format.
 
         Raises:
-            ValueError: if a window does not lie within the text, or prompt and what is written within the context.
+            ValueError: if a window exceeds the text, or prompt and written characters exceed the context.
         """
         last = len(text) - self.sizes.context - 1
         if not 0 <= np.min(starts) <= np.max(starts) <= last:
             raise ValueError(f"starts must be from 0 to {last:,}, not {np.min(starts):,} to {np.max(starts):,}")
-        # The last character is written, but not read.
+        # The last written character is never read.
         most, read = self.sizes.context + 1, len(prompt) + written - 1
         if not len(prompt) or not written or read >= most:
             raise ValueError(
-                f"prompt and what is written must have at least a character each, and {most} in all, "
+                f"prompt and written characters must be at least 1 each and at most {most} together, "
                 f"not {len(prompt)} and {written}"
             )
         page = np.full(self.page.prompt.shape, NONE)

@@ -1,7 +1,7 @@
-"""A step of the training: windows of the text forward and backward, and AdamW.
+"""Training step: forward and backward pass of several windows of the text, and AdamW.
 
-Where a window starts is in HBM, a number for each, and the step advances the number of its first one itself: so one
-section, run again, is the whole training. Everything but the parameters lives in SBUF.
+Starts of windows are in HBM, and each step advances the index of its first window. So one section, run repeatedly, is
+the whole training. Everything except the parameters is in SBUF.
 """
 
 from typing import NamedTuple
@@ -27,12 +27,12 @@ __all__ = ["CharlmTrainer", "Windows"]
 
 
 class Windows(NamedTuple):
-    """What is learned from, INT32 in HBM, and what becomes of it.
+    """Training data and losses in HBM.
 
     Arguments:
-        text: numbers of characters, [characters, 1].
-        starts: where the windows of all steps start, [windows, 1]; behind each must be a character more than it has.
-        losses: where the cross entropy of every character goes, FP32 [windows * context, 1].
+        text: numbers of characters, INT32 [characters, 1].
+        starts: first character of each window of all steps, INT32 [windows, 1]; the text continues after each window.
+        losses: destination of the cross entropy of every character, FP32 [windows * context, 1].
     """
 
     text: HbmTensor
@@ -41,14 +41,9 @@ class Windows(NamedTuple):
 
 
 class CharlmTrainer:
-    """Two sections of a program: what the steps find, appended when this is made, and a step.
+    """Two sections of a program: the setup, appended at construction, and a step.
 
-    Arguments:
-        program: what they are appended to.
-        masters: the parameters, with a gradient for each window of a step.
-        windows: of all steps.
-        sizes: of the network.
-        options: hyperparameters.
+    The masters have one gradient per window of a step.
     """
 
     def __init__(self, program: Program, masters: Masters, windows: Windows, sizes: Sizes, options: AdamW):
@@ -58,8 +53,8 @@ class CharlmTrainer:
         self._tiles = cut(0, sizes.context, lanes)
         self._powers = first_powers(program, program.config.partitions)
         self._identity = identity(program, BF16)
-        # The number of the next window in every partition, and of each of a window's characters where it is there and
-        # where its loss goes.
+        # Index of the next window, in every partition. For each character of a window: its offset, and the row of its
+        # loss.
         self._window = program.space.sbuf("window", INT32, (1,), lanes)
         self._offsets, self._places = (
             program.space.sbuf(name, INT32, (len(self._tiles),), lanes) for name in ("offsets", "places")
@@ -79,10 +74,10 @@ class CharlmTrainer:
         self._masters.descend(program, correction, self._options)
 
     def _window_gradients(self, number: int) -> None:
-        """Append a window's losses, and the gradients of all parameters; number: of the window in its step."""
+        """Append the losses of a window and the gradients of all parameters."""
         program, sizes, copy = self._program, self._sizes, self._masters.copy
         inputs, labels = self._characters()
-        x = _added(program, embedding(program, copy("embedding"), inputs), load(program, copy("position")))
+        x = _sum(program, embedding(program, copy("embedding"), inputs), load(program, copy("position")))
         layers, output = [layer_of(copy, layer) for layer in range(sizes.layers)], dense_of(copy, "output")
         passed = []
         for weights in layers:
@@ -107,7 +102,7 @@ class CharlmTrainer:
         store(program, gradient("embedding"), embedding_backward(program, sizes.characters, inputs, dx))
 
     def _characters(self) -> tuple[Rows, Rows]:
-        """Append and return the window's characters, and behind each of them the next one, INT32 [context, 1]."""
+        """Append and return the window's characters and their successors, INT32 [context, 1]."""
         program, text = self._program, self._windows.text
         start, rows, behind = (
             program.space.sbuf(name, INT32, shape, self._window.partitions)
@@ -120,11 +115,11 @@ class CharlmTrainer:
         return inputs, labels
 
     def _column(self, counter: Tensor) -> Rows:
-        """Return a number of each of the window's characters, [context, 1]."""
+        """Return a counter of the window's characters, [context, 1]."""
         return Rows(tuple(counter[: length(part), tile : tile + 1] for tile, part in enumerate(self._tiles)))
 
 
-def _added(program: Program, characters: Rows, positions: Rows) -> Rows:
+def _sum(program: Program, characters: Rows, positions: Rows) -> Rows:
     """Append and return the sum of two matrices."""
     result = scratch(program.space, "x", characters, fmt=BF16)
     for out, one, other in tiles_of(result, characters, positions):

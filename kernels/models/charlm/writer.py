@@ -1,5 +1,7 @@
-"""Writing: a section that is run again for every character. The position is a number in SBUF, keys and values are in
-HBM. While the prompt has characters they are taken, whatever the network would have said; then its own."""
+"""Writing: a section that runs once per character. The position is in SBUF, keys and values are in HBM.
+
+The next character is taken from the prompt as long as it has one, and afterwards from the network.
+"""
 
 from typing import NamedTuple
 
@@ -26,16 +28,16 @@ from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 __all__ = ["NONE", "CharlmWriter", "Page"]
 
 NONE = -1
-"""In a prompt the number of what is behind it."""
+"""Padding of a prompt."""
 
 
 class Page(NamedTuple):
-    """What is written, and where, in HBM.
+    """Prompt and output in HBM, by position.
 
     Arguments:
-        prompt: INT32 [context, 1]: numbers of its characters, and behind it `NONE`.
-        scores: of each character, FP32 [context, characters], by the positions from which they came.
-        written: the number of the highest score, the first of equal ones, INT32 [context, 1], likewise.
+        prompt: numbers of its characters, padded with `NONE`, INT32 [context, 1].
+        scores: scores of the next character, FP32 [context, characters].
+        written: number of the highest score, the first among equals, INT32 [context, 1].
     """
 
     prompt: HbmTensor
@@ -44,16 +46,10 @@ class Page(NamedTuple):
 
 
 class CharlmWriter:
-    """Two sections of a program: what the characters find, appended when this is made, and a character.
-
-    Arguments:
-        program: what they are appended to.
-        masters: the parameters, of which copies are read.
-        sizes: of the network.
-        page: what is written.
+    """Two sections of a program: the setup, appended at construction, and a character.
 
     Raises:
-        ValueError: if there are more or fewer characters than the vector engine searches.
+        ValueError: if the vector engine cannot search this number of distinct characters.
     """
 
     def __init__(self, program: Program, masters: Masters, sizes: Sizes, page: Page):
@@ -77,7 +73,7 @@ class CharlmWriter:
             program.append(memset(counter, 0))
 
     def append_character(self) -> None:
-        """Append what reads a character and writes the next one."""
+        """Append the section that reads a character and writes the next one."""
         program, page, copy = self._program, self._page, self._masters.copy
         space, position, last = program.space, self._position, self._last
         given, is_given = (space.sbuf(name, INT32, (1,), 1) for name in ("given", "is given"))

@@ -1,5 +1,4 @@
-"""Handwritten digits: a multilayer perceptron, trained (`kernels.models.digits.train`), and the images that it never
-saw.
+"""Handwritten digits: a multilayer perceptron, trained by `kernels.models.digits.train`, and held-out images.
 
 The images are scikit-learn's `load_digits`: 1,797 of 8 x 8 pixels with 17 levels. Every fifth one is held out.
 """
@@ -17,30 +16,30 @@ __all__ = [
 ]  # fmt: skip
 
 WEIGHTS = Path(__file__).with_name("weights.npz")
-"""What `python -m neuroncore_rtl.kernels.models.digits.train` wrote."""
+"""Output of `python -m neuroncore_rtl.kernels.models.digits.train`."""
 
 HELD_OUT_STEP = 5
-"""One image in so many is held out of the training."""
+"""One image in this number is held out of the training."""
 
 PIXEL_MAX = 16
-"""The brightest level. A power of two, so that a scaled pixel is exact in BF16 too."""
+"""Brightest level; a power of two, so that a scaled pixel is exact also in BF16."""
 
 
 class Layer(NamedTuple):
-    """A fully connected layer: weight float32 [in, out] and bias float32 [out]."""
+    """Fully connected layer: weight float32 [in, out] and bias float32 [out]."""
 
     weight: np.ndarray
     bias: np.ndarray
 
 
 def load(path: Path = WEIGHTS) -> list[Layer]:
-    """Return the trained layers, from the pixels to the scores; GELU stands between them, softmax behind the last."""
+    """Return the trained layers in order; GELU is between layers, softmax after the last one."""
     with np.load(path) as arrays:
         return [Layer(arrays[f"weight{i}"], arrays[f"bias{i}"]) for i in range(len(arrays.files) // 2)]
 
 
 def gelu(values: np.ndarray) -> np.ndarray:
-    """Return x * Phi(x), with the distribution function Phi of the standard normal distribution."""
+    """Return x * Phi(x), where Phi is the standard normal distribution function."""
     return values * _phi(values)
 
 
@@ -60,15 +59,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def classify(layers: list[Layer], images: np.ndarray) -> np.ndarray:
-    """Return how probable the network finds each digit in each image, computed by numpy in FP32.
-
-    Arguments:
-        layers: weights (:func:`load`).
-        images: float32 [n, 64].
-
-    Returns:
-        float32 [n, 10].
-    """
+    """Return the probability of each digit for images [n, 64], float32 [n, 10], computed by numpy in FP32."""
     values = images
     for layer in layers[:-1]:
         values = gelu(values @ layer.weight + layer.bias)

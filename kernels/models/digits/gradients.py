@@ -1,5 +1,4 @@
-"""How the loss of the digits network changes with its parameters, by backpropagation; and that of each of several
-shards of the training set, which is what data-parallel training adds up."""
+"""Gradients of the digits network by backpropagation, also per shard of the training set for data-parallel training."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,15 +11,7 @@ __all__ = ["gradients", "initial_digits", "shard_gradients"]
 
 
 def initial_digits(rng: np.random.Generator, sizes: Sequence[int]) -> list[np.ndarray]:
-    """Return the parameters that training begins with, float64: He's weights and biases of zero.
-
-    Arguments:
-        rng: of the weights.
-        sizes: of the layers, from the pixels to the digits.
-
-    Returns:
-        weight [in, out] and bias [out] of every layer in turn.
-    """
+    """Return the initial parameters, float64: He's weights [in, out] and zero biases [out], alternating."""
     parameters = []
     for inputs, outputs in pairwise(sizes):
         parameters += [rng.normal(0, np.sqrt(2 / inputs), (inputs, outputs)), np.zeros(outputs)]
@@ -28,11 +19,9 @@ def initial_digits(rng: np.random.Generator, sizes: Sequence[int]) -> list[np.nd
 
 
 def gradients(parameters: list[np.ndarray], images: np.ndarray, labels: np.ndarray) -> list[np.ndarray]:
-    """Return how the mean cross entropy changes with each of the parameters, in their own precision.
+    """Return the gradients of the mean cross entropy, in the precision of the parameters.
 
-    Arguments:
-        parameters: weight and bias of both layers in turn.
-        images, labels: see `kernels.models.digits.training_set`.
+    Parameters are weight and bias of both layers, alternating; images and labels are as in `training_set`.
     """
     weight0, bias0, weight1, bias1 = parameters
     sums = images @ weight0 + bias0
@@ -45,14 +34,10 @@ def gradients(parameters: list[np.ndarray], images: np.ndarray, labels: np.ndarr
 
 
 def shard_gradients(ranks: int, seed: int) -> np.ndarray:
-    """Return the gradient that each rank computes of its own shard before the first step of training.
+    """Return the gradient that each rank computes on its shard before the first training step.
 
-    All shards have as many images, so the average over the ranks is the gradient over all shards' images; what does not
-    go into equal shards is left out.
-
-    Arguments:
-        ranks: shards.
-        seed: of the initial weights, and of which image is in which shard.
+    All shards have the same number of images, so the average over ranks is the gradient over all of them. Surplus
+    images are dropped. `seed` determines the initial weights and the shards.
 
     Returns:
         float32 [ranks, parameters]: first weight, row by row, first bias, second weight, second bias.

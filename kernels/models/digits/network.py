@@ -1,12 +1,12 @@
-"""The digits network on the core: an image classifies a batch, from pixels in HBM to probabilities and digits there.
+"""Digits network on the core: classifies a batch of images, from pixels in HBM to probabilities and digits in HBM.
 
-Both layers are products of the core (:mod:`kernels.library.matmul`), each finished on its way from PSUM to HBM:
+Both layers are products (:mod:`kernels.library.matmul`), finished between PSUM and HBM:
 
-* The hidden layer has its units along the partitions, so its bias is a scalar of each, added by the activation: GELU.
-* The output layer has images along the partitions: bias, softmax, largest probability and its place are row by row.
+* The hidden layer has units along the partitions, so the GELU activation adds the bias as a scalar per partition.
+* The output layer has images along the partitions; bias, softmax, largest probability and its index are row-wise.
 
-The program has two sections: all of this with BF16 operands, then the same with FP32 operands. The controller starts
-the second one only if the first one leaves it unsure (`control.c`); its results take the place of the first one's.
+One section has BF16 operands, the other one FP32 operands. The controller starts the second one only if the first one
+gives an uncertain result (`control.c`); its results replace the first ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,25 +39,24 @@ from neuroncore_rtl.spec.isa.elementwise import VALUES8
 __all__ = ["NETWORK_PASSES", "Classifier"]
 
 NETWORK_PASSES = (BF16, FP32)
-"""Formats of the operands, a section each."""
+"""Formats of the operands, one section each."""
 
 
 class Classifier:
-    """The program for a batch.
+    """Program that classifies a batch.
 
     Arguments:
-        config: the machine's parameters.
-        batch: images.
+        config: parameters of the machine.
+        batch: number of images.
         sizes: pixels, hidden units, digits.
-        order: of the program's instructions, see :class:`kernels.program.Program`.
+        order: as in `Program`.
 
     Attributes:
-        probabilities: where the probability of every digit goes, FP32 [batch, digits] in HBM.
-        digits: where the most probable digit goes, INT32 [batch] in HBM.
-        program: what computes them.
+        probabilities: FP32 [batch, digits] in HBM.
+        digits: most probable digit, INT32 [batch] in HBM.
 
     Raises:
-        ValueError: if SBUF has no room for so many images, or rows of probabilities are not computed in one piece.
+        ValueError: if SBUF has no room for the batch, or a row of probabilities is more than one piece of a product.
     """
 
     def __init__(self, config: Config, batch: int, sizes: tuple[int, int, int], order: str = Program.order):
@@ -101,8 +100,8 @@ class Classifier:
         Arguments:
             layers: the network.
             images: float32 [batch, pixels].
-            encode: makes codes of a format from float32 numbers.
-            threshold: below this probability an image is one that the network is unsure of.
+            encode: converts float32 numbers to codes of a format.
+            threshold: a largest probability below it counts as uncertain.
         """
         contents = [(self._biases[n], encode(layer.bias, FP32)) for n, layer in enumerate(layers)]
         for fmt in NETWORK_PASSES:
@@ -134,7 +133,7 @@ class Classifier:
 
     def _finish_output(self, out: Tensor, sums: Tensor, images: slice, digits: slice) -> None:
         if out.shape != self.probabilities.shape[1:]:
-            raise ValueError(f"digits must be few enough for one piece of a product, not {self.probabilities.shape[1]}")
+            raise ValueError(f"digits must fit one piece of a product, not be {self.probabilities.shape[1]}")
         space, lanes = self.program.space, slice(out.partitions)
         tile = images.start // self.config.columns
         largest, places = self._largest[lanes, tile], self._places[lanes, tile]
@@ -148,8 +147,10 @@ class Classifier:
             self._find(places[:, :1], largest[:, :1], out)
 
     def _find(self, place: Tensor, largest: Tensor, out: Tensor) -> None:
-        """Append what finds the largest of each row and its first place, where vector lanes have no unit for it: that
-        is the least of the places, counted from behind the row's end, of those that are as large."""
+        """Append the search for the largest element of each row and its first index, without a search unit.
+
+        With m = index - length at the largest elements and m = 0 elsewhere, the first index is min(m) + length.
+        """
         space = self.program.space
         numbers = space.sbuf("numbers", INT32, out.shape, out.partitions)
         marked = space.sbuf("marked", FP32, out.shape, out.partitions)

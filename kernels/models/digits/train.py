@@ -1,7 +1,7 @@
-"""Train the digits network and write its weights: python -m neuroncore_rtl.kernels.models.digits.train [FILE]
+"""Train the digits network and write its weights: python -m neuroncore_rtl.kernels.models.digits.train [FILE].
 
-One hidden layer, Adam on shuffled batches, a fixed seed, a few seconds. Other versions of numpy, scipy or their BLAS
-give weights that differ in their last bits, and about the same accuracy.
+One hidden layer, Adam on shuffled batches, a fixed seed, a few seconds. Other versions of numpy, scipy or BLAS give
+weights that differ in their last bits, and about the same accuracy.
 """
 
 import sys
@@ -21,7 +21,7 @@ BATCH = 64
 LEARNING_RATE = 3e-3
 WEIGHT_DECAY = 1e-3
 MEAN_DECAY, SQUARE_DECAY = 0.9, 0.999
-"""Of Adam's moments."""
+"""Decay of Adam's moments."""
 SEED = 1
 
 
@@ -59,7 +59,7 @@ def save(layers: list[Layer], path: Path) -> None:
 
 
 def train_digits() -> None:
-    """Train, write the weights to the file named on the command line or over the shipped ones, print the accuracy."""
+    """Train, write the weights to the file on the command line or over the shipped ones, print the accuracy."""
     path = Path(sys.argv[1]).with_suffix(".npz") if len(sys.argv) > 1 else WEIGHTS
     layers = train()
     save(layers, path)

@@ -1,14 +1,14 @@
-"""The digits network learns on the core: an image trains it for many steps, and nothing but the core takes part.
+"""Training of the digits network on the core: one image runs many steps without a host.
 
-Weights (BF16), biases, moments and gradients (FP32) are in SBUF from the first step to the last one. The program has
-sections, of which the controller runs some again and again (`runs` of :func:`kernels.program.build_image`):
+Weights (BF16), biases, moments and gradients (FP32) stay in SBUF. The controller runs the sections of the program, some
+repeatedly (`runs` of :func:`kernels.program.build_image`):
 
-* The first one loads what training begins with.
-* A step gathers its images from the training set in HBM by row numbers that it then advances itself, goes forward and
-  backward through both layers, and computes what AdamW adds to every parameter.
-* Weights are rounded stochastically in a section of their own for each step: the stream of the random words is a field
-  of the instruction, and no two steps may have the same.
-* The last one stores the parameters.
+* The first section loads the initial parameters.
+* A step gathers its images from HBM by row numbers, which it then advances. It runs forward and backward through both
+  layers, and computes the AdamW update of every parameter.
+* Stochastic rounding of the weights is a separate section for each step: the stream of random words is a field of the
+  instruction, and must differ between steps.
+* The last section stores the parameters.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -50,7 +50,7 @@ from neuroncore_rtl.spec.isa import AluOp, Index
 __all__ = ["DigitsTrainer"]
 
 SETUP, STEP = 0, 1
-"""Numbers of sections."""
+"""Numbers of the sections."""
 
 
 @dataclass(frozen=True)
@@ -61,27 +61,25 @@ class _Layer:
 
 
 class DigitsTrainer:
-    """The program that trains the network.
+    """Program that trains the network.
 
     Arguments:
-        config: the machine's parameters.
+        config: parameters of the machine.
         examples: images of the training set.
         sizes: pixels, hidden units, digits.
-        batch: images of a step.
-        steps: of the training.
+        batch: images per step.
+        steps: training steps.
         options: hyperparameters.
-        seed: of the stochastic rounding of the weights; None for nearest even.
-        tile: see :class:`kernels.program.Program`.
+        seed: seed of stochastic rounding of the weights; None for rounding to nearest even.
+        tile: as in `Program`.
 
     Attributes:
-        batch: images of a step.
-        program: what computes all of it.
-        losses: where the cross entropy of every image in every step goes, FP32 [steps * batch, 1] in HBM.
-        parameters: in HBM weight and bias of both layers in turn, BF16 [in, out] and FP32 [out]: what training begins
-            with, and what it ends with.
+        losses: cross entropy of every image in every step, FP32 [steps * batch, 1] in HBM.
+        parameters: weight BF16 [in, out] and bias FP32 [out] of both layers, alternating, in HBM; initial and final
+            values.
 
     Raises:
-        ValueError: if a batch is not a part of the training set, or SBUF has no room.
+        ValueError: if a batch is larger than the training set, or SBUF has no room.
     """
 
     def __init__(
@@ -96,7 +94,7 @@ class DigitsTrainer:
         tile: int | None = None,
     ):
         if not 1 <= batch <= examples:
-            raise ValueError(f"batch must be between 1 and the {examples} images there are, not {batch!r}")
+            raise ValueError(f"batch must be between 1 and the {examples} images, not {batch!r}")
         self.program = Program(config, tile=tile)
         self.batch = batch
         self._options, self._steps, self._seed = options, steps, seed
@@ -128,13 +126,10 @@ class DigitsTrainer:
         parameters: Sequence[np.ndarray],
         encode: Callable[[np.ndarray, Format], np.ndarray],
     ) -> Image:
-        """Return the image.
+        """Return the image; the steps cycle through the images in order.
 
-        Arguments:
-            images, labels: see `kernels.models.digits.training_set`; the steps go through them in their order, again
-                and again.
-            parameters: that training begins with, as :func:`kernels.models.digits.gradients.initial_digits` has them.
-            encode: makes codes of a format from numbers.
+        Images and labels are as in `training_set`, parameters as of `initial_digits`; `encode` converts numbers to
+        codes.
         """
         tensors = [self._images, self._labels, *self.parameters]
         arrays = [images, labels[:, None], *parameters]
@@ -147,7 +142,7 @@ class DigitsTrainer:
         return zip(own, self.parameters, strict=True)
 
     def _set_up(self) -> None:
-        """Append what a step finds in SBUF."""
+        """Append the section that initialises SBUF."""
         program, space, lanes = self.program, self.program.space, self.program.lanes
         for own, source in self._all:
             own.load(program, source)
@@ -155,7 +150,7 @@ class DigitsTrainer:
         self._identity = identity(program, BF16)
         self._ones = space.sbuf("ones", BF16, (lanes,), lanes)
         program.append(memset(self._ones, 1.0))
-        # Of each image of a batch: where it is in the training set, and its number since the start.
+        # For each image of a batch: its row in the training set, and its number since the first step.
         self._rows, self._numbers = (
             space.sbuf(name, INT32, (len(self._tiles),), lanes) for name in ("rows", "numbers")
         )
@@ -163,11 +158,11 @@ class DigitsTrainer:
             program.append(iota(counter, Index(partition=1, steps=(lanes,))))
 
     def _column(self, counter: Tensor) -> Rows:
-        """Return a number of each image of the batch, [batch, 1]."""
+        """Return a counter of the images of the batch, [batch, 1]."""
         return Rows(tuple(counter[: length(part), tile : tile + 1] for tile, part in enumerate(self._tiles)))
 
     def _advance(self) -> None:
-        """Append the next step's row numbers; the first image follows the last one."""
+        """Append the next step's row numbers, which wrap at the end of the training set."""
         program, examples = self.program, self._images.shape[0]
         beyond = program.space.sbuf("beyond", INT32, self._rows.shape, self._rows.partitions)
         for counter in (self._rows, self._numbers):
@@ -176,7 +171,7 @@ class DigitsTrainer:
         program.append(tensor_tensor(self._rows, self._rows, beyond, AluOp.SUBTRACT))
 
     def _step(self) -> None:
-        """Append a step, and behind it a section for each that rounds the weights stochastically."""
+        """Append a step, and a section per step for stochastic rounding."""
         program, (first, second) = self.program, self._layers
         rows = self._column(self._rows)
         images, labels = embedding(program, self._images, rows), embedding(program, self._labels, rows)
@@ -219,7 +214,7 @@ class DigitsTrainer:
         return product(program, errors_t, w_t, name="errors", finish=finish)
 
     def _gradients(self, layer: _Layer, x: Rows, errors: Rows) -> None:
-        """Append the gradients of a layer's weight, x.T errors, and of its bias, in every partition."""
+        """Append the gradients of a layer's weight, x.T errors, and bias, in every partition."""
         ones = Rows(tuple(self._ones[: tile.partitions] for tile in errors.tiles))
         layer.weight.set_gradient(self.program, x, errors)
         layer.bias.set_gradient(self.program, ones, errors)
@@ -242,13 +237,13 @@ class DigitsTrainer:
                 descend(program, one.values, *parts, correction, draw)
 
     def _store(self) -> None:
-        """Append what brings the parameters to HBM."""
+        """Append the stores of the parameters to HBM."""
         for own, target in self._all:
             own.store(self.program, target)
 
     @property
     def runs(self) -> list[int]:
-        """The sections in the order in which the controller runs them."""
+        """Sections in the order in which the controller runs them."""
         if self._seed is None:
             return [SETUP, *self._steps * [STEP], STEP + 1]
         rounding = range(STEP + 1, STEP + 1 + self._steps)

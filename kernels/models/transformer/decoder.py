@@ -1,11 +1,11 @@
-"""A decoder layer, a token at a time: its keys and values join those of the tokens before, which are kept in HBM.
+"""Decoder layer for one token: appends its key and value to a cache of earlier tokens in HBM.
 
-The layer and its parameters are those of :mod:`kernels.models.transformer.encoder`, causal. The position is a number in
-SBUF, not in the program: so the same instructions do every token, and a section that is run again generates a text.
+Layer and parameters are the same as in :mod:`kernels.models.transformer.encoder`, causal. The position is a number in
+SBUF, so that a section that runs repeatedly generates a text.
 
-With one query a head, heads are what fills the array: queries lie apart by heads, zeros elsewhere, so that one product
-has the scores of all heads, a row each; in the second product each head keeps its own features, and what is kept is
-added up along the partitions.
+With one query per head, heads fill the array instead of queries. The queries of all heads form a block-diagonal matrix,
+so that one product gives the scores of all heads, a row each. In the second product each head keeps only its own
+features; these are added along the partitions.
 """
 
 from math import sqrt
@@ -34,7 +34,7 @@ __all__ = ["Cache", "Owners", "decoder", "owners"]
 
 
 class Cache(NamedTuple):
-    """Keys and values of all tokens so far, BF16 in HBM, as many as there is room for.
+    """Keys and values of all tokens so far, BF16 in HBM.
 
     Arguments:
         keys_t: [features, positions].
@@ -46,7 +46,7 @@ class Cache(NamedTuple):
 
 
 class Owners(NamedTuple):
-    """Which feature belongs to which head: 1 where it does, 0 elsewhere.
+    """Masks of the features of each head: 1 for its features, 0 for others.
 
     Arguments:
         by_features: BF16 [features, heads].
@@ -58,7 +58,7 @@ class Owners(NamedTuple):
 
 
 def owners(program: Program, features: int, heads: int) -> Owners:
-    """Append and return what a decoder layer needs to know of its heads, once for all tokens.
+    """Append and return the masks of the heads of a decoder layer, once for all tokens.
 
     Raises:
         ValueError: if heads do not divide the features.
@@ -70,7 +70,7 @@ def owners(program: Program, features: int, heads: int) -> Owners:
     by_heads = place_rows(program.space, "by heads", FP32, heads, features, lanes=lanes)
     for matrix, feature, head in ((by_features, (1, 0), (0, 1)), (by_heads, (0, 1), (1, 0))):
         for part, tile in zip(matrix.parts, matrix.tiles, strict=True):
-            # A feature's distance from its head's first one is at least 0, and below the width.
+            # Keep features at a distance from 0 to below the width from the first feature of the head.
             down, across = (feature[axis] - width * head[axis] for axis in (0, 1))
             program.append(memset(tile, 1.0))
             for base, op in ((0, AluOp.IS_GE), (-width, AluOp.IS_LT)):
@@ -89,19 +89,10 @@ def decoder(
     *,
     epsilon: float = 1e-5,
 ) -> Rows:
-    """Append and return the layer of one token, BF16 [1, features].
+    """Append and return the layer for one token, x and the result BF16 [1, features].
 
-    Arguments:
-        program: what it is appended to.
-        x: BF16 [1, features].
-        weights: BF16 matrices and FP32 vectors.
-        own: of its heads.
-        cache: of the layer.
-        position: INT32 [1], the token's number in every partition: below the cache's positions.
-        epsilon: of the normalisations.
-
-    Raises:
-        ValueError: if shapes or formats do not fit.
+    Matrices are BF16, vectors FP32. `own` are the masks of the heads. The position, INT32 [1] in every partition, must
+    lie in the cache.
     """
     matrix = identity(program, x.format)
     x_t = transpose(program, x, matrix)
@@ -110,7 +101,7 @@ def decoder(
         for name, dense in (("q_t", weights.query), ("k_t", weights.key))
     )
     _remember(program, cache, k_t, linear(program, x_t, *weights.value, name="v"), position)
-    attended_t = _attended(program, q_t, own, cache, position, matrix)
+    attended_t = _attend(program, q_t, own, cache, position, matrix)
     middle = postnorm(program, attended_t, *weights.output, x, weights.first, epsilon=epsilon, name="h").y
     middle_t = transpose(program, middle, matrix, "h_t")
     hidden_t = linear_t(program, weights.up.w, middle_t, weights.up.bias, "gelu", name="hidden_t")
@@ -118,7 +109,7 @@ def decoder(
 
 
 def _remember(program: Program, cache: Cache, k_t: Rows, v: Rows, position: Tensor) -> None:
-    """Append what puts a token's key and value into the cache."""
+    """Append the stores of a token's key and value to the cache."""
     features, positions = cache.keys_t.shape
     column = cache.keys_t.reshape(features * positions, 1)
     for part, tile in zip(k_t.parts, k_t.tiles, strict=True):
@@ -129,32 +120,32 @@ def _remember(program: Program, cache: Cache, k_t: Rows, v: Rows, position: Tens
     program.append(dma_scatter(cache.values, v.tiles[0], position[:1]), next(program.stores))
 
 
-def _attended(program: Program, q_t: Rows, own: Owners, cache: Cache, position: Tensor, matrix: Tensor) -> Rows:
+def _attend(program: Program, q_t: Rows, own: Owners, cache: Cache, position: Tensor, matrix: Tensor) -> Rows:
     """Append and return softmax(q k.T / sqrt(width)) v of all heads side by side, [features, 1]."""
     (features, positions), heads = cache.keys_t.shape, own.by_heads.shape[0]
     queries_t = scratch(program.space, "queries_t", own.by_features, fmt=BF16)
     for out, owned, q in tiles_of(queries_t, own.by_features, q_t):
         program.append(tensor_scalar(out, owned, q, AluOp.MULTIPLY))
-    # A position that is not there yet has no share: what is added to its score leaves nothing of it.
+    # Later positions have no weight: a large negative number is added to their scores.
     numbers = program.space.sbuf("positions", INT32, (positions,))
     hidden = program.space.sbuf("hidden", FP32, (positions,))
     program.append(iota(numbers, Index(steps=(1,))))
     program.append(tensor_scalar(hidden, numbers, position, AluOp.IS_GT, HIDDEN, AluOp.MULTIPLY))
 
-    def scaled(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
+    def scale_scores(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
         beyond, scale = hidden[: sums.partitions, columns], sqrt(heads / features)
         program.append(scalar_tensor_tensor(out, sums, scale, AluOp.MULTIPLY, beyond, AluOp.ADD))
 
-    scores = product(program, queries_t, cache.keys_t, name="scores", fmt=FP32, finish=scaled)
+    scores = product(program, queries_t, cache.keys_t, name="scores", fmt=FP32, finish=scale_scores)
     weights = scratch(program.space, "weights", scores, fmt=BF16)
     softmax(program, weights, scores)
     kept = own.by_heads.by_first
 
-    def mine(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
+    def mask_heads(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
         program.append(tensor_tensor(out, sums, kept[rows.start][:, columns], AluOp.MULTIPLY))
 
     weights_t = transpose(program, weights, matrix, "weights_t")
-    mixed = product(program, weights_t, cache.values, name="mixed", finish=mine)
+    mixed = product(program, weights_t, cache.values, name="mixed", finish=mask_heads)
     ones = scratch(program.space, "ones", mixed, 1, BF16)
     for tile in ones.tiles:
         program.append(memset(tile, 1.0))

@@ -1,8 +1,8 @@
-"""An encoder layer as of BERT, post-norm: h = layernorm(x + attention(x)), y = layernorm(h + mlp(h)).
+"""Post-norm encoder layer as in BERT: h = layernorm(x + attention(x)), y = layernorm(h + mlp(h)).
 
-Only parameters come from HBM; what lies between x and y stays in SBUF. Products that are contracted over features take
-their operands by features (`_t`), normalisation and the product with values by tokens: the tensor engine turns x, what
-attention leaves and h.
+Only parameters are loaded from HBM; everything between x and y stays in SBUF. Products that contract over features need
+features along the partitions (`_t`); normalisation and the product with values need tokens there. So the tensor engine
+transposes x, the result of attention, and h.
 """
 
 from typing import NamedTuple
@@ -28,11 +28,8 @@ class Dense(NamedTuple):
 class EncoderWeights(NamedTuple):
     """Parameters of an encoder layer.
 
-    Arguments:
-        query, key, value, output: of attention, [features, features].
-        first: of the normalisation behind it.
-        up, down: of the MLP, [features, hidden] and [hidden, features].
-        second: of the normalisation behind it.
+    Query, key, value and output are [features, features]; up is [features, hidden], down is [hidden, features]. The
+    first normalisation follows attention, the second one the MLP.
     """
 
     query: Dense
@@ -46,14 +43,16 @@ class EncoderWeights(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """What an encoder layer returns, and what its gradient needs.
+    """Result of an encoder layer, and intermediate results for its gradient.
 
     Arguments:
-        last: y, and what it is the normalisation of.
+        last: y, and the operand of its normalisation.
         x_t: x by features.
         heads: operands of attention.
-        attended: what attention returned; attended_t: the same by features.
-        middle: h, and what it is the normalisation of; middle_t: h by features.
+        attended: result of attention.
+        attended_t: the same by features.
+        middle: h, and the operand of its normalisation.
+        middle_t: h by features.
         hidden_t: gelu(h up + bias) by features.
     """
 
@@ -70,29 +69,24 @@ class Encoded(NamedTuple):
 def encoder(
     program: Program, x: Rows, weights: EncoderWeights, heads: int, *, causal: bool = False, epsilon: float = 1e-5
 ) -> Encoded:
-    """Append and return an encoder layer of x, [tokens, features].
+    """Append and return an encoder layer of x, BF16 [tokens, features], in tiles that may be operands of the array.
 
-    Arguments:
-        program: what it is appended to.
-        x: BF16, in tiles that may be operands of the array.
-        weights: of the format of x; vectors may be FP32, but come from HBM sooner if not.
-        heads: how many; they share the features evenly.
-        causal: whether a token sees only those up to itself.
-        epsilon: of the normalisations.
+    Weights have the format of x; vectors may be FP32, but then load more slowly. If `causal`, a token sees only tokens
+    up to itself.
 
     Raises:
-        ValueError: if heads do not divide the features, or shapes or formats do not fit.
+        ValueError: if heads do not divide the features, or shapes or formats do not match.
     """
     features = x.shape[1]
     if heads < 1 or features % heads:
         raise ValueError(f"heads must divide the {features} features of a token, not {heads}")
     matrix = identity(program, x.format)
-    # The array has nothing else to do until x is there.
+    # The array is idle until x is loaded.
     row = load_row(program, weights.value.bias)
     x_t = transpose(program, x, matrix)
     biases = column_of(program, weights.up.bias, weights.up.w.shape[1], matrix=matrix)
     operands = _heads(program, x_t, weights, row, matrix, heads)
-    # HBM has time while softmax keeps the other engines busy.
+    # HBM is idle while softmax keeps the other engines busy.
     rows = [load_row(program, row, each=True) for row in (weights.output.bias, *weights.first)]
     attended = attention(program, operands, matrix, causal=causal)
     attended_t = transpose(program, attended.out, matrix, "attended_t")
@@ -105,7 +99,7 @@ def encoder(
 
 
 def _heads(program: Program, x_t: Rows, weights: EncoderWeights, row: Tensor, matrix: Tensor, heads: int) -> list[Head]:
-    """Append and return what attention works on: queries and keys of a head start at partition 0."""
+    """Append and return the operands of attention; queries and keys of a head start at partition 0."""
     width = x_t.shape[0] // heads
     each = cut(0, width, program.lanes)
     parts = [slice(head * width + part.start, head * width + part.stop) for head in range(heads) for part in each]

@@ -1,7 +1,7 @@
-"""The gradients of an encoder layer: of its input, and of all its parameters.
+"""Gradients of an encoder layer: of its input and of all its parameters.
 
-Of the forward pass only the slopes of gelu are computed again. The gradient of a parameter goes to HBM as soon as it is
-there, so that SBUF need not have room for those of all.
+Only the slopes of gelu are recomputed from the forward pass. Each gradient of a parameter is stored to HBM immediately,
+so that SBUF need not hold all of them.
 """
 
 from neuroncore_rtl.kernels.library.linear import linear, linear_t
@@ -33,20 +33,13 @@ def encoder_backward(
     causal: bool = False,
     epsilon: float = 1e-5,
 ) -> Rows:
-    """Append and return the gradient of x, BF16 [tokens, features]; those of parameters go to HBM.
+    """Append and return the gradient of x, BF16 [tokens, features]; store the others to HBM.
 
-    Arguments:
-        program: what it is appended to.
-        x, weights, causal, epsilon: what :func:`kernels.models.transformer.encoder.encoder` was given.
-        encoded: what it returned.
-        dy: the gradient of its result, BF16 in tiles like it.
-        gradients: where the gradients of the parameters go, FP32 of their shapes.
-
-    Raises:
-        ValueError: if shapes or formats do not fit.
+    `encoded` is the result of the forward pass, and x, weights, `causal` and `epsilon` are its arguments. dy is BF16 in
+    tiles like the result. `gradients` are the destinations of the parameters' gradients, FP32.
     """
     matrix = identity(program, dy.format)
-    dsums = _normalised(program, encoded.last.sums, weights.second, dy, gradients.second, epsilon)
+    dsums = _normalise_backward(program, encoded.last.sums, weights.second, dy, gradients.second, epsilon)
     slopes_t = linear_t(program, weights.up.w, encoded.middle_t, weights.up.bias, "dgelu", name="slopes_t")
     dsums_t = transpose(program, dsums, matrix, "dsums_t")
     dhidden_t = input_gradient_t(program, weights.down.w, dsums_t, matrix, slopes_t, name="dhidden_t")
@@ -54,12 +47,12 @@ def encoder_backward(
     _dense(program, encoded.middle.y, transpose(program, dhidden_t, matrix, "dhidden"), gradients.up)
     dmiddle = input_gradient(program, dhidden_t, weights.up.w, matrix, dsums, name="dmiddle")
 
-    dsums = _normalised(program, encoded.middle.sums, weights.first, dmiddle, gradients.first, epsilon)
+    dsums = _normalise_backward(program, encoded.middle.sums, weights.first, dmiddle, gradients.first, epsilon)
     dsums_t = transpose(program, dsums, matrix, "dsums_t")
     dattended = input_gradient(program, dsums_t, weights.output.w, matrix, name="dattended")
     _dense(program, encoded.attended.out, dsums, gradients.output)
     slopes = attention_backward(program, encoded.heads, encoded.attended, dattended, matrix, causal=causal)
-    # Queries, keys and values are one layer of x, whose outputs are those of all three.
+    # Queries, keys and values together are one linear layer of x, so one product gives its gradient.
     slopes_t, weights_t = [], []
     for name, slope in zip(("query", "key", "value"), slopes, strict=True):
         slopes_t += transpose(program, slope, matrix, f"d{name}_t").tiles
@@ -68,8 +61,8 @@ def encoder_backward(
     return linear(program, Rows(tuple(slopes_t)), Rows(tuple(weights_t)), residual=dsums, name="dx")
 
 
-def _normalised(program: Program, x: Rows, scales: Scales, dy: Rows, gradients: Scales, epsilon: float) -> Rows:
-    """Append the gradients of a normalisation; return that of its input."""
+def _normalise_backward(program: Program, x: Rows, scales: Scales, dy: Rows, gradients: Scales, epsilon: float) -> Rows:
+    """Append the gradients of a normalisation; return the gradient of its input."""
     found = layernorm_backward(program, x, scales.gamma, dy, epsilon=epsilon, name="dsums")
     _store(program, gradients.gamma, found.gamma)
     _store(program, gradients.beta, found.beta)

@@ -38,7 +38,8 @@ class Figures:
     @cached_property
     def flops(self) -> dict[str, int]:
         """Floating-point operations of the array: all of it (hardware), those of transposes among them, and those that
-        the products need (model), of which FP32 takes four passes."""
+        the products need (model), of which FP32 takes four passes.
+        """
         found: dict[str, int] = dict.fromkeys(("hardware", "transpose", "model"), 0)
         for ran in self.run.records:
             one: Any = ran.record.instruction

@@ -92,7 +92,8 @@ class ProfiledRun:
     @cached_property
     def sections(self) -> list[tuple[int, int, int]]:
         """The sections as they ran, each as often as it did: the number of the first record, the cycle in which that
-        was issued, and the one in which all records up to the next section's had retired."""
+        was issued, and the one in which all records up to the next section's had retired.
+        """
         found: list[tuple[int, int, int]] = []
         running, seen = None, set()
         for ran in self.records:

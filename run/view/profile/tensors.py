@@ -56,7 +56,7 @@ def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
             if number and region.storage == storage:
                 begin, end = lives.get(number, (ran.issued, 0))
                 lives[number] = min(begin, ran.issued), max(end, run.ended(ran))
-    changes = {0: run.space.used(storage)}
+    changes = {0: run.space.fixed_end(storage)}
     for number, (begin, end) in lives.items():
         changes[begin] = changes.get(begin, 0) + buffers[number].size
         changes[end] = changes.get(end, 0) - buffers[number].size

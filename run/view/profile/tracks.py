@@ -1,5 +1,6 @@
 """What the timeline of a profile shows: instructions with their tensors and the kernel's lines, who waited for whom,
-what stalled, the controller, and how full the memories on chip are."""
+what stalled, the controller, and how full the memories on chip are.
+"""
 
 from collections.abc import Iterator
 

@@ -162,7 +162,7 @@ class CoreWorkbench(Workbench):
         return super()._ideal_cycles() | {"tensor": columns}
 
     def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> HbmTensor:
-        check_room(self.program.space.used(Storage.HBM) + prod(shape) * fmt.bits // 8)
+        check_room(self.program.space.fixed_end(Storage.HBM) + prod(shape) * fmt.bits // 8)
         return self.program.space.hbm(name, fmt, shape)
 
     def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> HbmTensor:

@@ -122,7 +122,7 @@ def _jobs(settings: Settings) -> Jobs:
     task = task_of(settings)
     with refusals():
         model = model_of(settings, task)
-        check_room(model.program.space.used(Storage.HBM))
+        check_room(model.program.space.fixed_end(Storage.HBM))
         image = image_of(model, task)
     note = f"{settings.steps:,} steps, {task.inputs} characters"
     yield learning.learning_job(image, settings, f"charlm-{_label(settings)}", note, (task, model))

@@ -1,5 +1,6 @@
 """Bursts of several managers on one memory: every beat, every answer to whom it belongs, and what lies behind the
-end."""
+end.
+"""
 
 import random
 from collections import deque

@@ -1,5 +1,6 @@
 """The arbiter: turns, the order of writes, the way back. What it does with real traffic is in
-tests/tb/tests/core/test_axi.py."""
+tests/tb/tests/core/test_axi.py.
+"""
 
 import random
 

@@ -111,7 +111,7 @@ def test_attention_refuses_what_does_not_fit_its_result():
     q_t, k_t, v, dout = (load(program, program.space.hbm(name, BF16, (8, 8))) for name in ("q_t", "k_t", "v", "dout"))
     heads = [Head(q_t, k_t, v)]
     attended = attention(program, heads)
-    with pytest.raises(ValueError, match=r"dout: shape must be \[8, 8\], in such tiles, not \[8, 4\]"):
+    with pytest.raises(ValueError, match=r"dout: shape must be \[8, 8\], in the same tiles, not \[8, 4\]"):
         attention_backward.attention_backward(program, heads, attended, dout.columns(0, 4))
     wide = load(program, program.space.hbm("wide", FP32, (8, 8)))
     with pytest.raises(ValueError, match="dout: format must be bf16, not fp32"):

@@ -123,7 +123,7 @@ def test_refusals():
         (lambda: program.append(replace(one, rank=1)), "must be the rank of core 2, not of core 1 .rule STATE"),
         (lambda: program.append(replace(one, src=32)), "src_address must be a multiple of 64, not 32"),
         (lambda: program.append(replace(one, count=0)), "count must be at least 1"),
-        (lambda: program.append(one, queue=3), "queue must be that of collective, not 3"),
+        (lambda: program.append(one, queue=3), "queue must be one of collective, not 3"),
         (lambda: Program(PRESETS["tiny"]).append(replace(one, rank=0)), "cores must lie from 0 to 0, not from 0 to 3"),
         (lambda: Program(CONFIG, core=4), "core must be between 0 and 3, not 4"),
         (lambda: collectives_program(CONFIG, [one], 4096), "base must be at least 0x1040, the end of what ALL_REDUCE"),

@@ -98,7 +98,7 @@ def test_text_and_numbers():
     text = sonnets()
     assert len(text.text) > 10_000 and text.decode(text.numbers) == text.text
     assert text.decode(text.encode("Shall I ")) == "Shall I "
-    with pytest.raises(ValueError, match="characters must be of the text, .* not 'é' at place 3"):
+    with pytest.raises(ValueError, match="characters must occur in the text, .* not 'é' at position 3"):
         text.encode("thé")
 
 
@@ -106,8 +106,8 @@ def test_text_and_numbers():
     ("changed", "said"),
     [
         ({"starts": [[len(TEXT.numbers) - 7]]}, "starts must be from 0 to 40, not 41 to 41"),
-        ({"prompt": "abracada"}, "must have at least a character each, and 8 in all, not 8 and 1"),
-        ({"prompt": ""}, "must have at least a character each, and 8 in all, not 0 and 1"),
+        ({"prompt": "abracada"}, "must be at least 1 each and at most 8 together, not 8 and 1"),
+        ({"prompt": ""}, "must be at least 1 each and at most 8 together, not 0 and 1"),
         ({"sizes": replace(SIZES, context=48)}, "context must be below the 48 characters of the text, not 48"),
         ({"sizes": replace(SIZES, characters=7)}, "characters must be from 8 to .* to be searched, not 7"),
     ],

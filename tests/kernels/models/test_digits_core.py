@@ -85,7 +85,7 @@ def test_nothing_is_left_to_chance_within_a_section(threshold):
 def test_refusals():
     with pytest.raises(ValueError, match="largest: SBUF must end at"):
         Classifier(preset_named("tiny"), 30_000, sizes_of(LAYERS))
-    with pytest.raises(ValueError, match="digits must be few enough for one piece of a product, not 200"):
+    with pytest.raises(ValueError, match="digits must fit one piece of a product, not be 200"):
         Classifier(preset_named("tiny"), 8, (64, 48, 200))
 
 

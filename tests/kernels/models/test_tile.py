@@ -69,7 +69,7 @@ def test_without_a_tile_sums_are_rounded_elsewhere():
 
 
 def test_a_tile_must_fit_the_array():
-    with pytest.raises(ValueError, match="tile must be from 1 to the 5 rows and columns of the array, not 6"):
+    with pytest.raises(ValueError, match="tile must be between 1 and the 5 rows and columns of the array, not 6"):
         Program(Config(rows=5, columns=6), tile=6)
-    with pytest.raises(UsageError, match="tile must be from 1 to the 4 rows"):
+    with pytest.raises(UsageError, match="tile must be between 1 and the 4 rows"):
         CoreWorkbench(preset_named("tiny"), tile=16)

@@ -124,7 +124,7 @@ def test_what_is_in_the_way_is_named():
     with pytest.raises(ValueError) as refusal:
         program.records()
     line = rf"\(test_allocation.py:{inspect.currentframe().f_lineno - 5}\)"
-    beside = "c: SBUF must have room for 60,000 bytes of a partition beside 140,000 of 196,608 that are in use"
+    beside = "c: SBUF must have room for 60,000 bytes of a partition beside 140,000 of 196,608 that are live"
     assert re.fullmatch(rf"{beside} {line}:\n  b: 90,000 bytes {line}\n  a: 50,000 bytes {line}", str(refusal.value))
     # For a tensor live in two sections too it is the line of the first use.
     program = Program(CONFIG)

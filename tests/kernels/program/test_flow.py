@@ -7,7 +7,7 @@ import pytest
 
 from neuroncore_rtl.golden.core import Core
 from neuroncore_rtl.golden.timing import predict
-from neuroncore_rtl.kernels.control import ROUNDS_CODE, executed
+from neuroncore_rtl.kernels.control import ROUNDS_CODE, trace_operations
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy, tensor_scalar, tensor_tensor
 from neuroncore_rtl.spec.config import preset_named
@@ -131,9 +131,9 @@ def test_the_operations_of_a_run_are_told_from_what_the_controller_read():
     program, given, _ = triangle()
     image = build_image(program, [(given, np.array([3]))])
     outcome = Core(TINY, image.memory()).run()
-    names = [operation.code.name for operation, _ in executed(image.flow, outcome.loaded)]
+    names = [operation.code.name for operation, _ in trace_operations(image.flow, outcome.loaded)]
     assert names.count("AGAIN") == 3 + 3 and names[-1] == "END" and names.count("UNLESS_LESS") == 4 + 3 + 3
-    assert len([*executed(image.flow, outcome.loaded[:-1])]) < len(names)
+    assert len([*trace_operations(image.flow, outcome.loaded[:-1])]) < len(names)
     with pytest.raises(ValueError, match="sections and path must be given for an image with registers or loops"):
         predict(image)
 
@@ -170,14 +170,14 @@ def test_what_is_kept_from_round_to_round_keeps_its_place(rng):
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        (lambda p, r, t: p.flow.load(r, t), r"t: what is in a register must be one integer, not \(4, 8\) of fp32"),
-        (lambda p, r, t: p.flow.set(r, 1 << 31), "a register's value must be an integer of 32 bits, or a register"),
+        (lambda p, r, t: p.flow.load(r, t), r"t: the tensor of a register must be one integer, not \(4, 8\) of fp32"),
+        (lambda p, r, t: p.flow.set(r, 1 << 31), "a register's value must be a 32-bit integer or a register"),
         (lambda p, r, t: p.flow.set(r, 0.5), "a register's value must be .* not 0.5"),
         (lambda p, r, t: p.flow.set(p.flow.register(), r), "a register must have a value before it is read"),
         (lambda p, r, t: p.flow.loop_while(r), "a register must have a value before it is read"),
-        (lambda p, r, t: p.flow.loop(0, 3, 0), "a loop's step must be an integer from 1 on"),
-        (lambda p, r, t: p.flow.loop(0, 3, p.flow.register(1)), "a loop's step must be an integer"),
-        (lambda p, r, t: p.flow.set(p.flow.loop(0, 3).__enter__(), 1), "that a loop counts in must not be written"),
+        (lambda p, r, t: p.flow.loop(0, 3, 0), "a loop's step must be a constant integer of at least 1"),
+        (lambda p, r, t: p.flow.loop(0, 3, p.flow.register(1)), "a loop's step must be a constant integer"),
+        (lambda p, r, t: p.flow.set(p.flow.loop(0, 3).__enter__(), 1), "the counter of a loop must not be written"),
     ],
 )
 def test_refused_with_the_line(wrong, message):
@@ -194,7 +194,7 @@ def test_a_program_with_loops_is_whole_and_has_its_own_order():
     with pytest.raises(ValueError, match="runs and control must be None for a program with registers or loops"):
         build_image(program, runs=[0])
     program.flow.loop(0, 3).__enter__()
-    with pytest.raises(ValueError, match=r"a loop must be left before the program is whole, not the one at test_flow"):
+    with pytest.raises(ValueError, match=r"the program must end outside of loops, but the loop at test_flow"):
         build_image(program)
 
 

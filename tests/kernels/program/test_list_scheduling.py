@@ -200,7 +200,7 @@ def test_what_does_not_fit_keeps_the_order_of_the_program(rng, monkeypatch):
     def refused(*_):
         raise OutOfMemory
 
-    monkeypatch.setattr("neuroncore_rtl.kernels.program.program.scheduled", refused)
+    monkeypatch.setattr("neuroncore_rtl.kernels.program.program.schedule", refused)
     assert [entry.instruction.name for entry in program.entries] == ["MEMSET", "DMA_COPY"] * 2
 
 

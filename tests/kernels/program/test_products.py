@@ -130,7 +130,7 @@ def test_refusals_name_the_tensor_and_the_rule():
         (lambda: multiply_moving(whole, b), "whole: a product must be in PSUM, not SBUF"),
         (lambda: multiply_moving(words, b), "words: sums of bf16 must be fp32, not int32"),
         (lambda: multiply_moving(result, small), "result: sums of int8 must be int32, not fp32"),
-        (lambda: multiply_moving(result, b[:, :4]), r"result: shape must be \(4,\), that of b, not \(6,\)"),
+        (lambda: multiply_moving(result, b[:, :4]), r"result: shape must be the \(4,\) of b, not \(6,\)"),
         (lambda: multiply_moving(result[:, ::2], b[:, :3]), r"result: a product's words must be adjacent, .* \[2\]"),
         (lambda: multiply_moving(result, b[:, ::-1]), r"b: elements must have ascending addresses, not steps \[-1\]"),
     ):
@@ -139,7 +139,7 @@ def test_refusals_name_the_tensor_and_the_rule():
     program.append(load_stationary(a[:, :4]))
     for instruction, message in (
         (load_stationary(a[3:5]), "row must be one of 0, 2, 4, 6, not 3"),
-        (multiply_moving(result[4:], b), "columns .* loaded, 0 to 3, not 4 to 4"),
+        (multiply_moving(result[4:], b), "columns must be among the loaded ones, 0 to 3, not 4 to 4"),
         (multiply_moving(late[:4, 508:514], b), r"psum \+ n must stay within a bank of 512"),
         (load_stationary(sbuf("broad", BF16, (7,))), "m must be between 1 and 6, not 7"),
     ):

@@ -194,7 +194,7 @@ def test_a_full_semaphore_is_followed_by_a_fresh_one(monkeypatch):
     assert [(wait.semaphore, wait.value) for wait in waits] == [(5 + n // 3, 1 + n % 3) for n in range(9)]
     program.append(dma_copy(x, t))
     program.semaphores = range(5, 8)
-    with pytest.raises(ValueError, match="semaphores must be more than 3 for 10 instructions that are waited for"):
+    with pytest.raises(ValueError, match="semaphores must be more than 3 for 10 awaited instructions"):
         program.records()
 
 
@@ -203,30 +203,33 @@ def test_refusals():
     u, foreign = t[:, 1:], Program(TINY).space.sbuf("t", FP32, (8,))
     small, result = program.space.sbuf("small", INT8, (8,)), program.space.psum("result", FP32, (8,))
     for wrong, message in (
-        (lambda: program.append(dma_copy(t, x), queue=1), "queue must be that of dma0, dma1, not 1"),
-        (lambda: program.append(isa.memset(t, 0.0), queue=2), "queue must be that of vector, not 2"),
+        (lambda: program.append(dma_copy(t, x), queue=1), "queue must be one of dma0, dma1, not 1"),
+        (lambda: program.append(isa.memset(t, 0.0), queue=2), "queue must be one of vector, not 2"),
         (lambda: program.append(Nop()), "instruction must be of an engine, not NOP"),
         (lambda: program.append(dma_copy(t[:, 1:], t[:, :7])), "DMA_COPY: dst must be apart from src"),
-        (lambda: program.append(multiply_moving(result, t)), "MULTIPLY_MOVING: a MultiplyMoving must come after"),
+        (
+            lambda: program.append(multiply_moving(result, t)),
+            "MULTIPLY_MOVING: a MultiplyMoving must follow a LoadStationary",
+        ),
         (lambda: dma_copy(t, x[:, :3]), r"x: shape must broadcast to \(4, 8\) of t, not \(4, 3\)"),
-        (lambda: dma_copy(t, x, order=(0, 0)), r"order must be one of the 2 dimensions of x each, not \(0, 0\)"),
+        (lambda: dma_copy(t, x, order=(0, 0)), r"order must be a permutation of the 2 dimensions of x, not \(0, 0\)"),
         (
             lambda: dma_gather(t, x, small[:, 0]),
             "small: row numbers must be 4 partitions of int32 or uint32, not 4 of int8",
         ),
         (lambda: dma_gather(t, x[:, :4], t[:, 0]), r"x: rows must have the shape \(8,\) of t, not \(4,\)"),
         (lambda: program.append(None), "instruction must be of an engine, not None"),
-        (lambda: dma_copy(t, 3.0), "what is copied must be a tensor, not 3.0"),
+        (lambda: dma_copy(t, 3.0), "the operands of a copy must be tensors, not 3.0"),
         (lambda: isa.tensor_copy(t, x), "x: an engine's operand must be a tensor in SBUF or PSUM, not in HBM"),
         (lambda: multiply_moving(result, x), "x: an engine's operand must be a tensor in SBUF or PSUM, not in HBM"),
         (lambda: isa.tensor_scalar(t, t, None, isa.AluOp.ADD), "s0 must be a number or a tensor, not None"),
         (
             lambda: program.append(isa.activation(u, u, "exp", sum_into=t[:, 0].reshape(), sum_continue=True)),
-            "ACTIVATE: what goes on from the instruction before must have one before it in its section",
+            "ACTIVATE: there must be an earlier instruction in the section to continue from",
         ),
         (
             lambda: program.append(isa.memset(foreign, 0.0)),
-            "MEMSET: tensors must be of this program, but one is another one's temporary",
+            "MEMSET: a tensor is a temporary of another program",
         ),
         (lambda: program.space.hbm("y", FP32, (-16,)), r"y: shape must be integers of at least 0, .*, not \(-16,\)"),
         (lambda: program.space.sbuf("y", FP32, 4), r"y: shape must be integers of at least 0, .*, not 4"),
@@ -352,6 +355,6 @@ def test_an_image_has_a_header_and_its_records_at_their_addresses(monkeypatch):
             queue, record = image.locate(address)
             assert queue == block.queue and memory[address : address + 128].tobytes() == record.encode(TINY)
             assert Record.decode(memory[address : address + 128].tobytes(), TINY).encode(TINY) == record.encode(TINY)
-    with pytest.raises(KeyError, match="address must be that of a record, not 0x400"):
+    with pytest.raises(KeyError, match="no record starts at address 0x400"):
         image.locate(0x400)
     assert (x.elements(run_golden(image).hbm).view(np.float32) == 5).all()

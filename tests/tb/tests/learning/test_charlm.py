@@ -66,7 +66,7 @@ def test_a_network_that_does_not_learn_fails_the_bench(monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["PROMPT=caf\u00e9"], "PROMPT: characters must be of the text, .*, not 'é' at place 4"),
+        (["PROMPT=caf\u00e9"], "PROMPT: characters must occur in the text, .*, not 'é' at position 4"),
         (["PROMPT="], "PROMPT must have from 1 to SEQ=64 characters, not 0"),
         (["PROMPT=Shall I", "SEQ=6"], "PROMPT must have from 1 to SEQ=6 characters, not 7"),
         (["PROMPT=Shall I", "SEQ=8", "TOKENS=3"], "TOKENS must be at most 2 with SEQ=8 and a prompt of .*, not 3"),
