@@ -1,4 +1,4 @@
-"""The reference page of the instruction set, made from `spec`.
+"""The reference page of the instruction set, generated from `spec`.
 
 `python -m neuroncore_rtl.kernels.text.reference` writes docs/isa.md.
 """
@@ -7,12 +7,13 @@ import ast
 import enum
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.kernels.text import assembly
+from neuroncore_rtl.kernels.text.markdown import markdown_table
 from neuroncore_rtl.spec import host_map, isa, memory_map
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, MATMUL_FORMATS, FloatFormat
@@ -39,13 +40,17 @@ def page() -> str:
     sections = (
         *(
             "# Instruction set",
-            "Made from `spec/` by `python -m neuroncore_rtl.kernels.text.reference`; the words are the source's.",
+            "Generated from `spec/` by `python -m neuroncore_rtl.kernels.text.reference`.",
         ),
         *("## Records", _prose(record)),
         *("The header:", _layout(isa.HEADER_FIELDS), _documented(record)["HEADER_FIELDS"]),
         *("The instruction follows at bit " + str(isa.HEADER_BITS) + " of the record. Engines:", _codes(isa.Engine)),
-        *("What an update does:", _codes(isa.UpdateOp)),
-        *("Counters of every queue:", _documented(engine)["QUEUE_COUNTERS"], _table(("number", "name"), counters)),
+        *("Operations of an update:", _codes(isa.UpdateOp)),
+        *(
+            "Counters of every queue:",
+            _documented(engine)["QUEUE_COUNTERS"],
+            markdown_table(("number", "name"), counters),
+        ),
         *("### NOP", _prose(isa.Nop)),
         *("## Formats", _formats()),
         *("## Tensor engine", _layout(isa.TENSOR_FIELDS)),
@@ -54,7 +59,7 @@ def page() -> str:
         *("## Vector and scalar engine", _prose(elementwise), _layout(isa.ELEMENTWISE_FIELDS), _prose(isa.Elementwise)),
         *("A tensor (`dst_`, `a_`, `b_`):", _prose(isa.Access), "Storages:", _codes(isa.Storage)),
         *("A scalar in memory, in `scalar0` or `scalar1`:", _layout(isa.POINTER_FIELDS), _prose(isa.Pointer)),
-        *("The number of an element:", _prose(isa.Index)),
+        *("The number of an element (`index`):", _prose(isa.Index)),
         *("### Opcodes", _prose(isa.Opcode), _opcodes()),
         *("### Operations", *_coded(isa.AluOp)),
         *("### Functions", _functions()),
@@ -65,9 +70,9 @@ def page() -> str:
         *("A group:", _prose(collective.Group)),
         *("### Kinds", *_coded(collective.CollectiveKind)),
         *("### Reductions and types", *_coded(collective.ReduceOp), *_coded(collective.CollectiveType)),
-        *("### What ranks must agree on", _layout(collective.SIGNATURE_FIELDS, collective.SIGNATURE_OFFSETS)),
+        *("### Signature", _layout(collective.SIGNATURE_FIELDS, collective.SIGNATURE_OFFSETS)),
         _documented(agreement)["SIGNATURE_FIELDS"],
-        *("### What the rules judge", _prose(rules)),
+        *("### Fields that rules check", _prose(rules)),
         *("## Assembly", _prose(assembly)),
         *("## Errors", "### Rules", *_coded(isa.Rule), "### Other causes", *_coded(isa.Cause)),
         *("## Memory map", _prose(memory_map), _memory_map()),
@@ -77,25 +82,25 @@ def page() -> str:
 
 
 def _layout(layout: Layout, offsets: Mapping[str, int] | None = None) -> str:
-    """Return a layout as a table; without offsets, field follows field."""
+    """Return a layout as a table; without offsets, fields are adjacent."""
     rows, first = [], 0
     for name, width in layout:
         first = first if offsets is None else offsets[name]
         bits = str(first) if width == 1 else f"{first}-{first + width - 1}"
         rows.append((bits, str(width), f"`{name}`"))
         first += width
-    return _table(("bits", "width", "field"), rows)
+    return markdown_table(("bits", "width", "field"), rows)
 
 
 def _codes(kind: type[enum.IntEnum]) -> str:
     """Return the members of an enumeration as a table."""
     words = _documented(kind)
     rows = [(str(int(member)), f"`{member.name}`", words.get(member.name, "")) for member in kind]
-    return _table(("code", "name", "meaning"), rows)
+    return markdown_table(("code", "name", "meaning"), rows)
 
 
 def _coded(kind: type[enum.IntEnum]) -> tuple[str, str]:
-    """Return what an enumeration is, and its members."""
+    """Return the docstring of an enumeration, and its members as a table."""
     return _prose(kind), _codes(kind)
 
 
@@ -105,7 +110,7 @@ def _opcodes() -> str:
         (str(int(code)), f"`{code.name}`", "scalar" if code in isa.SCALAR_OPCODES else "vector", words[code.name])
         for code in isa.Opcode
     ]
-    return _table(("code", "name", "engine", "meaning"), rows)
+    return markdown_table(("code", "name", "engine", "meaning"), rows)
 
 
 def _functions() -> str:
@@ -113,7 +118,7 @@ def _functions() -> str:
         (str(f.code), f"`{f.name}`", f"`{f.derivative_of}`" if f.derivative_of else "", "yes" if f.has_alpha else "")
         for f in FUNCTIONS.values()
     ]
-    return _table(("code", "name", "derivative of", "alpha"), rows)
+    return markdown_table(("code", "name", "derivative of", "alpha"), rows)
 
 
 def _formats() -> str:
@@ -122,35 +127,35 @@ def _formats() -> str:
         parts = (f.exponent_bits, f.mantissa_bits) if isinstance(f, FloatFormat) else ("", "")
         used = "yes" if f in MATMUL_FORMATS else ""
         rows.append((str(f.code), f"`{f.name}`", str(f.bits), *map(str, parts), used))
-    return _table(("code", "name", "bits", "exponent", "mantissa", "tensor engine"), rows)
+    return markdown_table(("code", "name", "bits", "exponent", "mantissa", "tensor engine"), rows)
 
 
 def _memory_map() -> str:
     words = _documented(memory_map)
     assigned = map(_assigned, ast.parse(inspect.getsource(memory_map)).body)
     constants = [name for name in assigned if name in memory_map.__all__]
-    return _table(
+    return markdown_table(
         ("name", "value", "meaning"),
         [(f"`{name}`", f"`{getattr(memory_map, name):#x}`", words.get(name, "")) for name in constants],
     )
 
 
 def _host_registers() -> Iterator[str]:
-    """Yield the registers of the host, their fields, and what lies behind them."""
+    """Yield the registers of the host with their fields, and the offsets of parameters and counters."""
     rows = []
     for register in host_map.HOST_REGISTERS:
         rows.append((f"`{register.offset:#04x}`", f"`{register.name}`", "", register.effect.value, register.meaning))
         for field in register.fields:
             bits = str(field.low) if field.width == 1 else f"{field.low}-{field.low + field.width - 1}"
             rows.append(("", f"`{field.name}`", bits, "", field.meaning))
-    yield _table(("offset", "name", "bits", "access", "meaning"), rows)
+    yield markdown_table(("offset", "name", "bits", "access", "meaning"), rows)
     words, names = _documented(host_map), ", ".join(f"`{name}`" for name in Config.RANGES)
     yield f"`PARAMETER_WORDS` = `{host_map.PARAMETER_WORDS:#x}`: {words['PARAMETER_WORDS']} They are {names}."
     yield f"`COUNTER_WORDS` = `{host_map.COUNTER_WORDS:#x}`: {words['COUNTER_WORDS']}"
 
 
 def _prose(documented: type | ModuleType) -> str:
-    """Return a docstring as Markdown; its arguments, and those of a base of the same module, are a list."""
+    """Return a docstring as Markdown, with a list of its arguments and of its base's, if in the same module."""
     kinds = [documented]
     if inspect.isclass(documented):
         kinds += [base for base in documented.__bases__ if base.__module__ == documented.__module__]
@@ -168,7 +173,7 @@ def _prose(documented: type | ModuleType) -> str:
 
 
 def _documented(place: type | ModuleType) -> dict[str, str]:
-    """Return the strings that stand behind assignments, by the name that is assigned to."""
+    """Return the docstrings of assignments by the assigned name."""
     body: Any = ast.parse(inspect.getsource(place)).body
     body = body[0].body if inspect.isclass(place) else body
     return {
@@ -179,19 +184,14 @@ def _documented(place: type | ModuleType) -> dict[str, str]:
 
 
 def _assigned(node: ast.stmt) -> str | None:
-    """Return the name that a statement assigns to; None if it does not."""
+    """Return the name that a statement assigns to; None if it is no assignment."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     return targets[0].id if targets and isinstance(targets[0], ast.Name) else None
 
 
 def _plain(text: str) -> str:
-    """Return text without the roles of documentation tools."""
+    """Return the text with the roles of documentation tools replaced by their names."""
     return re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"`\1`", text)
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":
