@@ -1,4 +1,4 @@
-"""The reference page of the instruction set, generated from `spec`.
+"""The reference page of the instruction set, made from `spec`.
 
 `python -m neuroncore_rtl.kernels.text.reference` writes docs/isa.md.
 """
@@ -70,7 +70,7 @@ def page() -> str:
         *("A group:", _prose(collective.Group)),
         *("### Kinds", *_coded(collective.CollectiveKind)),
         *("### Reductions and types", *_coded(collective.ReduceOp), *_coded(collective.CollectiveType)),
-        *("### Signature", _layout(collective.SIGNATURE_FIELDS, collective.SIGNATURE_OFFSETS)),
+        *("### What ranks must agree on", _layout(collective.SIGNATURE_FIELDS, collective.SIGNATURE_OFFSETS)),
         _documented(agreement)["SIGNATURE_FIELDS"],
         *("### Fields that rules check", _prose(rules)),
         *("## Assembly", _prose(assembly)),
@@ -82,7 +82,7 @@ def page() -> str:
 
 
 def _layout(layout: Layout, offsets: Mapping[str, int] | None = None) -> str:
-    """Return a layout as a table; without offsets, fields are adjacent."""
+    """Return a layout as a table; without offsets, field follows field."""
     rows, first = [], 0
     for name, width in layout:
         first = first if offsets is None else offsets[name]
@@ -100,7 +100,7 @@ def _codes(kind: type[enum.IntEnum]) -> str:
 
 
 def _coded(kind: type[enum.IntEnum]) -> tuple[str, str]:
-    """Return the docstring of an enumeration, and its members as a table."""
+    """Return what an enumeration is, and its members."""
     return _prose(kind), _codes(kind)
 
 
@@ -141,7 +141,7 @@ def _memory_map() -> str:
 
 
 def _host_registers() -> Iterator[str]:
-    """Yield the registers of the host with their fields, and the offsets of parameters and counters."""
+    """Yield the registers of the host, their fields, and what lies behind them."""
     rows = []
     for register in host_map.HOST_REGISTERS:
         rows.append((f"`{register.offset:#04x}`", f"`{register.name}`", "", register.effect.value, register.meaning))
@@ -155,7 +155,7 @@ def _host_registers() -> Iterator[str]:
 
 
 def _prose(documented: type | ModuleType) -> str:
-    """Return a docstring as Markdown, with a list of its arguments and of its base's, if in the same module."""
+    """Return a docstring as Markdown; its arguments, and those of a base of the same module, are a list."""
     kinds = [documented]
     if inspect.isclass(documented):
         kinds += [base for base in documented.__bases__ if base.__module__ == documented.__module__]
@@ -173,7 +173,7 @@ def _prose(documented: type | ModuleType) -> str:
 
 
 def _documented(place: type | ModuleType) -> dict[str, str]:
-    """Return the docstrings of assignments by the assigned name."""
+    """Return the strings that stand behind assignments, by the name that is assigned to."""
     body: Any = ast.parse(inspect.getsource(place)).body
     body = body[0].body if inspect.isclass(place) else body
     return {
@@ -184,13 +184,13 @@ def _documented(place: type | ModuleType) -> dict[str, str]:
 
 
 def _assigned(node: ast.stmt) -> str | None:
-    """Return the name that a statement assigns to; None if it is no assignment."""
+    """Return the name that a statement assigns to; None if it does not."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     return targets[0].id if targets and isinstance(targets[0], ast.Name) else None
 
 
 def _plain(text: str) -> str:
-    """Return the text with the roles of documentation tools replaced by their names."""
+    """Return text without the roles of documentation tools."""
     return re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"`\1`", text)
 
 
