@@ -22,8 +22,8 @@ VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
-help: $(READY) ## this list; make help TEST=matmul lists the variables of a TEST
-	@$(TB) help $(if $(TEST),$(QUOTED_TEST))
+help: $(READY) ## list targets, TESTs and presets; make help TEST=matmul lists variables, with ALL=1 every parameter
+	@$(TB) help $(if $(TEST),$(QUOTED_TEST) $(VARIABLES))
 
 sim: $(READY) ## run a TEST in a simulator and compare every result bit for bit: make sim TEST=matmul [NAME=VALUE ...]
 	@$(TB) sim $(QUOTED_TEST) $(VARIABLES)
@@ -43,50 +43,50 @@ image: $(READY) ## write memory before and after a TEST on the core, for boards:
 synth: $(READY) ## synthesise a unit for an FPGA: area, clock, critical path: make synth UNIT=pe [FAMILY=xcup ...]
 	@$(TB) synth $(VARIABLES)
 
-bitstream: $(READY) ## the core with a host link as the bitstream of a board: make bitstream BOARD=ulx3s [CORE=0 ...]
+bitstream: $(READY) ## build the core with a host link as a bitstream for a board: make bitstream BOARD=ulx3s [CORE=0 ...]
 	@$(TB) bitstream $(VARIABLES)
 
-host: $(READY) ## load, run and compare on a board, without PORT on a simulated one: make host TEST=digits [PORT=/dev/ttyUSB0]
+host: $(READY) ## run programs on a board and check them, without PORT on a simulated board: make host TEST=digits [PORT=/dev/ttyUSB0]
 	@$(TB) host $(if $(TEST),TEST=$(QUOTED_TEST)) $(VARIABLES)
 
 formal: $(READY) ## prove properties with a solver: make formal UNIT=axi; UNIT=riscv RISCV_FORMAL=path
 	@$(TB) formal $(VARIABLES)
 
-mutate: $(READY) ## break a unit's netlist in hundreds of places and see what its tests miss: make mutate UNIT=adder
+mutate: $(READY) ## change a unit's netlist in hundreds of places and list what its tests miss: make mutate UNIT=adder
 	@$(TB) mutate $(VARIABLES)
 
-oracle: $(READY) ## run what others wrote to tell right from wrong: make oracle SUITE=riscv-tests FROM=folder
+oracle: $(READY) ## run external test suites on hardware and golden: make oracle SUITE=riscv-tests FROM=folder
 	@$(TB) oracle $(VARIABLES)
 
 sweep: $(READY) ## run a TEST over lists of variables, on many workers: make sweep SPEC=examples/sweep.toml
 	@$(TB) sweep $(VARIABLES)
 
-soak: $(READY) ## random programs on random machines, cut down where they fail: make soak HOURS=8
+soak: $(READY) ## run random programs on random machines, compare with golden, shrink failures: make soak HOURS=8
 	@$(TB) soak $(VARIABLES)
 
 test: lint $(DOCS) ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not slow' $(ARGS)
 
-lint: $(READY) ## check style, layout, floors and circles of imports, types, and each room's budget of lines
+lint: $(READY) ## check style, layout, import layers and cycles, types, and the line budget of each folder
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-logo >sim_build/imports.txt || { cat sim_build/imports.txt; exit 1; }
 	@$(BIN)/basedpyright --level error >sim_build/types.txt || { cat sim_build/types.txt; exit 1; }
 	@$(BIN)/python -m tests.house.budget
 	@$(BIN)/ruff format --check --quiet . || { echo "layout differs from ruff's: run make format" >&2; exit 1; }
 
-format: $(READY) ## lay the code out and sort imports
+format: $(READY) ## format code and sort imports
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format .
 
 bench: $(READY) ## measure build times, speed, utilisation and area
 	@$(TB) bench $(VARIABLES)
 
-figures: $(READY) ## run the commands that the documents show, and write into them what they print: make figures [ONLY=mac]
+figures: $(READY) ## run the commands shown in the documents, and update their output there: make figures [ONLY=mac]
 	@$(TB) figures $(VARIABLES)
 
 docs: $(DOCS) ## build the documentation site into sim_build/site; SERVE=1 shows it on http://localhost:8000
 	@$(TB) docs $(VARIABLES)
 
-doctor: $(READY) ## what is installed, what is missing, and the command that installs it
+doctor: $(READY) ## list installed and missing tools with the commands that install them
 	@$(TB) doctor
 
 lock: $(READY) ## resolve the dependencies of pyproject.toml again, into requirements.lock
@@ -106,7 +106,7 @@ $(READY): requirements.lock neuroncore_rtl/tb/cli/environment.py
 	@for python in $(PYTHONS); do \
 	    if $$python -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then exec $$python -m neuroncore_rtl.tb.cli.environment $(VENV) requirements.lock; fi; \
 	done; \
-	echo "Error: Python 3.11 or newer is missing (looked for: $(PYTHONS)); all that is needed:" >&2; \
+	echo "Error: Python 3.11 or newer is missing (looked for: $(PYTHONS)); required packages:" >&2; \
 	grep '^apt install' README.md >&2; \
 	exit 1
 

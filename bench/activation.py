@@ -1,9 +1,8 @@
-"""The accuracy of the activation functions, measured.
+"""Accuracy of the activation functions.
 
-`python -m neuroncore_rtl.bench.activation [--check | --exhaustive]` is the command.
-
-Writes the table of docs/activation.md, or with `--check` compares it. `--exhaustive` instead goes through every FP32
-number from 2**-24 to 2**7, of both signs, which takes about a minute a function.
+`python -m neuroncore_rtl.bench.activation` writes the table of docs/activation.md. With `--check` it compares the table
+instead. With `--exhaustive` it measures every FP32 number from 2**-24 to 2**7, of both signs, about a minute per
+function.
 """
 
 import sys
@@ -28,7 +27,7 @@ SEED = 20
 CASES = 300_000
 SMALLEST_NORMAL = 2.0**-126
 PROBE = np.float32(2.0**-130)
-"""A subnormal z."""
+"""A subnormal argument."""
 
 CHUNK = 1 << 20
 
@@ -37,17 +36,17 @@ _DOMAINS = {"ln": "z > 0, else NaN", "sqrt": "z >= 0, else NaN", "rsqrt": "z > 0
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was found about a function.
+    """Largest errors of a function over a number of arguments (`cases`).
 
     Arguments:
-        cases: how many z.
-        ulp: largest error of a normal result, in last places, away from a crossing of zero.
-        where: its z.
-        relative: largest relative error of those.
-        subnormal_ulp: largest error of a subnormal result, in units of 2**-149; None: there is none.
-        absolute: largest absolute error around a crossing of zero; None: there is none.
-        wrong: steps to the next FP32 number that go against the function.
-        steps: all such steps.
+        cases: number of arguments.
+        ulp: error of normal results, in last places, away from zero crossings.
+        where: argument with that error.
+        relative: relative error of these results.
+        subnormal_ulp: error of subnormal results, in units of 2**-149; None without any.
+        absolute: absolute error near a zero crossing; None without any.
+        wrong: steps to the next FP32 number in which the results move against the function.
+        steps: number of all such steps.
     """
 
     cases: int
@@ -61,12 +60,12 @@ class Measurement:
 
 
 def sample(name: str) -> np.ndarray:
-    """Return the z that the table is measured on: random ones and those around every border of a segment."""
+    """Return the arguments of the table: random ones and those around the borders of segments."""
     return np.unique(np.concatenate([dense(name, np.random.default_rng(SEED), CASES), borders(name)]))
 
 
 def measure_accuracy(name: str, z: np.ndarray, tables=None) -> Measurement:
-    """Return the errors of a function on z, which are finite and in its domain."""
+    """Return the errors of a function for arguments that are finite and in its domain."""
 
     def evaluate(z):
         return activate(name, z, ALPHA, tables)
@@ -93,7 +92,6 @@ def measure_accuracy(name: str, z: np.ndarray, tables=None) -> Measurement:
 
 
 def _segments(name: str) -> int:
-    """Segments that a function uses, those that it shares with others included."""
     first, last = (control_address(FUNCTIONS[name].code + i, 0, 0) for i in (0, 1))
     used = set()
     for row in load_tables().control[first:last]:
@@ -123,7 +121,7 @@ def _at_subnormal(name: str) -> str:
 def accuracy_table() -> str:
     """Return the table of docs/activation.md."""
     lines = [
-        f"Measured on {CASES:,} random z (seed {SEED}) and all within 2 last places of the border of a segment; "
+        f"Measured for {CASES:,} random z (seed {SEED}) and all z within 2 last places of the border of a segment; "
         f"alpha = {ALPHA}.",
         "",
         "| function | domain | segments | error, ulp | at z | of subnormal results | at +0, -0 | at 2**-130 | "
@@ -143,15 +141,10 @@ def accuracy_table() -> str:
             f"{_at(name, 0.0, -0.0)} | {_at_subnormal(name)} | {_at(name, np.inf, -np.inf)} | "
             f"{found.wrong} of {found.steps:,} |"
         )
-    segments, exp2, rows = (
-        len(load_tables().segments),
-        len(load_tables().exp2),
-        sum(any(row) for row in load_tables().control),
-    )
-    lines += [
-        "",
-        f"In all {segments:,} segments, {exp2} of 2**f, {rows} control rows in use. NaN gives NaN everywhere.",
-    ]
+    tables = load_tables()
+    rows = sum(any(row) for row in tables.control)
+    totals = f"In all {len(tables.segments):,} segments, {len(tables.exp2)} of 2**f, {rows} control rows in use."
+    lines += ["", f"{totals} NaN gives NaN everywhere."]
     return "\n".join(lines) + "\n"
 
 
@@ -169,8 +162,8 @@ def _exhaustive() -> None:
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Compare the table with the file's instead of writing it.")
-@click.option("--exhaustive", is_flag=True, help="Print errors over all FP32 numbers from 2**-24 to 2**7.")
+@click.option("--check", is_flag=True, help="Compare the table with the file instead of writing it.")
+@click.option("--exhaustive", is_flag=True, help="Print the errors over all FP32 numbers from 2**-24 to 2**7.")
 def print_accuracy(check: bool, exhaustive: bool) -> None:
     """Measure the activation functions and write the table of docs/activation.md."""
     if exhaustive:

@@ -1,5 +1,4 @@
-"""Wall time: of a build from nothing (elaboration, the simulator's compiler and the C++ compiler, with nothing cached),
-and of a function."""
+"""Wall time of functions and of cold builds: elaboration, simulator and C++ compiler, with nothing cached."""
 
 import multiprocessing
 import resource
@@ -15,22 +14,22 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.sim import simulation, vectors
 from neuroncore_rtl.run.sim.doctor import MissingTool
 
-__all__ = ["COLUMNS", "cold_build", "timed"]
+__all__ = ["COLUMNS", "cold_build", "measure_time"]
 
 COLUMNS = (
     "WAY elaborate s: {WAY[elaboration_s]:.1f} | WAY cold\\nbuild s: {WAY[cold_build_s]:.1f} | "
     "WAY peak GiB: {WAY[build_peak_gib]:.2f}"
 )
-"""Of a table (`run.tables`) with the figures of cold builds in each way."""
+"""Columns of a table (`run.tables`) with the figures of cold builds, per way."""
 
 Result = TypeVar("Result")
 
 GIB = 1 << 20
-"""Kilobytes, the unit of `ru_maxrss`."""
+"""Kilobytes per GiB; `ru_maxrss` is in kilobytes."""
 
 
-def timed(work: Callable[[], Result]) -> tuple[Result, float]:
-    """Return what a function returns, and the seconds that it took."""
+def measure_time(work: Callable[[], Result]) -> tuple[Result, float]:
+    """Return the result of a function and its seconds."""
     started = time.perf_counter()
     result = work()
     return result, time.perf_counter() - started
@@ -39,17 +38,10 @@ def timed(work: Callable[[], Result]) -> tuple[Result, float]:
 def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simulation.Design]) -> dict[str, float]:
     """Measure elaboration and build, in seconds, and the largest process of the build, in GiB.
 
-    What it made is there for the simulations that follow, unless it was there before.
-
-    Arguments:
-        elaborate: makes the Verilog anew, given whether blocks of lanes are vectors (`run.sim.vectors.wanted`).
-        design: of a device, of that Verilog.
-
-    Raises:
-        BuildFailed: if a compiler refuses something, or the build ends otherwise.
-        MissingTool: if there is none.
+    `elaborate` bypasses the cache; its argument is whether lanes are vectors (`run.sim.vectors.wanted`). `design`
+    returns a device's design. The build is kept for the simulations that follow, unless one exists.
     """
-    # A process of its own: the system remembers the largest child that a process ever had.
+    # A separate process, as the system remembers the largest child that a process ever had.
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_measure, args=(elaborate, design, sender))
@@ -58,7 +50,7 @@ def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simula
     try:
         found = receiver.recv()
     except EOFError:
-        raise simulation.BuildFailed("a cold build must come to its end, but its process did not") from None
+        raise simulation.BuildFailed("the process of a cold build ended before the build") from None
     finally:
         process.join()
     if isinstance(found, Exception):
@@ -67,7 +59,6 @@ def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simula
 
 
 def _measure(elaborate: Callable, design: Callable, sender) -> None:
-    """Send the figures, or why there are none."""
     try:
         sender.send(_figures(elaborate, design))
     except (simulation.BuildFailed, MissingTool) as failed:
@@ -77,7 +68,7 @@ def _measure(elaborate: Callable, design: Callable, sender) -> None:
 def _figures(elaborate: Callable, design: Callable) -> dict[str, float]:
     SIM_BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="cold-", dir=SIM_BUILD) as root:
-        vectors.libraries_folder = Path(root) / "lanes"  # of this process alone
+        vectors.libraries_folder = Path(root) / "lanes"  # in this process only
         started = time.perf_counter()
         elaborate(vectors.wanted())
         elaborated = time.perf_counter()
@@ -92,12 +83,11 @@ def _figures(elaborate: Callable, design: Callable) -> dict[str, float]:
 
 
 def _keep(root: Path, place: Path) -> None:
-    """Move the builds, and the libraries of lanes with their sources, from one directory of generated files to another,
-    which keeps those that it has."""
+    """Move builds and lane libraries with their sources to another directory, which keeps existing ones."""
     for pattern in ("verilator/*", "lanes/*.cpp", "lanes/*.v", "lanes/*/*.so"):
         for path in sorted(root.glob(pattern)):
             kept = place / path.relative_to(root)
             kept.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(kept.with_suffix(".lock")):  # the one that who makes it takes
+            with FileLock(kept.with_suffix(".lock")):  # the lock of the builder
                 if not kept.exists():
                     path.rename(kept)

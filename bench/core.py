@@ -1,10 +1,9 @@
-"""The whole core: build time and simulation speed in each way to simulate it, how busy a matrix product keeps it, and
-what DMA moves."""
+"""Benchmark of the core: build time and simulation speed in each way, utilisation by a product, and DMA bandwidth."""
 
 import numpy as np
 from rich.table import Table
 
-from neuroncore_rtl.bench.cold import COLUMNS, cold_build, timed
+from neuroncore_rtl.bench.cold import COLUMNS, cold_build, measure_time
 from neuroncore_rtl.bench.ways import side_by_side
 from neuroncore_rtl.golden import tensor as golden_tensor
 from neuroncore_rtl.kernels.program.copies import dma_copy
@@ -29,17 +28,17 @@ PRODUCTS = (("small", 256), ("full", 512))
 
 CURVE_PRESET = "small"
 CURVE_SIZES = (64, 256, 512, 1024, 2048, 4096, 8192, 32768)
-"""Bytes of a transfer, contiguous in HBM and in one partition; each is an instruction."""
+"""Bytes of a transfer, contiguous in HBM and in one partition; one instruction each."""
 
 CURVE_BYTES = 1 << 18
-"""Moved for each point of the curve, at least."""
+"""Least bytes to transfer for each point of the curve."""
 
 
 def _product(preset: str, size: int) -> dict[str, object]:
     """Measure a square BF16 product from HBM to HBM in each way.
 
-    The simulation is measured twice: from the first clock edge on, and with start and end, which is how long one waits
-    for it: files for the harness, the process with its Python, memories read back.
+    The simulation's time starts at the first clock edge. The whole time, for which a user waits, includes the harness's
+    files, the start of the process with its Python, and reading the memories back.
     """
     config = PRESETS[preset]
     device = CoreDevice(machine=config)
@@ -49,14 +48,14 @@ def _product(preset: str, size: int) -> dict[str, object]:
     job = ImageJob(machine=config, images=[image])
     golden_tensor.matrix_product(a[:8], b, BF16, config.rows)  # compiles
     job.golden()
-    expected, golden_s = timed(job.golden)
+    expected, golden_s = measure_time(job.golden)
     work = job.work(1)
     ideal = ideal_cycles(size, size, size, BF16, config)
 
     def one_way():
         build = cold_build(lambda vectors: device.verilog(cached=False, vectors=vectors), device.design)
         built(device)
-        outcome, whole_s = timed(lambda: run(device, work))
+        outcome, whole_s = measure_time(lambda: run(device, work))
         done = outcome.parts[0]
         return {
             "records": len(done.events),
@@ -81,7 +80,7 @@ def _transfers(size: int, load: bool, config: Config) -> Image:
     count = max(CURVE_BYTES // size, 2 * config.dma_engines)
     program = Program(config)
     far = program.space.hbm("far", INT8, (count, size))
-    # Each has a place of its own, lest one wait for another.
+    # Separate addresses, so that no transfer waits for another.
     near = program.space.sbuf("near", INT8, (-(-count // config.partitions), size), kept=True)
     for number in range(count):
         place, partition = divmod(number, config.partitions)
@@ -92,13 +91,13 @@ def _transfers(size: int, load: bool, config: Config) -> Image:
 
 
 def _bandwidth(done: Outcome, size: int, config: Config) -> float:
-    """Return the share of the HBM port's bandwidth, from the first transfer's start to the last one's end."""
+    """Return the share of the HBM ports' bandwidth, from the first transfer's start to the last one's end."""
     cycles = max(event.retired for event in done.events) - min(event.issued for event in done.events)
     return len(done.events) * size / (cycles * config.hbm_ports * config.hbm_bytes)
 
 
 def _curve() -> list[dict[str, object]]:
-    """Measure the share of the port's bandwidth over the size of a transfer, for loads and stores."""
+    """Measure the share of the ports' bandwidth over the size of a transfer, for loads and stores."""
     config = PRESETS[CURVE_PRESET]
     points = []
     for size in CURVE_SIZES:
@@ -139,9 +138,9 @@ def core_tables(record: dict[str, object]) -> list[Table]:
     builds = table("Cold builds", rows, f"preset: {{preset}} | {COLUMNS}")
     config = PRESETS[CURVE_PRESET]
     curve = table(
-        f"DMA: share of {config.hbm_ports * config.hbm_bytes} bytes a cycle, {config.dma_engines} engines, "
+        f"DMA: share of {config.hbm_ports * config.hbm_bytes} bytes per cycle, {config.dma_engines} engines, "
         f"HBM latency {Hbm().latency} cycles",
         record["dma"],
-        "bytes a transfer: {bytes:,} | HBM to SBUF: {load:.1%} | SBUF to HBM: {store:.1%} | bit-exact: {bit_exact}",
+        "bytes per transfer: {bytes:,} | HBM to SBUF: {load:.1%} | SBUF to HBM: {store:.1%} | bit-exact: {bit_exact}",
     )
     return [products, speed, builds, curve]

@@ -1,4 +1,4 @@
-"""Whole cores on NeuronLink: what an all-reduce beside it costs a matrix product, and how fast many cores simulate."""
+"""Benchmark of cores on NeuronLink: the cost of a concurrent all-reduce, and the simulation speed of many cores."""
 
 import numpy as np
 from rich.table import Table
@@ -27,33 +27,32 @@ from neuroncore_rtl.tb.tests.links.options import instance_of
 __all__ = ["instance_tables", "measure_beside", "measure_speed"]
 
 SIZE = 256
-"""M = K = N of the product beside which an all-reduce runs."""
+"""M = K = N of the product that runs beside an all-reduce."""
 
 REDUCED = 3 << 19
-"""Bytes of it, FP32: it lasts longer than the product."""
+"""Bytes of the all-reduce, FP32; it lasts longer than the product."""
 
 RANKS = (2, 4)
-"""Its ranks: a core of each chip, and both of each."""
+"""Ranks of the all-reduce: one core per chip, or both."""
 
 BAR = 0.05
 """Share of its cycles that the product may lose."""
 
 
 def _instance(chips: int, preset: str) -> Instance:
-    """Return the instance that TEST=tensor_parallel would have, so that both use the same build."""
+    """Return the instance of TEST=tensor_parallel, so that both use the same build."""
     return instance_of(ALLREDUCE.settings([f"CHIPS={chips}", "TARGET=core", f"PRESET={preset}"]))
 
 
-def _run(job: ImageJob, expected: Expected) -> tuple[Outcome, bool]:
-    """Run an image on every core; return what became of them, and whether all HBM is golden's."""
+def _simulate(job: ImageJob, expected: Expected) -> tuple[Outcome, bool]:
+    """Run an image on every core; return the outcome, and whether all memories equal golden's."""
     outcome = run(job.device(), job.work(1))
     exact = bool((outcome.memories["hbm"] == expected.memories["hbm"]).all())
     return outcome, exact and all((part.exit_code, part.error) == (0, None) for part in outcome.parts.values())
 
 
 def _beside(instance: Instance, ranks: int) -> list[Image]:
-    """Return images: core 0 multiplies, while it and others, as many as there are ranks, add up what is elsewhere; with
-    no ranks nobody does."""
+    """Return images in which core 0 multiplies while a group of cores reduces other data; with 0 ranks, none does."""
     config = instance.core
     rng = np.random.default_rng(1)
     a, b = (random_matrix(rng, BF16, SIZE, SIZE) for _ in range(2))
@@ -85,35 +84,26 @@ def _beside(instance: Instance, ranks: int) -> list[Image]:
 
 
 def measure_beside() -> list[dict[str, object]]:
-    """Return a row for each number of ranks: cycles of a product on one core of two chips, alone and beside an
-    all-reduce that has nothing to do with it but HBM."""
+    """Return a row per number of ranks: cycles of a product alone, or beside an all-reduce that shares only HBM."""
     instance = _instance(2, "small")
     queue = collective_queue(instance.core)
     rows, alone = [], None
     for ranks in (0, *RANKS):
         job = ImageJob(machine=instance, images=_beside(instance, ranks))
-        outcome, exact = _run(job, job.golden())
+        outcome, exact = _simulate(job, job.golden())
         events = outcome.parts[0].events
         cycles = max(event.retired for event in events if event.queue != queue)
         alone = cycles if alone is None else alone
         collective = [(event.issued, event.retired) for event in events if event.queue == queue]
-        rows.append(
-            {
-                "ranks": ranks,
-                "cycles": cycles,
-                "ideal_cycles": ideal_cycles(SIZE, SIZE, SIZE, BF16, instance.core),
-                "all_reduce_cycles": max((end - begin for begin, end in collective), default=None),
-                "cost": cycles / alone - 1,
-                "bit_exact": exact,
-                "within_bar": cycles / alone - 1 < BAR,
-            }
-        )
+        took, cost = max((end - begin for begin, end in collective), default=None), cycles / alone - 1
+        ideal = ideal_cycles(SIZE, SIZE, SIZE, BF16, instance.core)
+        row = {"ranks": ranks, "cycles": cycles, "ideal_cycles": ideal, "all_reduce_cycles": took}
+        rows.append(row | {"cost": cost, "bit_exact": exact, "within_bar": cost < BAR})
     return rows
 
 
 def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
-    """Return how long all cores of an instance take to build, with nothing cached, and how fast they simulate a linear
-    layer that is shared out among all of them, in each way."""
+    """Return build time and simulation speed, in each way, of all cores of an instance that share a linear layer."""
     instance = _instance(chips, preset)
     device = CoreDevice(machine=instance, check_axi=False)
     rng = np.random.default_rng(1)
@@ -127,7 +117,7 @@ def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
 
     def one_way():
         build = cold_build(lambda vectors: device.verilog(cached=False, vectors=vectors), device.design)
-        outcome, exact = _run(job, expected)
+        outcome, exact = _simulate(job, expected)
         cycles = outcome.counters["simulated"]
         return {"cycles": cycles, "bit_exact": exact}, build | {"cycles_per_s": cycles / outcome.seconds}
 
@@ -135,7 +125,7 @@ def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
 
 
 def instance_tables(beside: list[dict[str, object]], speed: dict[str, object]) -> list[Table]:
-    """Return the tables of both."""
+    """Return the tables of both benchmarks."""
     product = table(
         f"Whole cores: {SIZE}^3 product in BF16 on one, beside an all-reduce of {REDUCED >> 10} KiB",
         (
@@ -148,7 +138,7 @@ def instance_tables(beside: list[dict[str, object]], speed: dict[str, object]) -
         """,
     )
     fast = table(
-        "Whole cores of an instance: a linear layer shared out among all of them",
+        "Whole cores of an instance: a linear layer shared by all of them",
         [speed],
         """
         chips: {chips} | preset: {preset} | cycles: {cycles:,} | WAY cycles/s: {WAY[cycles_per_s]:,.0f}

@@ -1,5 +1,4 @@
-"""NeuronLink: how near an all-reduce comes to what its links can carry, how long a small one takes, and how well the
-timing model of golden foretells both; and what that model says of more chips than can be simulated."""
+"""Benchmark of NeuronLink: all-reduces against their links' bound, and golden's timing model, also for many chips."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -24,10 +23,9 @@ from neuroncore_rtl.tb.tests.links.options import instance_of
 __all__ = ["link_tables", "measure_link"]
 
 CHIPS = (2, 4, 8, 16)
-"""One core of each takes part."""
+"""Chips, with one participating core each."""
 
 SIZES = (64, 512, 4096, 32768, 262144, 1 << 20)
-"""Bytes of FP32."""
 
 PLOT = SIM_BUILD / "plots" / "neuronlink_model.png"
 
@@ -36,15 +34,9 @@ GRADIENTS = 1 << 28
 
 
 def _all_reduce(chips: int, size: int) -> dict[str, object]:
-    """Measure an all-reduce of FP32 on a ring of chips, and return what becomes a row."""
     report = ALLREDUCE.run(ALLREDUCE.settings([f"CHIPS={chips}", "CORES=1", f"BYTES={size}"]))
-    return {
-        "chips": chips,
-        "bytes": size,
-        "cycles": report.cycles,
-        "bound": report.ideal_cycles,
-        "bit_exact": not report.problems,
-    }
+    measured = {"cycles": report.cycles, "bound": report.ideal_cycles, "bit_exact": not report.problems}
+    return {"chips": chips, "bytes": size} | measured
 
 
 def _case(row: dict[str, object]) -> LinkCase:
@@ -72,7 +64,7 @@ def measure_link() -> dict[str, object]:
 
 
 def plot_model(path: Path) -> dict[str, dict[int, float]]:
-    """Plot the model's all-reduce of `GRADIENTS` over instances joined by a network; return milliseconds by chips."""
+    """Plot the model's all-reduce of `GRADIENTS` over instances on a network; return milliseconds by chips."""
     found = {}
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
@@ -83,10 +75,10 @@ def plot_model(path: Path) -> dict[str, dict[int, float]]:
             cycles = all_reduce(cluster, GRADIENTS).cycles
             times[cluster.chips] = cycles / cluster.clock_ghz / 1e6
         found[name] = times
-        axes.plot(times.keys(), times.values(), marker="o", label=f"{gbits} Gbit/s each instance")
+        axes.plot(times.keys(), times.values(), marker="o", label=f"{gbits} Gbit/s per instance")
     axes.set(
         xscale="log",
-        xlabel="chips (16 to an instance)",
+        xlabel="chips (16 per instance)",
         ylabel="ms at 1.4 GHz",
         ylim=(0, None),
         title=f"All-reduce of {GRADIENTS * 4 >> 30} GiB in FP32: a model, not RTL",
@@ -104,7 +96,7 @@ def link_tables(record: dict[str, object]) -> list[Table]:
     """Return the tables of `measure_link`'s figures."""
     hop = record["hop_cycles"]
     measured = table(
-        "All-reduce of FP32 on a ring, one core of each chip, flits of 16 bytes",
+        "All-reduce of FP32 on a ring, one core per chip, flits of 16 bytes",
         (row | {"share": row["bound"] / row["cycles"]} for row in record["link"]),
         """
         chips: {chips} | bytes: {bytes:,} | cycles: {cycles:,} | ring bound: {bound:,} | share of it: {share:.1%}

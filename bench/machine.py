@@ -1,4 +1,4 @@
-"""The machine that measures, without which a time says nothing."""
+"""The machine on which a benchmark runs."""
 
 import os
 import platform
@@ -8,19 +8,18 @@ from pathlib import Path
 
 from neuroncore_rtl.run.sim.vectors import LEVELS, level
 
-__all__ = ["described", "machine", "processor"]
+__all__ = ["machine", "machine_line", "processor"]
 
 
 def processor(information: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the name of the processor, or of its architecture if the system does not tell."""
+    """Return the name of the processor, or its architecture if the system does not report a name."""
     text = information.read_text() if information.is_file() else ""
     found = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
     return found[1] if found else platform.machine()
 
 
 def machine(ways: Iterable[str]) -> dict[str, object]:
-    """Return the processor, its cores and their load, the ways to simulate (`run.sim.vectors.WAYS`), and the level of
-    vectors, one of `run.sim.vectors.LEVELS`; None if no way has any."""
+    """Return the processor, its cores and load, the measured ways, and the level of vectors, None without vectors."""
     ways = list(ways)
     return {
         "cpu": processor(),
@@ -31,9 +30,9 @@ def machine(ways: Iterable[str]) -> dict[str, object]:
     }
 
 
-def described(found: dict[str, object]) -> str:
-    """Return a machine, and the ways, in a line."""
+def machine_line(found: dict[str, object]) -> str:
+    """Return a machine and the ways as one line."""
     vectors = found["vectors"]
-    kinds = {"vector": f" ({vectors}, {LEVELS[vectors].width} lanes at once)"} if vectors else {}
+    kinds = {"vector": f" ({vectors}, {LEVELS[vectors].width} lanes at a time)"} if vectors else {}
     ways = " beside ".join(f"LANES={way}{kinds.get(way, '')}" for way in found["ways"])
     return ", ".join(filter(None, [found["cpu"], f"{found['cores']} cores", ways]))

@@ -1,8 +1,9 @@
-"""How long it takes to build a program: from the first call of a kernel to the bytes of the image."""
+"""Benchmark of program construction: from the first call of a kernel to the bytes of the image."""
 
 import gc
 import time
 from collections.abc import Callable
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rich.table import Table
@@ -23,10 +24,10 @@ LAYER = "SEQ=128 DIM=128 HEADS=4 HIDDEN=512"
 """Variables of TEST=encoder_backward."""
 
 CALLS = 10_000
-"""Of the kernel of the Neuron Kernel Interface."""
+"""Calls in the kernel of the Neuron Kernel Interface."""
 
 REPETITIONS = 3
-"""The fastest counts, as others use the machine, too."""
+"""Repetitions; the fastest counts, as the machine is shared."""
 
 KERNEL = """
 import nki
@@ -50,11 +51,11 @@ def rounds(count):
         nisa.dma_copy(dst=out, src=tile)
     return out
 """
-"""Four calls a round, one of each kind of engine."""
+"""Four calls per round, one for each kind of engine."""
 
 
 def measure_program() -> dict[str, list[dict[str, object]]]:
-    """Return a row for each program, built in each order."""
+    """Return a row for each program and order."""
     config = preset_named("small")
     programs: dict[str, Callable[[str], Image]] = {
         f"encoder_backward {LAYER}": _layer,
@@ -71,7 +72,7 @@ def measure_program() -> dict[str, list[dict[str, object]]]:
 
 def program_tables(found: dict[str, object]) -> list[Table]:
     """Return the table of :func:`measure_program`."""
-    columns = "program: {program} | ORDER: {order} | records: {records:,} | s: {seconds:.2f} | us a record: {each:.0f}"
+    columns = "program: {program} | ORDER: {order} | records: {records:,} | s: {seconds:.2f} | us / record: {each:.0f}"
     caption = "CPU time of one process, PRESET=small"
     return [table("From a kernel's first call to the bytes of its image", found["program"], columns, caption)]
 
@@ -82,15 +83,14 @@ def _layer(order: str) -> Image:
 
 def _calls(config: Config, order: str) -> Image:
     with TemporaryDirectory() as folder:
-        path = f"{folder}/rounds.py"
-        with open(path, "w") as file:
-            file.write(KERNEL)
+        path = Path(folder, "rounds.py")
+        path.write_text(KERNEL)
         kernel = found_in(f"{path}:rounds", config)
     return build_image(record(kernel, {"count": CALLS // 4}, config, order=order).program)
 
 
 def _fastest(build: Callable[[str], Image], order: str) -> dict[str, float]:
-    """Return records, seconds, and microseconds a record, of the fastest of some times."""
+    """Return records, seconds, and microseconds per record of the fastest repetition."""
     seconds = []
     for _ in range(REPETITIONS):
         gc.collect()

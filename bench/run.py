@@ -1,5 +1,4 @@
-"""`make bench`: how long builds take, of simulators and of programs, how fast the engines simulate, how busy they are,
-what a unit's area is and what its pipeline buys, and how near cycles are to what is published of the silicon.
+"""`make bench`: build times, simulation speed, utilisation, area, and comparison with published figures.
 
 Every figure is measured when the command runs. Cold builds start from an empty directory: elaboration, Verilator and
 the C++ compiler, nothing cached. Simulation speed is wall time from the first clock edge to the last result.
@@ -10,7 +9,7 @@ from collections.abc import Callable
 
 from neuroncore_rtl.bench import core, elementwise, link, program, tensor
 from neuroncore_rtl.bench.fpga import area, depth
-from neuroncore_rtl.bench.machine import described, machine
+from neuroncore_rtl.bench.machine import machine, machine_line
 from neuroncore_rtl.bench.silicon import compare as silicon
 from neuroncore_rtl.bench.ways import measured_ways
 from neuroncore_rtl.run.report import RESULTS, shown, terminal
@@ -20,15 +19,10 @@ from neuroncore_rtl.run.sim.vectors import chosen
 __all__ = ["run_benchmarks"]
 
 SIZES = (8, 16, 32, 64, 128)
-"""Rows and columns of the arrays; lanes of the other engines are the smallest and the largest of them."""
-
-
+"""Rows and columns of the arrays; the first and the last are numbers of lanes, too."""
 PARTS: dict[str, tuple[Callable, Callable]] = {
     "tensor": (tensor.measure_tensor, tensor.tensor_tables),
-    "elementwise": (
-        lambda sizes: elementwise.measure_elementwise(sorted({sizes[0], sizes[-1]})),
-        elementwise.elementwise_tables,
-    ),
+    "elementwise": (elementwise.measure_elementwise, elementwise.elementwise_tables),
     "core": (lambda sizes: core.measure_core(), core.core_tables),
     "link": (lambda sizes: link.measure_link(), link.link_tables),
     "program": (lambda sizes: program.measure_program(), program.program_tables),
@@ -36,11 +30,11 @@ PARTS: dict[str, tuple[Callable, Callable]] = {
     "area": (lambda sizes: area.measure_all(), lambda record: [area.area_table(record["area"])]),
     "depth": (lambda sizes: depth.measure_depth(), depth.depth_tables),
 }
-"""What `PART` chooses from: from sizes to a record of figures, and from that to its tables."""
+"""By the choice of PART: a function from sizes to a record of figures, and one from the record to tables."""
 
 
 def run_benchmarks(settings: Settings) -> int:
-    """Measure, print the machine and the tables, write `sim_build/results/bench.json`, and return the exit status."""
+    """Measure, print the machine and the tables, write `sim_build/results/bench.json`; return the exit status."""
     with chosen(settings.lanes):
         return _measure(settings)
 
@@ -49,7 +43,7 @@ def _measure(settings: Settings) -> int:
     console = terminal()
     sizes = [settings.size] if settings.size else list(SIZES)
     record = machine(() if settings.part in ("program", "area", "depth", "silicon") else measured_ways())
-    console.print(described(record), markup=False, soft_wrap=True)
+    console.print(machine_line(record), markup=False, soft_wrap=True)
     for part in PARTS if settings.part == "all" else (settings.part,):
         measure, tables = PARTS[part]
         record |= measure(sizes)
@@ -63,7 +57,7 @@ def _measure(settings: Settings) -> int:
 
 
 def _is_right(figures: object) -> bool:
-    """Return whether all that was compared, anywhere in a record, is bit-exact and within its bar."""
+    """Return whether every comparison in a record is bit-exact and within its bar."""
     if isinstance(figures, list):
         return all(map(_is_right, figures))
     if not isinstance(figures, dict):

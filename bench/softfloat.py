@@ -1,7 +1,7 @@
-"""The golden arithmetic against Berkeley SoftFloat, by the million.
+"""Comparison of the golden arithmetic with Berkeley SoftFloat for millions of cases.
 
-`python -m neuroncore_rtl.bench.softfloat [--cases N]` prints the cases and mismatches of each operation; the exit
-status is 1 if anything differed.
+`python -m neuroncore_rtl.bench.softfloat [--cases N]` prints cases and mismatches of each operation; the exit status is
+1 if any result differs.
 """
 
 import sys
@@ -22,12 +22,12 @@ CHUNK = 250_000
 
 
 @click.command()
-@click.option("--cases", type=click.IntRange(min=1), default=10_000_000, show_default=True, help="Cases in all.")
+@click.option("--cases", type=click.IntRange(min=1), default=10_000_000, show_default=True, help="Number of cases.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the random cases.")
 def measure_softfloat(cases: int, seed: int) -> None:
     """Compare the golden MAC, adder and conversions with Berkeley SoftFloat, bit for bit.
 
-    The operations share the cases equally.
+    Each operation gets an equal share of the cases.
     """
     rng = np.random.default_rng(seed)
     share = -(-cases // len(CAMPAIGN_OPERATIONS))
@@ -44,10 +44,9 @@ def measure_softfloat(cases: int, seed: int) -> None:
                 positions = mismatches(ours, theirs)
                 if len(positions) and not differing:
                     first = positions[0]
-                    shown = " ".join(f"{int(array[first]):x}" for array in operands)
-                    progress.console.print(
-                        f"{name}: {shown}: ours {int(ours[first]):x}, SoftFloat {int(theirs[first]):x}"
-                    )
+                    values = [f"{int(array[first]):x}" for array in (*operands, ours, theirs)]
+                    shown = f"{name}: {' '.join(values[:-2])}: ours {values[-2]}, SoftFloat {values[-1]}"
+                    progress.console.print(shown)
                 differing += len(positions)
                 progress.advance(bar, n)
             table.add_row(name, f"{share:,}", f"{differing:,}")

@@ -1,4 +1,4 @@
-"""Build time, simulation speed and utilisation of the tensor engine over array sizes, in each way to simulate it."""
+"""Benchmark of the tensor engine over array sizes: build time, simulation speed in each way, and utilisation."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import numpy as np
 from rich.table import Table
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.bench.cold import COLUMNS, cold_build, timed
+from neuroncore_rtl.bench.cold import COLUMNS, cold_build, measure_time
 from neuroncore_rtl.bench.ways import side_by_side
 from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.run.harness.engines.tensor import TensorDevice, TensorWork
@@ -29,7 +29,6 @@ PRODUCTS = (
     (13, 17, 18, BF16),
     (1, 512, 512, BF16),
 )
-"""Products on the largest array."""
 
 
 def _config(size: int) -> Config:
@@ -37,21 +36,16 @@ def _config(size: int) -> Config:
 
 
 def _warm_start(size: int) -> float:
-    """Measure a second run of a small product from the command line, in seconds."""
+    """Return the seconds of the second run of a small product from the command line."""
     variables = (f"ROWS={size}", f"COLUMNS={size}", "M=4", "K=4", "N=4")
     command = [sys.executable, "-m", "neuroncore_rtl", "sim", "matmul", "TARGET=engine", "PRESET=full", *variables]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-    _, seconds = timed(lambda: subprocess.run(command, check=True, capture_output=True, cwd=ROOT))
+    _, seconds = measure_time(lambda: subprocess.run(command, check=True, capture_output=True, cwd=ROOT))
     return seconds
 
 
 class _Product:
-    """A product of random matrices, multiplied by golden once and simulated as often as wanted.
-
-    Attributes:
-        device: what simulates it.
-        golden: the product's name, and golden's speed.
-    """
+    """A product of random matrices, computed once by golden and simulated on `device` any number of times."""
 
     def __init__(self, config: Config, m: int, k: int, n: int, fmt: Format):
         rng = np.random.default_rng(1)
@@ -59,12 +53,12 @@ class _Product:
         self._format = fmt
         self._ideal_cycles = ideal_cycles(m, k, n, fmt, config)
         golden.matrix_product(a[:8], b[:, :8], fmt, config.rows)  # compiles the kernel
-        self._expected, self._golden_s = timed(lambda: golden.matrix_product(a, b, fmt, config.rows))
+        self._expected, self._golden_s = measure_time(lambda: golden.matrix_product(a, b, fmt, config.rows))
         self.device = TensorDevice(config=config)
         self.golden = {"shape": f"{m} x {k} x {n} {fmt.name}", "golden_gmacs_per_s": m * k * n / self._golden_s / 1e9}
 
     def simulate(self) -> tuple[dict[str, object], dict[str, float]]:
-        """Return what the device did, and how fast it was simulated (`bench.ways.side_by_side`)."""
+        """Return figures of the device and of its simulation, see `bench.ways.side_by_side`."""
         config = self.device.config
         result = np.zeros_like(self._expected)
         cycles = seconds = 0
@@ -100,14 +94,14 @@ def _array(size: int) -> dict[str, object]:
 
 
 def _use(size: int, *of: object) -> dict[str, object]:
-    """Measure how busy a product keeps an array, in the way that is wanted."""
+    """Measure the utilisation of an array by a product, in the current way."""
     product = _Product(_config(size), *of)
     done, speed = product.simulate()
     return {"array": size} | product.golden | done | speed
 
 
 def measure_tensor(sizes: list[int]) -> dict[str, object]:
-    """Return the figures of each array size, and those of products on the largest."""
+    """Return the figures of each array size, and of products on the largest."""
     arrays = {str(size): _array(size) for size in sizes}
     return {"sizes": arrays, "products": [_use(sizes[-1], *product) for product in PRODUCTS]}
 

@@ -1,4 +1,4 @@
-"""The ways to simulate what there is many times, as vectors and one after the other, measured side by side."""
+"""Comparison of the ways to simulate replicated modules: as vectors and one by one."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -12,28 +12,23 @@ Figures = Mapping[str, object]
 
 
 class WaysDiffer(SimulationFailed):
-    """A device did something else in one way than in the other; the message says which device, and what."""
+    """A device behaved differently in two ways; the message names the device and the figure."""
 
 
 def measured_ways() -> tuple[str, ...]:
-    """Return those of `run.sim.vectors.WAYS` that are measured: the one that the environment names, else all."""
+    """Return the ways to measure: the one that the environment selects, else all of `run.sim.vectors.WAYS`."""
     return (WAYS[not wanted()],) if os.environ.get(LANES_VARIABLE) else WAYS
 
 
 def side_by_side(device: str, measure: Callable[[], tuple[Figures, Figures]]) -> dict[str, object]:
-    """Measure a device in each way.
+    """Measure a device in each way; raise WaysDiffer if a figure of the device depends on the way.
 
-    Arguments:
-        device: what it is called in the message of an error.
-        measure: simulates it in the way that is wanted (`run.sim.vectors.wanted`); returns figures of the device, which
-            no way may change, and figures of the simulation, `cycles_per_s` among them.
+    `measure` simulates the device in the current way (`run.sim.vectors.wanted`) and returns figures of the device, and
+    figures of the simulation, including `cycles_per_s`.
 
     Returns:
-        The figures of the device; a dict of those of the simulation by the name of each way; and as `speed_up`, where
-        there are two, how many times as many cycles a second the first has.
-
-    Raises:
-        WaysDiffer: a figure of the device is not the same in all of them.
+        The figures of the device; those of the simulation as a dict per way; and with two ways, as `speed_up`, the
+        ratio of their cycles per second.
     """
     found, simulations = {}, {}
     for way in measured_ways():

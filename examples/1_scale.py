@@ -1,4 +1,4 @@
-"""y = 3 x: a matrix comes from HBM, the vector engine multiplies it where it is, and it goes back."""
+"""y = 3 x: load a matrix from HBM, multiply it in place on the vector engine, store it."""
 
 import sys
 
@@ -16,7 +16,7 @@ ROWS, COLUMNS = 4, 200
 def scale(program: Program) -> None:
     space = program.space
     x, y = space.hbm("x", FP32, (ROWS, COLUMNS)), space.hbm("y", FP32, (ROWS, COLUMNS))
-    tile = space.sbuf("tile", FP32, (COLUMNS,), ROWS)  # a partition for each row
+    tile = space.sbuf("tile", FP32, (COLUMNS,), ROWS)  # one partition per row
 
     program.append(dma_copy(tile, x))
     program.append(tensor_scalar(tile, tile, 3.0, AluOp.MULTIPLY))

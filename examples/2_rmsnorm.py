@@ -1,4 +1,4 @@
-"""y = x / sqrt(mean(x * x) + epsilon) * gamma, row by row: more rows than partitions, two engines at once."""
+"""y = x / sqrt(mean(x * x) + epsilon) * gamma, row by row: more rows than partitions, two engines in parallel."""
 
 import sys
 
@@ -21,7 +21,7 @@ def rmsnorm(program: Program) -> None:
 
     gain = space.sbuf("gain", FP32, (COLUMNS,))
     program.append(dma_copy(gain, gamma))  # the same in every partition
-    # Tiles take two places in turn: one is loaded or stored while the other is computed.
+    # Double buffering: one tile is loaded or stored while the other is computed.
     places = [
         (space.sbuf("tile", BF16, (COLUMNS,)), space.sbuf("square", FP32, (COLUMNS,)), space.sbuf("scale", FP32, (1,)))
         for _ in range(2)

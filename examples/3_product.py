@@ -1,4 +1,4 @@
-"""C = A.T B by the tensor engine: one tile of C, summed up in PSUM over the tiles of the contraction."""
+"""C = A.T B on the tensor engine: one tile of C, accumulated in PSUM over tiles of K."""
 
 import sys
 
@@ -18,7 +18,7 @@ def product(program: Program) -> None:
     sums = space.psum("sums", FP32, (N,), M)
 
     for first in range(0, K, depth):
-        part = slice(first, min(first + depth, K))  # rows of the array: a partition for each
+        part = slice(first, min(first + depth, K))  # one partition per row of the array
         stationary = space.sbuf("stationary", BF16, (M,), part.stop - part.start)
         moving = space.sbuf("moving", BF16, (N,), part.stop - part.start)
         program.append(dma_copy(stationary, a[part]))
@@ -38,5 +38,5 @@ if __name__ == "__main__":
     result = run(product, {"a": a, "b": b}, preset=preset)
     print(result)
     assert result.bit_exact
-    # The operands are rounded to BF16, each by up to 2^-9 of itself.
+    # Rounding to BF16: a relative error of up to 2^-9 in each operand.
     np.testing.assert_allclose(result.arrays["c"], a.T @ b, atol=2**-8 * (abs(a).T @ abs(b)).max())

@@ -1,6 +1,6 @@
-"""A layer, y = gelu(w.T x + b): any sizes in tiles; bias and GELU come with the way from PSUM to SBUF.
+"""A layer, y = gelu(w.T x + b), of any size: bias and GELU are applied on the way from PSUM to SBUF.
 
-Activations are [features, tokens], so that the result of a layer is the operand of the next one as it is.
+Activations are [features, tokens], so that the result of a layer can be the operand of the next one.
 """
 
 import sys
@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32
 INPUTS, OUTPUTS, TOKENS = 12, 10, 600
 
 
-def cut(size: int, step: int) -> list[slice]:
+def tiles(size: int, step: int) -> list[slice]:
     return [slice(first, min(first + step, size)) for first in range(0, size, step)]
 
 
@@ -25,8 +25,8 @@ def linear_gelu(program: Program) -> None:
     x, w = space.hbm("x", BF16, (INPUTS, TOKENS)), space.hbm("w", BF16, (INPUTS, OUTPUTS))
     b, y = space.hbm("b", FP32, (OUTPUTS,)), space.hbm("y", BF16, (OUTPUTS, TOKENS))
 
-    # Everything that is used more than once stays in SBUF: a tile for each rows of the array.
-    depth = cut(INPUTS, config.rows)
+    # Operands used more than once stay in SBUF: one tile per `config.rows` inputs.
+    depth = tiles(INPUTS, config.rows)
     weights, moving = [], []
     for number, part in enumerate(depth):
         rows = part.stop - part.start
@@ -36,13 +36,13 @@ def linear_gelu(program: Program) -> None:
         program.append(dma_copy(moving[-1], x[part]))
 
     words = config.psum_words
-    sums = space.psum("sums", FP32, (2, words))  # two banks: one is summed up while the other is read
+    sums = space.psum("sums", FP32, (2, words))  # two banks: one accumulates while the other is read
     turn = 0
-    for outputs in cut(OUTPUTS, config.columns):
+    for outputs in tiles(OUTPUTS, config.columns):
         count = outputs.stop - outputs.start
         bias = space.sbuf("bias", FP32, (1,), count)
         program.append(dma_copy(bias, b[outputs, None]))
-        for tokens in cut(TOKENS, words):
+        for tokens in tiles(TOKENS, words):
             width = tokens.stop - tokens.start
             bank, turn = sums[:count, turn, :width], 1 - turn
             for k in range(len(depth)):

@@ -1,8 +1,8 @@
-"""A head of attention, softmax(q.T k / sqrt(d)) v.T, in one program: scores and weights never leave the chip.
+"""Attention head, softmax(q.T k / sqrt(d)) v.T, in one program: scores and weights stay on chip.
 
 The scores of a tile of queries are rows: their maximum, exponentials and sum run along the keys. The second product
-contracts over the keys, which must then go along the partitions: the tensor engine turns the weights round, by a
-product with an identity matrix.
+contracts over the keys, which must then be partitions: the tensor engine transposes the weights by a product with an
+identity matrix.
 """
 
 import sys
@@ -27,7 +27,7 @@ from neuroncore_rtl.spec.isa import AluOp, Index
 QUERIES, KEYS, WIDTH = 24, 40, 4
 
 
-def cut(size: int, step: int) -> list[slice]:
+def tiles(size: int, step: int) -> list[slice]:
     return [slice(first, min(first + step, size)) for first in range(0, size, step)]
 
 
@@ -47,19 +47,19 @@ def attention(program: Program) -> None:
 
     keys = space.sbuf("keys", BF16, (KEYS,), WIDTH)
     program.append(dma_copy(keys, k))
-    values = [space.sbuf("values", BF16, (WIDTH,), part.stop - part.start) for part in cut(KEYS, size)]
-    for tile, part in zip(values, cut(KEYS, size), strict=True):
+    values = [space.sbuf("values", BF16, (WIDTH,), part.stop - part.start) for part in tiles(KEYS, size)]
+    for tile, part in zip(values, tiles(KEYS, size), strict=True):
         program.append(dma_copy(tile, v[part]))
 
-    scores, turned, sums = (space.psum(name, FP32, (512,)) for name in ("scores", "turned", "sums"))  # a bank each
-    for queries in cut(QUERIES, size):
+    scores, turned, sums = (space.psum(name, FP32, (512,)) for name in ("scores", "turned", "sums"))  # one bank each
+    for queries in tiles(QUERIES, size):
         n = queries.stop - queries.start
         stationary = space.sbuf("queries", BF16, (n,), WIDTH)
         program.append(dma_copy(stationary, q[:, queries]))
         program.append(load_stationary(stationary))
         program.append(multiply_moving(scores[:n, :KEYS], keys))
 
-        # weights = exp((scores - max) / sqrt(d)); their sum comes with the activation.
+        # weights = exp((scores - max) / sqrt(d)); the activation also sums them.
         weights = space.sbuf("weights", BF16, (KEYS,), n)
         lowest, total = space.sbuf("lowest", FP32, (1,), n), space.sbuf("total", FP32, (1,), n)
         program.append(tensor_reduce(lowest, scores[:n, :KEYS], AluOp.MAX, negate=True))
@@ -69,7 +69,7 @@ def attention(program: Program) -> None:
         )
         program.append(reciprocal(total, total))
 
-        for number, part in enumerate(cut(KEYS, size)):
+        for number, part in enumerate(tiles(KEYS, size)):
             count = part.stop - part.start
             turned_weights = space.sbuf("turned weights", BF16, (n,), count)
             program.append(load_stationary(weights[:, part]))

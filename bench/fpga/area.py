@@ -1,7 +1,7 @@
-"""Area and clock of units, each alone: what `make synth` measures of one, and `make bench PART=area` of some.
+"""Area and clock of single units, for `make synth` and `make bench PART=area`.
 
-On an ECP5 a unit is synthesised as a whole, placed and routed, with several seeds. For UltraScale+ there is no tool
-that could: see :mod:`run.fpga.modules`.
+For an ECP5 a unit is synthesised as a whole, then placed and routed with several seeds. No open tool does that for
+UltraScale+: see :mod:`run.fpga.modules`.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,12 +19,12 @@ from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.sim.simulation import BuildFailed
 from neuroncore_rtl.spec.config import PRESETS
 
-__all__ = ["ROWS", "area_table", "flattened", "measure_all", "measure_area", "routed_unit"]
+__all__ = ["ROWS", "area_table", "measure_all", "measure_area", "route_unit", "synthesise_unit"]
 
 ECP5 = FAMILIES["ecp5"]
 
 SEEDS = (1, 2, 3)
-"""Of place and route, unless told; the clock is the median."""
+"""Default seeds of place and route; the clock is their median."""
 
 _SMALL = PRESETS["small"]
 
@@ -36,19 +36,11 @@ ROWS: dict[str, Callable[[], wiring.Component]] = {
     "activation lane, tables aside": lambda: UNITS["activation_lane"].build(_SMALL),
     "tables of two activation lanes": lambda: UNITS["tables"].build(_SMALL),
 }
-"""What `make bench PART=area` measures, by the name that the table shows."""
+"""Units of `make bench PART=area`, by the name in the table."""
 
 
-def flattened(component: wiring.Component, family: Family, name: str = "unit") -> Netlist:
-    """Return a component's netlist, synthesised as a whole.
-
-    Arguments:
-        component: it. name: of its module.
-        family: one of :data:`run.fpga.synthesis.FAMILIES`.
-
-    Raises:
-        MissingTool, BuildFailed: as :func:`run.fpga.synthesis.run_tool`.
-    """
+def synthesise_unit(component: wiring.Component, family: Family, name: str = "unit") -> Netlist:
+    """Return the netlist of a component, synthesised as a whole for one of :data:`run.fpga.synthesis.FAMILIES`."""
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):
         modules = below(name, component, library, sources=True)
@@ -57,25 +49,18 @@ def flattened(component: wiring.Component, family: Family, name: str = "unit") -
 
 
 def measure_area(component: wiring.Component, seeds: Iterable[int] = SEEDS, name: str = "unit") -> dict[str, object]:
-    """Synthesise a component, whose `sync` domain is the clock, for the ECP5, place and route it.
+    """Synthesise a component with the clock `sync` for the ECP5, place and route it.
 
     Returns:
-        Counts by the names of the family's `cells`; as `fmax_mhz` the median of the highest clocks in MHz, None if
-        there is no clock, and as `seeds` all of them; what :func:`run.fpga.placement.place` returns of the median's
-        seed. Of what cannot be placed there is in place of all that `refused`, the tool's sentence.
-
-    Raises:
-        MissingTool, BuildFailed: as :func:`run.fpga.synthesis.run_tool`, of synthesis.
+        Counts by the names of the family's `cells`; `fmax_mhz`, the median clock in MHz, None without a clock; `seeds`,
+        the clocks by seed; and the result of :func:`run.fpga.placement.place` for the median's seed. If the unit cannot
+        be placed: counts and `refused`, the tool's message.
     """
-    return routed_unit(flattened(component, ECP5, name), seeds, name)
+    return route_unit(synthesise_unit(component, ECP5, name), seeds, name)
 
 
-def routed_unit(netlist: Netlist, seeds: Iterable[int], name: str) -> dict[str, object]:
-    """Place and route a netlist; return what :func:`measure_area` does.
-
-    Raises:
-        MissingTool: as :func:`run.fpga.synthesis.run_tool`.
-    """
+def route_unit(netlist: Netlist, seeds: Iterable[int], name: str) -> dict[str, object]:
+    """Place and route a netlist; return the figures of :func:`measure_area`."""
     figures = ECP5.counts(netlist.cells) | {"fmax_mhz": None, "seeds": {}}
     placed = {}
     for seed in seeds:
@@ -94,12 +79,12 @@ def routed_unit(netlist: Netlist, seeds: Iterable[int], name: str) -> dict[str, 
 
 
 def measure_all() -> dict[str, object]:
-    """Return the tools' versions, and of every unit of `ROWS` what :func:`measure_area` returns, by name."""
+    """Return the tools' versions and the figures of every unit of `ROWS`."""
     return {"versions": versions(), "area": {name: measure_area(build()) for name, build in ROWS.items()}}
 
 
 def area_table(record: dict[str, dict[str, object]]) -> Table:
-    """Return the table of what :func:`measure_area` returned of units, by the names that it shows."""
+    """Return the table of figures of :func:`measure_area` by unit."""
     headings = (Column(heading, justify="right") for heading in (*(name for name, _ in ECP5.cells.values()), "MHz"))
     title = f"Area and clock on an ECP5 ({ECP5.device}), each unit alone"
     result = Table("unit", *headings, title=title, caption="MHz: the median of the seeds")

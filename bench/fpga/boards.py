@@ -1,7 +1,6 @@
-"""Boards with UltraScale+ devices, and whether a core would fit them. Nothing has been tried on any of them.
+"""Boards with UltraScale+ devices, and estimates whether a core fits them; none has been tried.
 
-Totals are those of the devices by AMD's product tables; what a cloud's shell or a card's platform takes of them is part
-of the margin.
+Resources are from AMD's product tables; the margin includes the share of a cloud's shell or a card's platform.
 """
 
 from collections.abc import Mapping
@@ -10,21 +9,15 @@ from dataclasses import dataclass
 __all__ = ["BOARDS", "MARGIN", "BoardRoom"]
 
 MARGIN = 0.25
-"""Of each resource the share that should stay free: for a shell, the memory's controller, and the router's work."""
+"""Share of each resource that should remain free, for a shell, the memory controller, and routing."""
 
 RAMS_IN_URAM = 8
-"""An UltraRAM has 288 Kb, a block RAM 36."""
+"""Block RAMs (36 Kb) per UltraRAM (288 Kb)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoardRoom:
-    """A board, and what its device has.
-
-    Arguments:
-        name: of the board. part: of the device.
-        luts, registers, multipliers, rams, urams: LUTs of six inputs, flip-flops, DSP48E2, RAMB36 and URAM288.
-        source: where the numbers are from.
-    """
+    """A board and its device: LUTs of six inputs, DSP48E2, RAMB36 and URAM288, with the source of the numbers."""
 
     name: str
     part: str
@@ -36,11 +29,11 @@ class BoardRoom:
 
     @property
     def registers(self) -> int:
-        """Two for each LUT."""
+        """Flip-flops, two per LUT."""
         return 2 * self.luts
 
     def shares(self, counts: Mapping[str, float]) -> dict[str, float]:
-        """Return for each resource the share that counts would take; UltraRAM that there is not becomes block RAM."""
+        """Return the share of each resource that counts need; block RAMs replace missing UltraRAMs."""
         urams = min(counts["urams"], self.urams)
         need = {
             "luts": counts["luts"],
@@ -52,7 +45,7 @@ class BoardRoom:
         return {name: count / getattr(self, name) if count else 0.0 for name, count in need.items()}
 
     def verdict(self, counts: Mapping[str, float]) -> str:
-        """Return in words whether it would fit: with the margin, without it, or not, and for lack of what."""
+        """Return whether the counts fit: yes, tight (without the margin) or no, with the scarcest resource."""
         shares = self.shares(counts)
         name, most = max(shares.items(), key=lambda item: item[1])
         return "yes" if most <= 1 - MARGIN else f"tight: {name}" if most <= 1 else f"no: {name}"
@@ -78,4 +71,4 @@ BOARDS = (
     BoardRoom(name="ZCU102", part="ZU9EG", luts=274_080, multipliers=2_520, rams=912, urams=0, source=_ZYNQ),
     BoardRoom(name="ZCU104", part="ZU7EV", luts=230_400, multipliers=1_728, rams=312, urams=96, source=_ZYNQ),
 )  # fmt: skip
-"""What the tables show, cloud and cards first."""
+"""Boards of the table, cloud and cards first."""

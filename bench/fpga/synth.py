@@ -1,4 +1,4 @@
-"""`make synth`: what a unit takes of an FPGA, how fast it would be, and which path says so."""
+"""`make synth`: FPGA resources of a unit, its clock, and the critical path."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from neuroncore_rtl.bench.fpga.area import measure_area, routed_unit
+from neuroncore_rtl.bench.fpga.area import measure_area, route_unit
 from neuroncore_rtl.bench.fpga.boards import BOARDS, MARGIN
 from neuroncore_rtl.bench.fpga.netlist import check, netlist_device
 from neuroncore_rtl.bench.fpga.units import UNITS
@@ -27,22 +27,16 @@ ELSEWHERE = ("UNIT", "FAMILY", "PRESET", "SEEDS", "NETLIST")
 """Variables that a record's name has already, or that change no figure in it."""
 
 WHOLE = "core"
-"""The unit that a board must hold."""
+"""The unit that is compared with boards."""
 
 
 def run_synthesis(settings: Settings) -> int:
-    """Synthesise a unit, print the figures, write them to `sim_build/results/`, and return the exit status.
-
-    Raises:
-        UsageError: if no unit is named, or what was asked for there is not for this one.
-        MissingTool, BuildFailed: as :func:`run.fpga.synthesis.run_tool`, of synthesis.
-    """
+    """Synthesise a unit, print the figures, write them to `sim_build/results/`; return the exit status."""
     if settings.unit is None:
         raise UsageError(f"UNIT must be given: one of {', '.join(UNITS)}")
     if settings.netlist and (settings.unit, settings.family) != ("array", "ecp5"):
-        raise UsageError(
-            f"NETLIST=1 must be with UNIT=array FAMILY=ecp5, not UNIT={settings.unit} FAMILY={settings.family}"
-        )
+        given = f"UNIT={settings.unit} FAMILY={settings.family}"
+        raise UsageError(f"NETLIST=1 must be with UNIT=array FAMILY=ecp5, not {given}")
     unit, family = UNITS[settings.unit], FAMILIES[settings.family]
     record = {
         "unit": settings.unit,
@@ -61,7 +55,7 @@ def run_synthesis(settings: Settings) -> int:
     elif family.device and settings.unit == WHOLE:
         netlist, modules = whole(unit.build(settings.config), settings.unit)
         record |= {"largest": modules, "paths": estimated(netlist)}
-        record |= routed_unit(netlist, range(1, settings.seeds + 1), settings.unit)
+        record |= route_unit(netlist, range(1, settings.seeds + 1), settings.unit)
     elif family.device:
         record |= measure_area(unit.build(settings.config), range(1, settings.seeds + 1), settings.unit)
     else:
@@ -77,14 +71,13 @@ def run_synthesis(settings: Settings) -> int:
 
 
 def label(settings: Settings) -> str:
-    """Return the name of a record: unit, family, preset and what is other than the preset's."""
+    """Return the name of a record: unit, family, preset and values that differ from the preset's."""
     own = (f"{name.lower()}{value}" for name, value in settings.told.items() if name not in ELSEWHERE)
     netlist = ("netlist",) if settings.netlist else ()
     return "-".join((settings.unit, settings.family, settings.preset, *own, *netlist))
 
 
 def _show(console: Console, record: Mapping) -> None:
-    """Print what was found."""
     rows = list(_lines(record))
     width = max(len(heading) for heading, _ in rows)
     for heading, text in rows:
@@ -109,7 +102,7 @@ def _lines(record: Mapping) -> Iterator[tuple[str, str]]:
         seeds = ", ".join(f"{clock:.1f}" for clock in record["seeds"].values())
         yield "clock", f"{record['fmax_mhz']:.1f} MHz, the median of {seeds}"
     elif "modules" in record:
-        yield "clock", "not known: there is no tool here that could place it; levels of logic say what would limit it"
+        yield "clock", "unknown: no tool here can place it; levels of logic show its limit"
     elif "used" in record:
         yield "clock", "none: there is no path between registers"
     if "compared" in record:
@@ -132,13 +125,13 @@ def _tables(record: Mapping) -> Iterator[Table]:
             row | {"depth": "-" if row["levels"] is None else f"{row['levels']}", "name": row["module"] + _mark(row)}
             for row in modules
         )
-        title = f"Module by module, {family.title}: each alone, by how often it occurs"
+        title = f"By module, {family.title}: each module alone, and its number of instances"
         marks = {_mark(row) for row in modules}
         caption = "; ".join(text for mark, text in _MARKS.items() if mark in marks)
         yield table(title, rows, f"module: {{name}} | times: {{times:,}} | {counts} | levels: {{depth}}", caption)
         yield table("The deepest logic, from register to register", _deepest(modules), _DEEPEST)
     if modules and record["unit"] == WHOLE:
-        title = f"Boards: the share of a device that it would take, and whether {MARGIN:.0%} of all would stay free"
+        title = f"Boards: share of a device's resources, and whether {MARGIN:.0%} of each would remain free"
         columns = """
         board: {name} | device: {part} | LUT: {luts:.0%} | FF: {registers:.0%} | DSP: {multipliers:.0%}
         RAMB36: {rams:.0%} | URAM: {urams:.0%} | fits: {fits}
@@ -147,24 +140,24 @@ def _tables(record: Mapping) -> Iterator[Table]:
             {"name": board.name, "part": board.part, "fits": board.verdict(record), **board.shares(record)}
             for board in BOARDS
         )
-        caption = "what has no UltraRAM takes eight block RAMs for each; nothing was placed, or tried on a board"
+        caption = "a missing UltraRAM counts as eight block RAMs; nothing was placed, or tried on a board"
         yield table(title, cells, columns, caption)
 
 
 _MARKS = {
-    "*": "*: gates, which LUTs are fewer than, as ABC fails on it",
-    "**": "**: not counted, and not in the sums: Yosys fails on it",
+    "*": "*: gates, which exceed the number of LUTs, as ABC fails on the module",
+    "**": "**: not counted, nor included in the sums, as Yosys fails on the module",
 }
 
 
 def _mark(row: Mapping) -> str:
-    """Return what stands behind the name of a module of which not all is known."""
+    """Return the mark of a module with incomplete counts."""
     return "*" if row["gates"] else "" if row["counted"] else "**"
 
 
 _DEEPEST = "module: {module} | levels: {levels} | from: {from_name}\\n{from_place} | to: {to_name}\\n{to_place}"
 MOST_PATHS = 3
-"""Modules whose deepest logic is shown."""
+"""Modules in the table of the deepest logic."""
 
 
 def _deepest(modules: list[Mapping]) -> Iterator[dict[str, object]]:

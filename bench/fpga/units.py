@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""The units that are synthesised alone, by the names that `make synth UNIT=` takes."""
+"""Units of `make synth`, by the names that UNIT= takes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,12 +28,7 @@ __all__ = ["UNITS", "Registered", "SynthesisUnit"]
 
 
 class Registered(wiring.Component):
-    """A unit with registers at some of its ports, so that a path that ends there is one between registers.
-
-    Arguments:
-        unit: it.
-        names: of its ports.
-    """
+    """A unit with registers at the named ports, so that paths to these ports are between registers."""
 
     def __init__(self, unit: wiring.Component, names: tuple[str, ...]):
         self.unit = unit
@@ -56,12 +51,7 @@ class Registered(wiring.Component):
 
 @dataclass(frozen=True)
 class SynthesisUnit:
-    """What can be synthesised.
-
-    Arguments:
-        summary: what it is.
-        build: makes it of a machine's parameters.
-    """
+    """A unit of `make synth`, made from a machine's parameters."""
 
     summary: str
     build: Callable[[Config], wiring.Component]
@@ -73,7 +63,7 @@ UNITS: dict[str, SynthesisUnit] = {
         lambda config: Registered(Mac(config.mac_latency, config.significand_bits), ("x", "w", "out")),
     ),
     "pe": SynthesisUnit(
-        "a processing element: a multiply-accumulate with its weights and what passes it, and a register at the sum",
+        "a processing element: a multiply-accumulate with its weights and pass-through, and a register at the sum",
         lambda config: Registered(
             Tile(1, tile_count(config.columns), config.mac_latency, config.significand_bits), ("out",)
         ),
@@ -86,7 +76,7 @@ UNITS: dict[str, SynthesisUnit] = {
         "a lane of the vector engine", lambda config: VectorLane(config.vector_latency, config.vector_units)
     ),
     "activation_lane": SynthesisUnit(
-        "a lane of the scalar engine, its tables aside",
+        "a lane of the scalar engine without its tables",
         lambda config: ActivationLane(config.scalar_depth, config.scalar_units),
     ),
     "tables": SynthesisUnit("the tables of two activation lanes", lambda config: FunctionTables(2)),
@@ -97,4 +87,4 @@ UNITS: dict[str, SynthesisUnit] = {
     "router": SynthesisUnit("the router of a chip in a ring", lambda config: Router(Instance(core=config))),
     "core": SynthesisUnit("a whole core", Core),
 }
-"""What UNIT chooses from."""
+"""By the choice of UNIT."""

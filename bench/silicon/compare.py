@@ -1,7 +1,8 @@
-"""Open-RTL cycles at 1.4 GHz beside what is published of Trainium 1: never a prediction of it.
+"""Open-RTL cycles at 1.4 GHz against published figures of Trainium 1; never a prediction of it.
 
-The RTL has no host, and an HBM of any latency: those are free, and are fitted to one half of the figures that they bear
-on. The other half judges. Published kernels need a checkout of nki-samples, which the environment's NKI_SAMPLES names.
+The RTL has no host, and its HBM can have any latency. These two are free parameters, fitted to half of the figures that
+depend on them; the other half tests the fit. Published kernels need a checkout of nki-samples, which the environment's
+NKI_SAMPLES names.
 """
 
 import os
@@ -24,29 +25,29 @@ from neuroncore_rtl.spec.formats import format_named
 __all__ = ["BAR", "formula_reasons", "is_off", "measure_silicon", "silicon_tables"]
 
 BAR = 0.25
-"""By how much a ratio may be off without a reason."""
+"""Largest error of a ratio without a reason."""
 
 LAYERS = 24
-"""Of BERT-L; they are alike."""
+"""Layers of BERT-L, which are alike."""
 
 PLOT = SIM_BUILD / "plots" / "silicon.png"
 
-_ARRAY = "the array takes a column a cycle of 1.4 GHz; the silicon's has a clock of 2.8 GHz"
+_ARRAY = "the array accepts one column per cycle of 1.4 GHz; the silicon's has a clock of 2.8 GHz"
 _LINK = (
-    "two cores of a chip pass 64 bytes a cycle each way, and add as many: 162 GiB/s of a vector. What is published "
-    "comes to 53 GiB/s, by DMA rings"
+    "two cores of a chip exchange 64 bytes per cycle in each direction, and add as many: 162 GiB/s of a vector. The "
+    "published time corresponds to 53 GiB/s, by DMA rings"
 )
 WHY = {
     "convolution": _ARRAY,
-    "start of a DMA": "a copy waits for HBM's 64 cycles and 16 of its own; descriptors, which it has none of, are not "
-    "fetched, and completion is no write to memory",
+    "start of a DMA": "a copy takes HBM's 64 cycles and 16 of its own; it fetches no descriptors, and its completion "
+    "is not written to memory",
     "all-reduce": _LINK,
 }
-"""Of what is off by more than `BAR`, by the first words of the name."""
+"""Reasons for errors above `BAR`, by the first words of the name."""
 
 
 def is_off(ratio: float, ceiling: bool = False) -> bool:
-    """Return whether ours over published is off by more than `BAR`; beside a ceiling, whether it is above it."""
+    """Return whether a ratio, ours over published, is off by more than `BAR`, or above a ceiling."""
     return ratio > 1 if ceiling else abs(ratio - 1) > BAR
 
 
@@ -57,27 +58,18 @@ def _us(cycles: float) -> float:
 def _row(time: PublishedTime, cycles: Sequence[float], more: str = "") -> dict[str, object]:
     """Return a row of a core's cycles at the harness's latency of HBM, and at the fitted one."""
     ratios = [_us(count) / time.us for count in cycles]
-    return {
-        "name": time.name,
-        "published": time.us,
-        "ceiling": time.ceiling,
-        "cycles": round(cycles[0]),
-        "ours": _us(cycles[0]),
-        "ratio": ratios[0],
-        "slow": ratios[1],
-        "more": more,
-        "source": time.source,
-    }
+    row = {"name": time.name, "published": time.us, "ceiling": time.ceiling, "source": time.source, "more": more}
+    return row | {"cycles": round(cycles[0]), "ours": _us(cycles[0]), "ratio": ratios[0], "slow": ratios[1]}
 
 
-def _fitted_latency() -> int:
-    """Return the latency of HBM with which a copy takes as long as a DMA is published to take to start."""
+def _fit_latency() -> int:
+    """Return the HBM latency at which a copy takes as long as the published start of a DMA."""
     return round(published.DMA_START.us * GHZ * 1000 - (modelled.dma_start(LATENCY.default) - LATENCY.default))
 
 
 def measure_silicon() -> dict[str, object]:
-    """Return the figures: of formulas, of collectives, of a core at two latencies of HBM, and what was fitted."""
-    slow = _fitted_latency()
+    """Return all figures: formulas, collectives, a core at two latencies of HBM, and the fitted constants."""
+    slow = _fit_latency()
     latencies = LATENCY.default, slow
     checkout = os.environ.get("NKI_SAMPLES")
     rows = [_row(published.DMA_START, [modelled.dma_start(latency) for latency in latencies])]
@@ -105,16 +97,15 @@ def measure_silicon() -> dict[str, object]:
 
 
 def _plot(found: dict[str, object], path: Path) -> None:
-    """Plot every ratio, one row a figure."""
     rows = [*found["core"], *found["collectives"]][::-1]
     figure = Figure(figsize=(8, 0.27 * len(rows) + 1.4), layout="constrained")
     axes = figure.subplots()
     axes.axvspan(1 - BAR, 1 + BAR, color="tab:green", alpha=0.15, label=f"within {BAR:.0%}")
     axes.axvline(1, color="black", linewidth=0.8)
     kinds = {
-        "beside a measurement": ("o", "tab:blue", lambda row: not row.get("ceiling") and not row.get("fitted")),
-        "what was fitted": ("o", "tab:gray", lambda row: row.get("fitted")),
-        "beside a ceiling: right if left of 1": ("<", "tab:orange", lambda row: row.get("ceiling")),
+        "against a measurement": ("o", "tab:blue", lambda row: not row.get("ceiling") and not row.get("fitted")),
+        "fitted": ("o", "tab:gray", lambda row: row.get("fitted")),
+        "published upper bound (pass if < 1)": ("<", "tab:orange", lambda row: row.get("ceiling")),
     }
     for label, (marker, color, chosen) in kinds.items():
         places = [place for place, row in enumerate(rows) if chosen(row)]
@@ -122,7 +113,7 @@ def _plot(found: dict[str, object], path: Path) -> None:
     axes.set_yticks(range(len(rows)), [row["name"] for row in rows], fontsize=8)
     ticks = 0.05, 0.1, 0.25, 0.5, 1, 2
     axes.set(
-        xscale="log", xlabel="ours / published", title="Open-RTL cycles at 1.4 GHz beside Trainium 1, no prediction"
+        xscale="log", xlabel="ours / published", title="Open-RTL cycles at 1.4 GHz against Trainium 1, no prediction"
     )
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.minorticks_off()
@@ -150,11 +141,7 @@ def _formula_table(rows: Sequence[Mapping[str, object]]) -> Table:
 
 
 def formula_reasons(rows: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
-    """Return the reasons of formulas that are off by more than `BAR`: of which rows, and why.
-
-    Raises:
-        KeyError: if a row is above what is published, or off where it is long, and has no reason of its own.
-    """
+    """Return names and reason of formulas that are off by more than `BAR`; KeyError if a row lacks its reason."""
     found: dict[str, list[str]] = {}
     for row in rows:
         ratios = [ours / theirs for ours, theirs in row["cycles"]]
@@ -170,7 +157,7 @@ def silicon_tables(record: Mapping[str, object]) -> list[Table]:
     """Return the tables of `measure_silicon`'s figures."""
     found = record["silicon"]
     fit, core, collectives = found["fit"], found["core"], found["collectives"]
-    notes = [f"within: no more than {BAR:.0%} off, or below a ceiling (<=)"]
+    notes = [f"within: at most {BAR:.0%} off, or below a ceiling (<=)"]
     notes += [f"{row['name']}: of {row['more']}, which is more work" for row in core if row["more"]]
     notes += [] if found["checkout"] else ["NKI_SAMPLES names no checkout: no published kernels"]
     cells = [
@@ -191,7 +178,7 @@ def silicon_tables(record: Mapping[str, object]) -> list[Table]:
         caption="; ".join(notes),
     )
     judged = table(
-        f"Collectives: {fit['host_us']:.1f} us of the host, {fit['step_us']:.2f} us each step of a ring, and cycles",
+        f"Collectives: {fit['host_us']:.1f} us of the host, {fit['step_us']:.2f} us per step of a ring, and cycles",
         (
             row | {"half": "fitted" if row["fitted"] else "judged", "right": not is_off(row["ratio"])}
             for row in collectives

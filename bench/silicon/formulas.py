@@ -1,4 +1,4 @@
-"""The published cycles of each instruction beside this machine's, at several lengths."""
+"""Published cycles of each instruction against this machine's, at several lengths."""
 
 from collections.abc import Callable
 
@@ -12,29 +12,29 @@ from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Instruction, Mul
 __all__ = ["LENGTHS", "REASONS", "SHORT", "formula_rows"]
 
 LENGTHS = (16, 64, 512)
-"""Elements of a partition, or moving columns."""
+"""Elements per partition, or moving columns."""
 
 CONFIG = PRESETS["full"]
 
-SHORT = "no instruction here has a least length of 64 cycles: the engines overlap one with the next"
-"""Why short ones are quicker."""
+SHORT = "no instruction here has a minimum of 64 cycles: the engines overlap consecutive instructions"
+"""Reason why short instructions are faster."""
 
-_SOFTWARE = "it is one of the vector engine here; GpSimd, whose software starts in 150 cycles, is not modelled"
-_TWO_READS = "an instruction reads SBUF once a cycle here, of any format: two operands there take two"
+_SOFTWARE = "here the vector engine executes it; GpSimd, with a software overhead of 150 cycles, is not modelled"
+_TWO_READS = "here an instruction reads SBUF once per cycle, in any format: two operands there take two cycles"
 REASONS = {
     "TENSOR_TENSOR bf16": _TWO_READS,
     "SCALAR_TENSOR_TENSOR bf16": _TWO_READS,
-    "TENSOR_REDUCE bf16": "a lane takes one element a cycle, of any format",
-    "MEMSET bf16 zero": "a lane writes one element a cycle, of any format",
-    "TENSOR_SCALAR_REDUCE": "the result is one more step of the lanes here, not a read of 64 cycles",
-    "ACTIVATE with sum": "the sum is one more step of the lanes here, not a read of 64 cycles",
+    "TENSOR_REDUCE bf16": "a lane reads one element per cycle, in any format",
+    "MEMSET bf16 zero": "a lane writes one element per cycle, in any format",
+    "TENSOR_SCALAR_REDUCE": "here the result is one more step of the lanes, not a read of 64 cycles",
+    "ACTIVATE with sum": "here the sum is one more step of the lanes, not a read of 64 cycles",
     "IOTA": _SOFTWARE,
     "AFFINE_SELECT": _SOFTWARE,
-    "TRANSPOSE": "a block of 32 x 32 leaves when all of it has come: 32 steps behind the elements",
+    "TRANSPOSE": "a block of 32 x 32 is written after it has been read: 32 steps after the elements",
     "MAX8": "the eight results are eight more steps",
-    "FIND_INDEX8": "eight values are loaded before, eight positions are written behind: sixteen more steps",
+    "FIND_INDEX8": "eight values are loaded first, and eight positions written last: sixteen more steps",
 }
-"""Of the rows that are off by more than a quarter at some length for another reason than `SHORT`."""
+"""Reasons, other than `SHORT`, of rows that are off by more than a quarter at some length."""
 
 
 def _access(fmt, storage: Storage = Storage.SBUF) -> Access:
@@ -42,7 +42,7 @@ def _access(fmt, storage: Storage = Storage.SBUF) -> Access:
 
 
 def _elementwise(opcode: Opcode, fmt=FP32, b: Storage = Storage.SBUF, **fields) -> Callable[[int], Instruction]:
-    """Return what makes an instruction of so many elements; fmt: of dst, a and b, b: where that operand is."""
+    """Return a function from a length to an instruction; `fmt` is the format of dst, a and b, `b` its memory."""
     return lambda n: Elementwise(
         opcode=opcode, partitions=128, shape=(n,), dst=_access(fmt), a=_access(fmt), b=_access(fmt, b), **fields
     )
@@ -82,19 +82,17 @@ _ROWS: dict[str, Callable[[int], Instruction]] = {
     "ACTIVATE": _elementwise(_O.ACTIVATE),
     "ACTIVATE with sum": _elementwise(_O.ACTIVATE, sum_store=True),
 }
-"""What makes each row's instruction of a length."""
+"""Functions from a length to the row's instruction."""
 
 
 def formula_rows() -> list[dict[str, object]]:
-    """Return a row for each instruction: its name, its published formula, and for each length ours and published.
-
-    A product of FP32 is four of them here as there, and so has no formula of its own.
-    """
+    """Return a row for each instruction: name, published formula, and for each length our and the published cycles."""
     rows = []
-    for name, made in _ROWS.items():
-        costs_ = [published_cost(made(n)) for n in LENGTHS]
-        pairs = [[costs.period(made(n), CONFIG), cost.cycles] for n, cost in zip(LENGTHS, costs_, strict=True)]
+    for name, make in _ROWS.items():
+        costs_ = [published_cost(make(n)) for n in LENGTHS]
+        pairs = [[costs.period(make(n), CONFIG), cost.cycles] for n, cost in zip(LENGTHS, costs_, strict=True)]
         rows.append({"name": name, "formula": costs_[0].formula, "cycles": pairs})
+    # An FP32 product is four BF16 products, here and there, without a published formula.
     halves = len(passes(FP32))
     pairs = [[halves * ours, 4 * theirs] for ours, theirs in rows[0]["cycles"]]
     rows.insert(1, {"name": "MULTIPLY_MOVING fp32", "formula": f"4 {rows[0]['formula']}", "cycles": pairs})

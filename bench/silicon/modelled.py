@@ -1,4 +1,4 @@
-"""Cycles of the full machine for work that has a published time, by the timing model: no RTL runs."""
+"""Cycles of the full machine for work with a published time, by the timing model; no RTL is simulated."""
 
 import inspect
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import numpy as np
 from neuroncore_rtl.bench.silicon.published import LOADED, KernelFigure
 from neuroncore_rtl.frontends.nki.runtime.run import argument_of, found_in, recorded
 from neuroncore_rtl.golden.link.timing import LinkCase, cycles_of
-from neuroncore_rtl.golden.timing import MemoryTiming, Prediction, predict
+from neuroncore_rtl.golden.timing import MemoryTiming, predict
 from neuroncore_rtl.kernels.library.conv2d import conv2d
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.image import Image
@@ -24,38 +24,25 @@ from neuroncore_rtl.tb.tests.kernels import transformer
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, Draws
 
 __all__ = [
-    "convolution", "dma_start", "encoder_layer", "gathered_cycles", "kernel", "layer_image", "load_recording",
-    "reduce",
+    "all_gather_cycles", "all_reduce_cycles", "convolution", "dma_start", "encoder_layer", "kernel", "layer_image",
+    "load_recording",
 ]  # fmt: skip
 
 CONFIG = PRESETS["full"]
 
 CHANNELS, IMAGE, FILTER = 256, 224, 3
-"""Of the convolution: channels before and behind, pixels along a side, and places along one of the filter's."""
+"""Convolution: input and output channels, pixels per side, and elements per side of the filter."""
 
 BAND = 18
-"""Rows of its result that are on chip at once: there is room for two such bands of FP32."""
+"""Rows of the result that are computed at a time: two such bands of FP32 fit on chip."""
 
 
 def _cycles(image: Image, latencies: Sequence[int]) -> list[int]:
-    return [_found(image, latency).cycles for latency in latencies]
-
-
-def _found(image: Image, latency: int) -> Prediction:
-    return predict(image, MemoryTiming(latency=latency))
+    return [predict(image, MemoryTiming(latency=latency)).cycles for latency in latencies]
 
 
 def kernel(figure: KernelFigure, checkout: Path, latencies: Sequence[int]) -> list[int]:
-    """Return the cycles of a published kernel, its instructions in scheduled order, for each latency of HBM.
-
-    Arguments:
-        figure: which one.
-        checkout: of nki-samples.
-        latencies: in cycles.
-
-    Raises:
-        UsageError: if the checkout has no such file or function.
-    """
+    """Return the cycles of a published kernel, with instructions in scheduled order, for each latency of HBM."""
     function = found_in(checkout / figure.kernel, CONFIG)
     given = [argument_of("argument", (np.zeros(shape), figure.dtype)) for shape in figure.shapes]
     arguments = dict(zip(inspect.signature(function).parameters, given, strict=False))
@@ -63,7 +50,7 @@ def kernel(figure: KernelFigure, checkout: Path, latencies: Sequence[int]) -> li
 
 
 def convolution(fmt: Format, latencies: Sequence[int]) -> list[int]:
-    """Return the cycles of the published convolution for each latency of HBM, band by band of the image."""
+    """Return the cycles of the published convolution for each latency of HBM, computed in bands of the image."""
     program = Program(CONFIG, order="scheduled")
     x = program.space.hbm("x", fmt, (CHANNELS, IMAGE, IMAGE))
     w = program.space.hbm("w", fmt, (FILTER, FILTER, CHANNELS, CHANNELS))
@@ -83,7 +70,7 @@ def encoder_layer(latencies: Sequence[int]) -> list[int]:
 
 
 def layer_image(benches: ModuleType, name: str, words: Sequence[str]) -> Image:
-    """Return the image of a layer's TEST, of a module of `tb.tests`, with some variables, NAME=VALUE."""
+    """Return the image of a layer's TEST in a module of `tb.tests`; `words` are variables, NAME=VALUE."""
     [layer] = [test for test in benches.TESTS if test.name == name]
     settings = layer.settings(words)
     bench = CoreWorkbench(settings.config, settings.order)
@@ -92,17 +79,17 @@ def layer_image(benches: ModuleType, name: str, words: Sequence[str]) -> Image:
 
 
 def dma_start(latency: int) -> int:
-    """Return the cycles from a copy's issue to its end, of 64 bytes from HBM to SBUF."""
+    """Return the cycles from issue to end of a copy of 64 bytes from HBM to SBUF."""
     program = Program(CONFIG)
     x, tile = program.space.hbm("x", FP32, (1, 16)), program.space.sbuf("tile", FP32, (16,), 1)
     program.append(dma_copy(tile, x), next(program.loads))
-    records = _found(build_image(program), latency).records
+    records = predict(build_image(program), MemoryTiming(latency=latency)).records
     [copy] = [one for one in records if queue_name(one.queue, CONFIG).startswith("dma")]
     return copy.retired - copy.issued
 
 
 def load_recording(latencies: Sequence[int]) -> list[int]:
-    """Return the cycles in which all engines that load bring 8 MiB to SBUF, a share each, for each latency of HBM."""
+    """Return the cycles in which all load engines together copy 8 MiB to SBUF, for each latency of HBM."""
     program = Program(CONFIG)
     columns = LOADED // (CONFIG.partitions * BF16.bits // 8)
     x = program.space.hbm("x", BF16, (CONFIG.partitions, columns))
@@ -117,13 +104,13 @@ def _instance() -> Instance:
     return INSTANCES["trn1"].with_overrides(topology=Topology.TORUS)
 
 
-def reduce(size: int) -> int:
-    """Return the cycles of an all-reduce of FP32 between the cores of a chip; size: bytes."""
+def all_reduce_cycles(size: int) -> int:
+    """Return the cycles of an all-reduce of FP32 between the cores of a chip; `size` in bytes."""
     return cycles_of(LinkCase(instance=_instance(), ranks=2, count=size // 4))
 
 
-def gathered_cycles(size: int) -> int:
-    """Return the cycles of an all-gather of all cores of an instance; size: bytes of the result."""
+def all_gather_cycles(size: int) -> int:
+    """Return the cycles of an all-gather of all cores of an instance; `size` of the result in bytes."""
     cores = INSTANCES["trn1"].cores
     case = LinkCase(instance=_instance(), ranks=cores, count=size // 4 // cores, kind=CollectiveKind.ALL_GATHER)
     return cycles_of(case)

@@ -1,7 +1,6 @@
-"""What has been published of Trainium 1 in microseconds, each with its source: what `bench.silicon.compare` stands
-beside.
+"""Published times of Trainium 1 in microseconds with their sources, for `bench.silicon.compare`.
 
-None of it is a promise of AWS. Of the course's convolution and of BERT the conditions are known only roughly.
+AWS promises none of them. The conditions of the course's convolution and of BERT are known only roughly.
 """
 
 from dataclasses import dataclass
@@ -21,14 +20,10 @@ _REFERENCE = "src/nki_samples/reference"
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTime:
-    """A time.
+    """A published time in microseconds.
 
-    Arguments:
-        name: of the row.
-        us: microseconds.
-        source: where it is published.
-        ceiling: whether a test asserts that it takes no longer: no measurement, and whoever is below it is right.
-        size: what a row is about, if its group has one: bytes.
+    A `ceiling` is an upper bound that a test asserts, not a measurement; any smaller time is right. Rows of a group may
+    differ in size, bytes.
     """
 
     name: str
@@ -40,15 +35,9 @@ class PublishedTime:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelFigure:
-    """A published kernel's time.
+    """Published time of a kernel: a file and function in a checkout of nki-samples, with its arguments and grid.
 
-    Arguments:
-        time: as published.
-        kernel: its file and function, below a checkout of nki-samples.
-        shapes: of its arguments.
-        dtype: of all of them.
-        grid: programs along each axis.
-        more: what is run is more work than what was published, and how; empty: it is the same.
+    `more` says how the work that runs here exceeds the published work; empty if equal.
     """
 
     time: PublishedTime
@@ -63,23 +52,20 @@ def _ceiling(name: str, us: float, source: str) -> PublishedTime:
     return PublishedTime(name=name, us=us, source=source, ceiling=True)
 
 
-def _attention(us: float, size: int, dtype: str, short: str) -> KernelFigure:
-    shapes = (1, size, 4096), (1, 4096, size), (1, 4096, size)
-    kernel = f"{_REFERENCE}/attention.py:fused_self_attn_for_SD_small_head_size"
-    return KernelFigure(
-        time=_ceiling(f"attention 4096 x {size} {short}", us, _ATTENTION), kernel=kernel, shapes=shapes, dtype=dtype
-    )
-
-
-def _allocated(us: float, dtype: str, short: str) -> KernelFigure:
-    shapes = (1, 128, 4096), (1, 128, 4096), (1, 4096, 128)
-    kernel = f"{_REFERENCE}/allocated_attention.py:allocated_fused_self_attn_for_SD_small_head_size"
-    time = _ceiling(f"allocated attention 4096 x 128 {short}", us, _ALLOCATED)
-    return KernelFigure(time=time, kernel=kernel, shapes=shapes, dtype=dtype)
+def _attention(us: float, size: int, dtype: str, short: str, allocated: bool = False) -> KernelFigure:
+    wide, tall = (1, size, 4096), (1, 4096, size)
+    name = f"attention 4096 x {size} {short}"
+    if allocated:
+        kernel = "allocated_attention.py:allocated_fused_self_attn_for_SD_small_head_size"
+        time, shapes = _ceiling(f"allocated {name}", us, _ALLOCATED), (wide, wide, tall)
+    else:
+        kernel = "attention.py:fused_self_attn_for_SD_small_head_size"
+        time, shapes = _ceiling(name, us, _ATTENTION), (wide, tall, tall)
+    return KernelFigure(time=time, kernel=f"{_REFERENCE}/{kernel}", shapes=shapes, dtype=dtype)
 
 
 def _qkv(us: float, tokens: int, features: int, heads: int, dtype: str, short: str) -> KernelFigure:
-    # Of a single tile of tokens the kernel copies sums that it has never computed, which is refused here.
+    # For a single tile of tokens the kernel copies sums that it has not computed, which this project rejects.
     run = max(tokens, 256)
     more = f"{run} tokens instead of {tokens}" if run > tokens else ""
     return KernelFigure(
@@ -97,33 +83,31 @@ KERNELS = (
     _attention(480, 128, "bfloat16", "bf16"),
     _attention(520, 64, "float16", "fp16"),
     # The test allows 5 % more than 410 and 350.
-    _allocated(430.5, "float32", "fp32"),
-    _allocated(367.5, "bfloat16", "bf16"),
+    _attention(430.5, 128, "float32", "fp32", allocated=True),
+    _attention(367.5, 128, "bfloat16", "bf16", allocated=True),
     _qkv(25, 128, 512, 512, "float16", "fp16"),
     _qkv(40, 512, 1024, 384, "bfloat16", "bf16"),
     _qkv(28, 128, 1024, 512, "bfloat16", "bf16"),
 )
-"""Ceilings that tests assert."""
+"""Upper bounds that tests assert."""
 
 CONVOLUTIONS = {
     "fp16": PublishedTime(name="convolution 256 -> 256 fp16", us=867, source=_COURSE),
     "fp32": PublishedTime(name="convolution 256 -> 256 fp32", us=2867, source=_COURSE),
 }
-"""3 x 3 of an image of 224 x 224 without padding, which the published TFLOPS agree with."""
+"""3 x 3 on an image of 224 x 224 without padding, which agrees with the published TFLOPS."""
 
 BERT = PublishedTime(
-    name="BERT-L, 128 tokens",
-    us=2690,
-    source="aws-neuron-sdk: about-neuron/benchmarks: batch 1, one core, 29 TFLOPS",
+    name="BERT-L, 128 tokens", us=2690, source="aws-neuron-sdk: about-neuron/benchmarks: batch 1, one core, 29 TFLOPS"
 )
 
 DMA_START = PublishedTime(
     name="start of a DMA", us=1.3, source="aws-neuron-sdk: nki/deep-dives/nki-dma-bandwidth-guide.rst"
 )
-"""Whose generation is not said."""
+"""The source does not name the generation."""
 
 LOADED = 8 << 20
-"""Bytes of the load that bandwidth is measured by."""
+"""Bytes of the load that measures bandwidth."""
 
 BANDWIDTH = PublishedTime(
     name="load of 8 MiB at 410 GB/s",
@@ -151,8 +135,8 @@ ALL_REDUCES = _collectives(
     "all-reduce of 2 ranks,",
     {1 << 10: 58, _M: 68, 4 * _M: 107, 16 * _M: 332, 64 * _M: 1214, 256 * _M: 4750, 1 << 30: 18930},
 )
-"""FP32, of two ranks, which are probably the cores of a chip. The first time is the least
-that is published, of a size at which bytes play no part."""
+"""FP32, two ranks, probably the cores of a chip. The first time is the shortest published one, of a size at which
+bytes do not matter."""
 
 ALL_GATHERS = _collectives("all-gather of 32 ranks,", {1 << 10: 151, 8 << 10: 149, 64 << 10: 150, 512 << 10: 179})
-"""Of the 32 cores of an instance; sizes are of what a rank has in the end."""
+"""The 32 cores of an instance; the size is that of the result per rank."""

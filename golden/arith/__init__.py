@@ -1,7 +1,7 @@
-"""The machine's arithmetic as equations: conversions, the operations of FP32, and the random words of rounding.
+"""Bit-exact arithmetic of the machine: format conversions, FP32 operations, random words for rounding.
 
-Every function takes numpy arrays of any shape (or scalars), broadcasts, and is exact to the bit. Bit patterns are
-unsigned integers of the storage word's width, FP32 values are float32.
+Functions broadcast numpy arrays of any shape. Bit patterns are unsigned integers as wide as the storage word; FP32
+values are float32.
 """
 
 from neuroncore_rtl.golden.arith.codec import canonical, canonical_value, decode, operand, storage_dtype

@@ -1,4 +1,4 @@
-"""From bit patterns to values: decoding every format, and the two 12-bit halves of an FP32 operand."""
+"""Decoder of every number format, and the two 12-bit halves of an FP32 operand."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from neuroncore_rtl.spec.formats import FP32, MAC_FORMATS, FloatFormat, Format
 __all__ = ["OPERAND_BITS", "canonical", "canonical_value", "decode", "operand", "storage_dtype"]
 
 OPERAND_BITS = 12
-"""Significand bits of an operand; the 24 of FP32 are two halves."""
+"""Significand bits of an array operand; the 24 of FP32 are split into two halves."""
 
 
 def storage_dtype(fmt: Format) -> np.dtype:
@@ -16,14 +16,9 @@ def storage_dtype(fmt: Format) -> np.dtype:
 
 
 def decode(bits, fmt: Format) -> np.ndarray:
-    """Return the values of codes, exactly.
+    """Return the exact values of codes of `fmt` as float64; -0, infinities and NaN are kept, NaN without its payload.
 
-    Arguments:
-        bits: codes of `fmt`, unsigned, any shape.
-        fmt: their format. TF32 ignores its 13 padding bits, but a set one still tells a NaN from an infinity.
-
-    Returns:
-        float64, the shape of `bits`; -0, infinities and NaN are kept, NaN without its payload.
+    TF32 ignores its 13 padding bits, except that a set one turns an infinity into a NaN.
     """
     bits = np.asarray(bits).astype(np.int64)
     if not isinstance(fmt, FloatFormat):
@@ -39,7 +34,7 @@ def decode(bits, fmt: Format) -> np.ndarray:
 
 
 def canonical(bits, fmt: FloatFormat = FP32) -> np.ndarray:
-    """Return codes of `fmt` with every NaN replaced by the canonical one (positive, quiet, no payload)."""
+    """Return codes of `fmt` with every NaN replaced by the canonical NaN (positive, quiet, no payload)."""
     bits = np.asarray(bits)
     is_nan = (bits & ((1 << (fmt.bits - 1)) - 1)) > fmt.infinity
     bits = np.where(is_nan, fmt.nan, bits) if is_nan.any() else bits
@@ -47,27 +42,24 @@ def canonical(bits, fmt: FloatFormat = FP32) -> np.ndarray:
 
 
 def canonical_value(value) -> np.ndarray:
-    """Return float32 with every NaN replaced by the canonical one."""
+    """Return float32 with every NaN canonical."""
     value = np.asarray(value, np.float32)
     is_nan = np.isnan(value)
     return np.where(is_nan, np.uint32(FP32.nan).view(np.float32), value) if is_nan.any() else value
 
 
 def operand(bits, fmt: Format, half: str | None = None) -> np.ndarray:
-    """Return what the array multiplies: a value of at most 12 significand bits.
+    """Return array operands as float32: values of at most 12 significand bits.
 
     Arguments:
-        bits: codes of `fmt`, unsigned, any shape.
+        bits: codes of `fmt`, unsigned.
         fmt: FP32 or one of `spec.formats.MAC_FORMATS`.
-        half: for FP32 "hi" or "lo", else None. hi is x cut to its 12 leading significant bits (of a subnormal too: only
-            a zero has a zero hi) and carries infinities and NaN; lo is x - hi with the sign of x, a zero if x is not
-            finite.
-
-    Returns:
-        float32, the shape of `bits`.
+        half: "hi" or "lo" for FP32, else None. hi is x truncated to the 12 bits from its leading one, in a subnormal
+            too, so that only a zero has a zero hi; hi carries infinities and NaN. lo is x - hi with the sign of x, and
+            a zero if x is not finite.
 
     Raises:
-        ValueError: if the array does not multiply `fmt`, or if `half` does not fit it.
+        ValueError: if the array does not multiply `fmt`, or `half` does not fit `fmt`.
     """
     if fmt == FP32:
         if half not in ("hi", "lo"):

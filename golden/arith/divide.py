@@ -1,4 +1,4 @@
-"""Division of FP32 values."""
+"""FP32 division."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ __all__ = ["divide_fp32"]
 def divide_fp32(a, b) -> np.ndarray:
     """Return fp32(a / b), one rounding to nearest even, NaN canonical; float32 in and out, broadcast.
 
-    x / 0 is an infinity for every x but 0 and NaN; 0 / 0 and Inf / Inf are NaN.
+    x / 0 is an infinity unless x is 0 or NaN; 0 / 0 and Inf / Inf are NaN.
     """
     with np.errstate(all="ignore"):
         quotient = np.divide(np.asarray(a, np.float32), np.asarray(b, np.float32), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""FP32 multiplication and fused multiply-add of any operands: IEEE 754 binary32, one rounding, RNE."""
+"""FP32 multiplication and fused multiply-add of any operands: IEEE 754 binary32, one rounding to nearest even."""
 
 from functools import cache
 
@@ -25,15 +25,9 @@ def multiply_fp32(a, b) -> np.ndarray:
 
 
 def multiply_add_fp32(a, b, c) -> np.ndarray:
-    """Return fp32(a * b + c), product exact, one rounding to nearest even, NaN canonical.
+    """Return fp32(a * b + c) of any float32, product exact, one rounding to nearest even, NaN canonical; broadcast.
 
-    Arguments:
-        a, b, c: float32 of any significand, any shapes that broadcast.
-
-    Returns:
-        float32, the broadcast shape.
-
-    Computed with the processor's fused multiply-add, which is the IEEE 754 operation, where it has one.
+    Uses the processor's fused multiply-add, the same IEEE 754 operation, if it has one.
     """
     if not has_fused_multiply_add():
         return multiply_add_exactly(a, b, c)
@@ -44,11 +38,12 @@ def multiply_add_fp32(a, b, c) -> np.ndarray:
 
 
 def multiply_add_exactly(a, b, c) -> np.ndarray:
-    """Return what :func:`multiply_add_fp32` returns, on any processor.
+    """Return the result of :func:`multiply_add_fp32` on any processor.
 
-    The product of two 24-bit significands is exact in float64. The sum is rounded to odd there: where it is inexact
-    the last bit is set, so that it is never on a tie of FP32, and the cast rounds as if it saw the exact sum (53 bits
-    are more than 24 + 2). What the addition lost is the error term of Knuth's two-sum, itself exact.
+    1. The product of two 24-bit significands is exact in float64.
+    2. The float64 sum is rounded to odd: if it is inexact, its last bit is set. Knuth's two-sum gives its exact error.
+    3. A sum rounded to odd never lies on an FP32 tie (53 bits are more than 24 + 2), so the cast rounds it like the
+       exact sum.
     """
     with np.errstate(all="ignore"):
         product = np.multiply(a, b, dtype=np.float64)
@@ -58,14 +53,14 @@ def multiply_add_exactly(a, b, c) -> np.ndarray:
         error = (product - (total - of_c)) + (c - of_c)
         word = total.view(np.int64)
         odd = np.isfinite(total) & (error != 0) & (word & 1 == 0)
-        # The bits of a float64 count its magnitude.
+        # Adding 1 to the bits of a float64 gives the next larger magnitude.
         word = word + np.where(odd, np.where((error > 0) == (total > 0), 1, -1), 0)
         return canonical_value(word.view(np.float64).astype(np.float32))
 
 
 @cache
 def _compiled():
-    """Return the compiled loop multiply_add(a, b, c, results, count) over adjacent elements."""
+    """Return the compiled loop multiply_add(a, b, c, results, count) over contiguous elements."""
     builder, (*operands, results, count) = new_function("multiply_add", *[FLOAT.as_pointer()] * 4, INDEX)
     with counted_range(builder, count) as index:
         a, b, c = (builder.load(builder.gep(operand, [index])) for operand in operands)

@@ -1,4 +1,4 @@
-"""Functions that are built in LLVM's intermediate language and compiled for this processor, in some milliseconds."""
+"""Compiler of functions built in LLVM's intermediate language, for this processor, in milliseconds."""
 
 import ctypes
 import platform
@@ -25,52 +25,46 @@ _ARGUMENTS = {FLOAT: ctypes.c_float, WORD_TYPE: ctypes.c_uint32, FLAG: ctypes.c_
 
 @cache
 def has_feature(name: str) -> bool:
-    """Return whether this processor has a feature, by LLVM's name for it."""
+    """Return whether this processor has a feature; `name` is LLVM's."""
     return binding.get_host_cpu_features().get(name, False)
 
 
 @cache
 def has_fused_multiply_add() -> bool:
-    """Return whether this processor multiplies and adds with one rounding."""
     return platform.machine() in ("aarch64", "arm64") or has_feature("fma")
 
 
 def new_function(name: str, *kinds: ir.Type) -> tuple[IRBuilder, list[Value]]:
-    """Return the builder of a function without a result, and its arguments; it ends where `compile_function` takes it.
-
-    Arguments:
-        name: of the function.
-        kinds: of its arguments: pointers, or one of those above.
-    """
+    """Return a builder in an empty function without a result, and its arguments, which have the types `kinds`."""
     function = ir.Function(ir.Module(name), ir.FunctionType(ir.VoidType(), kinds), name)
     return IRBuilder(function.append_basic_block()), list(function.args)
 
 
 def compile_function(builder: IRBuilder) -> Callable[..., None]:
-    """Return the function that a builder has built: it takes arrays for pointers, and numbers.
+    """Return the built function as a callable of numbers and of arrays (for its pointers).
 
-    Nothing is checked: the arrays must be what the function takes them for. Other threads go on while it runs.
+    It neither checks types nor holds the GIL.
     """
     function = builder.function
     address, engine = load_compiled(_optimised(builder), function.name)
     kinds = (_ARGUMENTS.get(kind, ctypes.c_void_p) for kind in function.function_type.args)
     native = ctypes.CFUNCTYPE(None, *kinds)(address)
 
-    def call(*arguments: np.ndarray | float, engine=engine) -> None:  # the engine holds the code
+    def call(*arguments: np.ndarray | float, engine=engine) -> None:  # the engine owns the code
         native(*(one.ctypes.data if isinstance(one, np.ndarray) else one for one in arguments))
 
     return call
 
 
 def load_compiled(module: binding.ModuleRef, name: str) -> tuple[int, binding.ExecutionEngine]:
-    """Return the address of a function of a module, and what holds its code as long as it is held itself."""
+    """Return the address of a function of a module, and the engine that owns its code: keep a reference to it."""
     engine = binding.create_mcjit_compiler(module, _machine())
     engine.finalize_object()
     return engine.get_function_address(name), engine
 
 
 def assembly(builder: IRBuilder) -> str:
-    """Return what becomes of a function, as text for this processor's assembler."""
+    """Return a function as assembler text."""
     return _machine().emit_assembly(_optimised(builder))
 
 
@@ -86,7 +80,6 @@ def _optimised(builder: IRBuilder) -> binding.ModuleRef:
 
 
 def _machine() -> binding.TargetMachine:
-    """Return what makes code for this processor."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     features = binding.get_host_cpu_features().flatten()
@@ -96,7 +89,7 @@ def _machine() -> binding.TargetMachine:
 
 @contextmanager
 def counted_range(builder: IRBuilder, count: Value) -> Iterator[Value]:
-    """Build a loop: what is built inside is done for an index from 0 to below `count`, both INDEX."""
+    """Build a loop over an index from 0 to `count` - 1, both INDEX; build its body inside the `with` block."""
     before = builder.block
     head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
     builder.branch(head)
@@ -112,19 +105,16 @@ def counted_range(builder: IRBuilder, count: Value) -> Iterator[Value]:
 
 
 def local(builder: IRBuilder, kind: ir.Type) -> Value:
-    """Return the place of a variable; LLVM makes a register of it."""
+    """Return the address of a local variable; LLVM turns it into a register."""
     with builder.goto_entry_block():
         return builder.alloca(kind)
 
 
 def multiply_add(builder: IRBuilder, a: Any, b: Any, c: Any, fused: bool) -> Any:
-    """Return a * b + c of vectors of floats, or of floats.
+    """Build a * b + c of floats or of vectors of floats; llvmlite's `Value` does not declare their `type`, hence `Any`.
 
-    Arguments:
-        builder: of the function.
-        a, b, c: values of one type, which llvmlite's class of values does not declare.
-        fused: True for a fused multiply-add; False for a float64 sum and a cast, which for a and b of 12 significand
-            bits gives the same bits (:func:`golden.arith.fma_fp32`).
+    If not `fused`, it is a float64 sum and a cast: the same bits if a and b have 12 significand bits
+    (:func:`golden.arith.fma_fp32`).
     """
     if fused:
         suffix = f"v{a.type.count}f32" if isinstance(a.type, ir.VectorType) else "f32"
@@ -138,7 +128,7 @@ def multiply_add(builder: IRBuilder, a: Any, b: Any, c: Any, fused: bool) -> Any
 
 
 def canonical_word(builder: IRBuilder, value: Any) -> Any:
-    """Return a vector of floats with every NaN replaced by the canonical one."""
+    """Return a vector of floats with every NaN replaced by the canonical NaN."""
     words = ir.VectorType(WORD_TYPE, value.type.count)
     nan = builder.bitcast(words([FP32.nan] * value.type.count), value.type)
     return builder.select(builder.fcmp_unordered("uno", value, value), nan, value)

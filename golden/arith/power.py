@@ -1,8 +1,8 @@
-"""The FP32 power: special cases here, all others in `golden.arith.power_kernel`."""
+"""FP32 power: special cases. `golden.arith.power_kernel` computes the ordinary ones."""
 
 import numpy as np
 
-from neuroncore_rtl.golden.arith.kept import kept_function
+from neuroncore_rtl.golden.arith.numba_cache import cached_function
 from neuroncore_rtl.spec import power as constants
 
 __all__ = ["power_fp32"]
@@ -11,9 +11,14 @@ __all__ = ["power_fp32"]
 def power_fp32(a, b) -> np.ndarray:
     """Return a ** b, NaN canonical; float32 in and out, broadcast.
 
-    The special cases of IEEE 754-2019 pow, in order: x ** 0 and 1 ** y are 1, for a NaN too; a NaN gives NaN, and so
-    does a negative finite base with an exponent that is no integer; (-1) ** +-Inf is 1. Else a base of size 0 or Inf,
-    or an infinite exponent, gives 0 or Inf, whichever way it goes. An odd exponent keeps the sign of the base.
+    Special cases of IEEE 754-2019 pow, in this order:
+
+    1. x ** 0 and 1 ** y are 1, for a NaN too.
+    2. A NaN gives NaN, and so does a negative finite base with a non-integer exponent.
+    3. (-1) ** +-Inf is 1.
+    4. A base of magnitude 0 or Inf, or an infinite exponent, gives the limit, 0 or Inf.
+
+    An odd exponent keeps the sign of the base.
     """
     a, b = np.broadcast_arrays(np.asarray(a, np.float32), np.asarray(b, np.float32))
     size = np.abs(a)
@@ -34,9 +39,9 @@ def power_fp32(a, b) -> np.ndarray:
 
 
 def _powers(size: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return size ** b for one-dimensional arrays of positive bases and finite exponents."""
+    """Return size ** b for one-dimensional arrays of positive finite bases and finite exponents."""
     out = np.empty(len(size), np.uint32)
     tables = (np.array(table, np.int64) for table in (constants.RECIPROCAL, constants.LOGARITHM, constants.EXPONENTIAL))
-    powers = kept_function("neuroncore_rtl.golden.arith.power_kernel", "powers")
+    powers = cached_function("neuroncore_rtl.golden.arith.power_kernel", "powers")
     powers(size.view(np.uint32), b.view(np.uint32), *tables, out, len(out))
     return out.view(np.float32)

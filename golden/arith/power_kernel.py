@@ -1,16 +1,16 @@
-"""The FP32 power of ordinary numbers, to the bit of the hardware: tables and polynomials in fixed point, compiled.
+"""FP32 power of ordinary numbers, bit-exact: tables and polynomials in fixed point, compiled.
 
-With a = m * 2**e, m in [1, 2), and b = +-s * 2**f, all in integers, where [x] is the largest integer not above x and
-the constants are those of `spec/power.py`:
+a = m * 2**e with m in [1, 2), and b = +-s * 2**f. All values are integers in the stated units, [x] is the floor of x,
+and the constants are in `spec/power.py`:
 
     row      = the six leading fraction bits of m
     r        = m * RECIPROCAL[row] - 1, exactly
     q        = log2(1 + r) / r - 3/2, by Horner's rule in units of 2**-32, the last sum in units of 2**-36;
-               each product is cut to the units of its sum, by [ ]
-    logarithm = e + LOGARITHM[row] + 3/2 * r + [q * r], in units of 2**-47, or of 2**-60 where e + LOGARITHM[row] is 0
-    product  = [+-s * logarithm / 2**16], exact until then, and [ ] of b * log2(a) from it in units of 2**-32
+               each product is floored to the units of its sum
+    logarithm = e + LOGARITHM[row] + 3/2 * r + [q * r], in units of 2**-47, or of 2**-60 if e + LOGARITHM[row] is 0
+    product  = [+-s * logarithm / 2**16], exact until then; from it [b * log2(a)] in units of 2**-32
     integer, row, g = the parts of the product: above the point, the next 6 bits, the other 26
-    power    = EXPONENTIAL[row] * (1 + g * polynomial(g)), every product cut to 2**-32, by [ ]
+    power    = EXPONENTIAL[row] * (1 + g * polynomial(g)), every product floored to units of 2**-32
 
 The result is power * 2**integer, rounded to FP32 once.
 """
@@ -19,7 +19,7 @@ import numpy as np
 from numba import carray, njit  # pyright: ignore[reportPrivateImportUsage] - numba has no types.
 from numba.types import CPointer, int64, uint32, void  # pyright: ignore[reportAttributeAccessIssue] - nor these.
 
-from neuroncore_rtl.golden.arith.kept import OPTIONS
+from neuroncore_rtl.golden.arith.numba_cache import OPTIONS
 from neuroncore_rtl.spec import power as constants
 from neuroncore_rtl.spec.formats import FP32
 
@@ -41,7 +41,7 @@ _ROW_MASK = (1 << constants.POWER_ROW_BITS) - 1
 
 @njit
 def _product_of(size, b, reciprocal, logarithm):
-    """Return b * log2(size) in units of 2**-32, or anything beyond 2**40 for what exceeds the range of FP32."""
+    """Return b * log2(size) in units of 2**-32, or a value beyond 2**40 if the result exceeds the range of FP32."""
     significand, exponent = size & ((1 << _MANTISSA) - 1), size >> _MANTISSA
     if exponent == 0:
         exponent = 1
@@ -67,7 +67,7 @@ def _product_of(size, b, reciprocal, logarithm):
     low = log & ((1 << _HALF) - 1)
     product = (factor * (log >> _HALF) << (_HALF - _CUT)) + (factor * low >> _CUT)
     shift = bits + _MANTISSA - _CUT - _ARGUMENT - (field - _BIAS)
-    if shift < 4:  # a base closest to 1 exceeds the range of FP32 already
+    if shift < 4:  # the result exceeds the range of FP32 even for the base closest to 1
         return np.int64(1) << 62
     return product >> min(shift, 63)
 
@@ -84,7 +84,7 @@ def _exponential_of(product, grows, exponential):
     p = p * g >> _COEFFICIENT
     word = exponential[(product >> _IN_ROW) & _ROW_MASK]
     word += word * p >> _COEFFICIENT
-    # In units of the last place, which is that of the subnormals at least.
+    # Round in units of the last place; subnormals have the last place of the smallest normal number.
     place = max(integer, 1 - _BIAS) - _MANTISSA
     dropped = place - integer + _ARGUMENT
     kept, rest, half = word >> dropped, word & ((1 << dropped) - 1), 1 << (dropped - 1)
@@ -94,11 +94,9 @@ def _exponential_of(product, grows, exponential):
 
 @njit(void(*[CPointer(uint32)] * 2, *[CPointer(int64)] * 3, CPointer(uint32), int64), **OPTIONS)
 def powers(size, b, reciprocal, logarithm, exponential, out, count):
-    """Compute size ** b.
+    """Compute `count` powers size ** b of bit patterns, positive finite bases and finite exponents.
 
-    Arguments:
-        size, b, out: `count` bit patterns, of positive bases and finite exponents.
-        reciprocal, logarithm, exponential: the tables of `spec/power.py`.
+    The tables are those of `spec/power.py`.
     """
     size, b, out = carray(size, count), carray(b, count), carray(out, count)
     rows = 1 << constants.POWER_ROW_BITS

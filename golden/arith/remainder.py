@@ -1,4 +1,4 @@
-"""What remains of a division, with the sign of the dividend or of the divisor."""
+"""FP32 remainders of a division, with the sign of the dividend or of the divisor."""
 
 import numpy as np
 
@@ -9,13 +9,16 @@ __all__ = ["fmod_fp32", "mod_fp32"]
 
 
 def fmod_fp32(a, b) -> np.ndarray:
-    """Return a - b * trunc(a / b), exactly, with the sign of a; NaN of an infinity and by zero."""
+    """Return a - b * trunc(a / b), exact, with the sign of a; NaN if a is infinite or b is zero."""
     with np.errstate(invalid="ignore"):
         return canonical_value(np.fmod(np.asarray(a, np.float64), np.asarray(b, np.float64)))
 
 
 def mod_fp32(a, b) -> np.ndarray:
-    """Return a - b * floor(a / b) with the sign of b: :func:`fmod_fp32`, and fp32(it + b) where the signs differ."""
+    """Return a - b * floor(a / b) with the sign of b.
+
+    This is r = fmod_fp32(a, b), or fp32(r + b) if the signs of a nonzero r and b differ.
+    """
     b = np.asarray(b, np.float32)
     rest = fmod_fp32(a, b)
     other = (rest != 0) & (np.signbit(rest) != np.signbit(b))

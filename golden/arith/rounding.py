@@ -1,9 +1,8 @@
-"""Rounding FP32 to every format, to nearest even or stochastically, in integers: the equation and nothing else.
+"""Rounding of FP32 to every format, to nearest even or stochastic, in integer arithmetic.
 
-A finite x is significand * 2**(exponent - 150). In units of the target's last place 2**place it is an integer part,
-which a truncation keeps, and a fraction f, cut to 32 bits. Nearest even and stochastic rounding differ only in when
-they add one to the integer part. The cut needs no sticky bit: x has 24 bits, so where one falls below 2**-32 all lie
-below 2**-9, far from a tie.
+A finite x is significand * 2**(exponent - 150). In units of the target's last place 2**place it has an integer part and
+a fraction f, cut to 32 bits. The rounding modes differ only in when they add one to the integer part. The cut needs no
+sticky bit: x has 24 bits, so if one lies below 2**-32, all lie below 2**-9, far from a tie.
 """
 
 import numpy as np
@@ -22,21 +21,13 @@ _ONE = 1 << 32
 
 
 def round_fp32(value_bits, fmt: Format, mode: str = "rne", random=None) -> np.ndarray:
-    """Round FP32 to a format, once.
+    """Round FP32 bit patterns to codes of `fmt`, once.
 
-    Arguments:
-        value_bits: FP32 bit patterns.
-        fmt: target format.
-        mode: "rne" or "sr". Stochastic rounding goes away from zero iff f * 2**32 + random >= 2**32, with f the
-            discarded part in units of the target's last place, cut to 32 bits.
-        random: 32-bit words for "sr", broadcast against the values; None for "rne".
+    Float targets keep subnormals and the sign of a zero, overflow to infinity, and have only the canonical NaN. Integer
+    targets saturate, infinities too; NaN gives 0.
 
-    Returns:
-        codes of `fmt`, in its storage type. Float targets keep subnormals and the sign of a zero, overflow to infinity,
-        and have one NaN, the canonical. Integer targets saturate, also from infinities; NaN gives 0.
-
-    Raises:
-        ValueError: if the mode is unknown, or has no random words although it needs them, or has them needlessly.
+    `mode` is "rne" or "sr". Stochastic rounding, with 32-bit words `random`, rounds away from zero iff
+    f * 2**32 + random >= 2**32, with the discarded fraction f of the module's docstring.
     """
     if mode not in MODES:
         raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
@@ -63,22 +54,15 @@ def round_fp32(value_bits, fmt: Format, mode: str = "rne", random=None) -> np.nd
 
 
 def round_stochastic(value_bits, fmt: Format, seed: int, stream: int, index) -> np.ndarray:
-    """Round FP32 to a format stochastically and reproducibly.
+    """Round FP32 to a format stochastically; the codes depend only on (value, seed, stream, index).
 
-    Arguments:
-        value_bits: FP32 bit patterns.
-        fmt: target format.
-        seed, stream: 32-bit words that name the draw.
-        index: logical index of each element in its tensor, below 2**64; broadcast against the values.
-
-    Returns:
-        codes of `fmt`; they depend on (value, seed, stream, index) alone.
+    The last three select the random word of each element, see :func:`golden.arith.threefry.random_words`.
     """
     return round_fp32(value_bits, fmt, "sr", random_words(seed, stream, index))
 
 
 def _last_place(exponent: np.ndarray, fmt: Format) -> np.ndarray:
-    """Exponent of the target's last place, for the binade of x; 0 for integers."""
+    """Return the exponent of the target's last place in the binade of x; 0 for integers."""
     if not isinstance(fmt, FloatFormat):
         return np.zeros_like(exponent)
     return np.maximum(exponent - FP32.bias, fmt.min_exponent) - fmt.mantissa_bits
@@ -86,14 +70,14 @@ def _last_place(exponent: np.ndarray, fmt: Format) -> np.ndarray:
 
 def _in_units_of(place: np.ndarray, significand: np.ndarray, exponent: np.ndarray):
     """Split significand * 2**exponent into (integer part, 32-bit fraction) in units of 2**place."""
-    right = np.clip(place - exponent, 0, 62)  # 24 + 32 bits are all gone well before 62
-    left = np.clip(exponent - place, 0, 32)  # integers alone get here, and 2**(23 + 32) saturates every one
+    right = np.clip(place - exponent, 0, 62)  # 56 places already shift out all 24 + 32 bits
+    left = np.clip(exponent - place, 0, 32)  # positive for integer targets only; 2**(23 + 32) saturates each of them
     fixed = (significand << 32) >> right
     return (fixed >> 32) << left, fixed & (_ONE - 1)
 
 
 def _float_code(sign, rounded, place, is_inf, is_nan, fmt: FloatFormat) -> np.ndarray:
-    """Assemble sign, exponent and mantissa; a carry out of the mantissa steps into the next binade by itself."""
+    """Assemble sign, exponent and mantissa; a carry out of the mantissa increments the exponent."""
     binade = place + fmt.mantissa_bits - fmt.min_exponent
     magnitude = ((binade << fmt.mantissa_bits) + rounded) << fmt.padding_bits
     magnitude = np.where(is_inf, fmt.infinity, np.minimum(magnitude, fmt.infinity))
@@ -101,7 +85,7 @@ def _float_code(sign, rounded, place, is_inf, is_nan, fmt: FloatFormat) -> np.nd
 
 
 def _integer_code(sign, rounded, is_inf, is_nan, fmt: IntFormat) -> np.ndarray:
-    """Apply the sign, saturate, and wrap what is below zero to two's complement."""
+    """Apply the sign, saturate, and wrap negative values to two's complement."""
     magnitude = np.where(is_inf, _ONE, rounded)
     value = np.clip(np.where(sign, -magnitude, magnitude), fmt.min, fmt.max)
     return (np.where(is_nan, 0, value) & ((1 << fmt.bits) - 1)).astype(storage_dtype(fmt))

@@ -1,7 +1,7 @@
-"""Threefry-2x32, the counter-based generator behind reproducible stochastic rounding.
+"""Threefry-2x32: counter-based random generator of reproducible stochastic rounding.
 
-J. Salmon, M. Moraes, R. Dror, D. Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011; constants as in the
-authors' Random123 library, against whose published known answers the tests compare.
+J. Salmon, M. Moraes, R. Dror, D. Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011; constants from the
+authors' Random123 library. The tests compare with its published known answers.
 """
 
 from operator import index as index_of
@@ -11,25 +11,19 @@ import numpy as np
 __all__ = ["PARITY", "ROTATIONS", "random_words", "threefry2x32"]
 
 ROUNDS = 20
-"""The number of rounds that Random123 recommends."""
+"""Rounds that Random123 recommends."""
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
-"""Left rotation of each round, repeating."""
+"""Left rotation of each round, modulo 8."""
 
 PARITY = 0x1BD11BDA
-"""Third key word is this xor the other two (Skein's constant, its 32-bit form)."""
+"""The third key word is the xor of this and the other two (Skein's constant in its 32-bit form)."""
 
 
 def threefry2x32(key, counter, rounds: int = ROUNDS) -> tuple[np.ndarray, np.ndarray]:
-    """Return the two random words of a key and a counter.
+    """Return the two random words of a key and a counter, which are two uint32 words each and broadcast.
 
-    Arguments:
-        key: two uint32 words, scalars or arrays.
-        counter: two uint32 words, scalars or arrays that broadcast against the key.
-        rounds: mixing rounds; the key is injected after every fourth.
-
-    Returns:
-        two uint32 arrays.
+    The key is injected after every fourth round.
     """
     k0, k1 = (np.asarray(word, np.uint32) for word in key)
     c0, c1 = (np.asarray(word, np.uint32) for word in counter)
@@ -47,16 +41,11 @@ def threefry2x32(key, counter, rounds: int = ROUNDS) -> tuple[np.ndarray, np.nda
 
 
 def random_words(seed: int, stream: int, index) -> np.ndarray:
-    """Return the random word of each element of a tensor.
+    """Return a random word per element, uint32.
 
-    Arguments:
-        seed: 32-bit word of the run.
-        stream: 32-bit word that tells this use of randomness from the others.
-        index: logical index of the element in its tensor, below 2**64, any shape.
-
-    Returns:
-        uint32, the shape of `index`: word 0 of Threefry-2x32-20 with key (seed, stream) and counter (low, high half of
-        the index).
+    It is word 0 of Threefry-2x32-20 with key (seed, stream) and counter (low, high half of the index). `seed` is a
+    32-bit word of the run, `stream` one that separates uses of randomness within the run, `index` the element's logical
+    index in its tensor, below 2**64.
 
     Raises:
         TypeError: if seed or stream is not an integer.

@@ -1,4 +1,4 @@
-"""Between storage words and the arithmetics of the vector lanes: codes to FP32 or to 32-bit integers, and back."""
+"""Conversion of codes to FP32 or 32-bit integers, and saturation of integers to codes."""
 
 from functools import cache
 
@@ -10,18 +10,13 @@ from neuroncore_rtl.spec.formats import FP32, FloatFormat, Format, IntFormat
 __all__ = ["integers", "saturate", "widen"]
 
 _TABLE_BITS = 16
-"""Codes of up to this many bits are looked up."""
+"""Formats of up to this many bits are converted by table."""
 
 
 def widen(codes, fmt: Format) -> np.ndarray:
-    """Return codes as FP32, exactly; integers of 32 bits are rounded to nearest even.
+    """Return codes of any format as FP32 bit patterns, exact; only 32-bit integers are rounded, to nearest even.
 
-    Arguments:
-        codes: of `fmt`, unsigned, any shape.
-        fmt: any format. TF32 ignores its 13 padding bits, but a set one still tells a NaN from an infinity.
-
-    Returns:
-        FP32 bit patterns (uint32), the shape of `codes`; NaN canonical, of FP32 too.
+    NaN becomes canonical, for FP32 too. Padding bits of TF32: see :func:`golden.arith.decode`.
     """
     codes = np.asarray(codes, storage_dtype(fmt))
     if fmt.bits <= _TABLE_BITS:
@@ -36,28 +31,19 @@ def widen(codes, fmt: Format) -> np.ndarray:
 
 
 def integers(codes, fmt: IntFormat) -> np.ndarray:
-    """Return codes of an integer format as words of 32 bits, two's complement if it has a sign; the shape of `codes`.
-
-    Raises:
-        ValueError: if `fmt` is no integer format.
-    """
+    """Return codes of an integer format as 32-bit words, sign-extended if the format is signed."""
     _refuse_float(fmt)
     return np.asarray(codes, storage_dtype(fmt)).view(fmt.name).astype(np.int64).astype(np.uint32)
 
 
 def saturate(values, fmt: IntFormat) -> np.ndarray:
-    """Return integers as codes of a format; what is out of its range becomes its nearest end.
-
-    Raises:
-        ValueError: if `fmt` is no integer format.
-    """
+    """Return integers as codes of an integer format, saturated to its range."""
     _refuse_float(fmt)
     return np.clip(np.asarray(values).astype(np.int64), fmt.min, fmt.max).astype(storage_dtype(fmt))
 
 
 @cache
 def _table(fmt: Format) -> np.ndarray:
-    """FP32 bit patterns of every code."""
     values = decode(np.arange(1 << fmt.bits), fmt).astype(np.float32)
     return canonical(values.view(np.uint32))
 

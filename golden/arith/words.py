@@ -1,4 +1,4 @@
-"""Codes of any format to the 32-bit words that lanes compute with, and results back to codes."""
+"""Conversion between codes of any format and the 32-bit words of the vector and scalar lanes."""
 
 from typing import cast
 
@@ -11,25 +11,18 @@ from neuroncore_rtl.spec.isa.alu import Arithmetic
 __all__ = ["load_words", "store_words"]
 
 BLOCK = 1 << 15
-"""Elements that are rounded at a time: the 64-bit intermediate results stay in the second-level cache."""
+"""Elements rounded at a time: the 64-bit intermediate results stay in the second-level cache."""
 
 
 def load_words(codes, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return codes as words (uint32) of an arithmetic."""
+    """Return codes as words (uint32): FP32 patterns, or integers if the arithmetic is one of integers."""
     return integers(codes, cast("IntFormat", fmt)) if arithmetic else widen(codes, fmt)
 
 
 def store_words(words, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32, random=None) -> np.ndarray:
-    """Return the results of an instruction as codes.
+    """Return words (uint32) as codes of a format: integers saturate, FP32 is rounded once.
 
-    Arguments:
-        words: uint32, any shape.
-        fmt: of the codes.
-        arithmetic: of the words: integers saturate, FP32 is rounded once.
-        random: words of the same shape, for stochastic rounding; None: to nearest even.
-
-    Returns:
-        codes, the shape of words.
+    Random words select stochastic rounding; None rounds to nearest even.
     """
     words = np.ascontiguousarray(words, np.uint32)
     if arithmetic:
@@ -52,9 +45,9 @@ def store_words(words, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32, ra
 
 
 def _upper_half(words: np.ndarray) -> np.ndarray:
-    """Return what :func:`golden.arith.round_fp32` returns for BF16, ten times as fast.
+    """Round FP32 to BF16, to nearest even; ten times as fast as :func:`golden.arith.round_fp32`.
 
-    BF16 is the upper half of FP32, of which a carry out of the mantissa makes the next number or infinity.
+    BF16 is the upper half of FP32. A carry out of the mantissa gives the next number, or infinity.
     """
     half = np.uint32(16)
     codes = (words + (np.uint32(0x7FFF) + (words >> half & np.uint32(1))) >> half).astype(np.uint16)

@@ -1,4 +1,4 @@
-"""Collectives as equations on the blocks of all ranks, and as an interpreter of what a set of cores executes."""
+"""Collectives: equations on the blocks of all ranks, and an interpreter of the lists that a set of cores executes."""
 
 from neuroncore_rtl.golden.collective.errors import CollectiveError, Deadlock
 from neuroncore_rtl.golden.collective.group import execute_group

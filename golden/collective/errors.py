@@ -1,4 +1,4 @@
-"""What can go wrong between cores that execute collectives."""
+"""Errors of cores that execute collectives."""
 
 from neuroncore_rtl.spec.isa import Cause, Rule
 
@@ -9,10 +9,10 @@ class CollectiveError(Exception):
     """A collective cannot be executed.
 
     Arguments:
-        message: names the core, or both of them, and what is wrong.
-        core: the one that refuses.
-        cause: a rule that its instruction breaks; DISAGREE, another rank says otherwise; AXI, beyond its memory; None,
-            the machine does not notice.
+        message: names the cores and the fault.
+        core: core that reports the error.
+        cause: broken rule; DISAGREE if another rank's instruction differs; AXI beyond its memory; None if the machine
+            does not detect the fault.
         detail: as the machine reports it.
     """
 
@@ -24,11 +24,7 @@ class CollectiveError(Exception):
 
 
 class Deadlock(Exception):
-    """No core can proceed.
-
-    Arguments:
-        waiting: for each core that has not come to its end the cores that it waits for.
-    """
+    """No core can proceed; `waiting` maps each unfinished core to the cores that it waits for."""
 
     def __init__(self, message: str, waiting: dict[int, tuple[int, ...]]):
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""One collective of one group, from the memories of its cores to the memories of its cores."""
+"""One collective of one group of cores, executed on their memories."""
 
 from collections.abc import Mapping
 
@@ -28,24 +28,22 @@ _IN_PLACE = {
     _K.REDUCE_SCATTER: lambda i: i.dst == i.src + i.rank * i.pitch,
     _K.ALL_GATHER: lambda i: i.src == i.dst + i.rank * i.pitch,
 }
-"""Where src and dst may meet."""
+"""Condition, by kind, under which src and dst may overlap."""
 
 
 def execute_group(instructions: list[Collective], memories: Mapping[int, np.ndarray]) -> None:
-    """Execute what a group does; all is read before anything is written.
+    """Execute one collective of a group on uint8 [bytes] memories; all blocks are read before any is written.
 
-    Arguments:
-        instructions: legal ones that agree: of every rank in order; or SEND and its RECEIVE.
-        memories: uint8 [bytes] of each core, the HBM at its addresses.
+    The instructions are legal and agree: one per rank in order, or a SEND and its RECEIVE.
 
     Raises:
-        CollectiveError: if a block reaches beyond a memory, or src and dst overlap where the result is undefined.
+        CollectiveError: if a block reaches beyond a memory, or src and dst overlap with an undefined result.
     """
     kind, ranks = instructions[0].kind, len(instructions)
     sides = [_Side(instruction, memories[instruction.core]) for instruction in instructions]
     if kind == _K.BARRIER:
         return
-    read = [side.read() for side in sides]
+    read = [side.copy_source() for side in sides]
     if kind == _K.ALL_REDUCE:
         result = reduce_blocks(np.concatenate(read), instructions)
         written = [result[np.newaxis]] * ranks
@@ -61,11 +59,11 @@ def execute_group(instructions: list[Collective], memories: Mapping[int, np.ndar
     else:
         written = [next(blocks for blocks in read if len(blocks))] * ranks
     for side, blocks in zip(sides, written, strict=True):
-        side.write(blocks)
+        side.write_target(blocks)
 
 
 class _Side:
-    """What one rank reads and writes: views [blocks, bytes] of its memory, without blocks where it does not."""
+    """Blocks that one rank reads and writes: views [blocks, bytes] of its memory, perhaps empty."""
 
     def __init__(self, instruction: Collective, memory: np.ndarray):
         self.instruction = instruction
@@ -77,7 +75,7 @@ class _Side:
         if not _IN_PLACE.get(kind, lambda i: False)(instruction) and self._overlap():
             raise CollectiveError(
                 f"core {instruction.core}: {kind.name}: src at {instruction.src} and dst at {instruction.dst} must not "
-                "overlap so",
+                "overlap this way",
                 instruction.core,
             )
 
@@ -96,13 +94,13 @@ class _Side:
     def _overlap(self) -> bool:
         return any(np.may_share_memory(source, target) for source in self.src for target in self.dst)
 
-    def read(self) -> np.ndarray:
+    def copy_source(self) -> np.ndarray:
         """Return a copy of src's codes [blocks, count]."""
         dtype = np.dtype(np.uint16 if self.instruction.dtype == CollectiveType.BF16 else np.uint32)
         count = self.instruction.count if self.src else 0
         return np.array([block.view(dtype.newbyteorder("<")) for block in self.src], dtype).reshape(-1, count or 1)
 
-    def write(self, codes: np.ndarray) -> None:
-        """Write codes [blocks, count] to dst; nothing where there is none."""
+    def write_target(self, codes: np.ndarray) -> None:
+        """Write codes [blocks, count] to dst, if this rank has one."""
         for block, code in zip(self.dst, codes, strict=False):
             block[:] = np.ascontiguousarray(code).view(np.uint8)

@@ -1,4 +1,4 @@
-"""Which ranks an element comes by on its way round the group: the order in which it is reduced."""
+"""Order in which ranks add to an element: the ring order that ends at its last rank."""
 
 import numpy as np
 
@@ -8,31 +8,29 @@ __all__ = ["channel_of", "last_rank", "orders", "segment_of"]
 
 
 def channel_of(element, count: int) -> np.ndarray:
-    """Return the channel of elements of a block of `count`: the first half of its granules is channel 0's."""
+    """Return the channel of elements of a block of `count`: 0 for the first half of its granules, else 1."""
     granules = -(-count // GRANULE)
     return (np.asarray(element) // GRANULE >= (granules + 1) // 2).astype(np.int64)
 
 
 def segment_of(element, count: int, ranks: int, chunk: int) -> np.ndarray:
-    """Return the segments of elements, 0 to ranks - 1, of an ALL_REDUCE whose segments are `chunk` granules."""
+    """Return the segments, 0 to ranks - 1, of elements of an ALL_REDUCE with segments of `chunk` granules."""
     granules = -(-count // GRANULE)
     within = np.asarray(element) // GRANULE - channel_of(element, count) * ((granules + 1) // 2)
     return within // chunk % ranks
 
 
 def last_rank(kind: CollectiveKind, count: int, ranks: int, chunk: int, block: int = 0) -> np.ndarray:
-    """Return the rank that adds last, for every element: that of the segment; of REDUCE_SCATTER, that of the block."""
+    """Return the rank that adds last, for every element: its segment's number; for REDUCE_SCATTER, `block`."""
     if kind == CollectiveKind.REDUCE_SCATTER:
         return np.full(count, block)
     return segment_of(np.arange(count), count, ranks, chunk)
 
 
 def orders(last: np.ndarray, ranks: int) -> np.ndarray:
-    """Return the ranks in the order in which they add, int [ranks, elements].
+    """Return the order in which the ranks add, int [ranks, elements].
 
-    Arguments:
-        last: of every element, the rank that adds last. Channel 0 comes to it from below, channel 1 from above.
-        ranks: of the group.
+    `last` is the rank that adds last, for every element. Channel 0 passes the ranks upward, channel 1 downward.
     """
     element = np.arange(len(last))
     direction = 1 - 2 * channel_of(element, len(last))

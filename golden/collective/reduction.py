@@ -1,4 +1,4 @@
-"""The arithmetic of a reduction: one block of every rank becomes one."""
+"""Arithmetic of a reduction: the blocks of all ranks become one."""
 
 import numpy as np
 
@@ -15,15 +15,12 @@ _OPS = {ReduceOp.SUM: AluOp.ADD, ReduceOp.MAX: AluOp.MAX, ReduceOp.MIN: AluOp.MI
 
 
 def reduce_blocks(parts: np.ndarray, instructions: list[Collective], block: int = 0) -> np.ndarray:
-    """Return the reduction of a block.
+    """Return the reduction of a block: codes [count]. NaN is canonical in FP32 and BF16.
 
     Arguments:
-        parts: codes [ranks, count] as they are in memory: uint16 of BF16, else uint32.
-        instructions: of every rank, alike but for what is its own; seed and stream are those of an element's last rank.
-        block: of REDUCE_SCATTER, which one.
-
-    Returns:
-        codes [count], the type of `parts`. NaN is canonical in FP32 and BF16.
+        parts: codes [ranks, count] in memory: uint16 for BF16, else uint32.
+        instructions: one per rank. Each element uses seed and stream of its last rank.
+        block: number of the block, for REDUCE_SCATTER.
     """
     first = instructions[0]
     bf16 = first.dtype == CollectiveType.BF16
@@ -45,7 +42,7 @@ def reduce_blocks(parts: np.ndarray, instructions: list[Collective], block: int 
 
 
 def _rounded(total: np.ndarray, last: np.ndarray, instructions: list[Collective]) -> np.ndarray:
-    """Return FP32 as BF16, stochastically by each element's number and its last rank's seed and stream, if asked."""
+    """Round FP32 to BF16; stochastic rounding uses the element's number, and its last rank's seed and stream."""
     if not instructions[0].stochastic:
         return round_fp32(total, BF16)
     codes = np.empty(len(total), np.uint16)

@@ -1,7 +1,7 @@
-"""Cores that execute lists of collectives, without time: each in its own order, a group together.
+"""Cores that execute lists of collectives, without time: each core in order, a group together.
 
-A collective begins when every core of its group has come to it, and then ends on all of them. The machine may end one
-on some rank before another has begun; whoever relies on that has a deadlock here.
+A collective begins when every core of its group has reached it, and ends on all of them. The machine may end one on
+some rank before another rank begins it; a program that depends on this deadlocks here.
 """
 
 from functools import lru_cache
@@ -29,16 +29,11 @@ _PLACES = {name: place for place, (name, _) in enumerate(SIGNATURE_FIELDS)}
 def execute_lists(
     instructions: dict[int, list[Collective]], memories: dict[int, np.ndarray], cores: int = MAX_CORES
 ) -> None:
-    """Execute the lists of all cores.
-
-    Arguments:
-        instructions: of each core, in order.
-        memories: uint8 [bytes] of each core in them, which are written.
-        cores: of the instance.
+    """Execute the list of each core of an instance of `cores`, on its memory, uint8 [bytes].
 
     Raises:
-        CollectiveError: if an instruction is not legal, or two ranks disagree; what came before is in the memories.
-        Deadlock: if nobody can proceed.
+        CollectiveError: if an instruction is illegal, or two ranks disagree. Earlier collectives are complete.
+        Deadlock: if no core can proceed.
     """
     state = _State(instructions, cores)
     while state.unfinished():
@@ -50,7 +45,7 @@ def execute_lists(
 
 
 class _State:
-    """How far every core has come."""
+    """Position of every core in its list."""
 
     def __init__(self, instructions: dict[int, list[Collective]], cores: int):
         self.instructions = instructions
@@ -63,13 +58,13 @@ class _State:
         return [core for core in sorted(self.done) if self.done[core] < len(self.instructions[core])]
 
     def current(self, core: int) -> Collective | None:
-        """Return what a core is at; None at its end, or if it has nothing to do at all."""
+        """Return the collective that a core has reached; None at the end of its list, or without a list."""
         done = self.done.get(core, 0)
         listed = self.instructions.get(core, [])
         return listed[done] if done < len(listed) else None
 
     def due(self, core: int) -> Collective:
-        """Return what a core is at that is not at its end."""
+        """Return the collective that an unfinished core has reached."""
         instruction = self.current(core)
         assert instruction is not None
         return instruction
@@ -90,10 +85,9 @@ class _State:
             raise CollectiveError(f"core {core}: {instruction.name}: {message} (rule {rule.name})", core, rule)
 
     def together(self, core: int) -> list[int] | None:
-        """Return the cores that execute with this one, in order of ranks, if all are there; None if one is not.
+        """Return the cores that execute with this one, in order of ranks; None until all have reached it.
 
-        Raises:
-            CollectiveError: if it and one of them wait for each other, and disagree.
+        Raises CollectiveError if two of them wait for each other and disagree.
         """
         partners = partners_of(self.due(core))
         at = {partner: self.current(partner) for partner in partners}
@@ -103,7 +97,7 @@ class _State:
         return partners if len(there) == len(partners) else None
 
     def deadlock(self) -> Deadlock:
-        """Return who waits for whom."""
+        """Return the error that lists, for each unfinished core, the cores that it waits for."""
         waiting, lines = {}, []
         for core in self.unfinished():
             instruction = self.due(core)
@@ -112,7 +106,7 @@ class _State:
             ]
             waiting[core] = tuple(missing)
             where = f"core {core} at {instruction.kind.name}, number {self.done[core]}, "
-            lines.append(where + "waits for " + (", ".join(map(self._where, missing)) or "those who wait"))
+            lines.append(where + "waits for " + (", ".join(map(self._where, missing)) or "waiting cores"))
         return Deadlock("deadlock: " + "; ".join(lines), waiting)
 
     def _where(self, core: int) -> str:
@@ -122,7 +116,7 @@ class _State:
 
 @lru_cache
 def partners_of(instruction: Collective) -> list[int]:
-    """Return the cores without which an instruction does not begin, in order of ranks, the own one among them."""
+    """Return the cores, this one included, that must reach an instruction before it begins, in order of ranks."""
     cores = list(instruction.group.cores)
     if instruction.kind in (CollectiveKind.SEND, CollectiveKind.RECEIVE):
         return [cores[rank] for rank in sorted((instruction.rank, instruction.root))]
@@ -130,7 +124,7 @@ def partners_of(instruction: Collective) -> list[int]:
 
 
 def compare_signatures(one: Collective, other: Collective) -> None:
-    """Raise CollectiveError if two ranks that wait for each other are not at the same."""
+    """Raise CollectiveError if two ranks that wait for each other have reached different collectives."""
     if one is other:
         return
     place = f"cores {one.core} and {other.core} must agree on"
@@ -140,5 +134,5 @@ def compare_signatures(one: Collective, other: Collective) -> None:
     detail = other.core | (_PLACES[field] + 1) << 8
     values = f"{field}, not {one.fields()[field]} and {other.fields()[field]}"
     if field == "kind" and one.kind == other.kind:
-        values = f"who sends: both are at {one.kind.name}"
+        values = f"the sender: both are at {one.kind.name}"
     raise CollectiveError(f"{place} {values}", one.core, Cause.DISAGREE, detail)

@@ -1,4 +1,4 @@
-"""The controller as an interpreter of RISC-V instructions: RV32IM, machine mode, with its memory and timer."""
+"""Controller: an interpreter of RISC-V RV32IM in machine mode, with its memory and timer."""
 
 from neuroncore_rtl.golden.controller.csr import ControlRegisters
 from neuroncore_rtl.golden.controller.decode import RiscvInstruction, decode_riscv

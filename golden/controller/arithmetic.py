@@ -1,4 +1,4 @@
-"""What RV32IM computes from two words: one equation an operation, on unsigned 32-bit integers."""
+"""RV32IM arithmetic: one equation per operation, on unsigned 32-bit words."""
 
 __all__ = ["CONDITIONS", "RISCV_OPERATIONS", "WORD_MASK", "signed"]
 
@@ -6,14 +6,14 @@ WORD_MASK = 0xFFFF_FFFF
 
 
 def signed(a: int) -> int:
-    """Return a word as the two's complement number that it is."""
+    """Return a word as a two's complement number."""
     return (a ^ 0x8000_0000) - 0x8000_0000
 
 
 def _divide(a: int, b: int) -> int:
     if b == 0:
         return WORD_MASK
-    quotient = abs(signed(a)) // abs(signed(b))  # towards zero; the overflow of -2**31 / -1 wraps
+    quotient = abs(signed(a)) // abs(signed(b))  # truncates; -2**31 / -1 wraps
     return (quotient if a >> 31 == b >> 31 else -quotient) & WORD_MASK
 
 
@@ -44,7 +44,7 @@ RISCV_OPERATIONS = {
     "rem": _remainder,
     "remu": lambda a, b: a % b if b else a,
 }
-"""The operations on two registers."""
+"""Operations on two registers."""
 
 CONDITIONS = {
     "beq": lambda a, b: a == b,
@@ -54,4 +54,4 @@ CONDITIONS = {
     "bltu": lambda a, b: a < b,
     "bgeu": lambda a, b: a >= b,
 }
-"""The conditions of branches."""
+"""Branch conditions."""

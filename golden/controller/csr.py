@@ -1,4 +1,4 @@
-"""Control and status registers: which exist, what they read, and which of their bits can be written."""
+"""Control and status registers: read values and writable bits."""
 
 from neuroncore_rtl.golden.controller.trap import INTERRUPT, Cause
 from neuroncore_rtl.spec.riscv import Csr
@@ -8,13 +8,13 @@ __all__ = ["ControlRegisters", "UnknownRegister"]
 WORD = 0xFFFF_FFFF
 
 RV32IM = 1 << 30 | 1 << ord("I") - ord("A") | 1 << ord("M") - ord("A")
-"""misa: 32 bits wide, and a bit for each extension."""
+"""Value of misa: 32 bits wide, and a bit for each extension."""
 
 GLOBAL_ENABLE, PREVIOUS_ENABLE, PREVIOUS_MODE = 1 << 3, 1 << 7, 3 << 11
-"""MIE, MPIE and MPP of mstatus; MPP always says machine mode, the only one."""
+"""MIE, MPIE and MPP of mstatus; MPP is always machine mode, the only one."""
 
 SOURCES = 1 << (Cause.TIMER & ~INTERRUPT) | 1 << (Cause.EXTERNAL & ~INTERRUPT)
-"""The interrupts that exist, as bits of mie and mip."""
+"""Implemented interrupts, as bits of mie and mip."""
 
 INHIBIT_CYCLE, INHIBIT_INSTRET = 1 << 0, 1 << 2
 
@@ -28,7 +28,7 @@ _WRITABLE: dict[int, int] = {
     Csr.MCAUSE: WORD,
     Csr.MTVAL: WORD,
 }
-"""Registers that hold what is written to them, and which of their bits do."""
+"""Registers that hold the written value, and their writable bits."""
 
 _COUNTERS: dict[int, str] = {
     Csr.MCYCLE: "cycle",
@@ -37,29 +37,28 @@ _COUNTERS: dict[int, str] = {
     Csr.TIME: "time",
     Csr.INSTRET: "instret",
 }
-"""Counters of 64 bits, by the number of their lower half; the upper one's has bit 7 set."""
+"""64-bit counters by the number of the lower half; the number of the upper half also has bit 7 set."""
 
 _UNUSED_COUNTERS = [base + n for base in (0xB00, 0xB80, 0x320) for n in range(3, 32)]
 """mhpmcounter3 to 31, their upper halves, and mhpmevent3 to 31."""
 
 _ZEROS = frozenset((Csr.MSTATUSH, Csr.MVENDORID, Csr.MARCHID, Csr.MIMPID, Csr.MHARTID, *_UNUSED_COUNTERS))
-"""Registers that read 0 and ignore what is written; from 0xF11: vendor, architecture, implementation, hart."""
+"""Registers that read 0 and ignore writes; from 0xF11: vendor, architecture, implementation, hart."""
 
 
 class UnknownRegister(LookupError):
-    """There is no such register, or it cannot be written."""
+    """The register does not exist or cannot be written."""
 
 
 class ControlRegisters:
-    """The registers of a hart in machine mode.
+    """Registers of a hart in machine mode.
 
     Attributes:
-        values: of the registers that hold what is written to them, by number.
-        cycle, instret, time: the counters; whoever steps the hart advances `cycle`, unless `cycle_inhibited`, and
-            `time`.
-        timer_interrupt, external_interrupt: whether they are asked for.
-        counts_instret: whether retiring instructions are counted.
-        instret_written: whether the instruction under way wrote `instret`, and so does not count in it.
+        values: values of the `_WRITABLE` registers, by number.
+        cycle, instret, time: counters. The owner of the hart advances `cycle`, unless `cycle_inhibited`, and `time`.
+        timer_interrupt, external_interrupt: whether the interrupt is requested.
+        counts_instret: whether retired instructions are counted.
+        instret_written: whether the current instruction wrote `instret`; it is then not counted.
     """
 
     def __init__(self):
@@ -70,10 +69,10 @@ class ControlRegisters:
         self.instret_written = False
 
     def read(self, number: int) -> int:
-        """Return a register.
+        """Return a register's value.
 
         Raises:
-            UnknownRegister: if it does not exist.
+            UnknownRegister: if the register does not exist.
         """
         if number in self.values:
             value = self.values[number]
@@ -89,12 +88,12 @@ class ControlRegisters:
         raise UnknownRegister(number)
 
     def check_writable(self, number: int) -> None:
-        """Raise UnknownRegister if a register, which exists, cannot be written."""
+        """Raise UnknownRegister if an existing register cannot be written."""
         if number >> 10 == 0b11:
             raise UnknownRegister(number)
 
     def write(self, number: int, value: int) -> None:
-        """Write a register that exists and is writable; bits that are not are ignored."""
+        """Write an existing, writable register; its read-only bits ignore the value."""
         if number in self.values:
             self.values[number] = value & _WRITABLE[number]
             self.counts_instret = not self.values[Csr.MCOUNTINHIBIT] & INHIBIT_INSTRET
@@ -105,28 +104,28 @@ class ControlRegisters:
 
     @property
     def pending(self) -> int:
-        """mip."""
+        """Value of mip."""
         return self.timer_interrupt << 7 | self.external_interrupt << 11
 
     @property
     def cycle_inhibited(self) -> bool:
-        """Whether `cycle` stands still."""
+        """True while `cycle` does not count."""
         return bool(self.values[Csr.MCOUNTINHIBIT] & INHIBIT_CYCLE)
 
     @property
     def wakes(self) -> bool:
-        """Whether an interrupt that mie enables is pending, which ends a wfi whatever mstatus says."""
+        """True if an interrupt enabled in mie is pending. It ends a wfi whatever mstatus contains."""
         return bool(self.pending & self.values[Csr.MIE])
 
     def interrupt(self) -> Cause | None:
-        """Return the interrupt that is to be taken now."""
+        """Return the interrupt to be taken now, or None."""
         enabled = self.pending & self.values[Csr.MIE]
         if not enabled or not self.values[Csr.MSTATUS] & GLOBAL_ENABLE:
             return None
         return Cause.EXTERNAL if enabled & 1 << 11 else Cause.TIMER
 
     def enter(self, cause: Cause, pc: int, value: int) -> int:
-        """Note a trap at `pc` and return where its handler is."""
+        """Enter a trap at `pc`; return the address of its handler."""
         values = self.values
         was_enabled = bool(values[Csr.MSTATUS] & GLOBAL_ENABLE)
         values[Csr.MSTATUS] = PREVIOUS_ENABLE if was_enabled else 0
@@ -135,7 +134,7 @@ class ControlRegisters:
         return base + 4 * (cause & ~INTERRUPT) & WORD if vectored and cause & INTERRUPT else base
 
     def leave(self) -> int:
-        """Undo the change of mstatus at a trap, as mret does, and return mepc."""
+        """Restore mstatus, as mret does, and return mepc."""
         was_enabled = bool(self.values[Csr.MSTATUS] & PREVIOUS_ENABLE)
         self.values[Csr.MSTATUS] = PREVIOUS_ENABLE | (GLOBAL_ENABLE if was_enabled else 0)
         return self.values[Csr.MEPC]

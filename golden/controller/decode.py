@@ -1,8 +1,8 @@
-"""Instruction words as functions: a word is decoded once, wherever and however often it is executed.
+"""Instruction decoder: turns each instruction word into a Python function, once.
 
-`decode_riscv` returns a function of the hart and its pc that executes the instruction and returns the next pc, or
-raises `Trap` and has then changed nothing but the first part of a store in two parts. A destination x0 becomes
-`DISCARD`, a place behind the registers that nothing reads.
+The function executes the instruction on a hart at a pc and returns the next pc. If it raises `Trap` it has changed
+nothing, except perhaps the first part of a store in two parts. A destination x0 is replaced by `DISCARD`, an extra
+register that is never read.
 """
 
 from collections.abc import Callable
@@ -32,59 +32,54 @@ from neuroncore_rtl.spec.riscv import (
 __all__ = ["DISCARD", "RiscvInstruction", "decode_riscv"]
 
 DISCARD = 32
-"""Where a result for x0 goes."""
+"""Index of the register that receives results for x0."""
 
 _SIZES = {"lb": (1, True), "lh": (2, True), "lw": (4, False), "lbu": (1, False), "lhu": (2, False)}
 LOAD_SIZES = {LOADS[name]: size for name, size in _SIZES.items()}
-"""Loads by funct3: bytes, and whether their sign is extended."""
+"""Loads by funct3: bytes, and whether the value is sign-extended."""
 
 STORE_SIZES = {STORES["sb"]: 1, STORES["sh"]: 2, STORES["sw"]: 4}
 """Stores by funct3: bytes."""
 
 
 class State(Protocol):
-    """What instructions work on: a hart, :class:`golden.controller.hart.Hart`."""
+    """Hart state that instructions use, see :class:`golden.controller.hart.Hart`."""
 
     x: list[int]
     csr: ControlRegisters
     waiting: bool
 
     def load(self, address: int, size: int) -> int:
-        """Return what is in memory."""
+        """Return the value of `size` bytes in memory."""
         ...
 
     def store(self, address: int, size: int, value: int) -> None:
-        """Write to memory."""
+        """Write `size` bytes to memory."""
 
 
 class RiscvInstruction(NamedTuple):
-    """A decoded instruction.
-
-    Arguments:
-        rd: the register it writes, 0 if none.
-        execute: executes it on a hart at a pc and returns the next pc.
-    """
+    """A decoded instruction: destination register, 0 if none, and function of hart and pc that returns the next pc."""
 
     rd: int
     execute: Callable[[State, int], int]
 
 
 _REGISTER = {code: RISCV_OPERATIONS[name] for name, code in REGISTER_OPERATIONS.items()}
-"""Operations on two registers by funct7 and funct3."""
+"""Register-register operations by funct7 and funct3."""
 
 _IMMEDIATE = {funct3: RISCV_OPERATIONS[name.replace("i", "")] for name, funct3 in IMMEDIATE_OPERATIONS.items()}
-"""Operations on a register and 12 bits by funct3."""
+"""Operations with a 12-bit immediate by funct3."""
 
 _SHIFT = {code: RISCV_OPERATIONS[name.removesuffix("i")] for name, code in SHIFTS.items()}
-"""Operations on a register and a distance by funct7 and funct3."""
+"""Shifts by an immediate distance, by funct7 and funct3."""
 
 _CONDITION = {funct3: CONDITIONS[name] for name, funct3 in BRANCHES.items()}
-"""Conditions of branches by funct3."""
+"""Branch conditions by funct3."""
 
 
 @lru_cache(maxsize=1 << 16)
 def decode_riscv(word: int) -> RiscvInstruction:
-    """Return what an instruction word does; words that are no instruction raise the trap when they are executed."""
+    """Return a decoded instruction word; an illegal word raises its trap when executed."""
     form = _FORMS.get(word & 0x7F)
     execute = form(word) if form else None
     if execute is None:
@@ -97,20 +92,20 @@ def _illegal(word: int):
 
 
 def _extended(value: int, bits: int) -> int:
-    """Return the lowest `bits` bits of `value` as a word, their sign extended."""
+    """Return the lowest `bits` bits of `value`, sign-extended to a word."""
     sign = 1 << bits - 1
     return ((value & (1 << bits) - 1 ^ sign) - sign) & WORD_MASK
 
 
 def _immediate_of(form: str, word: int) -> int:
-    """Return the immediate of an instruction of a form as a word, its sign extended."""
+    """Return an instruction's immediate, sign-extended to a word; `form` is its format."""
     parts = IMMEDIATES[form]
     value = sum((word >> place & (1 << width) - 1) << bit for place, width, bit in parts)
     return _extended(value, max(bit + width for _, width, bit in parts))
 
 
 def _fields(word: int) -> tuple[int, int, int, int, int]:
-    """Return the destination's place, funct3, rs1, rs2, funct7."""
+    """Return destination index, funct3, rs1, rs2, funct7."""
     return word >> RD & 31 or DISCARD, word >> FUNCT3 & 7, word >> RS1 & 31, word >> RS2 & 31, word >> FUNCT7
 
 
@@ -235,7 +230,7 @@ def _register(word: int):
 
 
 def _fence(word: int):
-    # One hart that executes in order, and decodes what memory holds now, has nothing to do for FENCE or FENCE.I.
+    # FENCE and FENCE.I are no-ops: a single in-order hart that decodes current memory contents.
     return (lambda hart, pc: pc + 4) if word >> 12 & 7 <= 1 else None
 
 
@@ -297,7 +292,7 @@ _FORMS: dict[int, Callable] = {
     Opcode.JAL: _jal,
     Opcode.SYSTEM: _system,
 }
-"""By opcode what makes the function of an instruction, or None if there is no such instruction."""
+"""Function by opcode that returns an instruction's `execute`, or None if the instruction is illegal."""
 
 _WITHOUT_RD = (Opcode.MISC_MEM, Opcode.STORE, Opcode.BRANCH)
-"""Opcodes whose bits 11:7 name no destination, FENCE's being reserved."""
+"""Opcodes without a destination in bits 11:7; those of FENCE are reserved."""

@@ -1,4 +1,4 @@
-"""A hart: registers, pc, traps. One step is one instruction, or the entry into the handler of a trap."""
+"""RISC-V hart: registers, pc, traps. A step is one instruction or the entry into a trap handler."""
 
 from typing import NamedTuple
 
@@ -15,11 +15,11 @@ class Retired(NamedTuple):
     """A line of the trace: an instruction that retired or trapped, or an interrupt.
 
     Arguments:
-        pc: of the instruction; at an interrupt, of the one that was not begun.
-        instruction: its word; 0 at an interrupt and where nothing could be fetched.
-        rd: the register that it wrote, 0 if none.
-        value: what it wrote there, 0 if nothing.
-        cause: mcause if it trapped, else None.
+        pc: address of the instruction; for an interrupt, of the next instruction.
+        instruction: its word; 0 for an interrupt or a failed fetch.
+        rd: destination register, 0 if none.
+        value: value written to it, 0 if none.
+        cause: mcause of a trap or interrupt, else None.
     """
 
     pc: int
@@ -32,19 +32,15 @@ class Retired(NamedTuple):
 class Hart:
     """RV32IM with Zicsr, Zicntr and Zifencei, machine mode only.
 
-    Loads and stores to memory may have any address; one that crosses a word is done in two parts, the lower address
-    first, and if the second part faults, the first part of a store stays written. Elsewhere they must be aligned.
-
-    Arguments:
-        memory: the program and its data.
-        peripheral: what is at all other addresses; None if there is nothing.
-        pc: where it starts.
+    Accesses to memory may be misaligned. One that crosses a word is done in two parts, the lower address first; if the
+    second part of a store faults, the first stays written. Accesses to the peripheral, at all addresses outside of
+    memory, must be aligned.
 
     Attributes:
-        x: the registers; x[0] stays 0, and one place more takes what is written to it.
-        pc: of the next instruction.
-        csr: its control and status registers; who steps the hart sets the interrupts and the counters of time there.
-        waiting: whether it is in a wfi; `step` then waits until an interrupt that mie enables is pending.
+        x: registers x[0] to x[31], and the `DISCARD` register x[32]; x[0] is 0.
+        pc: address of the next instruction.
+        csr: control and status registers. The owner of the hart sets their interrupts and time counters.
+        waiting: set by a wfi; `step` then returns None until an enabled interrupt is pending.
     """
 
     def __init__(self, memory: LocalMemory, peripheral: Bus | None = None, *, pc: int = LOCAL_BASE):
@@ -56,7 +52,7 @@ class Hart:
         self.waiting = False
 
     def step(self) -> Retired | None:
-        """Execute an instruction or enter a handler, and say what happened; None while it waits for an interrupt."""
+        """Execute an instruction or enter a handler, and return its trace line; None while waiting for an interrupt."""
         csr, pc = self.csr, self.pc
         if self.waiting:
             if not csr.wakes:
@@ -88,7 +84,7 @@ class Hart:
             raise Trap(Cause.FETCH_FAULT, pc) from None
 
     def load(self, address: int, size: int) -> int:
-        """Return 1, 2 or 4 bytes, as a load instruction reads them; raise its trap if it cannot."""
+        """Return 1, 2 or 4 bytes; raise the trap of a failed load instruction."""
         if address & size - 1 and address < self.memory.base:
             raise Trap(Cause.LOAD_MISALIGNED, address)
         first = min(size, 4 - (address & 3))
@@ -98,7 +94,7 @@ class Hart:
         return value
 
     def store(self, address: int, size: int, value: int) -> None:
-        """Write 1, 2 or 4 bytes, as a store instruction does; raise its trap if it cannot."""
+        """Write 1, 2 or 4 bytes; raise the trap of a failed store instruction."""
         if address & size - 1 and address < self.memory.base:
             raise Trap(Cause.STORE_MISALIGNED, address)
         first = min(size, 4 - (address & 3))

@@ -1,4 +1,4 @@
-"""What a hart loads from and stores to: local memory, the timer, and anything else with a `load` and a `store`."""
+"""Address space of a hart: local memory, timer, and any bus with `load` and `store`."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -9,31 +9,22 @@ __all__ = ["AccessFault", "AddressMap", "Bus", "LocalMemory", "Timer"]
 
 
 class AccessFault(Exception):
-    """There is nothing at the address, or it refuses the access."""
+    """The address does not exist or refuses the access."""
 
 
 class Bus(Protocol):
-    """Where a hart's accesses go. An access never crosses a word, and has done nothing if it raises AccessFault."""
+    """Target of a hart's accesses. An access never crosses a word. It has no effect if it raises AccessFault."""
 
     def load(self, address: int, size: int) -> int:
-        """Return 1 to 4 bytes, the first one lowest."""
+        """Return 1 to 4 bytes, little-endian."""
         ...
 
     def store(self, address: int, size: int, value: int) -> None:
-        """Write as many bytes."""
+        """Write 1 to 4 bytes, little-endian."""
 
 
 class LocalMemory:
-    """Memory for program and data.
-
-    Arguments:
-        image: its first bytes; the rest is zero.
-        base: its address, a multiple of 4.
-        size: bytes, a multiple of 4.
-
-    Attributes:
-        bytes: the contents.
-    """
+    """Memory of program and data, `size` bytes from `base` on, both multiples of 4; zero after the initial image."""
 
     def __init__(self, image: bytes = b"", *, base: int = LOCAL_BASE, size: int = LOCAL_BYTES):
         if len(image) > size:
@@ -63,10 +54,10 @@ class LocalMemory:
 
 
 class Timer:
-    """Cycles since reset, and the time at which an interrupt becomes pending; words are written whole.
+    """RISC-V machine timer; its words can only be written whole.
 
     Attributes:
-        now: mtime, 64 bits; whoever steps the hart advances it.
+        now: mtime, 64 bits; the owner of the hart advances it.
         compare: mtimecmp, 64 bits.
     """
 
@@ -76,7 +67,7 @@ class Timer:
 
     @property
     def pending(self) -> bool:
-        """Whether the timer asks for its interrupt."""
+        """True while the timer requests its interrupt."""
         return self.now >= self.compare
 
     def load(self, address: int, size: int) -> int:
@@ -85,7 +76,7 @@ class Timer:
         return getattr(self, name) >> 8 * offset & (1 << 8 * size) - 1
 
     def store(self, address: int, size: int, value: int) -> None:
-        """Write half of a register; see `Bus`."""
+        """Write a word of a register; see `Bus`."""
         name, offset = self._select(address)
         if size != 4:
             raise AccessFault(f"the timer's words must be written whole, not {size} bytes")
@@ -100,25 +91,21 @@ class Timer:
 
 
 class AddressMap:
-    """Several buses behind one, each with its range of addresses.
-
-    Arguments:
-        regions: (first address, bytes, bus) each.
-    """
+    """Address decoder in front of several buses; a region is first address, bytes and bus."""
 
     def __init__(self, regions: Iterable[tuple[int, int, Bus]]):
         self.regions = [(first, first + size, bus) for first, size, bus in regions]
 
     def load(self, address: int, size: int) -> int:
-        """Return bytes of the region's bus; see `Bus`."""
+        """Return bytes; see `Bus`."""
         return self._at(address).load(address, size)
 
     def store(self, address: int, size: int, value: int) -> None:
-        """Write bytes of the region's bus; see `Bus`."""
+        """Write bytes; see `Bus`."""
         self._at(address).store(address, size, value)
 
     def _at(self, address: int) -> Bus:
         for first, end, bus in self.regions:
             if first <= address < end:
                 return bus
-        raise AccessFault(f"there is nothing at {address:#x}")
+        raise AccessFault(f"no region contains {address:#x}")

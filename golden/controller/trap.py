@@ -1,11 +1,11 @@
-"""Why an instruction does not retire, or the next one is not begun."""
+"""Traps: exceptions and interrupts of RISC-V."""
 
 import enum
 
 __all__ = ["INTERRUPT", "Cause", "Trap"]
 
 INTERRUPT = 1 << 31
-"""The bit of mcause that tells interrupts from exceptions."""
+"""Bit of mcause that is set for interrupts."""
 
 
 class Cause(enum.IntEnum):
@@ -25,12 +25,7 @@ class Cause(enum.IntEnum):
 
 
 class Trap(Exception):
-    """An exception in the sense of the architecture.
-
-    Arguments:
-        cause: what mcause becomes.
-        value: what mtval becomes.
-    """
+    """A RISC-V exception: the values of mcause and mtval."""
 
     def __init__(self, cause: Cause, value: int):
         super().__init__(cause, value)

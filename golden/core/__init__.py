@@ -1,4 +1,4 @@
-"""The core: queues and semaphores around the engines, and the controller whose program starts them."""
+"""Core: queues, semaphores and engines, and the controller that starts the queues."""
 
 from neuroncore_rtl.golden.core.core import Core, CoreOutcome
 from neuroncore_rtl.golden.core.errors import CoreError

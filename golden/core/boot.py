@@ -1,4 +1,4 @@
-"""Boot: judges the header of an image in HBM and returns the controller's program."""
+"""Boot: checks the header of an image in HBM and returns the controller's program."""
 
 import numpy as np
 
@@ -10,10 +10,9 @@ __all__ = ["BootFault", "boot_program"]
 
 
 class BootFault(Exception):
-    """An image's header is wrong, or HBM ends before its program does.
+    """An image's header is wrong, or HBM ends before the image's program.
 
-    Arguments:
-        word: which of its BOOT_WORDS is the first that is wrong; 0 if it cannot be read.
+    `word` is the index of the first wrong header word, 0 if header or program cannot be read.
     """
 
     def __init__(self, word: int):
@@ -22,13 +21,13 @@ class BootFault(Exception):
 
 
 def boot_program(hbm: np.ndarray, address: int, config: Config) -> bytes:
-    """Return the program of the image at `address`, a multiple of RECORD_BYTES (lower bits count as 0).
+    """Return the program of the image at `address`, rounded down to a multiple of RECORD_BYTES.
 
     Raises:
-        BootFault: if a word of the header is wrong, or it or the program cannot be read.
+        BootFault: if a header word is wrong, or header or program cannot be read.
     """
     address &= -RECORD_BYTES
-    words = np.frombuffer(_read(hbm, address, 4 * BOOT_WORDS), "<u4").tolist()
+    words = np.frombuffer(_read_bytes(hbm, address, 4 * BOOT_WORDS), "<u4").tolist()
     _, size, program = words[:3]
     expected = (IMAGE_MAGIC, size, program, config.rows, config.columns, config.dma_engines, config.cores, 0)
     right = [word == wanted for word, wanted in zip(words, expected, strict=True)]
@@ -36,10 +35,10 @@ def boot_program(hbm: np.ndarray, address: int, config: Config) -> bytes:
     right[2] = program % RECORD_BYTES == 0
     if not all(right):
         raise BootFault(right.index(False))
-    return _read(hbm, (address + program) % (1 << HBM_ADDRESS_BITS), size)
+    return _read_bytes(hbm, (address + program) % (1 << HBM_ADDRESS_BITS), size)
 
 
-def _read(hbm: np.ndarray, address: int, size: int) -> bytes:
+def _read_bytes(hbm: np.ndarray, address: int, size: int) -> bytes:
     data = hbm[address : address + size].tobytes()
     if len(data) < size:
         raise BootFault(0)

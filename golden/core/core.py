@@ -1,4 +1,4 @@
-"""The core as a whole: one image in HBM, one start, and what is in the memories when its program has ended."""
+"""Core: boots an image from HBM and runs it to the end of its program."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -19,23 +19,24 @@ from neuroncore_rtl.spec.isa import Cause
 __all__ = ["Core", "CoreOutcome"]
 
 NEVER = (1 << 64) - 1
-"""Time of a timer interrupt that nobody asked for."""
+"""Reset value of the timer's compare register: no interrupt."""
 
 SLICE = 500
-"""Instructions after which a core of an instance lets others catch up."""
+"""Instructions after which a core of an instance yields to the others."""
 
 
 @dataclass(frozen=True)
 class CoreOutcome:
-    """What a run left.
+    """Result of a run; the memories are not copied.
 
     Arguments:
-        exit_code: of the controller's program; None if it has not ended.
-        error: the first one that the core reported, or None.
-        records: (queue, HBM address) of every record that was executed, in this order.
-        console: what the program printed.
-        loaded: the words that the program has read on chip, in this order.
-        sbuf, psum: uint8 [partitions, bytes]. hbm: uint8 [bytes]. The memories themselves, no copies.
+        exit_code: exit code of the controller's program; None if it has not ended.
+        error: first reported error, or None.
+        records: (queue, HBM address) of every retired record, in order.
+        console: output of the program.
+        loaded: words that the program read on chip, in order.
+        sbuf, psum: uint8 [partitions, bytes].
+        hbm: uint8 [bytes].
     """
 
     exit_code: int | None
@@ -49,21 +50,20 @@ class CoreOutcome:
 
 
 class Core:
-    """One core, without time: the controller executes instructions until it has changed something, then the queues go
-    on as far as they can.
+    """A core without time. The controller executes until it changes a register; then the queues run as far as possible.
 
-    The timer counts retired instructions; while the controller sleeps or waits at a doorbell it goes on to where the
-    next thing happens: the timer's interrupt, or the watchdog's report.
+    The timer counts retired instructions. While the controller sleeps or stalls at a doorbell, it skips to the next
+    timer interrupt or watchdog report.
 
     Arguments:
         config: the machine's parameters.
-        hbm: uint8 [bytes], C-contiguous; it is read and written where it is. What lies beyond answers with errors.
-        order, number, network: as of :class:`golden.core.machine.Machine`.
+        hbm: uint8 [bytes], C-contiguous, used in place. Accesses beyond it fail.
+        order, number, network: see :class:`golden.core.machine.Machine`.
 
     Attributes:
         machine: queues, semaphores, engines.
-        registers: as the controller sees them.
-        hart: the controller; None before `run`, and if the image's header is wrong.
+        registers: registers of the controller's address space.
+        hart: the controller; None before `run`, and after a failed boot.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class Core:
         self._timer = Timer()
         self._loaded: list[int] = []
         self._stalled = False  # at a doorbell
-        self._moved = 0  # when a queue, or something that queues wait for, last changed
+        self._moved = 0  # time of the last change of a queue or semaphore
 
     def run(self, address: int = 0, instructions: int = 5_000_000) -> CoreOutcome:
-        """Boot the image at `address`, the first time, and run until its program ends.
+        """Boot the image at `address` in the first call, and run until its program ends.
 
-        It also returns, and goes on when it is called again, when the controller sleeps and nothing but the host could
-        wake it, or when it has executed `instructions`: as one does that waits in a loop for what never comes.
+        It also returns if only the host can wake the controller, or after `instructions`, which ends infinite loops.
+        The next call continues.
         """
         steps = self.steps(address, instructions)
         time = next(steps, None)
@@ -100,11 +100,10 @@ class Core:
         return self.outcome()
 
     def steps(self, address: int = 0, instructions: int = 5_000_000) -> Generator[int, int, None]:
-        """Do the same in steps: yield the time at which to go on if nothing happens before, and take the time at which
-        something does.
+        """Run as :meth:`run`; when stalled, yield the time of the next event and receive the time to continue.
 
-        Whoever has several cores lets the one with the earliest time go on, and so they wait for each other as long as
-        the watchdogs allow.
+        The caller of several cores continues the one with the earliest time, so that cores wait for each other until a
+        watchdog reports.
         """
         if self.hart is None and not self._boot(address):
             return
@@ -148,11 +147,11 @@ class Core:
         return True
 
     def _execute(self, most: int) -> int:
-        """Let the controller go on until it writes a register, sleeps or stalls; return the instructions executed."""
+        """Execute until the controller writes a register, sleeps or stalls; return the number of instructions."""
         hart, timer, registers = self.hart, self._timer, self.registers
         assert hart is not None
         csr = hart.csr
-        # Who waits at a doorbell is in the midst of an instruction, and takes no interrupt.
+        # A controller stalled at a doorbell is inside an instruction and takes no interrupt.
         csr.external_interrupt = registers.interrupt and not self._stalled
         for executed in range(most):
             csr.timer_interrupt = timer.now >= timer.compare and not self._stalled
@@ -169,7 +168,7 @@ class Core:
         return most
 
     def _wakes(self, deadline: int | None) -> int | None:
-        """Return when something happens to a controller that cannot go on; None if nothing will."""
+        """Return the time of the next event for a sleeping or stalled controller, or None."""
         times = [] if deadline is None else [deadline]
         if not self._stalled and self._timer.now < self._timer.compare < NEVER:
             times.append(self._timer.compare)
@@ -183,7 +182,7 @@ class Core:
             csr.cycle += time
 
     def outcome(self) -> CoreOutcome:
-        """Return what there is by now."""
+        """Return the result so far."""
         machine, engines = self.machine, self.machine.engines
         return CoreOutcome(
             exit_code=self.registers.exit_code,

@@ -1,4 +1,4 @@
-"""All engines and their memories: executes the instruction in a record's body, or says which rule it breaks."""
+"""All engines and their memories: executes a record's instruction, or returns the rule that it breaks."""
 
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -18,20 +18,20 @@ from neuroncore_rtl.spec.isa.rule import Broken
 __all__ = ["Engines"]
 
 RECORDS = 1 << 16
-"""Of so many different instructions is known what they say: those of a section that is run again are read once."""
+"""Instructions with cached decoding: a section that runs again is decoded once."""
 
 
 class Engines:
-    """The engines of a core, each of which executes its instructions one after the other.
+    """Engines of a core.
 
     Arguments:
         config: the machine's parameters.
-        hbm: uint8 [bytes], which copies read and write.
-        number: of the core in its instance.
-        network: where its collectives meet those of others; None: nobody else ever comes.
+        hbm: uint8 [bytes], for copies.
+        number: number of the core in its instance.
+        network: meeting point of collectives; None for a single core.
 
     Attributes:
-        sbuf: uint8 [partitions, bytes]; psum: uint8 [columns, bytes]. Zero at first.
+        sbuf, psum: uint8 [partitions, bytes] and [columns, bytes], initially zero.
     """
 
     def __init__(self, config: Config, hbm: np.ndarray, number: int = 0, network: Network | None = None):
@@ -43,7 +43,7 @@ class Engines:
         tensor, vector, scalar = TensorEngine(config), VectorEngine(config), ScalarEngine(config)
         self.psum = tensor.psum.view(np.uint8)
         self._context = Context(config, core=number)
-        self._read = lru_cache(RECORDS)(partial(_read, config))
+        self._decode = lru_cache(RECORDS)(partial(_decode, config))
         self._execute: dict[Engine, Callable[[Any], tuple[int, int] | None]] = {
             Engine.TENSOR: lambda instruction: tensor.perform(instruction, self.sbuf, self.sbuf),
             Engine.VECTOR: lambda instruction: vector.perform(instruction, self.sbuf, self.psum),
@@ -54,14 +54,14 @@ class Engines:
         }
 
     def execute(self, engine: Engine, body: int) -> tuple[int, int] | None:
-        """Execute the instruction in a record's body; return cause and detail if it is refused or cannot be finished.
+        """Execute the instruction in a record's body; return cause and detail if it is illegal or fails, else None.
 
-        One that breaks a rule has touched nothing.
+        An illegal instruction has no effect.
 
         Raises:
-            Waiting: if a collective waits for other cores; it is executed again then.
+            WaitingCores: if a collective must wait for other cores; execute it again later.
         """
-        broken, instruction = self._read(engine, body, self._context)
+        broken, instruction = self._decode(engine, body, self._context)
         if broken is not None:
             return broken[0], 0
         assert instruction is not None
@@ -77,7 +77,7 @@ class Engines:
         return None
 
 
-def _read(config: Config, engine: Engine, body: int, context: Context) -> tuple[Broken | None, Instruction | None]:
+def _decode(config: Config, engine: Engine, body: int, context: Context) -> tuple[Broken | None, Instruction | None]:
     """Return the rule that the instruction in a record's body breaks, or the instruction."""
     kind = instruction_type(engine)
     values = kind.unpack(body)

@@ -1,4 +1,4 @@
-"""The core's error register: the first error stays."""
+"""Error register of the core; it keeps the first error."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ __all__ = ["CoreError", "Errors"]
 
 @dataclass(frozen=True)
 class CoreError:
-    """What the core reports.
+    """An error of the core.
 
     Arguments:
         cause: a `spec.isa.Rule` or a `spec.isa.Cause`.
-        queue: its number.
+        queue: number of the queue.
         address: HBM address of the record.
-        detail: what the cause says of it.
+        detail: depends on the cause.
     """
 
     cause: int
@@ -29,15 +29,11 @@ class CoreError:
 
 
 class Errors:
-    """Latches the first error; from then on no queue issues anything.
-
-    Attributes:
-        first: it, or None.
-    """
+    """Latches the first error; no queue issues records after it."""
 
     def __init__(self):
         self.first: CoreError | None = None
 
     def report(self, error: CoreError) -> None:
-        """Note an error unless there was one before."""
+        """Record an error unless there is an earlier one."""
         self.first = self.first or error

@@ -1,4 +1,4 @@
-"""The cores of an instance, each with its own image in its own HBM, and their collectives."""
+"""Cores of an instance, each with an image in its own HBM, joined by collectives."""
 
 from collections.abc import Sequence
 
@@ -19,20 +19,20 @@ def run_instance(
     order: np.random.Generator | None = None,
     instructions: int = 5_000_000,
 ) -> list[CoreOutcome]:
-    """Boot all cores at once, run them until nothing happens on any, and return what they left.
+    """Boot all cores at time 0, run them until none can continue, and return their results.
 
-    The core whose time is earliest goes on: until its controller has written a register or executed some instructions.
-    A collective takes no time; with the last core of its group it ends on all of them.
+    The core with the earliest time runs until its controller has written a register or executed some instructions. A
+    collective takes no time: it ends on all cores when the last one reaches it.
 
     Arguments:
-        config: of every core; its `cores` is that of the instance.
-        memories: uint8 [bytes] of each core, C-contiguous; they are read and written where they are.
-        bases: address of each core's image; None: 0.
-        order: as of :class:`golden.core.machine.Machine`, for all cores.
-        instructions: that a controller executes at most.
+        config: configuration of every core; `cores` is their number.
+        memories: uint8 [bytes] of each core, C-contiguous, used in place.
+        bases: address of each core's image; None for 0.
+        order: see :class:`golden.core.machine.Machine`.
+        instructions: maximum for each controller.
     """
     if len(memories) != config.cores:
-        raise ValueError(f"memories must be those of {config.cores} cores, not {len(memories)}")
+        raise ValueError(f"memories must have one entry for each of {config.cores} cores, not {len(memories)}")
     network = Network(dict(enumerate(memories)))
     cores = [Core(config, memory, order, number=n, network=network) for n, memory in enumerate(memories)]
     runs = [core.steps(base, instructions) for core, base in zip(cores, bases or [0] * len(cores), strict=True)]

@@ -1,7 +1,7 @@
-"""Everything of the core but its controller: queues, semaphores, engines.
+"""Queues, semaphores and engines: the core without its controller.
 
-Between queues the order is open where semaphores leave it open; here a queue goes on until it must wait, then the next
-one. A program without races has the same result in any other order, of which a random generator chooses one.
+Only semaphores order one queue against another. By default a queue runs until it must wait, then the next one. A
+program without races has the same result in any order; a random generator can choose one.
 """
 
 import numpy as np
@@ -18,18 +18,18 @@ __all__ = ["Machine"]
 
 
 class Machine:
-    """The queues and what they work on.
+    """Queues, semaphores, engines and error register.
 
     Arguments:
         config: the machine's parameters.
-        hbm: uint8 [bytes], C-contiguous; it is read and written where it is.
-        order: chooses which queue is next, record by record; None: one after the other, each as far as it can.
-        number: of the core in its instance.
-        network: where its collectives meet those of others; None: nobody else ever comes.
+        hbm: uint8 [bytes], C-contiguous, used in place.
+        order: chooses the next queue, record by record; None runs each queue in turn as far as it can.
+        number: number of the core in its instance.
+        network: meeting point of collectives; None for a single core.
 
     Attributes:
         engines, semaphores, errors, queues: its parts.
-        trace: (queue, HBM address) of every record that has retired, in the order in which they were executed.
+        trace: (queue, HBM address) of every retired record, in order.
     """
 
     def __init__(
@@ -52,12 +52,11 @@ class Machine:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether there is work left and no error: after `run` this means that all of it waits for semaphores,
-        and a collective perhaps for other cores."""
+        """True if work remains without an error. After `run` all of it waits for semaphores, or for other cores."""
         return self.errors.first is None and any(queue.is_busy for queue in self.queues)
 
     def run(self) -> bool:
-        """Execute all that can be executed; return whether anything was."""
+        """Execute all records that can execute; return whether there were any."""
         before = len(self.trace)
         if self._order is None:
             self._in_turn()
@@ -83,7 +82,7 @@ class Machine:
                 able.remove(queue)
 
     def report_deadlock(self) -> None:
-        """Report what the watchdog does when all that is left waits: for another core, before all else."""
+        """Report the watchdog's error when all remaining work waits; waiting for another core has precedence."""
         awaited = self.engines.network.awaited(self.number)
         if awaited is not None:
             number = collective_queue(self.config)

@@ -1,4 +1,4 @@
-"""Where the collectives of cores meet: one begins, and ends, when every core of its group has come to it."""
+"""Meeting point of collectives: one begins and ends when every core of its group has reached it."""
 
 from collections.abc import Mapping
 
@@ -18,34 +18,33 @@ class WaitingCores(Exception):
 
 
 class Network:
-    """What the collective engines of an instance do together, without time.
+    """Collectives of an instance, without time.
 
-    A collective that reaches beyond its core's memory fails as soon as it is come to. Two cores find that they disagree
-    if one sends to the other on a channel on which that one receives from it; others wait for each other.
+    A collective that reaches beyond its core's memory fails as soon as the core reaches it. Two cores detect a
+    disagreement only if one sends to the other on a channel on which the other expects its data; else they wait for
+    each other.
 
     Arguments:
-        memories: uint8 [bytes] of each core, the HBM at its addresses.
+        memories: uint8 [bytes] of each core, its HBM.
 
     Attributes:
-        woken: cores whose collective has ended, or failed; whoever runs them takes them out.
+        woken: cores with a collective that has ended or failed; the caller removes them.
     """
 
     def __init__(self, memories: Mapping[int, np.ndarray]):
         self._memories = memories
         self._at: dict[int, Collective] = {}
         self._failed: set[int] = set()
-        self._ended: dict[int, tuple[int, int] | None] = {}  # until they have been told
+        self._ended: dict[int, tuple[int, int] | None] = {}  # until `execute` has returned it
         self.woken: set[int] = set()
 
     def execute(self, core: int, instruction: Collective) -> tuple[int, int] | None:
-        """Bring a core to a collective; return cause and detail if that fails, None when it has ended.
+        """Execute a core's collective; return cause and detail if it fails, None when it has ended.
 
-        Arguments:
-            core: whose collective it is.
-            instruction: a legal one, the same one until it has ended.
+        Each call must pass the same legal instruction until one returns.
 
         Raises:
-            Waiting: if the group is not complete. Call again.
+            WaitingCores: if the group is incomplete; call again later.
         """
         if core not in self._at and core not in self._ended:
             self._at[core] = instruction
@@ -55,9 +54,9 @@ class Network:
         return self._ended.pop(core)
 
     def awaited(self, core: int) -> int | None:
-        """Return a core that a core waits for, of those that do not take part if there are any, neighbours first.
+        """Return a core that `core` waits for, or None.
 
-        None if it waits for nobody.
+        Cores that have not reached the collective are preferred, then neighbours on the ring.
         """
         if core not in self._at:
             return None
@@ -68,7 +67,7 @@ class Network:
         return next(missing, others[0])
 
     def _is_there(self, core: int, other: int) -> bool:
-        """Return whether another core is at a collective for which it needs this one."""
+        """Return whether another core has reached a collective that needs this one."""
         return other in self._at and core in partners_of(self._at[other])
 
     def _begin(self, core: int) -> None:
@@ -88,7 +87,7 @@ class Network:
                 del self._at[other]
 
     def _compare(self, core: int, other: int) -> None:
-        """Let a core fail if another one says otherwise."""
+        """Fail a core's collective if another core's differs."""
         try:
             compare_signatures(self._at[core], self._at[other])
         except CollectiveError as error:
@@ -96,7 +95,7 @@ class Network:
                 self._fail(core, error.cause, error.detail)
 
     def _fail(self, core: int, cause: int, detail: int) -> None:
-        """Let a core's collective fail; it stays where it is, for others to see."""
+        """Fail a core's collective; it stays visible to other cores."""
         self._failed.add(core)
         self._ended[core] = cause, detail
         self.woken.add(core)
@@ -111,7 +110,7 @@ def _agree(one: Collective, other: Collective) -> bool:
 
 
 def _hear(one: Collective, other: Collective) -> bool:
-    """Return whether one of two cores sends on a channel to the other one, which receives on it from there."""
+    """Return whether one core sends to the other on a channel on which the other expects its data."""
     return any(
         a.core == sources and b.core == targets
         for a, b in ((one, other), (other, one))
@@ -120,7 +119,7 @@ def _hear(one: Collective, other: Collective) -> bool:
 
 
 def _neighbours(instruction: Collective) -> tuple[int, ...]:
-    """Return whom each channel sends to; the other one receives from there."""
+    """Return the core that each channel sends to. A channel receives from the core that the other channel sends to."""
     cores, rank = instruction.group.cores, instruction.rank
     if instruction.kind in (CollectiveKind.SEND, CollectiveKind.RECEIVE):
         return (cores[instruction.root],) * CHANNELS

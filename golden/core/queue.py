@@ -1,4 +1,4 @@
-"""A queue: takes records in order, each when its semaphores allow it, and gives them to its engine."""
+"""Queue: issues records in order, each when its semaphore waits hold."""
 
 from collections import deque
 from functools import lru_cache
@@ -27,13 +27,13 @@ __all__ = ["Queue"]
 
 
 class _Record(NamedTuple):
-    """A record that was fetched.
+    """A fetched record.
 
     Arguments:
-        engine: the code of the one that it is for.
+        engine: code of its engine.
         body: its instruction.
-        waits: semaphores and what they must at least be.
-        updates: what becomes of semaphores.
+        waits: semaphore and minimum value.
+        updates: semaphore, operation and value.
     """
 
     engine: Engine
@@ -44,7 +44,7 @@ class _Record(NamedTuple):
 
 @lru_cache(1 << 16)
 def _record(word: int) -> _Record:
-    """Return what a record says; one of a section that is run again is read once."""
+    """Return a decoded record; cached, so a section that runs again is decoded once."""
     h = unpack(HEADER_FIELDS, word)
     waits = [(h[f"wait{n}_semaphore"], h[f"wait{n}_value"]) for n in (0, 1) if h[f"wait{n}"]]
     ops = [(n, UpdateOp(h[f"update{n}"])) for n in (0, 1)]
@@ -53,15 +53,15 @@ def _record(word: int) -> _Record:
 
 
 class Queue:
-    """One queue; what a record says is read when it is the next one, and it retires as soon as it is executed.
+    """A queue. It decodes a record when it is the next one, and retires it immediately after execution.
 
     Arguments:
-        number: of the queue.
+        number: number of the queue.
         engines, semaphores, errors: of the core.
-        trace: (queue, HBM address) of every record that retires is appended.
+        trace: (queue, HBM address) of every retired record is appended.
 
     Attributes:
-        rung, retired: records since reset.
+        rung, retired: records started and retired since reset.
     """
 
     def __init__(self, number: int, engines: Engines, semaphores: Semaphores, errors: Errors, trace: list):
@@ -73,18 +73,18 @@ class Queue:
         self._semaphores = semaphores
         self._errors = errors
         self._trace = trace
-        self._blocks: deque[range] = deque()  # the addresses that are left of each
-        self._record: _Record | None = None  # the next one, once it was fetched
+        self._blocks: deque[range] = deque()  # remaining addresses of each
+        self._record: _Record | None = None  # the next one, if fetched
 
     def start(self, address: int, count: int) -> None:
-        """Take a block of records, for which there must be a place; after an error forget it."""
+        """Accept a block of records, for which a slot must be free; ignore it after an error."""
         if count and self._errors.first is None:
             self._blocks.append(range(address, address + count * RECORD_BYTES, RECORD_BYTES))
             self.rung += count
 
     @property
     def places(self) -> int:
-        """Blocks that can be started without waiting."""
+        """Free block slots."""
         ahead, held = self._ahead, 0
         for block in self._blocks:
             ahead -= len(block)
@@ -93,21 +93,21 @@ class Queue:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there are records that have not retired."""
+        """True while some records have not retired."""
         return bool(self._blocks)
 
     @property
     def address(self) -> int:
-        """Of the next record, of a queue that is busy."""
+        """HBM address of the next record of a busy queue."""
         return self._blocks[0][0]
 
     def unmet(self) -> tuple[int, int] | None:
-        """Return the first wait, semaphore and value, that holds the next record back; None if nothing does."""
+        """Return semaphore and value of the first wait that does not hold, or None."""
         waits = self._record.waits if self._record else ()
         return next(((semaphore, value) for semaphore, value in waits if self._semaphores[semaphore] < value), None)
 
     def step(self) -> bool:
-        """Execute the next record; return False if there is none, it has to wait, or an error has been reported."""
+        """Execute the next record; return False without one, if it must wait, or after an error."""
         if not self._blocks or self._errors.first or (self._record is None and not self._fetch()) or self.unmet():
             return False
         record, address = self._record, self.address

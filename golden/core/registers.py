@@ -1,4 +1,4 @@
-"""The core's registers, as the controller's loads and stores see them."""
+"""Registers of the core in the controller's address space."""
 
 from neuroncore_rtl.golden.controller import AccessFault
 from neuroncore_rtl.golden.core.errors import CoreError
@@ -29,34 +29,35 @@ _HELD = {
     at.WATCH_VALUE: SEMAPHORE_MAX,
     at.WATCHDOG_LIMIT: WORD,
 }
-"""Registers that there are once and can be written, and the bits that they can hold."""
+"""Writable registers that exist once, and their valid bits."""
 
 _HELD_BY_QUEUE = {
     at.QUEUE_LOW: WORD & -RECORD_BYTES,
     at.QUEUE_HIGH: (1 << HBM_ADDRESS_BITS - 32) - 1,
     at.QUEUE_START: COUNT_MAX,
 }
-"""A queue's likewise, by offset."""
+"""Writable registers of each queue by offset, and their valid bits."""
 
 
 class Stall(Exception):
-    """A doorbell has to wait for a place."""
+    """A doorbell must wait for a free block slot."""
 
 
 class Registers:
-    """What is at REGISTERS and above: words, read and written whole.
+    """Registers from REGISTERS on: words, only read and written whole.
 
-    An access is refused, and does nothing, if there is no such register, if it is only read or only written and this is
-    the other, or if it cannot hold the value; and if a semaphore would leave its range.
+    An access fails without effect if the register does not exist, does not permit this direction or cannot hold the
+    value, or if a semaphore would overflow or underflow.
 
     Arguments:
-        machine: the queues, semaphores and errors that they show. Cycles are not counted: counters of them are 0.
+        machine: the queues, semaphores and errors to show. Counters of cycles read 0.
 
     Attributes:
-        exit_code: what was first written to EXIT, None before.
-        console: bytes that were written to CONSOLE.
-        watchdog_limit: see WATCHDOG_LIMIT.
-        written: a register was written since this was last made False; moved: a doorbell or a semaphore.
+        exit_code: first value written to EXIT; None before.
+        console: bytes written to CONSOLE.
+        watchdog_limit: value of WATCHDOG_LIMIT.
+        written: set by a write to any register, cleared by the core.
+        moved: set by a write to a doorbell or semaphore, cleared by the core.
     """
 
     def __init__(self, machine: Machine):
@@ -76,7 +77,7 @@ class Registers:
 
     @property
     def interrupt(self) -> bool:
-        """Whether the external interrupt is asked for."""
+        """True while the external interrupt is requested."""
         return bool(self._pending & self._enable)
 
     @property
@@ -107,7 +108,7 @@ class Registers:
         """Write a register; see :class:`golden.controller.Bus`.
 
         Raises:
-            Stall: at a doorbell without a place; nothing has happened then.
+            Stall: at a doorbell without a free block slot; the write has no effect.
         """
         _check(size == 4, address)
         if (place := self._within(address, at.QUEUES, at.QUEUE_STRIDE)) is not None:
@@ -117,7 +118,7 @@ class Registers:
         self.written = True
 
     def _within(self, address: int, first: int, stride: int) -> tuple[int, int] | None:
-        """Return a queue's number and the offset of one of its registers, or None if it is something else."""
+        """Return queue number and register offset; None outside of the queues' registers."""
         queue, offset = divmod(address - first, stride)
         return (queue, offset) if 0 <= queue < len(self._halves) else None
 
@@ -158,7 +159,7 @@ class Registers:
         self.moved = True
 
     def _store_semaphore(self, address: int, value: int) -> bool:
-        """Change the semaphore at an address; return False if there is none."""
+        """Update the semaphore at an address; return False if the address is not a semaphore's."""
         for first, op in _SEMAPHORE_OPS.items():
             if (semaphore := _semaphore(address, first)) is not None:
                 _check(value <= SEMAPHORE_MAX and self._machine.semaphores.update(semaphore, op, value), address)
@@ -187,7 +188,7 @@ class Registers:
 
 def _check(allowed: bool, address: int) -> None:
     if not allowed:
-        raise AccessFault(f"there is no such register at {address:#x}, or it refuses the access")
+        raise AccessFault(f"no register at {address:#x}, or it refuses the access")
 
 
 def _semaphore(address: int, first: int) -> int | None:

@@ -1,4 +1,4 @@
-"""A window of the controller's address space onto an on-chip memory."""
+"""Window of the controller's address space onto an on-chip memory."""
 
 import numpy as np
 
@@ -12,8 +12,9 @@ class Window:
 
     Arguments:
         memory: uint8 [partitions, bytes].
-        base, pitch_bits: where it is.
-        loaded: every word that is read is appended.
+        base: address of the window.
+        pitch_bits: log2 of the distance between partitions.
+        loaded: every word read is appended.
     """
 
     def __init__(self, memory: np.ndarray, base: int, pitch_bits: int, loaded: list[int]):
@@ -35,5 +36,5 @@ class Window:
         partition, byte = divmod(address - self._base, 1 << self._pitch_bits)
         partitions, words = self._words.shape
         if size != 4 or partition >= partitions or byte >= 4 * words:
-            raise AccessFault(f"there is no word of an on-chip memory at {address:#x}")
+            raise AccessFault(f"no word of an on-chip memory at {address:#x}")
         return partition, byte // 4

@@ -1,4 +1,4 @@
-"""What the vector and the scalar engine have in common: words, element numbers, operands."""
+"""Shared by vector and scalar engine: words, element numbers, operands."""
 
 from neuroncore_rtl.golden.arith.words import load_words, store_words
 from neuroncore_rtl.golden.elementwise.index import element_index, element_words

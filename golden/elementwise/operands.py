@@ -1,4 +1,4 @@
-"""The operands of one instruction: codes and words of what it reads, and the writing of its results."""
+"""Operands of one instruction: reads codes and words, writes results."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -20,17 +20,14 @@ __all__ = ["Operands"]
 
 
 class Operands:
-    """What a legal instruction works on; every tensor has the shape [partitions, 4 free dimensions, outermost first].
+    """Operands of a legal instruction; every tensor has the shape [partitions, 4 free dimensions, outermost first].
 
-    Arguments:
-        instruction: of either engine.
-        config: the machine's parameters.
-        sbuf, psum: uint8 [partitions, bytes], the memories.
+    `sbuf` and `psum` are the memories, uint8 [partitions, bytes].
 
     Attributes:
-        partitions: lanes.
-        shape: counts of the instruction's four dimensions, outermost first.
-        arithmetic: what it computes in.
+        partitions: number of lanes.
+        shape: counts of the four dimensions, outermost first.
+        arithmetic: arithmetic of the instruction.
     """
 
     def __init__(self, instruction: Elementwise, config: Config, sbuf: np.ndarray, psum: np.ndarray):
@@ -51,11 +48,11 @@ class Operands:
         return load_words(self.codes(name), getattr(self.instruction, name).format, self.arithmetic)
 
     def fp32(self, name: str) -> np.ndarray:
-        """Return tensor "a" or "b" in FP32, whatever the instruction's arithmetic."""
+        """Return tensor "a" or "b" in FP32."""
         return widen(self.codes(name), getattr(self.instruction, name).format)
 
     def scalar(self, name: str, arithmetic: Arithmetic | None = None) -> np.ndarray:
-        """Return scalar "s0" or "s1" in the instruction's arithmetic, or in another one: words that broadcast."""
+        """Return scalar "s0" or "s1" as words that broadcast, in the instruction's or another arithmetic."""
         scalar = getattr(self.instruction, name)
         if not isinstance(scalar, Pointer):
             return np.full((1,) * (DIMENSIONS + 1), scalar & 0xFFFF_FFFF, np.uint32)
@@ -64,13 +61,13 @@ class Operands:
         return words.reshape(-1, *(1,) * DIMENSIONS)
 
     def index(self) -> np.ndarray:
-        """Return the elements' numbers in their tensor, uint64."""
+        """Return the element numbers, uint64."""
         index = self.instruction.index
         steps = (0,) * (DIMENSIONS - len(index.steps)) + tuple(index.steps)
         return element_index(replace(index, steps=steps), self.partitions, self.shape)
 
     def random(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the elements' two random words."""
+        """Return the two random words of the elements."""
         return element_words(self.instruction.seed, self.instruction.stream, self.index())
 
     def flat(self, words: np.ndarray) -> np.ndarray:
@@ -81,9 +78,9 @@ class Operands:
         """Cast and write dst.
 
         Arguments:
-            words: of the instruction's arithmetic, of dst's number of elements in row-major order.
-            axes: innermost dimensions that were reduced; the result is rounded as the last element of each.
-            where: bool, False where dst keeps what it holds.
+            words: results in the instruction's arithmetic, in row-major order.
+            axes: innermost dimensions that were reduced; stochastic rounding uses the number of their last element.
+            where: bool, False where dst keeps its value.
         """
         access, shape = self._access("dst")
         random = None
@@ -94,25 +91,25 @@ class Operands:
         scatter(self._memories[access.storage], access, codes, where)
 
     def write_positions(self, words: np.ndarray) -> None:
-        """Saturate and write integers to dst, whatever the arithmetic; all ones are -1 if it has a sign."""
+        """Saturate and write integer words to dst, whatever the arithmetic; in a signed dst 0xFFFFFFFF is -1."""
         access, shape = self._access("dst")
         arithmetic = Arithmetic.INT32 if cast("IntFormat", access.format).signed else Arithmetic.UINT32
         codes = store_words(words.reshape(-1, *shape), access.format, arithmetic)
         scatter(self._memories[access.storage], access, codes)
 
     def write_codes(self, codes: np.ndarray) -> None:
-        """Write dst as it is."""
+        """Write codes to dst without a cast."""
         access, shape = self._access("dst")
         scatter(self._memories[access.storage], access, codes.reshape(-1, *shape))
 
     def write_result(self, words: np.ndarray) -> None:
-        """Cast, to nearest even, and write a reduction's result, one word a lane, at `b`."""
+        """Cast to nearest even and write a reduction's result, one word per lane, at `b`."""
         access, shape = self._access("b")
         codes = store_words(words.reshape(-1, *shape), access.format, self.arithmetic)
         scatter(self._memories[access.storage], access, codes)
 
     def _access(self, name: str) -> tuple[Access, tuple[int, ...]]:
-        """Return a tensor's access with a step for each of four dimensions, and their counts, outermost first."""
+        """Return a tensor's access and counts, extended to four dimensions, outermost first."""
         access = getattr(self.instruction, name)
         steps = (0,) * (DIMENSIONS - len(access.steps)) + tuple(access.steps)
         return replace(access, steps=steps), tuple(reversed(counts_of(self._fields, name)))
@@ -120,5 +117,5 @@ class Operands:
 
 @lru_cache(1 << 16)
 def _fields_of(instruction: Elementwise, config: Config) -> dict[str, int]:
-    """Return the fields of an instruction; of one that is executed again they are found once."""
+    """Return an instruction's fields; cached."""
     return instruction.fields(config)

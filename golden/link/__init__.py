@@ -1,4 +1,4 @@
-"""NeuronLink as equations: which links a flit goes over."""
+"""NeuronLink routing: the links that a flit uses."""
 
 from neuroncore_rtl.golden.link.route import Hop, links, route
 

@@ -1,9 +1,11 @@
-"""How long an all-reduce takes over several instances: a model, with round figures of what joins them.
+"""Duration of an all-reduce over several instances: a model with round figures for the network between them.
 
-Every core of an instance reduces its share of the vector over the links within (reduce-scatter); cores of the same rank
-reduce the shares over the network, as a ring of instances; and what has become of them is gathered within again. The
-phases do not overlap. All shares of an instance go through its network adapters at once; the network between is taken
-to be as wide as all of them.
+1. Reduce-scatter over the links within every instance: each core then has a share of the vector.
+2. All-reduce of the shares of cores of the same rank over the network, as a ring of instances.
+3. All-gather over the links within every instance.
+
+The phases do not overlap. All shares of an instance pass its network adapters at the same time; the network is assumed
+as wide as all adapters together.
 """
 
 from dataclasses import dataclass
@@ -15,20 +17,20 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, e
 __all__ = ["NETWORKS", "Cluster", "ClusterTiming", "all_reduce"]
 
 NETWORKS = {"trn1": 800, "trn1n": 1600}
-"""Gbit/s of an instance's network adapters, each way, as published."""
+"""Published Gbit/s of an instance's network adapters, each direction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """Instances and what joins them.
+    """Equal instances and the network between them.
 
     Arguments:
-        instance: one of them.
-        instances: how many.
-        gbits: Gbit/s of an instance's adapters together, each way; bytes of messages, without what goes with them.
-        latency_us: from an instance to another, in microseconds, software included. An assumption.
-        efficiency: share of `gbits` that is reached. An assumption.
-        clock_ghz: of the cores.
+        instance: one instance.
+        instances: their number.
+        gbits: Gbit/s of an instance's adapters, each direction; payload only, without protocol overhead.
+        latency_us: microseconds between instances, software included. An assumption.
+        efficiency: fraction of `gbits` that is reached. An assumption.
+        clock_ghz: clock of the cores.
     """
 
     instance: Instance
@@ -52,18 +54,18 @@ class Cluster:
 
     @property
     def network_bytes(self) -> float:
-        """Bytes that go from an instance to the others in a cycle."""
+        """Bytes per cycle that an instance sends to the others."""
         return self.gbits * self.efficiency / 8 / self.clock_ghz
 
     @property
     def network_latency(self) -> float:
-        """Cycles from an instance to another."""
+        """Cycles from one instance to another."""
         return self.latency_us * 1000 * self.clock_ghz
 
 
 @dataclass(frozen=True)
 class ClusterTiming:
-    """Cycles of each phase; without other instances all of it is in the first one and the last."""
+    """Cycles of each phase; `between` is 0 with one instance."""
 
     reduce_scatter: int
     between: int
@@ -85,11 +87,8 @@ def all_reduce(
 ) -> ClusterTiming:
     """Return the time of an all-reduce of `count` elements over all cores of all instances.
 
-    Between instances elements go as they are in memory: each phase rounds BF16.
-
-    Arguments:
-        narrow: see `spec.isa.collective.Collective`; within instances.
-        parameters: of the links within.
+    Elements have their memory format between instances, so each phase rounds BF16. `narrow` (see
+    `spec.isa.collective.Collective`) and `parameters` apply within instances.
     """
     cores = cluster.instance.cores
     share = -(-count // cores)

@@ -1,7 +1,7 @@
-"""The way of a flit: the shortest, one dimension after the other, on virtual channels that leave no circle to wait in.
+"""Routing of flits: shortest path, one dimension after the other, virtual channels against deadlock.
 
-The chips of a ring are one dimension, with the directions 0 (up, to the next chip) and 1 (down). Those of a torus are
-two: columns, with the directions 0 (+) and 1 (-) along a row, and rows, with the directions 2 (+) and 3 (-).
+A ring of chips is one dimension, with direction 0 up, to the next chip, and 1 down. A torus has two dimensions:
+directions 0 (+) and 1 (-) along a row, 2 (+) and 3 (-) along a column.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ __all__ = ["Hop", "links", "route"]
 
 
 class Hop(NamedTuple):
-    """A flit leaves a chip over the link of a direction, on a virtual channel."""
+    """One link of a route: sending chip, direction, virtual channel."""
 
     chip: int
     direction: int
@@ -22,16 +22,10 @@ class Hop(NamedTuple):
 
 
 def route(instance: Instance, source: int, destination: int, channel: int) -> list[Hop]:
-    """Return the hops from a core to another; none if both are on one chip.
+    """Return the hops between two cores; none on one chip.
 
-    A torus is crossed along the row first. Where both ways round a ring are equally long, channel 0 goes up and
-    channel 1 down. Virtual channel 0 is used until a ring's end is passed, and 1 from the link on that passes it; each
-    dimension begins with 0 anew.
-
-    Arguments:
-        instance: the chips and how they are tied.
-        source, destination: numbers of cores.
-        channel: of the flit, 0 or 1.
+    A torus is crossed along the row first. If both ways round a ring are equally long, channel 0 uses up and channel 1
+    down. In each dimension a flit starts on virtual channel 0, and changes to 1 on the link that passes the ring's end.
     """
     chip, goal = source // CORES_PER_CHIP, destination // CORES_PER_CHIP
     hops = []
@@ -51,27 +45,26 @@ def route(instance: Instance, source: int, destination: int, channel: int) -> li
 
 
 def links(instance: Instance) -> Iterator[tuple[int, int]]:
-    """Yield the chip and the direction of every link, seen from where its flits come."""
+    """Yield the sending chip and the direction of every link."""
     for chip in range(instance.chips):
         for direction in range(instance.directions):
             yield chip, direction
 
 
 def _steps(size: int, place: int, end: int, channel: int) -> int:
-    """Return the steps from a place of a ring to another: upward if positive, downward if negative."""
+    """Return the steps between two positions on a ring, positive upward."""
     up = (end - place) % size
     return up if 2 * up < size or (2 * up == size and channel == 0) else up - size
 
 
 def _sizes(instance: Instance) -> list[int]:
-    """Return the lengths of the rings, by dimension."""
     if instance.topology == Topology.RING:
         return [instance.chips]
     return [instance.width, instance.chips // instance.width]
 
 
 def _places(instance: Instance, chip: int) -> list[int]:
-    """Return where a chip is, by dimension: its number in a ring, its column and its row in a torus."""
+    """Return a chip's position in each dimension: its number in a ring, column and row in a torus."""
     if instance.topology == Topology.RING:
         return [chip]
     return [chip % instance.width, chip // instance.width]

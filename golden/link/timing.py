@@ -1,11 +1,11 @@
-"""How long a ring collective takes: a model of the machine's steps, not of its cycles.
+"""Duration of a ring collective: a model of the machine's steps, not of its cycles.
 
-Every rank sends one segment after the other, a beat a cycle if nothing is in the way. A segment that it forwards cannot
-begin before the first beat has come from the rank before, nor end before the last one has. So the times of all ranks
-follow from those of the step before, and a run of any length from a few rounds.
+Every rank sends one segment after the other, at most one beat per cycle. A forwarded segment can neither begin before
+its first beat has arrived from the previous rank, nor end before its last beat has. So the times of a step follow from
+those of the previous step; a long run is extrapolated from a few rounds.
 
-What is in the way: latencies, which are `Parameters`; beats of other ranks, and of the other channel, that pass over
-the same link, which they share evenly; and the credits of a flow whose receiver is far.
+Three things delay a beat: latencies (`Parameters`); beats of other ranks and of the other channel, which share a link
+evenly; and the credits of a flow with a distant receiver.
 """
 
 from collections import Counter
@@ -31,26 +31,27 @@ __all__ = ["CALIBRATED", "LinkCase", "Parameters", "calibrate", "cycles_of", "ti
 _K = CollectiveKind
 
 CALIBRATED = ("turn", "operation", "start")
-"""The parameters that measurements determine, if they differ in ranks, in length and in chunk."""
+"""Parameters that `calibrate` can determine from measurements with several ranks, lengths and chunks."""
 
 ROUNDS = 32
-"""Full rounds that are gone through; those after them take as long as the last half of these do on average."""
+"""Full rounds that are computed; later ones take the average time of the second half of these."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
     """Cycles that the model cannot derive.
 
-    The first two are those of the hardware; the others were fitted to all-reduces on the RTL (`make bench PART=link`),
-    whose HBM answers after 64 cycles.
+    The first two are those of the hardware; the others were fitted to all-reduces on the RTL (`make bench PART=link`)
+    with an HBM latency of 64 cycles.
 
     Arguments:
-        router: through a router. link: through both ends of a link, without its wire.
-        turn: from a beat's arrival at a channel until what became of it is at the router.
-        operation: that a segment occupies a channel beside its beats.
-        start: from the instruction until the announcement is at the router, and from its arrival to the first beat.
-        memory: from the start until the first loaded beat is there.
-        finish: from the last beat's arrival until its store is answered.
+        router: latency of a router.
+        link: latency of both ends of a link, without its wire.
+        turn: from a beat's arrival at a channel until its result is at the router.
+        operation: cycles of a segment on a channel besides its beats.
+        start: from the instruction until its announcement is at the router, and from its arrival to the first beat.
+        memory: from the start until the first beat is loaded.
+        finish: from the arrival of the last beat until its store is acknowledged.
     """
 
     router: float = 2
@@ -64,13 +65,15 @@ class Parameters:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkCase:
-    """A collective whose time is asked for.
+    """A collective to be timed, on otherwise idle cores.
 
     Arguments:
-        instance: the chips. kind: ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER.
-        ranks, stride, base: of the group; nobody else is at work.
-        count: elements of a block. dtype, narrow: see `spec.isa.collective.Collective`.
+        instance: the chips.
+        ranks, stride, base: of the group.
+        count: elements of a block.
+        dtype, narrow: see `spec.isa.collective.Collective`.
         chunk: granules of a segment; None for `spec.isa.collective.best_chunk`.
+        kind: ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER.
     """
 
     instance: Instance
@@ -92,6 +95,7 @@ class LinkCase:
 
     @property
     def group(self) -> Group:
+        """Base, stride and number of the ranks."""
         return Group(self.base, self.stride, self.ranks)
 
     @property
@@ -100,24 +104,22 @@ class LinkCase:
         return self.chunk or best_chunk(self.count, self.ranks, self.kind)
 
     def part(self, channel: int) -> tuple[int, int]:
-        """Return the elements of a block that are a channel's: the first one, and the one after the last."""
+        """Return the range of a block's elements, first and end, that a channel carries."""
         half = min(((-(-self.count // GRANULE) + 1) // 2) * GRANULE, self.count)
         return (0, half) if channel == 0 else (half, self.count)
 
 
 def cycles_of(case: LinkCase, parameters: Parameters | None = None, rounds: int = ROUNDS) -> int:
-    """Return the cycles from the instructions, given to all ranks at once, until the last of them has retired.
+    """Return the cycles from the simultaneous issue on all ranks until the last one retires.
 
-    Arguments:
-        parameters: those of `Parameters`, unless told otherwise.
-        rounds: full ones that are gone through, at least 2.
+    `rounds` full rounds are computed, at least 2.
     """
     parameters = parameters or Parameters()
     return round(max(_Ring(case, channel, parameters).finish(rounds) for channel in range(CHANNELS)))
 
 
 def ideal_cycles(case: LinkCase) -> float:
-    """Return the cycles that the fuller channel sends, if its link is its own and nothing takes time but beats."""
+    """Return the beats of the fuller channel, one per cycle: no latencies, no sharing of its link."""
     first, end = case.part(0)
     step = (end - first) / (case.ranks if case.kind == _K.ALL_REDUCE else 1)
     wide, raw = (step * size / case.instance.link_bytes for size in _wire_bytes(case))
@@ -126,19 +128,16 @@ def ideal_cycles(case: LinkCase) -> float:
 
 
 def timing_errors(measurements: list[tuple[LinkCase, int]], parameters: Parameters) -> np.ndarray:
-    """Return by how much the model is above each measurement, as a fraction of it."""
+    """Return the relative error of the model for each measurement, positive if the model is slower."""
     return np.array([cycles_of(case, parameters) / cycles - 1 for case, cycles in measurements])
 
 
 def calibrate(
     measurements: list[tuple[LinkCase, int]], parameters: Parameters | None = None, names: tuple[str, ...] = CALIBRATED
 ) -> Parameters:
-    """Return parameters with which the model is as near to measurements as it can be, by the squares of its errors.
+    """Fit the parameters `names`, none negative, to measured cycles, by least squares of the relative errors.
 
-    Arguments:
-        measurements: cases and the cycles that they take.
-        parameters: the first guess, and what is not fitted.
-        names: parameters that are fitted; none becomes negative.
+    `parameters` gives the initial values; the other parameters stay.
     """
     best = parameters or Parameters()
     cost = np.sum(timing_errors(measurements, best) ** 2)
@@ -162,13 +161,13 @@ def calibrate(
 
 
 def _wire_bytes(case: LinkCase) -> tuple[int, int]:
-    """Return the bytes of an element between ranks: of a partial result, and of a result."""
+    """Return the bytes on the wire of an element, as a partial result and as a result."""
     raw = element_bytes(case.dtype)
     return (raw if case.narrow else 4), raw
 
 
 class _Ring:
-    """One channel of all ranks: when each begins and ends to send its present segment."""
+    """One channel of all ranks: when each rank begins and ends to send its current segment."""
 
     def __init__(self, case: LinkCase, channel: int, parameters: Parameters):
         self.case, self.parameters = case, parameters
@@ -184,16 +183,16 @@ class _Ring:
         back = [route(case.instance, cores[(r + d) % case.ranks], cores[r], channel) for r in ranks]
         out, back = (np.array([self._latency(len(way)) for way in some]) for some in (own, back))
         window = 2 * CHUNK_GRANULES * GRANULE * 4 // case.instance.link_bytes
-        # A grant for each half of the window; they take beats of the way back, where the other channel's data are.
+        # Each half of the window costs a credit grant, a beat in the opposite direction, shared with the other channel.
         self.beat = np.maximum(sharing * (1 + 2 / window), (window / 2 + out + back + parameters.turn) / window)
         self.arrival = (out + parameters.turn)[self.before]
         begin = parameters.start + np.maximum(parameters.memory, back + parameters.start)
         self.first = self.last = begin.astype(float)
-        # When a channel has dealt with all that it has received; None before the first round.
+        # Cycle in which a channel has processed all received beats; None before the first round.
         self.free: np.ndarray | None = None
 
     def _ways(self, channel: int) -> list[list[Hop]]:
-        """Return the way from every rank to the next one of a channel."""
+        """Return each rank's route to the next one of a channel."""
         cores, n = self.case.group.cores, self.case.ranks
         return [route(self.case.instance, cores[r], cores[(r + 1 - 2 * channel) % n], channel) for r in range(n)]
 
@@ -202,7 +201,6 @@ class _Ring:
         return (hops + 1) * p.router + hops * (p.link + self.case.instance.link_latency)
 
     def finish(self, rounds: int) -> float:
-        """Return when the last rank has retired."""
         case, p = self.case, self.parameters
         if not self.elements:
             return 0
@@ -225,7 +223,7 @@ class _Ring:
         return max(self.free.max(), memory + p.turn) + p.finish
 
     def _round(self, elements: np.ndarray) -> None:
-        """Go through a round of segments of so many elements."""
+        """Advance by one round of segments; `elements` is the size of each rank's segment."""
         case, ranks = self.case, self.case.ranks
         wide, raw = _wire_bytes(case)
         lanes = case.instance.link_bytes / 4
@@ -240,7 +238,7 @@ class _Ring:
             time = np.where(sent > 0, time + self.parameters.operation, 0)
             first, last = self.last, self.last + time
             if self.free is None:
-                # What the first partial results are added to is loaded behind the segment that is sent.
+                # The addend of the first partial results is loaded after the segment that is sent.
                 self.free = last + self.parameters.turn
             if step:
                 first = np.maximum(np.maximum(first, self.free), self.first[self.before] + self.arrival)
@@ -248,7 +246,7 @@ class _Ring:
             self.first = np.where(sent > 0, first, self.first)
             self.last = np.where(sent > 0, last, self.last)
         assert self.free is not None
-        # What is not sent on occupies the channel as well, while the next round's first segment goes out.
+        # The last segment is not forwarded but occupies the channel too, while the next round's first one is sent.
         begun = np.maximum(np.maximum(self.free, self.last), self.first[self.before] + self.arrival)
         ended = np.maximum(begun + time[self.before], self.last[self.before] + self.arrival)
         self.free = np.where(sent[self.before] > 0, ended, self.free)

@@ -1,4 +1,4 @@
-"""The on-chip memories as arrays of bytes, and what an instruction's accesses read and write there."""
+"""On-chip memories as byte arrays, and the accesses of instructions to them."""
 
 from neuroncore_rtl.golden.memory.access import footprint, gather, scatter
 

@@ -1,7 +1,7 @@
-"""Reading and writing the elements of an access in a memory, an array of the bytes of each partition.
+"""Access of an instruction to a memory, an array of the bytes of each partition.
 
-Elements are little-endian, lane i is on partition `partition` + i, and an access names its elements by a start address
-and a step a dimension: exactly what numpy calls strides, so that a read is one copy of a strided view.
+Elements are little-endian, and lane i uses partition `partition` + i. An access has a start address and a step per
+dimension: numpy's strides. A read is therefore one copy of a strided view.
 """
 
 from collections.abc import Sequence
@@ -16,35 +16,29 @@ __all__ = ["are_distinct", "footprint", "gather", "scatter", "strided_view"]
 
 
 def gather(memory: np.ndarray, access: Access | Pointer, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the codes of the elements of an access.
+    """Return the codes of an access, [partitions, *shape], a copy.
 
     Arguments:
         memory: uint8 [partitions, bytes].
-        access: what to read; of a Pointer, whose shape is (), one element a partition.
-        partitions: lanes.
-        shape: counts, outermost first, as many as the access has steps.
-
-    Returns:
-        codes [partitions, *shape], a copy.
+        access: elements to read; a Pointer has one per partition and the shape ().
+        partitions: number of lanes.
+        shape: count for each step of the access, outermost first.
 
     Raises:
-        ValueError: if an element lies outside the memory, or the steps are not one for each count.
+        ValueError: if an element lies outside the memory, or the numbers of steps and counts differ.
     """
     view = _elements(memory, access, partitions, shape)
     return view.astype(storage_dtype(access.format), order="C", copy=True)
 
 
 def scatter(memory: np.ndarray, access: Access, codes: np.ndarray, where: np.ndarray | None = None) -> None:
-    """Write the elements of an access in row-major order: of those at the same address the last one stays.
+    """Write codes [partitions, *shape] in row-major order: of several at one address the last one remains.
 
     Arguments:
         memory: uint8 [partitions, bytes].
-        access: where to write.
-        codes: of its format, [partitions, *shape].
-        where: bool, the shape of codes; False leaves the memory as it is. None: everything is written.
-
-    Raises:
-        ValueError: as :func:`gather`.
+        access: elements to write.
+        codes: codes of its format.
+        where: bool; False keeps the memory's value. None writes all.
     """
     partitions, *shape = codes.shape
     view = _elements(memory, access, partitions, tuple(shape))
@@ -58,7 +52,7 @@ def scatter(memory: np.ndarray, access: Access, codes: np.ndarray, where: np.nda
 
 
 def footprint(access: Access | Pointer, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the addresses of the bytes that an access touches in each of its partitions, ascending, each once."""
+    """Return the byte addresses that an access touches in each partition, ascending and unique."""
     size = access.format.bits // 8
     addresses = np.full((), access.address, np.int64)
     for count, step in zip(shape, _steps(access), strict=True):
@@ -92,23 +86,19 @@ def _elements(memory: np.ndarray, access: Access | Pointer, partitions: int, sha
 def strided_view(
     memory: np.ndarray, start: tuple[int, int], dtype: np.dtype, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> np.ndarray:
-    """Return a view of elements in a memory, little-endian.
+    """Return a view of little-endian elements in a memory, without bounds checks.
 
-    Arguments:
-        memory: uint8 [partitions, bytes].
-        start: partition and byte of the first element.
-        dtype: of an element.
-        shape, strides: of the view, strides in bytes; nobody checks that it stays within the memory.
+    `memory` is uint8 [partitions, bytes], `start` partition and byte of the first element, `strides` are bytes.
     """
     dtype = dtype.newbyteorder("<")
-    if memory.flags.c_contiguous:  # which a core's memories are: in a tenth of the time
+    if memory.flags.c_contiguous:  # true for a core's memories, and ten times as fast
         return np.ndarray(shape, dtype, memory, start[0] * memory.strides[0] + start[1], strides)
     first = memory[start[0] : start[0] + 1, start[1] : start[1] + dtype.itemsize].view(dtype)
     return np.lib.stride_tricks.as_strided(first, shape, strides)
 
 
 def are_distinct(steps: Sequence[int], shape: Sequence[int]) -> bool:
-    """Return whether each step goes beyond all that the smaller ones reach: then no two elements are the same."""
+    """Return True if each step exceeds the total reach of the smaller ones; then no two elements coincide."""
     reach = 0
     for step, count in sorted((abs(step), count) for step, count in zip(steps, shape, strict=True) if count > 1):
         if step <= reach:

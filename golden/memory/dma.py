@@ -1,7 +1,7 @@
-"""The DMA engines' copy, without time: strided views of the bytes of HBM, SBUF and PSUM.
+"""DMA copy without time: strided views of the bytes of HBM, SBUF and PSUM.
 
-An element's place is the start plus a multiple of a stride in each dimension, and going from partition to partition is
-but another stride: so every copy, transposing or not, is one assignment between two views.
+The address of an element is linear in its indices, and the distance between partitions is one more stride. So every
+copy, transposing or not, is one assignment between two views.
 """
 
 import numpy as np
@@ -17,12 +17,7 @@ __all__ = ["DmaFault", "dma_copy"]
 
 
 class DmaFault(Exception):
-    """A legal copy could not be finished.
-
-    Arguments:
-        cause: AXI, it reaches beyond HBM; INDEX, a row number is not below its limit.
-        detail: of INDEX, the row number; else 0.
-    """
+    """A legal copy cannot be finished: AXI beyond HBM; INDEX if a row number, the detail, is not below its limit."""
 
     def __init__(self, cause: Cause, detail: int = 0):
         super().__init__(cause, detail)
@@ -31,18 +26,12 @@ class DmaFault(Exception):
 
 
 def dma_copy(instruction: DmaCopy, hbm: np.ndarray, sbuf: np.ndarray, psum: np.ndarray) -> None:
-    """Execute one copy.
+    """Execute one legal copy.
 
-    It reads all, of a gather or scatter all of a row, before it writes; where two of its writes meet, the later one
-    stays. Of a row that it skips it neither reads nor writes anything.
+    It reads all elements, or with a gather or scatter all of a row, before it writes; of two writes to one address the
+    later one remains. A skipped row is neither read nor written.
 
-    Arguments:
-        instruction: a legal one.
-        hbm: uint8 [bytes].
-        sbuf, psum: uint8 [partitions, bytes].
-
-    Raises:
-        DmaFault: the rows before the one at fault are written then.
+    Raises DmaFault, with the rows before the faulty one written.
     """
     memories = {Storage.HBM: hbm, Storage.SBUF: sbuf, Storage.PSUM: psum}
     src, dst = (_Tensor(t, memories[t.storage]) for t in (instruction.src, instruction.dst))
@@ -63,7 +52,7 @@ def dma_copy(instruction: DmaCopy, hbm: np.ndarray, sbuf: np.ndarray, psum: np.n
 
 
 class _Tensor:
-    """Elements in the bytes of a memory: the offset of the first one, and a stride in bytes for each dimension."""
+    """Elements in a memory's bytes: offset of the first one, and a stride in bytes for each dimension."""
 
     def __init__(self, tensor: DmaTensor, memory: np.ndarray):
         self.format = tensor.format
@@ -74,7 +63,7 @@ class _Tensor:
         self.strides = tuple(step * (pitch if d == tensor.axis else size) for d, step in enumerate(tensor.steps))
 
     def row(self, number: int) -> "_Tensor":
-        """Return what index `number` of the outermost dimension leaves."""
+        """Return the elements with index `number` in the outermost dimension."""
         row = object.__new__(_Tensor)
         row.format, row.beyond, row.bytes = self.format, self.beyond, self.bytes
         row.offset = (self.offset + number * self.strides[0]) % (1 << HBM_ADDRESS_BITS)
@@ -82,7 +71,7 @@ class _Tensor:
         return row
 
     def view(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the elements' codes, as they are in memory."""
+        """Return a view of the codes."""
         dtype = storage_dtype(self.format)
         low = high = self.offset
         for count, stride in zip(shape, self.strides, strict=True):
@@ -103,14 +92,14 @@ class _Tensor:
         addresses = np.full((), self.offset, np.int64)
         for count, stride in zip(codes.shape, self.strides, strict=True):
             addresses = addresses[..., np.newaxis] + stride * np.arange(count)
-        # The first one from behind is the last one.
+        # np.unique returns first occurrences: reversed, the last write to each address.
         places, last = np.unique(addresses.reshape(-1)[::-1], return_index=True)
         chosen = np.ascontiguousarray(codes.reshape(-1)[::-1][last], view.dtype).view(np.uint8)
         self.bytes[places[:, np.newaxis] + np.arange(view.itemsize)] = chosen.reshape(len(places), -1)
 
 
 def _cast(codes: np.ndarray, source: Format, target: Format) -> np.ndarray:
-    """Return codes of one format as codes of another: as TENSOR_COPY does, but the same format is copied bit by bit."""
+    """Convert codes as TENSOR_COPY does; codes of the same format are copied unchanged."""
     if source == target:
         return codes
     arithmetic = Arithmetic.FP32

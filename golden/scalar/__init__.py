@@ -1,4 +1,4 @@
-"""The scalar engine as equations on arrays, and as an interpreter of its instruction."""
+"""Scalar engine: activation functions on arrays, and an interpreter of its instruction."""
 
 from neuroncore_rtl.golden.scalar.engine import ScalarEngine, activation
 from neuroncore_rtl.golden.scalar.functions import activate

@@ -1,4 +1,4 @@
-"""The scalar engine as an interpreter of its instruction: activations, and a running sum in every lane."""
+"""Interpreter of the scalar engine's instruction: activations, and a running sum in every lane."""
 
 import numpy as np
 
@@ -14,22 +14,19 @@ __all__ = ["ScalarEngine", "activation"]
 
 
 def activation(function: Function | str, a, scale, bias, alpha: int = 0) -> np.ndarray:
-    """Return function(fp32(a * scale + bias)), the argument rounded once; FP32 words that broadcast, in and out."""
+    """Return function(fp32(a * scale + bias)), the argument rounded once; FP32 words in and out, broadcast."""
     a, scale, bias, parameter = (np.asarray(x, np.uint32).view(np.float32) for x in (a, scale, bias, alpha))
     return activate(function, multiply_add_fp32(a, scale, bias), parameter).view(np.uint32)
 
 
 class ScalarEngine:
-    """Executes activations one after the other.
+    """Executes activations in order.
 
-    An instruction reads all of its sources before it writes; where two of its writes meet, the later one stays.
-
-    Arguments:
-        config: the machine's parameters.
+    An instruction reads all sources before it writes; of two writes to one address the later one remains.
 
     Attributes:
-        sums: uint32 [lanes], the lanes' running sums, FP32, zero at first. An instruction without `sum_continue`
-            starts those of its lanes from +0; the others keep theirs.
+        sums: uint32 [lanes], FP32 running sums, initially zero. An instruction without `sum_continue` restarts those of
+            its lanes from +0.
     """
 
     def __init__(self, config: Config):
@@ -37,14 +34,9 @@ class ScalarEngine:
         self.sums = np.zeros(config.partitions, np.uint32)
 
     def execute(self, instruction: Elementwise, sbuf: np.ndarray, psum: np.ndarray) -> None:
-        """Execute one instruction.
+        """Execute one ACTIVATE; raise ValueError if it is illegal, or reaches beyond a memory.
 
-        Arguments:
-            instruction: an ACTIVATE.
-            sbuf, psum: uint8 [partitions, bytes], the memories, which it reads and writes; elements are little-endian.
-
-        Raises:
-            ValueError: if it is not legal, or reaches beyond a memory.
+        The memories `sbuf` and `psum` are uint8 [partitions, bytes], elements little-endian.
         """
         if instruction.opcode not in SCALAR_OPCODES:
             raise ValueError(f"opcode must be one of the scalar engine's, not {instruction.opcode!r}")
@@ -52,7 +44,7 @@ class ScalarEngine:
         self.perform(instruction, sbuf, psum)
 
     def perform(self, instruction: Elementwise, sbuf: np.ndarray, psum: np.ndarray) -> None:
-        """Execute one legal instruction, as :meth:`execute` does."""
+        """Execute one legal instruction without checks, see :meth:`execute`."""
         on = Operands(instruction, self.config, sbuf, psum)
         function = list(FUNCTIONS.values())[instruction.function]
         results = activation(function, on.words("a"), on.scalar("s0"), on.scalar("s1"), instruction.alpha)

@@ -1,16 +1,16 @@
-"""The loop of the activation functions: integers, one rounding, the same bits as the hardware.
+"""Evaluation loop of the activation functions: integer arithmetic and one rounding, bit-exact.
 
     y = round(P * M), round(P * M + e * ln2) or round(2**(P * M))
 
-P is a polynomial of a segment that z's sign and exponent choose, M is 1, |z|, the fraction of a logarithm or the
-position within a quadrant. Each step has the number of its section in docs/activation.md.
+P is a polynomial of the segment that z's sign and exponent select. M is 1, |z|, the fraction of a logarithm, or the
+position within a quadrant. Steps have the numbers of the sections of docs/activation.md.
 """
 
 import numpy as np
 from numba import carray, njit  # pyright: ignore[reportPrivateImportUsage] - numba has no types.
 from numba.types import CPointer, int64, uint32, uint64, void  # pyright: ignore[reportAttributeAccessIssue] - nor these.
 
-from neuroncore_rtl.golden.arith.kept import OPTIONS
+from neuroncore_rtl.golden.arith.numba_cache import OPTIONS
 from neuroncore_rtl.spec.functions.layout import (
     BINADES_BITS,
     COEFFICIENT_GUARD,
@@ -54,7 +54,7 @@ _REDUCED_MASK = (1 << REDUCED_BITS) - 1
 
 @njit(inline="always")
 def _bit_length(value):
-    """Bits of a positive integer below 2**63."""
+    """Return the bits of a positive integer below 2**63."""
     n = 0
     for step in (32, 16, 8, 4, 2, 1):
         if value >> step:
@@ -65,7 +65,7 @@ def _bit_length(value):
 
 @njit(inline="always")
 def _decode(word):
-    """The significand, its top bit set, and the exponent of a finite number that is not zero."""
+    """Return significand, its top bit set, and exponent of a finite nonzero number."""
     significand, exponent = word & _SIGNIFICAND, (word >> 23 & 0xFF) - 127
     if exponent > -127:
         return significand | _UNITY, exponent
@@ -75,7 +75,7 @@ def _decode(word):
 
 @njit(inline="always")
 def _round(magnitude, exponent, sign):
-    """The FP32 word of magnitude * 2**exponent, to nearest even."""
+    """Return the FP32 word of magnitude * 2**exponent, to nearest even."""
     if magnitude == 0:
         return sign << 31
     length = _bit_length(magnitude)
@@ -97,6 +97,86 @@ def _round(magnitude, exponent, sign):
     return sign << 31 | min(word, _INF)
 
 
+@njit(inline="always")
+def _coordinate(c, m, e, windows):
+    """3. Return the 30-bit coordinate, the position within a quadrant, and whether the quadrant negates."""
+    coordinate = c[_COORDINATE]
+    r = negates = np.int64(0)
+    if coordinate >= _SIN:
+        high, low, significand = windows[e, 0], windows[e, 1], np.uint64(m)
+        position = (significand * high << np.uint64(24)) + (significand * low >> np.uint64(16))
+        quadrant = np.int64(position >> np.uint64(REDUCED_BITS)) + (coordinate == _COS)
+        r = np.int64(position & np.uint64(_REDUCED_MASK))
+        if quadrant & 1:
+            r ^= _REDUCED_MASK
+        negates = quadrant >> 1 & 1
+        x = r >> REDUCED_BITS - COORDINATE_BITS
+    elif coordinate == _OUTER and e <= LOW_EXPONENT:
+        x = m << 6 >> min(LOW_EXPONENT - e, 31)
+    elif coordinate == _OUTER:
+        binade = e - HIGH_EXPONENT
+        if binade > _LAST_BINADE:
+            x = (1 << COORDINATE_BITS) - 1
+        else:
+            x = binade << _BINADE_BITS | (m & _SIGNIFICAND) << _BINADE_BITS - 23
+    else:
+        x = (m & _SIGNIFICAND) << 7
+    return x, r, negates
+
+
+@njit(inline="always")
+def _polynomial(c, x, segments):
+    """4. and 5. Return value and exponent of the segment's polynomial."""
+    bits = c[_BITS]
+    s = segments[c[_BASE] + (x >> COORDINATE_BITS - bits)]
+    t = x >> COORDINATE_BITS - LOCAL_BITS - bits & _LOCAL
+    q = s[2] + (t * s[3] >> LOCAL_BITS)
+    q = s[1] + (t * q >> LOCAL_BITS)
+    return s[0] + (t * q >> _GUARDED), s[4]
+
+
+@njit(inline="always")
+def _factor(factor, m, e, r):
+    """6. Return the factor, its exponent, the addend of a logarithm, and whether the logarithm is negated."""
+    addend = negates = np.int64(0)
+    if factor == _TIMES_Z:
+        value, exponent = m, e
+    elif factor == _LOG:
+        exponent = np.int64(-1)
+        if m < 3 << 22:
+            value, addend = m - _UNITY << 1, e * LN2
+        else:
+            value, addend, negates = 2 * _UNITY - m, (e + 1) * LN2, np.int64(1)
+    elif factor == _REDUCED:
+        zeros = REDUCED_BITS - _bit_length(r) if r else 0
+        value, exponent = r << zeros >> REDUCED_BITS - FACTOR_BITS, 23 - FACTOR_BITS - zeros
+    else:
+        value, exponent = np.int64(_UNITY), np.int64(0)
+    return value, exponent, addend, negates
+
+
+@njit(inline="always")
+def _scale_exponent(scale, e):
+    """6. Return the exponent of the scale."""
+    if scale == _RECIPROCAL:
+        return -e
+    if scale == _ROOT:
+        return e >> 1
+    if scale == _INVERSE_ROOT:
+        return -(e >> 1)
+    return np.int64(0)
+
+
+@njit(inline="always")
+def _power_of_two(total, exponent, sign, exp2):
+    """8. Return the FP32 word of 2 ** total."""
+    u = total >> min(SUM_POINT - _U_BITS - exponent, 63)
+    s = exp2[u >> LOCAL_BITS & (1 << EXP2_INDEX_BITS) - 1]
+    t = u & _LOCAL
+    magnitude = s[0] + (t * (s[1] + (t * s[2] >> LOCAL_BITS)) >> _GUARDED)
+    return _round(magnitude, (u >> _U_BITS) - POINT, sign)
+
+
 _SIGNATURE = void(
     *[CPointer(uint32)] * 2, int64, CPointer(int64), int64, int64, *[CPointer(int64)] * 3, CPointer(uint64)
 )  # fmt: skip
@@ -104,18 +184,14 @@ _SIGNATURE = void(
 
 @njit(_SIGNATURE, **OPTIONS)
 def evaluate(words, result, count, specials, alpha, parity, control, segments, exp2, windows):
-    """Compute the results of words.
+    """Evaluate a function on the `count` FP32 patterns `words`.
 
-    Arguments:
-        words, result: `count` FP32 patterns.
-        specials: the results at +0, -0, +Inf and -Inf.
-        alpha: the parameter's word.
-        parity: 1 if the exponent's lowest bit chooses the row of the control table, else 0.
-        control, segments, exp2: the tables.
-        windows: [128, 2], the upper and lower part of 2 / pi for each exponent.
+    `specials` are the results at +0, -0, +Inf and -Inf, `alpha` is the parameter's word. With `parity` 1 the exponent's
+    lowest bit selects the row of the control table. `windows` [128, 2] is the upper and lower part of 2 / pi for each
+    exponent.
     """
     words, result = carray(words, count), carray(result, count)
-    # Only the length of a row is looked at.
+    # carray uses only the length of a row here.
     control, segments, exp2 = carray(control, (1, _INVALID + 1)), carray(segments, (1, 5)), carray(exp2, (1, 3))
     windows = carray(windows, (128, 2))
     alpha_sign = alpha >> 31
@@ -149,84 +225,25 @@ def evaluate(words, result, count, specials, alpha, parity, control, segments, e
             result[i] = _NAN if alpha_rest > _INF else (alpha_sign ^ sign) << 31 | alpha_rest
             continue
 
-        # 3. Coordinate.
-        coordinate = c[_COORDINATE]
-        r = np.int64(0)
-        if coordinate >= _SIN:
-            high, low, significand = windows[e, 0], windows[e, 1], np.uint64(m)
-            position = (significand * high << np.uint64(24)) + (significand * low >> np.uint64(16))
-            quadrant = np.int64(position >> np.uint64(REDUCED_BITS)) + (coordinate == _COS)
-            r = np.int64(position & np.uint64(_REDUCED_MASK))
-            if quadrant & 1:
-                r ^= _REDUCED_MASK
-            sign ^= quadrant >> 1 & 1
-            x = r >> REDUCED_BITS - COORDINATE_BITS
-        elif coordinate == _OUTER and e <= LOW_EXPONENT:
-            x = m << 6 >> min(LOW_EXPONENT - e, 31)
-        elif coordinate == _OUTER:
-            binade = e - HIGH_EXPONENT
-            if binade > _LAST_BINADE:
-                x = (1 << COORDINATE_BITS) - 1
-            else:
-                x = binade << _BINADE_BITS | (m & _SIGNIFICAND) << _BINADE_BITS - 23
-        else:
-            x = (m & _SIGNIFICAND) << 7
-
-        # 4. Segment. 5. Polynomial.
+        x, r, negates = _coordinate(c, m, e, windows)
+        sign ^= negates
         if source == _FROM_Z:
             p, exponent = m << 10, e
         elif source == _FROM_ALPHA:
             p, exponent = (-alpha_significand if alpha_sign else alpha_significand) << 10, alpha_exponent
         else:
-            bits = c[_BITS]
-            s = segments[c[_BASE] + (x >> COORDINATE_BITS - bits)]
-            t = x >> COORDINATE_BITS - LOCAL_BITS - bits & _LOCAL
-            q = s[2] + (t * s[3] >> LOCAL_BITS)
-            q = s[1] + (t * q >> LOCAL_BITS)
-            p, exponent = s[0] + (t * q >> _GUARDED), s[4]
-
-        # 6. Factor.
-        log_addend = np.int64(0)
-        if factor == _TIMES_Z:
-            p *= m
-            exponent += e
-        elif factor == _LOG:
-            if m < 3 << 22:
-                p *= m - _UNITY << 1
-                log_addend = e * LN2
-            else:
-                p *= 2 * _UNITY - m
-                sign = 1
-                log_addend = (e + 1) * LN2
-            exponent -= 1
-        elif factor == _REDUCED:
-            zeros = REDUCED_BITS - _bit_length(r) if r else 0
-            p *= r << zeros >> REDUCED_BITS - FACTOR_BITS
-            exponent -= zeros + FACTOR_BITS - 23
-        else:
-            p *= _UNITY
-        scale = c[_SCALE]
-        if scale == _RECIPROCAL:
-            exponent -= e
-        elif scale == _ROOT:
-            exponent += e >> 1
-        elif scale == _INVERSE_ROOT:
-            exponent -= e >> 1
+            p, exponent = _polynomial(c, x, segments)
+        value, shift, addend, negates = _factor(factor, m, e, r)
+        sign |= negates
+        exponent += shift + _scale_exponent(c[_SCALE], e)
 
         # 7. Product and sum.
-        total = p >> SUM_CUT
+        total = p * value >> SUM_CUT
         if c[_EXP2]:
-            # 8. Power of two.
-            u = total >> min(SUM_POINT - _U_BITS - exponent, 63)
-            s = exp2[u >> LOCAL_BITS & (1 << EXP2_INDEX_BITS) - 1]
-            t = u & _LOCAL
-            magnitude = s[0] + (t * (s[1] + (t * s[2] >> LOCAL_BITS)) >> _GUARDED)
-            result[i] = _round(magnitude, (u >> _U_BITS) - POINT, sign)
+            result[i] = _power_of_two(total, exponent, sign, exp2)
         else:
             # 9. Round.
-            if sign:
-                total = -total
-            total += log_addend
+            total = addend - total if sign else addend + total
             if total:
                 sign = np.int64(total < 0)
             result[i] = _round(abs(total), exponent - SUM_POINT, sign)

@@ -1,10 +1,10 @@
-"""The activation functions, as docs/activation.md defines them, on arrays."""
+"""Activation functions of docs/activation.md on arrays."""
 
 from functools import cache
 
 import numpy as np
 
-from neuroncore_rtl.golden.arith.kept import kept_function
+from neuroncore_rtl.golden.arith.numba_cache import cached_function
 from neuroncore_rtl.spec.functions import Function, Tables, function_named, load_tables
 from neuroncore_rtl.spec.functions.layout import Special, control_address, window
 
@@ -15,26 +15,20 @@ _WINDOWS = np.array([(window(e) >> 40, window(e) & (1 << 40) - 1) for e in range
 
 
 def activate(function: Function | str, z, alpha: float | np.ndarray = 0.0, tables: Tables | None = None) -> np.ndarray:
-    """Return f(z).
+    """Return f(z), float32; subnormals kept, NaN canonical. Error bounds: docs/activation.md.
 
     Arguments:
         function: a function of `spec.functions`, or its name.
         z: float32, any shape.
-        alpha: parameter of leaky_relu and dleaky_relu, FP32; the others ignore it.
-        tables: contents of the hardware's tables; None: those of the repository.
-
-    Returns:
-        float32, the shape of `z`; subnormals kept, NaN canonical. The errors are those that docs/activation.md states.
-
-    Raises:
-        ValueError: if there is no such function.
+        alpha: FP32 parameter of leaky_relu and dleaky_relu.
+        tables: contents of the hardware's tables; None for the repository's.
     """
     if not isinstance(function, Function):
         function = function_named(function)
     z = np.asarray(z, np.float32)
     parameter = np.float32(alpha)
     result = np.empty(z.size, np.uint32)
-    kept_function("neuroncore_rtl.golden.scalar.evaluation", "evaluate")(
+    cached_function("neuroncore_rtl.golden.scalar.evaluation", "evaluate")(
         np.ascontiguousarray(z).reshape(-1).view(np.uint32), result, z.size, _special_words(function, parameter),
         int(parameter.view(np.uint32)), int(function.parity), *_arrays(tables, function.code), _WINDOWS,
     )  # fmt: skip
@@ -50,7 +44,7 @@ def _arrays(tables: Tables | None, code: int) -> tuple[np.ndarray, np.ndarray, n
 
 
 def _special_words(function: Function, alpha: np.float32) -> np.ndarray:
-    """Results at +0, -0, +Inf and -Inf."""
+    """Return the results at +0, -0, +Inf and -Inf."""
     words = []
     for (special, sign), z in zip(function.specials, np.array([0.0, -0.0, np.inf, -np.inf], np.float32), strict=True):
         if special.word is not None:

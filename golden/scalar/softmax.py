@@ -1,4 +1,4 @@
-"""Softmax of rows of any length, in the order in which a kernel would have both engines compute it."""
+"""Softmax of rows of any length, in the order in which a kernel computes it on both engines."""
 
 import numpy as np
 
@@ -13,23 +13,16 @@ from neuroncore_rtl.spec.isa import AluOp
 __all__ = ["softmax"]
 
 BLOCK = 1 << 16
-"""Elements of the rows that are computed at a time: they stay in the second-level cache."""
+"""Elements computed at a time: they stay in the second-level cache."""
 
 _ONE = np.uint32(0x3F80_0000)
 
 
 def softmax(codes, fmt: Format = FP32) -> np.ndarray:
-    """Return exp(x - max) / sum(exp(x - max)) along the last axis.
+    """Return exp(x - max) / sum(exp(x - max)) along the last axis, as codes of the float format `fmt`.
 
-    TENSOR_REDUCE max, negated; ACTIVATE exp with it as bias, and the running sum; RECIPROCAL of the sum; TENSOR_SCALAR
-    multiply. All in FP32, every operation rounded once, the sum in order.
-
-    Arguments:
-        codes: of `fmt`, [..., n].
-        fmt: a float format.
-
-    Returns:
-        codes of `fmt`, the same shape.
+    TENSOR_REDUCE max, negated; ACTIVATE exp with this bias and the running sum; RECIPROCAL of the sum; TENSOR_SCALAR
+    multiply. All in FP32, each operation rounded once, the sum in order.
     """
     codes = np.asarray(codes, storage_dtype(fmt))
     rows = codes.reshape(-1, codes.shape[-1])

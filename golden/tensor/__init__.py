@@ -1,6 +1,6 @@
-"""The tensor engine as equations: column sums of the array, their accumulation in PSUM, and whole matrix products.
+"""Tensor engine: column sums of the array, their accumulation in PSUM, whole matrix products. All are bit-exact.
 
-Every function is exact to the bit. Operands are codes of a format of `spec.formats.MATMUL_FORMATS`, results PSUM words.
+Operands are codes of a format of `spec.formats.MATMUL_FORMATS`, results are PSUM words.
 """
 
 from neuroncore_rtl.golden.tensor.engine import TensorEngine

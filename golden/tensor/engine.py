@@ -1,4 +1,4 @@
-"""The tensor engine as an interpreter of its instructions, without time: what is in PSUM after each of them."""
+"""Interpreter of the tensor engine's instructions, without time."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -17,21 +17,15 @@ __all__ = ["TensorEngine"]
 
 @dataclass(frozen=True)
 class _Weights:
-    """A loaded stationary operand."""
-
     instruction: LoadStationary
     operand: Packed
 
 
 class TensorEngine:
-    """Executes tensor instructions one after the other.
-
-    Arguments:
-        config: the machine's parameters.
+    """Executes tensor instructions in order.
 
     Attributes:
-        psum: uint32 [columns, words of PSUM], zero at first; FP32 patterns, or INT32 where INT8 was
-            multiplied. May be written.
+        psum: uint32 [columns, words of PSUM], initially zero: FP32 patterns, or INT32 after INT8 products. Writable.
     """
 
     def __init__(self, config: Config):
@@ -43,23 +37,18 @@ class TensorEngine:
     def execute(self, instruction: TensorInstruction, stationary_memory, moving_memory) -> None:
         """Execute one instruction.
 
-        A LoadStationary fills the shadow registers, replacing what an earlier one left there; a MultiplyMoving works
-        with what was loaded last, in the rows that both name.
-
-        Arguments:
-            instruction: a LoadStationary or MultiplyMoving.
-            stationary_memory, moving_memory: uint8 [rows, bytes], the bytes of each partition; elements are
-                little-endian. Each instruction reads its own, so the other may be None.
+        A LoadStationary overwrites the shadow registers. A MultiplyMoving uses the last load, in the rows of both. The
+        memories are uint8 [rows, bytes], little-endian; each instruction reads one, and the other may be None.
 
         Raises:
-            ValueError: if it is not legal after those before it; if it reads beyond the memory.
+            ValueError: if it is illegal after the previous instructions, or reads beyond the memory.
         """
         instruction.check(self._context)
         self.perform(instruction, stationary_memory, moving_memory)
         self._context = instruction.after(self._context)
 
     def perform(self, instruction: TensorInstruction, stationary_memory, moving_memory) -> None:
-        """Execute one instruction that is legal after those before it, as :meth:`execute` does."""
+        """Execute one legal instruction without checks, see :meth:`execute`."""
         if isinstance(instruction, LoadStationary):
             self._load(instruction, stationary_memory)
         else:
@@ -74,7 +63,7 @@ class TensorEngine:
         loaded, (weights, present) = self._shadow.instruction, self._shadow.operand
         first = max(loaded.row, multiplied.row)
         count = max(min(loaded.row + loaded.k, multiplied.row + multiplied.k) - first, 0)
-        # Columns start where a step of a load does, and so at a whole tile.
+        # Columns start at a load step, and therefore at a tile.
         tiles = slice((multiplied.column - loaded.column) // TILE, None)
         rows = slice(first - loaded.row, first - loaded.row + count)
         codes = _elements(multiplied, memory, multiplied.n, multiplied.stride)[first - multiplied.row :][:count]
@@ -90,7 +79,7 @@ class TensorEngine:
 
 
 def _elements(instruction: TensorInstruction, memory, count: int, stride: int) -> np.ndarray:
-    """Return the codes [k, count] that an instruction reads, `stride` bytes from one to the next."""
+    """Return the codes [k, count] that an instruction reads, `stride` bytes apart."""
     size = instruction.format.bits // 8
     rows, length = memory.shape
     end = instruction.address + (count - 1) * stride + size

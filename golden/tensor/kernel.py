@@ -1,10 +1,8 @@
-"""The column sums of the array: for every element of the result a chain of fused multiply-adds along K.
+"""Column sums of the array: for every element of the result a chain of fused multiply-adds along K.
 
-`column_sums_equation` and `accumulate_sums` say what a pass is, `multiply_tiles` computes the same bits over a thousand
-times
-faster: as a matrix product is computed fast, a tile of sums stays in vector registers while the loop runs along K,
-compiled, with the processor's own fused multiply-add, which is the IEEE 754 operation with one rounding. Sums are
-independent, so they fill the vectors; the order along K is never changed.
+`column_sums_equation` and `accumulate_sums` define a pass. `multiply_tiles` computes the same bits over a thousand
+times faster: compiled code keeps a tile of sums in vector registers while it loops along K, and uses the processor's
+IEEE 754 fused multiply-add. The vectors hold independent sums; the order along K never changes.
 """
 
 from functools import cache
@@ -22,11 +20,11 @@ __all__ = [
 ]  # fmt: skip
 
 WIDTH = 64 if has_feature("avx512f") else 16
-"""Moving columns of a block: sums of a tile, a row of it and a weight fill the vector registers."""
+"""Moving columns of a block: a tile's sums, one row of the block and a weight fill the vector registers."""
 
 
 def column_sums_equation(stationary, moving, *, stationary_present=None, moving_present=None, init=0.0) -> np.ndarray:
-    """Return what :func:`column_sums` returns, computed row by row with :func:`golden.arith.fma_fp32`."""
+    """Return the result of :func:`column_sums`, computed row by row with :func:`golden.arith.fma_fp32`."""
     rows, partitions = stationary.shape
     sums = np.full((partitions, moving.shape[1]), init, np.float32)
     for row in range(rows):
@@ -40,15 +38,12 @@ def column_sums_equation(stationary, moving, *, stationary_present=None, moving_
 
 
 def accumulate_sums(psum, sums, integer: bool) -> np.ndarray:
-    """Return what PSUM holds after column sums arrived.
+    """Return the PSUM words (uint32) after column sums are accumulated.
 
     Arguments:
-        psum: uint32, the words before; None if they are overwritten.
-        sums: float32, their shape, NaN canonical.
-        integer: True adds the sums, which then are integers, as INT32 that wraps around; False adds FP32.
-
-    Returns:
-        uint32, the shape of `sums`.
+        psum: previous words; None to overwrite.
+        sums: float32, NaN canonical.
+        integer: True adds the sums, then integers, as wrapping INT32; False adds FP32.
     """
     if integer:
         words = sums.astype(np.int32).view(np.uint32)
@@ -57,22 +52,13 @@ def accumulate_sums(psum, sums, integer: bool) -> np.ndarray:
 
 
 def column_sums(stationary, moving, *, stationary_present=None, moving_present=None, init=0.0) -> np.ndarray:
-    """Return the column sums of one pass of the array.
+    """Return the column sums of one pass of the array: float32 [M, N], NaN canonical.
 
-    A sum s of column n and partition m starts at `init`; then for row 0, 1, ... it becomes
-    fp32(s + moving[row, n] * stationary[row, m]) with one rounding to nearest even, unless an operand is absent.
+    The sum s of column n and partition m starts at `init`, +0 or -0. For row 0, 1, ... it becomes
+    fp32(s + moving[row, n] * stationary[row, m]), one rounding to nearest even, unless an operand is absent.
 
-    Arguments:
-        stationary: float32 [K, M], of at most 12 significand bits (:func:`golden.arith.operand`).
-        moving: float32 [K, N], likewise.
-        stationary_present, moving_present: bool, the shape of the operand; False where it is absent. None: all present.
-        init: what the chains start with, +0 or -0.
-
-    Returns:
-        float32 [M, N], NaN canonical.
-
-    Raises:
-        ValueError: if K differs between the operands, or a mask has not the shape of its operand.
+    The operands are float32 [K, M] and [K, N] of at most 12 significand bits (:func:`golden.arith.operand`). A mask has
+    the shape of its operand, False where it is absent; None: all are present.
     """
     stationary, moving = np.asarray(stationary, np.float32), np.asarray(moving, np.float32)
     if stationary.ndim != 2 or moving.ndim != 2 or len(stationary) != len(moving):
@@ -85,11 +71,9 @@ def column_sums(stationary, moving, *, stationary_present=None, moving_present=N
 
 
 def pack_tiles(operand: np.ndarray, size: int) -> np.ndarray:
-    """Return an operand [K, columns], values, codes or flags, as [pieces, K, size]; the last piece is filled with 0.
+    """Return values, codes or flags [K, columns] as [pieces, K, size]; the last piece is padded with 0.
 
-    Arguments:
-        operand: what is packed.
-        size: TILE of the stationary, WIDTH of the moving operand.
+    `size` is TILE for the stationary, WIDTH for the moving operand.
     """
     rows, columns = operand.shape
     whole, rest = divmod(columns, size)
@@ -103,22 +87,22 @@ def pack_tiles(operand: np.ndarray, size: int) -> np.ndarray:
 
 
 Packed = tuple[np.ndarray, np.ndarray | None]
-"""Values and presence of an operand, as `golden.tensor.array_operand` has them, packed."""
+"""Packed values and presence of an operand, see `golden.tensor.array_operand`."""
 
 
 def multiply_tiles(
     stationary: Packed, moving: Packed, psum: np.ndarray, *, accumulates=False, integer=False, init=0.0, fused=None
 ) -> None:
-    """Do one pass of the array: what :func:`accumulate_sums` makes of PSUM and :func:`column_sums`.
+    """Do one pass of the array: :func:`column_sums`, then :func:`accumulate_sums` into PSUM.
 
     Arguments:
-        stationary: of pieces of TILE columns; at least as many rows as the moving operand, and columns as `psum` rows.
-        moving: of pieces of WIDTH columns; as many columns as `psum`, or more. Its rows are K.
-        psum: uint32 [M, N], of adjacent columns; it is written where it is.
-        accumulates: whether the sums are added to what PSUM holds.
-        integer: whether that is INT32.
-        init: as of :func:`column_sums`.
-        fused: as of :func:`compile_pass`.
+        stationary: pieces of TILE columns; at least K rows and M columns.
+        moving: pieces of WIDTH columns; K rows and at least N columns.
+        psum: uint32 [M, N], columns contiguous; written in place.
+        accumulates: whether the sums are added to PSUM.
+        integer: whether PSUM holds INT32.
+        init: see :func:`column_sums`.
+        fused: see :func:`compile_pass`.
     """
     (w, w_present), (x, x_present) = stationary, moving
     masked = w_present is not None or x_present is not None
@@ -134,14 +118,11 @@ def multiply_tiles(
 
 @cache
 def compile_pass(masked: bool, integer: bool = False, fused: bool | None = None):
-    """Return the compiled function of `multiply_tiles`, whose arguments :func:`golden.tensor.tile.build_pass` has.
+    """Return the compiled function of :func:`golden.tensor.tile.build_pass`.
 
-    Arguments:
-        masked: whether it looks at the masks.
-        integer: whether PSUM holds INT32.
-        fused: whether to use the processor's fused multiply-add; None: if it has one. Without it every step is a
-            float64 sum and a cast, which for operands of 12 significand bits gives the same bits
-            (:func:`golden.arith.fma_fp32`) at a fraction of the speed.
+    If `fused`, by default if the processor can, it uses fused multiply-adds. Otherwise every step is a float64 sum and
+    a
+    cast: slower, the same bits for 12 significand bits (:func:`golden.arith.fma_fp32`).
     """
     return compile_function(build_pass(WIDTH, masked, integer, has_fused_multiply_add() if fused is None else fused))
 

@@ -1,4 +1,4 @@
-"""Whole matrix products, as a user would write them: tiles along K, and for FP32 four passes a tile."""
+"""Whole matrix products: tiles along K, and four passes per tile for FP32."""
 
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
@@ -13,29 +13,20 @@ from neuroncore_rtl.spec.formats import FP32, INT8, Format
 __all__ = ["PASSES", "SHARED", "matrix_product"]
 
 PASSES = ((0, 0), (0, 1), (1, 0), (1, 1))
-"""The passes of an FP32 product in their order: half of the stationary, half of the moving operand."""
+"""Passes of an FP32 product in order: half of the stationary, half of the moving operand."""
 
 SHARED = 1 << 25
-"""Multiply-adds from which on a product is worth more than one thread."""
+"""Multiply-adds from which a product is split over threads."""
 
 BLOCK = 256
-"""Moving columns that a thread multiplies at a time: what PSUM holds of them stays in a second-level cache."""
+"""Moving columns per task: their part of PSUM stays in a second-level cache."""
 
 
 def matrix_product(a_bits, b_bits, fmt: Format, rows: int) -> np.ndarray:
-    """Return the product of two matrices as the tensor engine leaves it in PSUM, however its M and N were tiled.
+    """Return the product of codes of `fmt` [M, K] and [K, N] as the tensor engine computes it, uint32 [M, N].
 
-    Arguments:
-        a_bits: codes of `fmt` [M, K], the stationary operand, transposed.
-        b_bits: codes of `fmt` [K, N], the moving operand.
-        fmt: one of `spec.formats.MATMUL_FORMATS`.
-        rows: rows of the array, hence the length of the tiles along K.
-
-    Returns:
-        uint32 [M, N]: the FP32 patterns, or for INT8 those of INT32 (view them as int32).
-
-    Raises:
-        ValueError: if the shapes do not fit, `rows` is not positive, or as :func:`golden.arith.operand`.
+    Results are FP32 patterns; for INT8, INT32 (view as int32). They do not depend on the tiling of M and N, but on the
+    `rows` of the array, the tile length along K. The [M, K] operand is the stationary one.
     """
     a_bits, b_bits = np.asarray(a_bits), np.asarray(b_bits)
     if a_bits.ndim != 2 or b_bits.ndim != 2 or a_bits.shape[1] != b_bits.shape[0]:
@@ -62,12 +53,12 @@ def matrix_product(a_bits, b_bits, fmt: Format, rows: int) -> np.ndarray:
 
 
 def _halves(codes: np.ndarray, fmt: Format) -> list[Packed]:
-    """Return the packed operands of the passes: the two halves of FP32, or the one of another format."""
+    """Return the packed operands of the passes: two halves for FP32, else one."""
     return [array_operand(codes, fmt, half) for half in ((0, 1) if fmt == FP32 else (0,))]
 
 
 def _multiply(stationary: list[Packed], moving: list[Packed], psum: np.ndarray, rows: int, *, integer: bool) -> None:
-    """Bring PSUM from 0 to what it holds after a product of operands, of which each has its halves."""
+    """Accumulate a whole product into PSUM, initially 0; each operand is a list of its halves."""
     passes = PASSES if len(stationary) > 1 else PASSES[:1]
     for row in range(0, moving[0][0].shape[1], rows):
         for number, (own, other) in enumerate(passes):

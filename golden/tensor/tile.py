@@ -1,4 +1,4 @@
-"""The code of a pass of the array: tiles of column sums in vector registers, added to PSUM where they end."""
+"""LLVM code of a pass of the array: tiles of column sums in vector registers, finally added to PSUM."""
 
 from typing import Any
 
@@ -20,21 +20,18 @@ from neuroncore_rtl.golden.arith.machine_code import (
 __all__ = ["TILE", "build_pass"]
 
 TILE = 4
-"""Stationary columns of a tile: each moving vector that is loaded is used so many times."""
+"""Stationary columns of a tile: the number of uses of each loaded moving vector."""
 
 
 def build_pass(width: int, masked: bool, integer: bool, fused: bool) -> IRBuilder:
-    """Return the function of which :func:`golden.tensor.kernel.multiply_tiles` says what it does.
+    """Return the builder of the function behind :func:`golden.tensor.kernel.multiply_tiles`.
 
-    Its arguments are: pointers to the stationary operand [tiles, rows, TILE], the moving operand [blocks, rows, width],
-    their masks, and PSUM; the rows to multiply; partitions and columns of PSUM; for each of the five arrays the
-    elements from one tile, block or partition to the next; whether to accumulate; and what the chains start with.
+    The function's arguments: pointers to the stationary operand [tiles, rows, TILE], the moving operand [blocks, rows,
+    width], their masks, and PSUM; the rows to multiply; partitions and columns of PSUM; for each of the five arrays the
+    elements from one tile, block or partition to the next; whether to accumulate; initial value of the chains.
 
-    Arguments:
-        width: moving columns of a block; the processor's vectors are as many as that takes.
-        masked: whether it looks at the masks.
-        integer: whether PSUM holds INT32.
-        fused: as of :func:`golden.arith.machine_code.multiply_add`.
+    `width` is the moving columns of a block, which LLVM splits into the processor's vectors. If `integer`, PSUM holds
+    INT32. For `fused` see :func:`golden.arith.machine_code.multiply_add`.
     """
     pointers = FLOAT, FLOAT, FLAG, FLAG, WORD_TYPE if integer else FLOAT
     kinds = *(kind.as_pointer() for kind in pointers), *[INDEX] * 8, FLAG, FLOAT
@@ -44,8 +41,6 @@ def build_pass(width: int, masked: bool, integer: bool, fused: bool) -> IRBuilde
 
 
 class _Pass:
-    """The builder and the arguments of the function."""
-
     def __init__(self, builder, width: int, masked: bool, integer: bool, fused: bool, *arguments: Value):
         self.builder, self.width, self.masked, self.integer, self.fused = builder, width, masked, integer, fused
         self.stationary, self.moving, self.stationary_present, self.moving_present, self.psum = arguments[:5]
@@ -69,7 +64,7 @@ class _Pass:
                         self.write(builder.load(total), partition, builder.mul(block, INDEX(self.width)))
 
     def add_row(self, block: Value, tile: Value, row: Value, totals: list[Value]) -> None:
-        """Go on with every chain of a tile by one row."""
+        """Extend every chain of a tile by one row."""
         builder = self.builder
         x = self.moving_row(self.moving, block, row, self.floats)
         present = self.moving_row(self.moving_present, block, row, self.flags) if self.masked else None
@@ -87,12 +82,12 @@ class _Pass:
         return self.builder.load(self.builder.bitcast(place, kind.as_pointer()), align=1)
 
     def weight(self, array: Value, tile: Value, row: Value, number: int) -> Value:
-        """Return a vector of a value of a tile of the stationary operand, or of its mask."""
+        """Return a vector filled with one value of a stationary tile, or of its mask."""
         inside = self.builder.add(self.builder.mul(row, INDEX(TILE)), INDEX(number))
         return self.spread(self.builder.load(self.place(array, tile, inside)))
 
     def write(self, sums: Value, partition: Value, column: Value) -> None:
-        """Write or add the sums of a partition to PSUM, as far as it has columns."""
+        """Write or add the sums of a partition to the PSUM columns that exist."""
         builder, kind = self.builder, self.words if self.integer else self.floats
         place = builder.bitcast(self.place(self.psum, partition, column), kind.as_pointer())
         align = WORD_TYPE(4)
@@ -108,7 +103,7 @@ class _Pass:
         builder.call(self.masked_access("store", kind), (new, place, align, inside))
 
     def masked_access(self, what: str, kind: ir.VectorType) -> ir.Function:
-        """Return LLVM's access to those elements of a vector that a mask chooses."""
+        """Return LLVM's masked vector load or store."""
         name = f"llvm.masked.{what}.v{self.width}{'i32' if self.integer else 'f32'}.p0"
         flags, place = ir.VectorType(ir.IntType(1), self.width), kind.as_pointer()
         loads = ir.FunctionType(kind, [place, WORD_TYPE, flags, kind])
@@ -117,15 +112,15 @@ class _Pass:
         return module.globals.get(name) or ir.Function(module, loads if what == "load" else stores, name)
 
     def pieces(self, count: Value, size: int) -> Value:
-        """Return how many pieces of a size make so many elements, the last one perhaps not whole."""
+        """Return `count` / `size`, rounded up."""
         return self.builder.sdiv(self.builder.add(count, INDEX(size - 1)), INDEX(size))
 
     def place(self, array: Value, number: Value, inside: Value) -> Value:
-        """Return the pointer to an element inside of a tile, block or partition of an array."""
+        """Return the pointer to element `inside` of tile, block or partition `number`."""
         return self.builder.gep(array, [self.builder.add(self.builder.mul(number, self.steps[array]), inside)])
 
     def spread(self, value: Any) -> Value:
-        """Return a vector that has one value everywhere."""
+        """Return a vector filled with a value."""
         kind = ir.VectorType(value.type, self.width)
         one = self.builder.insert_element(kind(ir.Undefined), value, WORD_TYPE(0))
         return self.builder.shuffle_vector(one, kind(ir.Undefined), self.words(None))

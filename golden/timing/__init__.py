@@ -1,6 +1,6 @@
-"""The timing model: in which cycle every record of an image is fetched, issued and retired, without simulating a cycle.
+"""Timing model: the cycle in which every record of an image is fetched, issued and retired.
 
-It is event-driven over instructions. Values play no part: what a program computes is golden's affair.
+The model is event-driven, one or a few events per instruction. It computes no values.
 """
 
 from importlib import import_module
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["ControlPath", "MemoryTiming", "Prediction", "Timed", "flow_path", "predict"]
 
 _MODULES = {"ControlPath": "controller", "MemoryTiming": "memory", "flow_path": "controller", "predict": "model"}
-"""Where names are that need compiled functions, which are slow to import: few who import this package use them."""
+"""Modules of names that need compiled functions. They are slow to import, so they are imported on first use."""
 
 
 def __getattr__(name: str):
-    """Return one of these names when it is first asked for."""
+    """Import a name of `_MODULES` on first use."""
     if name in _MODULES:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

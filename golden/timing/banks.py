@@ -1,4 +1,4 @@
-"""The memories on chip: a calendar for each of them and each direction."""
+"""Reservation tables of the on-chip memories, one for each memory and direction."""
 
 import numpy as np
 
@@ -10,18 +10,15 @@ __all__ = ["Banks"]
 
 
 class Banks:
-    """Of SBUF the eight banks; of PSUM those, and the ports that all but the array share.
-
-    Arguments:
-        config: the machine's parameters.
+    """Banks of SBUF and PSUM, and the PSUM ports that all requesters except the array share.
 
     Attributes:
-        calendars: all of them, with the bank places of addresses.
+        calendars: all tables, with `places`.
         places: see :func:`golden.timing.calendar.bank_places`.
-        sbuf_reads, sbuf_writes, psum_reads, psum_writes: calendars.
-        owners, debts: of reads and of writes, see :class:`golden.timing.calendar.LinePort`.
-        held: of each line port, the cycles in which the lines in its buffer are written, and the one that comes.
-        engines: of each line port, the DMA engines that are on it.
+        sbuf_reads, sbuf_writes, psum_reads, psum_writes: tables.
+        owners, debts: for reads and writes, see :class:`golden.timing.calendar.LinePort`.
+        line_buffers: of each line port, see :func:`golden.timing.calendar.buffered_lines`.
+        engines: DMA engines that share each line port.
     """
 
     def __init__(self, config: Config):
@@ -33,7 +30,7 @@ class Banks:
             Calendars(self.sbuf_reads, self.psum_reads, self.sbuf_writes, self.psum_writes, self.places)
         )
         self.owners = new_owners(), new_owners()
-        # Weights are the first of those who take turns at reading.
+        # For reads, weights are round-robin requester 0, before the line ports.
         self.debts = np.zeros(1 + ports, np.int64), np.zeros(ports, np.int64)
-        self.held = np.zeros((ports, timing.LINE_BUFFER + 1), np.int64)
+        self.line_buffers = np.zeros((ports, timing.LINE_BUFFER + 1), np.int64)
         self.engines: list[list] = [[] for _ in range(ports)]

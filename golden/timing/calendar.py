@@ -1,10 +1,16 @@
-"""Who has which bank of a memory in which cycle: a calendar, into which every access is put when it is known.
+"""Bank reservation tables ("calendars"): which requesters have which bank of a memory in which cycle.
 
-An access takes the first cycle from its own on in which its bank is free of those who go before: the array's moving
-operands, the vector engine, the scalar engine, then its weights and the line ports of the DMA engines. Who is put in
-late finds those behind him where they would not have been; so they are put in for few cycles at once. Weights and line
-ports take turns: who was put in first, but would have lost, waits at his next access. Of the lines that a port writes
-to SBUF some may wait, and those behind go ahead.
+An access reserves its bank in its first cycle in which no requester of higher priority has it. Priorities from the
+highest: moving operands of the array, vector engine, scalar engine, then weights and the line ports of the DMA engines,
+which share a bank round robin.
+
+Accesses are reserved when they become known, not in the order of their cycles. Hence three rules:
+
+1. A late reservation does not move earlier ones of lower priority: their times are then too optimistic. Requesters
+   therefore reserve only a few cycles ahead.
+2. A round-robin requester may find its bank reserved by one that it precedes. Both then keep the cycle, and the other
+   stalls for a cycle before its next access: its debt.
+3. Lines that a port writes to SBUF can wait in a buffer while later lines overtake them.
 """
 
 from typing import NamedTuple
@@ -15,89 +21,90 @@ from numba import njit
 from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 
 __all__ = [
-    "APART", "BEGUN", "GO", "SCALAR", "SHARING", "VECTOR", "WRITTEN", "Accesses", "Calendars", "LinePort", "Loads",
-    "Moves", "Walk", "bank_places", "begin_steps", "buffered_lines", "columns", "line_accesses", "load_steps",
-    "new_calendar", "new_owners", "slots", "steps",
+    "FIRST_STEP", "LAST_STEP", "LAST_WRITE", "SCALAR", "SHARING", "UNSHARED", "VECTOR", "Accesses", "Calendars",
+    "LinePort", "Loads", "Moves", "Walk", "bank_places", "begin_steps", "buffered_lines", "columns", "line_accesses",
+    "load_steps", "new_calendar", "new_owners", "slots", "steps",
 ]  # fmt: skip
 
 _WINDOW = 1 << 14
-"""Cycles that a calendar looks back and ahead, a power of two."""
+"""Cycles that a table covers, a power of two."""
 
 ARRAY, VECTOR, SCALAR, _LINE, _PORT = 0, 8, 16, 24, 32
-"""An entry has for each of those who ask, in the order of their ranks, a bit for each bank, weights and line ports in
-common; then for each line port."""
+"""First bit of each priority in a reservation: a bit per bank for array, vector engine, scalar engine, and weights and
+line ports together; then a bit per line port.
+"""
 
-APART = _PORT
-"""A rank behind all of them: nobody shares a port with others."""
+UNSHARED = _PORT
+"""A priority below all others: no requesters share a PSUM port."""
 
 SHARING = SCALAR, VECTOR
-"""From which rank on all share one port of PSUM, to read and to write."""
+"""First priority that shares one PSUM port, for reads and for writes; all lower ones share it too."""
 
 _BITS = 36
 
 _BANKS = 8
-"""Of a memory, at most. What is compiled and kept knows no number of another file."""
+"""Banks of a memory, at most. A literal, as Numba's cache does not notice changes of other files."""
 
 assert PSUM_BANKS == _BANKS == Config.RANGES["sbuf_banks"][1]
 
 
 def bank_places(config: Config) -> np.ndarray:
-    """Return where an address has its bank: bits below it, and the mask of it, in SBUF; in PSUM."""
+    """Return the bank field of an address, as shift and mask, in SBUF and in PSUM."""
     line, bank = config.line_bytes.bit_length() - 1, config.psum_bank.bit_length() - 1
     return np.array([line, config.sbuf_banks - 1, bank, config.psum_banks - 1], np.int64)
 
 
 def new_calendar() -> np.ndarray:
-    """Return an empty calendar: for each cycle, modulo the window, its number and who has what in it."""
+    """Return an empty table. The entry of a cycle, modulo the window, has the cycle's number and the reserved bits."""
     return np.full(_WINDOW, -1, np.int64)
 
 
 def new_owners() -> np.ndarray:
-    """Return a table of who has the banks of SBUF, of those who take turns, cycle by cycle."""
+    """Return a table of the round-robin requester that has each bank of SBUF in each cycle."""
     return np.zeros((_WINDOW, _BANKS), np.uint8)
 
 
 @njit(cache=True)
-def _taken(calendar, cycle):
+def _reserved(calendar, cycle):
     entry = calendar[cycle & (_WINDOW - 1)]
     return entry & ((1 << _BITS) - 1) if entry >> _BITS == cycle else 0
 
 
 @njit(cache=True)
-def _take(calendar, cycle, bits):
+def _reserve(calendar, cycle, bits):
     place = cycle & (_WINDOW - 1)
     entry = calendar[place]
     calendar[place] = entry | bits if entry >> _BITS == cycle else cycle << _BITS | bits
 
 
 @njit(cache=True)
-def _before(rank, bank, sharing):
-    """Return the bits of those who go before a rank at a bank; sharing: the first of those who have one port."""
-    found = bank
-    for other in range(VECTOR, rank, _BANKS):
-        found |= (1 if other >= sharing else bank) << other
-    return found
+def _higher_priority(priority, bank, sharing):
+    """Return the bits of all higher priorities at a bank, a mask; `sharing`: first priority that shares one port."""
+    bits = bank
+    for other in range(VECTOR, priority, _BANKS):
+        bits |= (1 if other >= sharing else bank) << other
+    return bits
 
 
 @njit(cache=True)
-def _precedes(first, second, cycle, count):
-    """Return whether one of those who take turns, cycle by cycle, goes before another one."""
+def _wins_turn(first, second, cycle, count):
+    """Return whether round-robin requester `first` precedes `second`. The preferred requester changes every cycle."""
     turn = cycle % count
     return not first < turn <= second if first < second else second < turn <= first
 
 
 class LinePort(NamedTuple):
-    """A line port, and the calendars that its accesses are put into.
+    """A line port and its reservation tables.
 
     Arguments:
-        calendar: of the memory and direction.
-        ports: calendar of SBUF, where the line ports are.
-        owners: for each bank of SBUF and each cycle, the owner among those that take turns.
-        debts: for each of those that take turns, the cycles that it waits because others were put in before it.
-        port: number of the port, which has an access a cycle.
-        number: among those that take turns.
-        sharing: the first of the ranks that share one access a cycle, as in PSUM; APART: none do.
-        most: cycles that it waits for engines before it goes first.
+        calendar: table of the memory and direction.
+        ports: table of SBUF, with the bits of the line ports.
+        owners: round-robin requester of each SBUF bank in each cycle.
+        debts: stall cycles before the next access of each round-robin requester.
+        port: number of the port; it has one access per cycle.
+        number: number of the port as a round-robin requester.
+        sharing: first priority that shares one access per cycle, in PSUM; UNSHARED in SBUF.
+        patience: stall cycles after which it precedes the engines.
     """
 
     calendar: np.ndarray
@@ -107,19 +114,19 @@ class LinePort(NamedTuple):
     port: int
     number: int
     sharing: int
-    most: int
+    patience: int
 
 
 class Accesses(NamedTuple):
-    """Accesses of a copy by a line port.
+    """Accesses of a copy through a line port.
 
     Arguments:
-        banks: of all accesses of the copy.
-        first, count: the first of the accesses, and their number.
+        banks: banks of all accesses of the copy.
+        first, count: range of the accesses.
         begin: earliest cycle of the first access.
-        cycles: the others follow evenly over so many cycles.
-        turns: least cycles from one access to the next.
-        until: cycle after which no further access is put in.
+        cycles: cycles over which the accesses are spread evenly.
+        interval: minimum cycles between accesses.
+        until: cycle from which no further access is reserved.
     """
 
     banks: np.ndarray
@@ -127,85 +134,90 @@ class Accesses(NamedTuple):
     count: int
     begin: int
     cycles: int
-    turns: int
+    interval: int
     until: int
 
 
 @njit(cache=True)
 def line_accesses(line, accesses):
-    """Put accesses into the calendar of a `LinePort`; return their number, the cycle of the last one, and the cycles
-    that they waited for banks. Those that do not fit before `until` are left for the next call."""
-    calendar, ports, owners, debts, port, number, sharing, most = line
-    banks, first, count, begin, cycles, turns, until = accesses
-    cycle, waited, own, shared = begin - 1, 0, 1 << (_PORT + port), sharing < APART
+    """Reserve accesses of a `LinePort` before `until`.
+
+    Returns:
+        number of accesses, cycle of the last one, stall cycles for banks.
+    """
+    calendar, ports, owners, debts, port, number, sharing, patience = line
+    banks, first, count, begin, cycles, interval, until = accesses
+    cycle, waited, port_bit, shared = begin - 1, 0, 1 << (_PORT + port), sharing < UNSHARED
     while debts[number]:
         cycle += 1
-        if _taken(ports, cycle) & own == 0:
-            _take(ports, cycle, own)
+        if _reserved(ports, cycle) & port_bit == 0:
+            _reserve(ports, cycle, port_bit)
             debts[number] -= 1
     for done in range(count):
         if cycle >= until:
             return done, cycle, waited
-        cycle = max(cycle + (turns if done else 1), begin + done * cycles // count)
+        cycle = max(cycle + (interval if done else 1), begin + done * cycles // count)
         bank = 1 << banks[first + done]
-        engines, mine = _before(_LINE, bank, sharing), (1 if shared else bank) << _LINE
-        patience = most
+        engines, bits = _higher_priority(_LINE, bank, sharing), (1 if shared else bank) << _LINE
+        remaining = patience
         while True:
-            taken = _taken(calendar, cycle)
-            if _taken(ports, cycle) & own == 0:
-                if taken & mine == 0 and (taken & engines == 0 or patience == 0):
+            reserved = _reserved(calendar, cycle)
+            if _reserved(ports, cycle) & port_bit == 0:
+                if reserved & bits == 0 and (reserved & engines == 0 or remaining == 0):
                     break
                 owner = owners[cycle & (_WINDOW - 1), banks[first + done]]
-                if not shared and taken & mine and _precedes(number, owner, cycle, len(debts)):
+                if not shared and reserved & bits and _wins_turn(number, owner, cycle, len(debts)):
                     debts[owner] += 1
                     break
-                # Nobody else of this port goes before a request that waits.
-                _take(ports, cycle, own)
-                patience -= patience > 0
+                # A stalled request blocks its port.
+                _reserve(ports, cycle, port_bit)
+                remaining -= remaining > 0
             waited += 1
             cycle += 1
-        _take(calendar, cycle, mine)
-        _take(ports, cycle, own)
+        _reserve(calendar, cycle, bits)
+        _reserve(ports, cycle, port_bit)
         if not shared:
             owners[cycle & (_WINDOW - 1), banks[first + done]] = number
     return count, cycle, waited
 
 
 @njit(cache=True)
-def buffered_lines(calendar, held, accesses, port, most):
-    """Put the lines that a port writes to SBUF into a calendar, those behind one whose bank is busy ahead of it; return
-    how many of them, the cycle in which the last one is taken, cycles that they wait to be taken, and the cycle in
-    which all are written.
+def buffered_lines(calendar, buffer, accesses, port, patience):
+    """Reserve the SBUF writes of a line port. Lines with a busy bank wait in a buffer; later lines overtake them.
 
     Arguments:
-        held: of each place for a line that waits, and of one for the line that comes, the cycle in which it is written.
-        most: cycles that a line that is taken waits for engines before it goes first.
-        calendar: of SBUF's writes, with its ports.
-        accesses: an `Accesses`. port: number of the port.
+        calendar: table of SBUF's writes.
+        buffer: write cycle of each slot's line; one slot more than the buffer has, for the line at the port.
+        accesses: an `Accesses`.
+        port: number of the port.
+        patience: cycles after which an accepted line precedes the engines.
+
+    Returns:
+        number of accepted lines, cycle of the last acceptance, stall cycles before acceptance, cycle of the last write.
     """
-    banks, first, count, begin, cycles, turns, until = accesses
-    came, waited, written, own = begin - 1, 0, begin, 1 << (_PORT + port)
+    banks, first, count, begin, cycles, interval, until = accesses
+    accepted, waited, written, port_bit = begin - 1, 0, begin, 1 << (_PORT + port)
     for done in range(count):
-        if came >= until:
-            return done, came, waited, written
-        due, place = max(came + (turns if done else 1), begin + done * cycles // count), held.argmin()
-        came = max(due, held[place])
-        waited += came - due
+        if accepted >= until:
+            return done, accepted, waited, written
+        due, place = max(accepted + (interval if done else 1), begin + done * cycles // count), buffer.argmin()
+        accepted = max(due, buffer[place])
+        waited += accepted - due
         bank = 1 << banks[first + done]
-        engines, cycle = _before(_LINE, bank, APART), came
+        engines, cycle = _higher_priority(_LINE, bank, UNSHARED), accepted
         while True:
-            taken = _taken(calendar, cycle)
-            if taken & (bank << _LINE | own) == 0 and (taken & engines == 0 or cycle - came >= most):
+            reserved = _reserved(calendar, cycle)
+            if reserved & (bank << _LINE | port_bit) == 0 and (reserved & engines == 0 or cycle - accepted >= patience):
                 break
             cycle += 1
-        _take(calendar, cycle, bank << _LINE | own)
-        held[place] = cycle
+        _reserve(calendar, cycle, bank << _LINE | port_bit)
+        buffer[place] = cycle
         written = max(written, cycle)
-    return count, came, waited, written
+    return count, accepted, waited, written
 
 
 class Calendars(NamedTuple):
-    """The calendars of both memories and directions, and the bank places of addresses (`bank_places`)."""
+    """Reservation tables of both memories and directions, and the bank fields of addresses (`bank_places`)."""
 
     sbuf_reads: np.ndarray
     psum_reads: np.ndarray
@@ -215,12 +227,12 @@ class Calendars(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """The columns of a MultiplyMoving.
+    """Columns of a MultiplyMoving.
 
     Arguments:
         begin: cycle of the first column.
-        count, address, stride: of the columns in SBUF, bytes.
-        place: PSUM address of the results, words.
+        count, address, stride: columns in SBUF, in bytes.
+        place: PSUM address of the results, in words.
         accumulate: whether PSUM is read.
         to_read, to_write: cycles from a column to its read and its write of PSUM.
     """
@@ -237,7 +249,7 @@ class Moves(NamedTuple):
 
 @njit(cache=True)
 def columns(calendars, moves):
-    """Put the columns of a MultiplyMoving into the calendars: they never wait."""
+    """Reserve the columns of a MultiplyMoving; they never stall."""
     reads, psum_reads, _, psum_writes, places = calendars
     begin, count, address, stride, place, accumulate, to_read, to_write = moves
     before = -1
@@ -245,89 +257,87 @@ def columns(calendars, moves):
     for number in range(count):
         word = (address + number * stride) >> 2
         if word != before:
-            _take(reads, begin + number, 1 << (word >> (places[0] - 2) & places[1]))
+            _reserve(reads, begin + number, 1 << (word >> (places[0] - 2) & places[1]))
             before = word
         if accumulate:
-            _take(psum_reads, begin + number + to_read, bank)
-        _take(psum_writes, begin + number + to_write, bank)
+            _reserve(psum_reads, begin + number + to_read, bank)
+        _reserve(psum_writes, begin + number + to_write, bank)
 
 
 class Loads(NamedTuple):
-    """The steps of a LoadStationary.
+    """Steps of a LoadStationary.
 
     Arguments:
         begin: earliest cycle of the first step.
-        count, address, step: of the steps in SBUF, bytes.
-        most: cycles that a step waits for engines before it goes first.
+        count, address, step: steps in SBUF, in bytes.
+        patience: stall cycles after which a step precedes the engines.
     """
 
     begin: int
     count: int
     address: int
     step: int
-    most: int
+    patience: int
 
 
 @njit(cache=True)
 def load_steps(calendar, owners, debts, places, loads):
-    """Put the steps of a LoadStationary into the calendar; return the cycle of the last one.
-
-    It is the first of those that take turns; for owners and debts see `LinePort`, for places `bank_places`.
-    """
-    begin, count, address, step, most = loads
+    """Reserve the steps of a LoadStationary, round-robin requester 0; return the cycle of the last one."""
+    begin, count, address, step, patience = loads
     cycle = begin - 1 + debts[0]
     debts[0] = 0
     for number in range(count):
         cycle += 1
-        place = (address + number * step) >> places[0] & places[1]
-        engines, mine = _before(_LINE, 1 << place, APART), 1 << place << _LINE
-        patience = most
+        bank = (address + number * step) >> places[0] & places[1]
+        engines, bits = _higher_priority(_LINE, 1 << bank, UNSHARED), 1 << bank << _LINE
+        remaining = patience
         while True:
-            taken = _taken(calendar, cycle)
-            if taken & engines == 0 or patience == 0:
-                if taken & mine == 0:
+            reserved = _reserved(calendar, cycle)
+            if reserved & engines == 0 or remaining == 0:
+                if reserved & bits == 0:
                     break
-                owner = owners[cycle & (_WINDOW - 1), place]
-                if _precedes(0, owner, cycle, len(debts)):
+                owner = owners[cycle & (_WINDOW - 1), bank]
+                if _wins_turn(0, owner, cycle, len(debts)):
                     debts[owner] += 1
                     break
-            patience -= patience > 0
+            remaining -= remaining > 0
             cycle += 1
-        _take(calendar, cycle, mine)
-        owners[cycle & (_WINDOW - 1), place] = 0
+        _reserve(calendar, cycle, bits)
+        owners[cycle & (_WINDOW - 1), bank] = 0
     return cycle
 
 
 @njit(cache=True)
-def _free(calendar, places, cycle, access, address, rank, sharing):
-    """Return the first cycle in which an engine gets a column; sharing: of PSUM, see `_before`."""
+def _reserve_column(calendar, places, cycle, access, address, priority, sharing):
+    """Reserve an engine's access to a column and return its cycle; for `sharing` see `_higher_priority`."""
     memory = 2 if access[1] else 0
     bank = 1 << (address >> places[memory] & places[memory + 1])
     if not access[1]:
-        sharing = APART
-    bits = _before(rank, bank, sharing)
-    while _taken(calendar, cycle) & bits:
+        sharing = UNSHARED
+    bits = _higher_priority(priority, bank, sharing)
+    while _reserved(calendar, cycle) & bits:
         cycle += 1
-    _take(calendar, cycle, (1 if rank >= sharing else bank) << rank)
+    _reserve(calendar, cycle, (1 if priority >= sharing else bank) << priority)
     return cycle
 
 
-GO, NEXT, WRITTEN, BEGUN, NUMBER, RESULTS, _INDEX, _ROWS, _RING = 0, 1, 2, 3, 4, 5, 6, 10, 22
-"""Places in the state of an instruction: cycle of its last step, of the next one at the earliest, of its last write,
-and of its first step; its next step; its writes so far; indices, places of its walks, and cycles of its last writes."""
+LAST_STEP, NEXT_STEP, LAST_WRITE, FIRST_STEP, STEP, RESULTS, _INDEX, _ROWS, _RING = 0, 1, 2, 3, 4, 5, 6, 10, 22
+"""Indices into an instruction's state: cycle of the last step, earliest cycle of the next step, cycles of the last
+write and of the first step, number of the next step, number of writes; then element indices, addresses of a, b and dst
+for each dimension, cycles of the last `depth` writes.
+"""
 
 
 @njit(cache=True)
 def begin_steps(first, written, depth, a, b, dst):
     """Return the state of an element-wise instruction before its first step.
 
-    Arguments:
-        first: cycle of the first read at the earliest. written: of the last write before.
-        depth: results that may be on their way.
-        a, b, dst: of an access, whether it is there, whether in PSUM, its address, its steps in bytes, outermost first.
+    Its first read is in cycle `first` at the earliest; the previous instruction's last write is in `written`; at most
+    `depth` results are in flight. Each of a, b and dst is an array: 1 if the tensor exists, 1 if it is in PSUM, its
+    address, four steps in bytes, outermost first.
     """
     state = np.zeros(_RING + depth, np.int64)
-    state[GO], state[NEXT], state[WRITTEN], state[BEGUN] = first - 1, first, written, -1
+    state[LAST_STEP], state[NEXT_STEP], state[LAST_WRITE], state[FIRST_STEP] = first - 1, first, written, -1
     for d in range(4):
         state[_ROWS + d], state[_ROWS + 4 + d], state[_ROWS + 8 + d] = a[2], b[2], dst[2]
     state[_RING:] = -1
@@ -335,11 +345,11 @@ def begin_steps(first, written, depth, a, b, dst):
 
 
 class Walk(NamedTuple):
-    """An element-wise instruction on its way through its elements.
+    """Progress of an element-wise instruction through its elements.
 
     Arguments:
-        state: see `begin_steps`; it is continued.
-        plan: the numbers of a `golden.timing.plan.Plan`; compiled code that is kept knows no class of another file.
+        state: see `begin_steps`; updated in place.
+        plan: a `golden.timing.plan.Plan` as a plain tuple: Numba's cache does not notice changes of other files.
         shape: counts, outermost first.
         a, b, dst: see `begin_steps`.
     """
@@ -353,46 +363,44 @@ class Walk(NamedTuple):
 
 
 @njit(cache=True)
-def steps(calendars, rank, until, walk):
-    """Put the steps of an element-wise instruction into the calendars, up to a cycle; return whether those are all.
+def steps(calendars, priority, until, walk):
+    """Reserve steps of an element-wise instruction before cycle `until`; return whether it is complete.
 
-    Arguments:
-        calendars: a `Calendars`.
-        rank: VECTOR or SCALAR.
-        until: the cycle.
-        walk: a `Walk`.
+    `calendars` is a `Calendars`, `walk` a `Walk`, `priority` VECTOR or SCALAR.
     """
     sbuf_reads, psum_reads, sbuf_writes, psum_writes, places = calendars
     state, plan, shape, a, b, dst = walk
     before, behind, interval, delay, depth, group, silent = plan
-    go, next_go, after, begun, step, results = state[0], state[1], state[2], state[3], state[4], state[5]
+    cycle, next_cycle, written, first, step, results = state[0], state[1], state[2], state[3], state[4], state[5]
     index, rows = state[_INDEX:_ROWS], state[_ROWS:_RING]
+    a_reads, b_reads = (psum_reads if a[1] else sbuf_reads), (psum_reads if b[1] else sbuf_reads)
+    dst_writes = psum_writes if dst[1] else sbuf_writes
     both = a[0] and b[0] and not a[1] and not b[1]
     total = shape[0] * shape[1] * shape[2] * shape[3]
     end = before + total + behind
-    while step < end and go < until:
+    while step < end and cycle < until:
         number = step - before
         element = 0 <= number < total
-        came = go + 1
+        arrival = cycle + 1
         if element:
             if b[0]:
-                came = _free(psum_reads if b[1] else sbuf_reads, places, came, b, rows[7], rank, SHARING[0])
+                arrival = _reserve_column(b_reads, places, arrival, b, rows[7], priority, SHARING[0])
             if a[0]:
-                asked = max(came + 1, next_go) if both else go + 1
-                came = max(came, _free(psum_reads if a[1] else sbuf_reads, places, asked, a, rows[3], rank, SHARING[0]))
+                earliest = max(arrival + 1, next_cycle) if both else cycle + 1
+                arrival = max(arrival, _reserve_column(a_reads, places, earliest, a, rows[3], priority, SHARING[0]))
         writes = number >= total or (element and number >= silent and (number + 1) % group == 0)
-        go = max(came, next_go)
+        cycle = max(arrival, next_cycle)
         if writes:
             place = _RING + results % depth
-            go = max(go, state[place] + 1)
-            after = max(go + delay, after + 1)
+            cycle = max(cycle, state[place] + 1)
+            written = max(cycle + delay, written + 1)
             if element:
-                after = _free(psum_writes if dst[1] else sbuf_writes, places, after, dst, rows[11], rank, SHARING[1])
-            state[place] = after
+                written = _reserve_column(dst_writes, places, written, dst, rows[11], priority, SHARING[1])
+            state[place] = written
             results += 1
-        next_go = go + interval
-        if begun < 0:
-            begun = go
+        next_cycle = cycle + interval
+        if first < 0:
+            first = cycle
         step += 1
         if not element:
             continue
@@ -406,13 +414,13 @@ def steps(calendars, rank, until, walk):
                     rows[e], rows[4 + e], rows[8 + e] = rows[d], rows[4 + d], rows[8 + d]
                     index[e] = 0
                 break
-    state[0], state[1], state[2], state[3], state[4], state[5] = go, next_go, after, begun, step, results
+    state[0], state[1], state[2], state[3], state[4], state[5] = cycle, next_cycle, written, first, step, results
     return step == end
 
 
 @njit(cache=True)
 def slots(calendar, begin, count, share):
-    """Put beats into the calendar of HBM, which moves one in `share` cycles; return the cycle of the last one."""
+    """Reserve beats of HBM, one every `share` cycles; return the cycle of the last one."""
     cycle = begin - 1
     for _ in range(count):
         slot = int(np.ceil((cycle + 1) / share))

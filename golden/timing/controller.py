@@ -1,6 +1,6 @@
-"""The controller in time, with the stock control program: boot, doorbells, the wait for each section, exit.
+"""Timing of the controller with the stock control program: boot, doorbells, completion of each section, exit.
 
-Each number of cycles is a path through the program's instructions.
+Each constant is the length of a path through the program's instructions, in cycles.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,14 @@ __all__ = ["ControlPath", "Controller", "flow_path"]
 
 @dataclass(frozen=True)
 class ControlPath:
-    """The cycles of a control program outside of `run_section`, of `kernels/control/runtime.c`.
+    """Cycles of a control program outside of `run_section` (`kernels/control/runtime.c`).
 
     Arguments:
         first: from the start of `main` to the first section.
-        between: from a section to the next one, if no semaphore is cleared for it; a number each if they differ.
-        last: from a section to the return of `main`.
-        clear, to_clear: of each semaphore that is cleared, and once if there are any.
+        between: from a section to the next one, without clearing semaphores; a sequence if they differ.
+        last: from the last section to the return of `main`.
+        clear: per cleared semaphore.
+        to_clear: once, before the first cleared semaphore.
     """
 
     first: int
@@ -35,17 +36,17 @@ class ControlPath:
     to_clear: int = 4
 
     def before(self, run: int) -> int:
-        """Return the cycles before a run of a section, by its number from 0 on."""
+        """Return the cycles before a run of a section, numbered from 0."""
         if run == 0:
             return self.first
         return self.between if isinstance(self.between, int) else self.between[run - 1]
 
 
 ONE = ControlPath(first=7, between=0, last=5)
-"""Of `kernels/control/run.c`."""
+"""Path of `kernels/control/run.c`."""
 
 SEVERAL = ControlPath(first=32, between=16, last=12)
-"""Of `kernels/control/sections.c`."""
+"""Path of `kernels/control/sections.c`."""
 
 TO_MAIN = 21
 """From the end of boot to `main`."""
@@ -57,41 +58,41 @@ DOORBELL = 12
 """From a doorbell to the next one."""
 
 TO_CHECK = 10
-"""From the last doorbell of a section to the first look at a queue's counters."""
+"""From the last doorbell of a section to the first read of a queue's counters."""
 
 CHECK = 11
-"""From a look that finds a queue idle to that at the next one."""
+"""From a read that finds a queue idle to the read of the next queue."""
 
 POLL = 8
-"""From a look that does not to the next one."""
+"""From a read that finds a queue busy to the next read."""
 
 TO_PLACE = 8
-"""From a place that a queue gives to the doorbell that waited for it."""
+"""From the cycle in which a queue frees a block slot to the stalled doorbell."""
 
 TO_RETURN = 15
-"""From the look that finds a section's last queue idle to the return of `run_section`."""
+"""From the read that finds a section's last queue idle to the return of `run_section`."""
 
 TO_EXIT = 1
 """From the return of `main` to the end."""
 
 FLOW = {"SET": 16, "COPY": 18, "ADD": 20, "UNLESS_LESS": 23, "UNLESS": 18, "AGAIN": 18}
-"""Of the operations of `kernels/control/flow.c` but RUN and END; of a branch that goes on with the next one."""
+"""Operations of `kernels/control/flow.c`, except RUN and END; for a branch, if it is not taken."""
 
 LEAVE = {"UNLESS_LESS": 9, "UNLESS": 7}
-"""More, of a branch that does not."""
+"""Additional cycles of a taken branch."""
 
 FLOW_FIRST, FLOW_RUN, FLOW_NEXT, FLOW_END = 29, 20, 12, 13
-"""From the start of `main` to the first operation; of a RUN before its section, and behind it; of END."""
+"""From the start of `main` to the first operation; of a RUN before and after its section; of END."""
 
 FLOW_CLEAR, FLOW_TO_CLEAR = 4, 2
-"""As `ControlPath.clear` and `to_clear`."""
+"""`ControlPath.clear` and `to_clear` of `kernels/control/flow.c`."""
 
 
 def flow_path(operations: Sequence[tuple[str, bool]]) -> ControlPath:
     """Return the path of `kernels/control/flow.c`.
 
     Arguments:
-        operations: those that are executed, in order: the name, and whether it is a branch that leaves the order.
+        operations: executed operations: name, and whether it is a taken branch.
     """
     gaps = [FLOW_FIRST]
     for name, leaves in operations:
@@ -105,15 +106,10 @@ def flow_path(operations: Sequence[tuple[str, bool]]) -> ControlPath:
 
 
 class Controller:
-    """It rings for the blocks of an image, and says when its program has ended.
+    """Rings the doorbells for an image's blocks, and records the end of its program.
 
-    Arguments:
-        config: the machine's parameters.
-        agenda: what happens when.
-        hbm, semaphores, queues: of the core.
-        image: that is run.
-        words: of the control program with its arguments.
-        sections, path: see :func:`golden.timing.predict`.
+    `words` is the size of the control program with its arguments; for sections and path see
+    :func:`golden.timing.predict`.
     """
 
     def __init__(
@@ -137,20 +133,20 @@ class Controller:
             raise ValueError(f"sections must be some of the image's, {[*found]}, not {missing}")
         self._sections = [found[section] for section in chosen]
         self._path = path or (ONE if len(found) == len(self._sections) == 1 else SEVERAL)
-        self._changed = 0  # all semaphores below it may be other than zero
+        self._changed = 0  # semaphores below this number may be nonzero
         self._words = words
         self.ended: int | None = None
 
     def start(self) -> None:
         """Boot."""
-        # Nobody else is at HBM yet: an address at cycle 2, a word a cycle from that behind its data on.
+        # HBM is idle: the first address is at its port at cycle 2, then one word per cycle.
         judged = 2 + self._hbm.latency + BOOT_WORDS
         booted = max(judged + 3 + self._hbm.latency + 1 + self._words, self._config.semaphores)
         self._section = -1
         self._returned(booted + TO_MAIN)
 
     def _returned(self, cycle: int) -> None:
-        """Go on when `main` has started, or `run_section` has returned."""
+        """Continue after `main` has started or `run_section` has returned."""
         path = self._path
         self._section, self._block = self._section + 1, 0
         if self._section == len(self._sections):
@@ -185,11 +181,11 @@ class Controller:
         self._agenda.at(self._agenda.now + TO_PLACE, self._ring)
 
     def _check(self) -> None:
-        """Look whether the queues of the section are idle, one after the other."""
+        """Check in order whether the section's queues are idle; continue when a busy one becomes idle."""
         section = self._sections[self._section]
         while self._block < len(section):
             queue = self._queues[section[self._block][0].queue]
-            if queue.left:
+            if queue.pending:
                 queue.on_idle = self._idle
                 return
             if queue.idle_since > self._look:

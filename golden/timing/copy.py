@@ -1,4 +1,4 @@
-"""A copy as a DMA engine moves it: in groups, of as many bursts or accesses on chip as are asked for together."""
+"""Groups of a DMA copy: bursts or on-chip accesses that are requested together."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -14,30 +14,32 @@ from neuroncore_rtl.spec.isa import DmaCopy, Record, Storage
 __all__ = ["Copy", "plan_copy"]
 
 GROUP = 32
-"""Beats of a group, more or less, where a burst is not one, or there are too many of them."""
+"""Approximate beats of a group, if groups are not single bursts."""
 
 MOST = 64
-"""Bursts that are a group each."""
+"""Maximum number of bursts for which each burst is a group."""
 
 TO_WRITER = 3
-"""Cycles from a beat that has come to the writer's taking it, without a cast."""
+"""Cycles from the arrival of a beat until the writer accepts it, without a cast."""
 
 
 @dataclass(slots=True)
 class Copy:
-    """A copy and how far it is.
+    """A copy and its progress.
 
     Arguments:
-        record, timed: its record, and that in time.
-        source, target: the walks over its tensors.
-        storages: of source and target.
-        groups: how many.
-        casts: cycles of its casts, 0 if there are none. through: from an element to its cast, likewise.
-        rows: whether it goes by row numbers.
-        asked, taken: groups of the source that are asked for, that the destination's side has taken.
-        arrived: of groups that were not taken, beats, and cycles of the first and the last one.
-        begun: the cycle from which on the destination's side takes them; 0: not known yet.
-        written: the cycle in which the last one was written to SBUF.
+        record, timed: its record, and the record's cycles.
+        source, target: accesses of its tensors.
+        storages: memories of source and target.
+        groups: number of groups.
+        casts: cycles of its casts, or 0.
+        through: latency of a cast, or 0.
+        rows: whether it gathers or scatters.
+        requested: groups requested from the source.
+        consumed: groups accepted by the destination side.
+        arrived: beats, first and last cycle of each arrived group not yet accepted.
+        accepts_from: cycle from which the destination side accepts groups; 0 while unknown.
+        written: cycle of the last write to SBUF.
     """
 
     record: Record
@@ -49,38 +51,38 @@ class Copy:
     casts: int
     through: int
     rows: bool
-    asked: int = 0
-    taken: int = 0
+    requested: int = 0
+    consumed: int = 0
     arrived: deque = field(default_factory=deque)
-    begun: int = 0
+    accepts_from: int = 0
     written: int = 0
 
     @property
     def from_hbm(self) -> bool:
-        """Whether the source is there."""
+        """True if the source is in HBM."""
         return self.storages[0] == Storage.HBM
 
     @property
     def to_hbm(self) -> bool:
-        """Whether the destination is there."""
+        """True if the destination is in HBM."""
         return self.storages[1] == Storage.HBM
 
     @property
-    def late(self) -> int:
-        """The cycles from a beat that has come to the writer's taking it."""
+    def latency(self) -> int:
+        """Cycles from the arrival of a beat until the writer accepts it."""
         return TO_WRITER + self.through
 
     def start(self, number: int, whole: int) -> int:
-        """Return how many of `whole` belong to the groups before one."""
+        """Return how much of `whole`, spread over all groups, precedes group `number`."""
         return whole * number // self.groups
 
     def part(self, number: int, whole: int) -> int:
-        """Return how many of `whole` belong to a group."""
+        """Return how much of `whole`, spread over all groups, belongs to group `number`."""
         return self.start(number + 1, whole) - self.start(number, whole)
 
 
 def plan_copy(record: Record, timed: Timed, config: Config) -> Copy:
-    """Return the copy of a record before it begins."""
+    """Return a record's copy before it begins."""
     copy = cast("DmaCopy", record.instruction)
     size = config.hbm_bytes
     rows = copy.gather is not None or copy.scatter is not None
@@ -96,6 +98,6 @@ def plan_copy(record: Record, timed: Timed, config: Config) -> Copy:
     else:
         bursts = target.bursts if copy.dst.storage == Storage.HBM else -(-source.beats // GROUP)
     wanted = min(bursts, max(MOST, -(-max(source.beats, target.beats) // GROUP)))
-    # A group has room in half of the buffer, so that the next one comes meanwhile.
+    # A group fits in half of the buffer, so that the next one can arrive meanwhile.
     groups = max(1, min(source.beats, max(wanted, -(-2 * source.beats // config.dma_beats))))
     return Copy(record, timed, source, target, (copy.src.storage, copy.dst.storage), groups, casts, through, rows)

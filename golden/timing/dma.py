@@ -1,14 +1,14 @@
-"""A DMA engine in time: the source's side reads groups of beats ahead, the destination's side takes and writes them.
+"""Timing of a DMA engine: the source side prefetches groups of beats, the destination side consumes and writes them.
 
-A copy goes through in groups (`copy.py`). A group of the source arrives at some rate, is consumed at the slowest of
-reading, casting and writing, and gives back its room in the buffer.
+A group arrives at the source's rate, is consumed at the slowest of reading, casting and writing, and then frees its
+space in the buffer. `copy.py` defines the groups.
 """
 
 from collections.abc import Callable
 from functools import partial
 
 from neuroncore_rtl.golden.timing.banks import Banks
-from neuroncore_rtl.golden.timing.calendar import APART, SHARING, Accesses, LinePort, buffered_lines, line_accesses
+from neuroncore_rtl.golden.timing.calendar import SHARING, UNSHARED, Accesses, LinePort, buffered_lines, line_accesses
 from neuroncore_rtl.golden.timing.copy import Copy, plan_copy
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.memory import TimedHbm
@@ -22,19 +22,11 @@ from neuroncore_rtl.spec.isa import Record, Storage
 __all__ = ["DmaEngine"]
 
 AHEAD = 24
-"""Cycles for which a line port takes its banks at once."""
+"""Cycles ahead for which a line port reserves banks."""
 
 
 class DmaEngine:
-    """One engine.
-
-    Arguments:
-        config: the machine's parameters.
-        agenda: what happens when.
-        number: of the engine.
-        hbm: the memory.
-        banks: of the memories on chip.
-    """
+    """One DMA engine."""
 
     queue: Queue
 
@@ -44,16 +36,16 @@ class DmaEngine:
         self._banks = banks
         self._held: tuple[Copy, int] | None = None
         self._judged: Copy | None = None
-        self._reading: Copy | None = None  # at the source's side
-        self._waiting: Copy | None = None  # for the destination's side
+        self._reading: Copy | None = None  # on the source side
+        self._waiting: Copy | None = None  # for the destination side
         self._writing: Copy | None = None
         self._room = config.dma_beats
-        self._asker: Copy | None = None  # waits for room
-        self._consumed = 0  # first cycle in which the destination's side has nothing
-        self._taking = False
+        self._stalled: Copy | None = None  # waits for space in the buffer
+        self._consumed = 0  # first cycle in which the destination side is idle
+        self._accepting = False
         self._mates = banks.engines[self._port]
         self._mates.append(self)
-        self.until = [0, 0]  # the last accesses, at either side
+        self.until = [0, 0]  # cycle of the last access on each side
         self._unanswered = 0
         self._late: Copy | None = None
         self.busy = 0
@@ -63,11 +55,11 @@ class DmaEngine:
     # Checker
 
     def ready(self) -> int | None:
-        """Return the first cycle in which it takes an instruction; None if that is not known."""
+        """Return the first cycle in which it accepts an instruction, or None if unknown."""
         return 0 if self._held is None else None
 
     def start(self, record: Record, timed: Timed) -> None:
-        """Take an instruction in this cycle."""
+        """Accept an instruction in this cycle."""
         if not self._copies:
             self._since = self._agenda.now
         self._copies += 1
@@ -78,17 +70,17 @@ class DmaEngine:
         self._agenda.at(verdict, self._judge)
 
     def _judge(self) -> None:
-        """Pass on the instruction that is held, if there is room."""
+        """Pass on the checked instruction if the next stage is empty."""
         if self._held is None or self._judged is not None or self._agenda.now < self._held[1]:
             return
         self._judged, self._held = self._held[0], None
         self._agenda.at(self._agenda.now + 1, self._begin)
         self.queue.engine_ready()
 
-    # Source's side
+    # Source side
 
     def _begin(self) -> None:
-        """Begin with the source of the next copy, if it may."""
+        """Begin to read the next copy's source, unless it must wait for an earlier copy."""
         copy = self._judged
         if copy is None or self._reading is not None or self._waiting is not None:
             return
@@ -101,52 +93,51 @@ class DmaEngine:
         self._judged = None
         self._judge()
         self._reading = self._waiting = copy
-        self._agenda.at(now + 2 + 5 * copy.rows, self._ask, copy)
-        self._agenda.at(now + 1, self._take_on)
+        self._agenda.at(now + 2 + 5 * copy.rows, self._request_group, copy)
+        self._agenda.at(now + 1, self._start_writing)
 
-    def _ask(self, copy: Copy) -> None:
-        """Ask for the next group of the source."""
-        number, now = copy.asked, self._agenda.now
+    def _request_group(self, copy: Copy) -> None:
+        """Request the next group of the source, or stall until the buffer has space."""
+        number, now = copy.requested, self._agenda.now
         beats = copy.part(number, copy.source.beats)
         if beats > self._room:
-            self._asker = copy
+            self._stalled = copy
             return
         self._room -= beats
-        copy.asked += 1
+        copy.requested += 1
         if copy.from_hbm:
             bursts = max(1, copy.part(number, copy.source.bursts))
 
-            self._asked_for(
+            self._continue_source(
                 copy, self._hbm.read(self._port, now + 1, beats, bursts, partial(self._arrive, copy, beats))
             )
         else:
 
-            def read(last: int) -> None:
-                self._asked_for(copy, last + self._turns(0, last))
-                late = self._config.port_latency  # and a cycle in the reader
+            def accept(last: int) -> None:
+                self._continue_source(copy, last + self._interval(0, last))
+                late = self._config.port_latency  # the reader adds as many cycles
                 latency = timing.LINE_READ_LATENCY[late] + late
                 self._arrive(copy, beats, now + latency, last + latency)
 
-            self._access(copy, copy.source, 0, copy.start(number, copy.source.beats), beats, now, beats, read)
+            self._access(copy, copy.source, 0, copy.start(number, copy.source.beats), beats, now, beats, accept)
 
-    def _asked_for(self, copy: Copy, asked: int) -> None:
-        """Go on when a group is asked for."""
-        if copy.asked < copy.groups:
-            self._agenda.at(asked, self._ask, copy)
+    def _continue_source(self, copy: Copy, cycle: int) -> None:
+        if copy.requested < copy.groups:
+            self._agenda.at(cycle, self._request_group, copy)
         else:
-            self._agenda.at(asked, self._read)
+            self._agenda.at(cycle, self._finish_source)
 
     def _arrive(self, copy: Copy, beats: int, first: int, last: int) -> None:
         copy.arrived.append((beats, first, last))
-        self._take_next()
+        self._accept_next()
 
-    def _read(self) -> None:
-        """All of the source is asked for."""
+    def _finish_source(self) -> None:
+        """Free the source side: all groups are requested."""
         self._reading = None
         self._begin()
 
-    def _turns(self, side: int, cycle: int) -> int:
-        """Return from how many cycles on a line port has one for this engine: those that are there take turns."""
+    def _interval(self, side: int, cycle: int) -> int:
+        """Return the cycles between this engine's accesses: the number of active engines on its line port."""
         return 1 + sum(other is not self and other.until[side] > cycle for other in self._mates)
 
     def _access(
@@ -160,73 +151,71 @@ class DmaEngine:
         cycles: int,
         then: Callable[[int], None],
     ) -> None:
-        """Make accesses on chip, those of the next cycles at once, so that others find their banks in time.
+        """Reserve `count` accesses of a walk, from number `first` on, for the next cycles, and schedule the rest.
 
-        Arguments:
-            copy, walk, side: whose, and whether of the source (0), or of the destination (1).
-            first, count: which of the walk's.
-            begin, cycles: when the first one comes, and over how many cycles they come.
-            then: told of the cycle of the last one.
+        They are spread over `cycles` from `begin` on. `side`: 0 source, 1 destination. `then` is called with the last
+        cycle.
         """
         banks, psum = self._banks, copy.storages[side] == Storage.PSUM
-        turns = self._turns(side, begin)
+        interval = self._interval(side, begin)
         tables = ((banks.sbuf_reads, banks.sbuf_writes), (banks.psum_reads, banks.psum_writes))
         until = max(begin, self._agenda.now) + AHEAD
-        wanted = Accesses(walk.banks, first, count, begin, cycles, turns, until)
+        wanted = Accesses(walk.banks, first, count, begin, cycles, interval, until)
         if side and not psum:
-            most = timing.LINE_AHEAD + timing.LINE_PATIENCE
-            found = buffered_lines(banks.sbuf_writes, banks.held[self._port], tuple(wanted), self._port, most)
+            patience = timing.LINE_AHEAD + timing.LINE_PATIENCE
+            found = buffered_lines(
+                banks.sbuf_writes, banks.line_buffers[self._port], tuple(wanted), self._port, patience
+            )
             done, last, waited, written = found
             copy.written = max(copy.written, written)
         else:
             line = LinePort(
                 *(tables[psum][side], tables[0][side], banks.owners[side], banks.debts[side], self._port),
                 number=self._port + (side == 0),
-                sharing=SHARING[side] if psum else APART,
-                most=timing.LINE_PATIENCE,
+                sharing=SHARING[side] if psum else UNSHARED,
+                patience=timing.LINE_PATIENCE,
             )
             done, last, waited = line_accesses(tuple(line), tuple(wanted))
-        self.until[side] = last + turns - 1
+        self.until[side] = last + interval - 1
         self.waited["bank"] += waited
         if done == count:
             then(last)
             return
-        rest = last + turns, max(0, begin + cycles - last - turns)
+        rest = last + interval, max(0, begin + cycles - last - interval)
         at = max(self._agenda.now + 1, last - AHEAD // 2)
         self._agenda.at(at, self._access, copy, walk, side, first + done, count - done, *rest, then)
 
-    # Destination's side
+    # Destination side
 
-    def _take_on(self) -> None:
+    def _start_writing(self) -> None:
         if self._waiting is None or self._writing is not None:
             return
         copy = self._writing = self._waiting
         self._waiting = None
-        copy.begun = self._agenda.now + 2
-        self._take_next()
+        copy.accepts_from = self._agenda.now + 2
+        self._accept_next()
         self._agenda.at(self._agenda.now + 1, self._begin)
 
-    def _take_next(self) -> None:
-        """Take the next group when it comes; so that what is on its way takes its banks in the order of time."""
+    def _accept_next(self) -> None:
+        """Schedule the next group for its arrival, so that banks are reserved in the order of cycles."""
         copy = self._writing
-        if copy is not None and copy.arrived and not self._taking:
-            self._taking = True
-            begin = max(copy.arrived[0][1] + copy.late, copy.begun, self._consumed)
+        if copy is not None and copy.arrived and not self._accepting:
+            self._accepting = True
+            begin = max(copy.arrived[0][1] + copy.latency, copy.accepts_from, self._consumed)
             self._agenda.at(max(begin, self._agenda.now), self._consume, copy)
 
     def _consume(self, copy: Copy) -> None:
-        """Take a group that begins to arrive, and write it."""
         beats, first, last = copy.arrived.popleft()
-        number = copy.taken
-        copy.taken += 1
+        number = copy.consumed
+        copy.consumed += 1
         writes = copy.part(number, copy.target.beats)
         cycles = max(beats, writes, copy.part(number, copy.casts))
-        late = copy.late
-        idle = max(copy.begun, self._consumed)
+        late = copy.latency
+        idle = max(copy.accepts_from, self._consumed)
         begin = max(first + late, idle)
         self.waited["hbm"] += (begin - idle) * copy.from_hbm
         end = max(begin + cycles - 1, last + late + max(0, -(-writes // beats) - 1))
-        finish = copy.taken == copy.groups
+        finish = copy.consumed == copy.groups
         if copy.to_hbm:
             bursts = max(1, copy.part(number, copy.target.bursts))
             pushed = end + 1
@@ -238,39 +227,39 @@ class DmaEngine:
             self._agenda.at(max(cycle, self._agenda.now), self._write, writes, answer)
             self._consumed = end + 1
             if finish:
-                self._agenda.at(max(pushed, end + 1), self._over, copy)
+                self._agenda.at(max(pushed, end + 1), self._finish_copy, copy)
         else:
             wrote = partial(self._wrote, copy, beats, end)
             done = copy.start(number, copy.target.beats)
             self._access(copy, copy.target, 1, done, writes, begin + 1, end + 1 - begin, wrote)
             return
-        self._taken(beats, end)
+        self._finish_group(beats, end)
 
     def _wrote(self, copy: Copy, beats: int, end: int, written: int) -> None:
         self._consumed = max(end + 1, written - 1)
-        if copy.taken == copy.groups:
-            self._agenda.at(max(written, copy.written, self._agenda.now), self._over, copy)
-        self._taken(beats, max(end, written - 1))
+        if copy.consumed == copy.groups:
+            self._agenda.at(max(written, copy.written, self._agenda.now), self._finish_copy, copy)
+        self._finish_group(beats, max(end, written - 1))
 
-    def _taken(self, beats: int, end: int) -> None:
-        """Go on when a group is taken."""
-        self._taking = False
+    def _finish_group(self, beats: int, end: int) -> None:
+        """Free the group's space in the buffer and continue."""
+        self._accepting = False
         self._agenda.at(max(end, self._agenda.now), self._free, beats)
-        self._take_next()
+        self._accept_next()
 
     def _free(self, beats: int) -> None:
         self._room += beats
-        if self._asker is not None:
-            copy, self._asker = self._asker, None
-            self._ask(copy)
+        if self._stalled is not None:
+            copy, self._stalled = self._stalled, None
+            self._request_group(copy)
 
-    def _over(self, copy: Copy) -> None:
-        """All is written on chip, or on its way to HBM."""
+    def _finish_copy(self, copy: Copy) -> None:
+        """Free the destination side: all groups are written on chip or sent to HBM."""
         if not copy.to_hbm and self._unanswered:
             self._late = copy  # copies finish in order
             return
         self._writing = None
-        self._take_on()
+        self._start_writing()
         if not copy.to_hbm:
             self._agenda.at(self._agenda.now + 1, self._retire, copy)
         self._agenda.at(self._agenda.now + 1, self._begin)
@@ -286,7 +275,7 @@ class DmaEngine:
         self._retire(copy)
         if self._late is not None and not self._unanswered:
             late, self._late = self._late, None
-            self._over(late)
+            self._finish_copy(late)
         self._begin()
 
     def _retire(self, copy: Copy) -> None:

@@ -1,11 +1,20 @@
-"""The vector and the scalar engine in time: a checker, then steps of one instruction behind those of the other."""
+"""Timing of the vector and the scalar engine: a checker, then the steps of one instruction after another."""
 
 from typing import cast
 
 import numpy as np
 
 from neuroncore_rtl.golden.timing.banks import Banks
-from neuroncore_rtl.golden.timing.calendar import BEGUN, GO, SCALAR, VECTOR, WRITTEN, Walk, begin_steps, steps
+from neuroncore_rtl.golden.timing.calendar import (
+    FIRST_STEP,
+    LAST_STEP,
+    LAST_WRITE,
+    SCALAR,
+    VECTOR,
+    Walk,
+    begin_steps,
+    steps,
+)
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.plan import plan_of, tensors_of
 from neuroncore_rtl.golden.timing.prediction import Timed
@@ -18,47 +27,43 @@ __all__ = ["ElementwiseEngine"]
 
 
 AHEAD = {VECTOR: 256, SCALAR: 128}
-"""Cycles for which an engine takes its banks at once: the vector engine, which goes first, for more, so that the scalar
-engine finds it there; either for longer than it stays in a bank, so that lines that wait find it, too."""
+"""Cycles ahead for which an engine reserves banks: more for the vector engine, of higher priority, so that the scalar
+engine finds its reservations; for both more than they use one bank, so that stalled lines find them.
+"""
 
 Job = tuple[Record, Timed]
 
 
 class ElementwiseEngine:
-    """Either engine.
-
-    Arguments:
-        config: the machine's parameters.
-        agenda: what happens when.
-    """
+    """Vector or scalar engine."""
 
     queue: Queue
 
     def __init__(self, config: Config, agenda: Agenda, banks: Banks, engine: Engine):
         self._config, self._agenda = config, agenda
         self._calendars = banks.calendars
-        self._rank = SCALAR if engine == Engine.SCALAR else VECTOR
-        self._held: tuple[Job, int] | None = None  # and the cycle of its verdict
+        self._priority = SCALAR if engine == Engine.SCALAR else VECTOR
+        self._held: tuple[Job, int] | None = None  # in the checker, and the cycle of its verdict
         self._judged: Job | None = None
         self._running = False
-        self._last = self._written = -1  # of the instruction before: its last step, its last write
-        self._rest = 0  # the cycles that this step keeps the next one waiting
+        self._last = self._written = -1  # last step and last write of the previous instruction
+        self._rest = 0  # minimum cycles from its last step to the next one
         self._after_slow = False
         self.busy, self.waited = 0, {"bank": 0}
 
     def ready(self) -> int | None:
-        """Return the first cycle in which it takes an instruction; None if that is not known."""
+        """Return the first cycle in which it accepts an instruction, or None if unknown."""
         return 0 if self._held is None else None
 
     def start(self, record: Record, timed: Timed) -> None:
-        """Take an instruction in this cycle."""
+        """Accept an instruction in this cycle."""
         registers = timing.ELEMENTWISE_CHECKER_REGISTERS[self._config.port_latency]
         verdict = self._agenda.now + timing.ELEMENTWISE_CHECKER_INTERVAL + registers
         self._held = (record, timed), verdict
         self._agenda.at(verdict, self._judge)
 
     def _judge(self) -> None:
-        """Pass on the instruction that is held, if there is room."""
+        """Pass on the checked instruction if the next stage is empty."""
         if self._held is None or self._judged is not None or self._agenda.now < self._held[1]:
             return
         self._judged, self._held = self._held[0], None
@@ -66,7 +71,7 @@ class ElementwiseEngine:
         self.queue.engine_ready()
 
     def _load(self) -> None:
-        """Begin with the next instruction, if the one before has done its last step."""
+        """Begin the next instruction if the previous one has done its last step."""
         if self._judged is None or self._running:
             return
         record, timed = self._judged
@@ -85,21 +90,21 @@ class ElementwiseEngine:
         plan = plan_of(instruction, self._config)
         state = begin_steps(first, self._written, plan.depth, *tensors)
         walk = Walk(state, tuple(plan), shape, *tensors)
-        self._agenda.at(first if self._rank == SCALAR else self._agenda.now, self._step, (record, timed), walk)
+        self._agenda.at(first if self._priority == SCALAR else self._agenda.now, self._step, (record, timed), walk)
 
     def _step(self, job: Job, walk: Walk) -> None:
-        """Go on for some cycles, so that what begins meanwhile is looked at."""
-        done = steps(self._calendars, self._rank, self._agenda.now + AHEAD[self._rank], tuple(walk))
+        """Reserve some cycles, then let other events of these cycles happen."""
+        done = steps(self._calendars, self._priority, self._agenda.now + AHEAD[self._priority], tuple(walk))
         state = walk.state
-        last = int(state[GO])
+        last = int(state[LAST_STEP])
         if not done:
-            self._agenda.at(max(last - AHEAD[self._rank] // 2, self._agenda.now + 1), self._step, job, walk)
+            self._agenda.at(max(last - AHEAD[self._priority] // 2, self._agenda.now + 1), self._step, job, walk)
             return
-        self._last, self._written = last, int(state[WRITTEN])
-        begun, instruction = int(state[BEGUN]), cast("Elementwise", job[0].instruction)
+        self._last, self._written = last, int(state[LAST_WRITE])
+        first, instruction = int(state[FIRST_STEP]), cast("Elementwise", job[0].instruction)
         free = costs.dependent_period(instruction, self._config) - costs.drain(instruction, self._config)
-        self.waited["bank"] += max(0, last + 1 - begun - free)
-        self.busy += last + 1 - begun
+        self.waited["bank"] += max(0, last + 1 - first - free)
+        self.busy += last + 1 - first
         self._agenda.at(max(last, self._agenda.now), self._end)
         self._agenda.at(self._written + 1, self.queue.retire, *job)
 

@@ -1,4 +1,4 @@
-"""The agenda of a timing model: what happens next, in the order of the cycles."""
+"""Event queue of the timing model, ordered by cycle."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -7,10 +7,10 @@ __all__ = ["Agenda"]
 
 
 class Agenda:
-    """Calls what was put into it, cycle by cycle; within a cycle in the order in which it was put in.
+    """Calls functions in the order of their cycles, within a cycle in the order of insertion.
 
     Attributes:
-        now: the cycle.
+        now: current cycle.
     """
 
     def __init__(self):
@@ -19,12 +19,12 @@ class Agenda:
         self._number = 0
 
     def at(self, cycle: int, call: Callable, *arguments: object) -> None:
-        """Call something in a cycle that is not over."""
+        """Schedule a call in the current or a later cycle."""
         self._number += 1
         heappush(self._heap, (cycle, self._number, call, arguments))
 
-    def run(self) -> None:
-        """Call everything, also what is put in meanwhile."""
+    def run_all(self) -> None:
+        """Make all calls, including those scheduled meanwhile."""
         heap = self._heap
         while heap:
             self.now, _, call, arguments = heappop(heap)

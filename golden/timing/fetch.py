@@ -1,4 +1,4 @@
-"""The fetcher of records: all queues share it, and port 0 of HBM with DMA engines."""
+"""Record fetcher: shared by all queues; it shares port 0 of HBM with DMA engines."""
 
 from collections import deque
 from collections.abc import Callable
@@ -14,53 +14,47 @@ __all__ = ["Fetcher"]
 
 
 class Fetcher:
-    """Takes a request a cycle, as long as not too many are open.
-
-    Arguments:
-        config: the machine's parameters.
-        agenda: what happens when.
-        hbm: from where records come.
-    """
+    """Accepts one request per cycle, up to a maximum of outstanding requests."""
 
     TO_PORT = 2
-    """Cycles from a request that is taken to its address at the port."""
+    """Cycles from an accepted request to its address at the port."""
     TO_HEAD = 2
-    """Cycles from a record's last beat to where its queue looks at it."""
+    """Cycles from a record's last beat until its queue sees it."""
 
     def __init__(self, config: Config, agenda: Agenda, hbm: TimedHbm):
         self._agenda, self._hbm, self._beats = agenda, hbm, RECORD_BYTES // config.hbm_bytes
         self._waiting: deque[tuple[Callable[[], None], Callable[[int], None]]] = deque()
-        self._free = self._flying = 0
+        self._free = self._in_flight = 0
         self._serving = False
 
-    def fetch(self, taken: Callable[[], None], come: Callable[[int], None]) -> None:
-        """Ask for a record in this cycle.
+    def fetch(self, accepted: Callable[[], None], arrived: Callable[[int], None]) -> None:
+        """Request a record in this cycle.
 
         Arguments:
-            taken: called in the cycle in which the request is taken.
-            come: told of the cycle in which the record is at its queue's head.
+            accepted: called in the cycle in which the request is accepted.
+            arrived: called with the cycle in which the record is at the head of its queue.
         """
-        self._waiting.append((taken, come))
+        self._waiting.append((accepted, arrived))
         self._serve_soon()
 
     def _serve_soon(self) -> None:
-        if self._waiting and not self._serving and self._flying < timing.FETCHER_RECORDS:
+        if self._waiting and not self._serving and self._in_flight < timing.FETCHER_RECORDS:
             self._serving = True
             self._agenda.at(max(self._free, self._agenda.now), self._serve)
 
     def _serve(self) -> None:
-        taken, come = self._waiting.popleft()
+        accepted, arrived = self._waiting.popleft()
         self._serving = False
-        self._flying += 1
+        self._in_flight += 1
         self._free = self._agenda.now + 1
-        self._hbm.read(0, self._agenda.now + self.TO_PORT, self._beats, 1, partial(self._come, come))
-        taken()
+        self._hbm.read(0, self._agenda.now + self.TO_PORT, self._beats, 1, partial(self._arrive, arrived))
+        accepted()
         self._serve_soon()
 
-    def _come(self, come: Callable[[int], None], _: int, last: int) -> None:
-        self._agenda.at(last + 1, self._leave)
-        come(last + self.TO_HEAD)
+    def _arrive(self, arrived: Callable[[int], None], _: int, last: int) -> None:
+        self._agenda.at(last + 1, self._finish)
+        arrived(last + self.TO_HEAD)
 
-    def _leave(self) -> None:
-        self._flying -= 1
+    def _finish(self) -> None:
+        self._in_flight -= 1
         self._serve_soon()

@@ -1,7 +1,7 @@
-"""HBM behind its ports, and the line ports of SBUF and PSUM: who is served when, in groups of beats.
+"""Timing of HBM and its ports, in groups of beats.
 
-A port delivers what is read in the order of its addresses, a beat a cycle, and takes a written beat beside it. Where
-all of HBM has a limit, every beat of every port and direction takes its share of it in turn.
+Each port reads in the order of addresses, one beat per cycle, and writes one beat per cycle at the same time. With a
+bandwidth limit, all ports and directions share it beat by beat.
 """
 
 from collections import deque
@@ -17,14 +17,11 @@ __all__ = ["MemoryTiming", "Server", "TimedHbm"]
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryTiming:
-    """How HBM behaves.
+    """Latency and bandwidth of HBM.
 
     Arguments:
         latency: cycles from an address at a port, or the last beat written, to the response; at least 1.
-        bandwidth: bytes a cycle that it moves at most; 0: what its ports carry.
-
-    Raises:
-        ValueError: if one of them is too small.
+        bandwidth: maximum bytes per cycle of all ports; 0 for no limit besides the ports' own.
     """
 
     latency: int = 64
@@ -38,37 +35,27 @@ class MemoryTiming:
 
 
 class Server:
-    """Serves one item a cycle in the order of arrival.
-
-    Attributes:
-        free: the first cycle in which it has nothing to do.
-    """
+    """Serves one item per cycle in order of arrival; `free` is its first idle cycle."""
 
     def __init__(self):
         self.free = 0
 
     def take(self, cycle: int, items: int = 1) -> int:
-        """Return the cycle in which it begins with items that come in `cycle`, one a cycle."""
+        """Return the cycle in which service begins for items that arrive from `cycle` on, one per cycle."""
         begin = max(cycle, self.free)
         self.free = begin + items
         return begin
 
 
 Call = Callable[[int, int], None]
-"""Told of the first and the last beat that was read, or of the last beat written and its answer."""
+"""Called with the cycles of first and last beat of a read, or of last beat and response of a write."""
 
 
 class TimedHbm:
-    """All ports.
-
-    Arguments:
-        config: the machine's parameters.
-        timing: how it behaves.
-        agenda: what happens when.
-    """
+    """All ports of HBM."""
 
     BURSTS = 64
-    """Bursts that a port may owe."""
+    """Maximum outstanding read bursts of a port."""
 
     def __init__(self, config: Config, timing: MemoryTiming, agenda: Agenda):
         self.latency = timing.latency
@@ -81,13 +68,9 @@ class TimedHbm:
         self._limited = _Limited(agenda, self._share, config.hbm_ports) if self._share else None
 
     def read(self, port: int, cycle: int, beats: int, bursts: int, call: Call) -> int:
-        """Ask for beats; return when the last address is taken.
+        """Request beats in bursts, from `cycle` on; return the cycle in which the last address is accepted.
 
-        Arguments:
-            port: its number.
-            cycle: in which the first address is at the port at the earliest.
-            beats, bursts: that are asked for.
-            call: told of the first and the last beat at the port, now if that is known.
+        `call` is called with the cycles of the first and last beat, immediately if they are known.
         """
         if self._limited:
             asked = self.addresses[port].take(cycle, bursts)
@@ -106,12 +89,7 @@ class TimedHbm:
         return asked + bursts - 1
 
     def write(self, port: int, cycle: int, beats: int, call: Callable[[int], None] | None) -> None:
-        """Give beats.
-
-        Arguments:
-            port, cycle, beats: likewise.
-            call: told of the answer's cycle; None: nobody waits for it.
-        """
+        """Write beats, from `cycle` on at the earliest; `call`, if any, is called with the cycle of the response."""
         first = self.writes[port].take(cycle, beats)
         answer = (lambda _, last: call(last)) if call else (lambda *_: None)
         if self._limited:
@@ -121,12 +99,9 @@ class TimedHbm:
 
 
 class _Limited:
-    """What is read and written where all ports together have a limit: in groups, in turns of reading and writing.
+    """Reads and writes under the shared bandwidth limit: groups of beats, all ports and directions round robin.
 
-    Arguments:
-        agenda: what happens when.
-        share: cycles of a beat.
-        ports: how many.
+    A beat takes `share` cycles.
     """
 
     def __init__(self, agenda: Agenda, share: float, ports: int):
@@ -135,7 +110,7 @@ class _Limited:
         self._busy = [[False, False] for _ in range(ports)]
 
     def add(self, port: int, way: int, due: int, beats: int, call: Call) -> None:
-        """Add beats that are due in a cycle."""
+        """Add beats that may be moved from cycle `due` on."""
         self._waiting[port][way].append((due, beats, call))
         if not self._busy[port][way]:
             self._busy[port][way] = True

@@ -1,4 +1,4 @@
-"""The core in time: its parts, put together and run."""
+"""Timing model of a core: assembles its parts and runs them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -10,11 +10,11 @@ from neuroncore_rtl.golden.timing.elementwise import ElementwiseEngine
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.fetch import Fetcher
 from neuroncore_rtl.golden.timing.memory import MemoryTiming, TimedHbm
+from neuroncore_rtl.golden.timing.port_register import PortRegister
 from neuroncore_rtl.golden.timing.prediction import Prediction, Timed
 from neuroncore_rtl.golden.timing.queue import Queue
 from neuroncore_rtl.golden.timing.semaphores import Semaphores
 from neuroncore_rtl.golden.timing.tensor import TensorEngine
-from neuroncore_rtl.golden.timing.waiting import Waiting
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Engine, Record, engine_of_queue, queue_count, queue_name
 from neuroncore_rtl.spec.isa.engine import ENGINE_QUEUES, records_ahead
@@ -26,7 +26,7 @@ _USUAL = MemoryTiming()
 
 
 class Block(Protocol):
-    """Records of a queue, as `kernels.control.stock.Block` has them."""
+    """A block of records of a queue, see `kernels.control.stock.Block`."""
 
     queue: int
     address: int
@@ -36,7 +36,7 @@ class Block(Protocol):
 
 
 class Started(Protocol):
-    """What is run: an image, as `kernels.program.image.Image` is one."""
+    """An image to run, see `kernels.program.image.Image`."""
 
     config: Config
     data: bytes
@@ -54,24 +54,24 @@ def predict(
     sections: Sequence[int] | None = None,
     path: ControlPath | None = None,
 ) -> Prediction:
-    """Return how an image runs on the core that it is for.
+    """Predict the run of an image on its core.
 
     Arguments:
-        image: with the stock control program, or one that starts sections likewise. One with a flow needs `sections`
-            and the path of its operations (:func:`golden.timing.flow_path`): what the run decides is golden's affair.
-        memory: how HBM behaves.
-        sections: those that the control program runs, in order, each as often as it is named; None: the image's runs.
-        path: of a control program; None: the stock program's.
+        image: an image with the stock control program, or one that starts sections in the same way. An image with a
+            flow needs `sections` and `path` (:func:`golden.timing.flow_path`), as its branches depend on values.
+        memory: timing of HBM.
+        sections: sections in the order in which they run, with repetitions; None for the image's own.
+        path: timing of the control program; None for the stock program's.
 
     Raises:
-        ValueError: if the core is one of an instance, some records wait for what nobody updates, or an image with a
-            flow comes without its sections and its path.
+        ValueError: if the core is part of an instance, a record waits for ever, or an image with a flow lacks
+            `sections` or `path`.
     """
     config = image.config
     if config.cores > 1:
         raise ValueError(f"cores must be 1, as collectives have no timing model, not {config.cores}")
     if image.flow is not None and (sections is None or path is None):
-        raise ValueError("sections and path must be those of a run, as the image has registers or loops")
+        raise ValueError("sections and path must be given for an image with registers or loops")
     agenda = Agenda()
     hbm = TimedHbm(config, memory, agenda)
     fetcher, semaphores = Fetcher(config, agenda, hbm), Semaphores(agenda)
@@ -88,16 +88,16 @@ def predict(
         else:
             model = ElementwiseEngine(config, agenda, banks, engine)
         engines.append(model)
-        taker = Waiting(agenda, model) if config.port_latency else model
+        taker = PortRegister(agenda, model) if config.port_latency else model
         queues.append(Queue(number, records_ahead(engine, config), agenda, fetcher, semaphores, taker, trace))
     size = int.from_bytes(image.data[4:8], "little")
     sections = image.runs if sections is None else sections
     controller = Controller(config, agenda, hbm, semaphores, queues, image, size // 4, sections, path)
     controller.start()
-    agenda.run()
+    agenda.run_all()
     if controller.ended is None:
-        stuck = next(queue.number for queue in queues if queue.left)
-        raise ValueError(f"records must not wait for ever, but one of queue {queue_name(stuck, config)} does")
+        stuck = next(queue.number for queue in queues if queue.pending)
+        raise ValueError(f"a record of queue {queue_name(stuck, config)} waits for ever")
     return Prediction(
         cycles=controller.ended,
         records=trace,

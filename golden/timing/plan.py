@@ -1,4 +1,4 @@
-"""What the timing model has to know of an instruction of the vector or the scalar engine."""
+"""Timing parameters of a vector or scalar instruction."""
 
 from collections.abc import Sequence
 from math import prod
@@ -16,11 +16,15 @@ __all__ = ["Plan", "plan_of", "tensors_of"]
 
 
 class Plan(NamedTuple):
-    """What :func:`golden.timing.calendar.steps` has to know of an instruction.
+    """Parameters of an instruction for :func:`golden.timing.calendar.steps`.
 
-    before, behind: steps before the elements, and behind them. interval: least cycles from step to step. delay: cycles
-    from a step to its write. depth: results that may be on their way. group: elements of a result. silent: elements
-    without one.
+    Arguments:
+        before, behind: steps before and after the elements.
+        interval: minimum cycles between steps.
+        delay: cycles from a step to its write.
+        depth: maximum number of results in flight.
+        group: elements per result.
+        silent: leading elements without a result.
     """
 
     before: int
@@ -33,7 +37,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(instruction: Elementwise, config: Config) -> Plan:
-    """Return the plan of an instruction."""
+    """Return an instruction's parameters."""
     silent = prod(instruction.shape) if instruction.opcode in OUTPUTS else 0
     if instruction.opcode == Opcode.TRANSPOSE:
         silent = transpose_block(config)
@@ -49,7 +53,7 @@ def plan_of(instruction: Elementwise, config: Config) -> Plan:
 
 
 def tensors_of(instruction: Elementwise) -> Sequence[np.ndarray]:
-    """Return of a, b and dst what :func:`golden.timing.calendar.steps` takes."""
+    """Return a, b and dst in the form of :func:`golden.timing.calendar.begin_steps`."""
     used = used_by(instruction) - ({"b"} if instruction.opcode in SEARCHES else set())
     return [_access(instruction, name, name in used or name == "dst") for name in ("a", "b", "dst")]
 

@@ -1,4 +1,4 @@
-"""What the timing model says of a run."""
+"""Results of the timing model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ __all__ = ["Prediction", "Timed"]
 
 @dataclass(slots=True)
 class Timed:
-    """A record in time; all cycles since the start.
+    """Cycles of a record, counted from the start.
 
     Arguments:
-        queue: which one of its core's.
-        address: of the record in HBM.
-        fetched: it is at the head of its queue, and those before it are issued or before it in the queue.
-        ready: its semaphores hold, and its turn has come.
-        issued, retired: as in `run.harness.outcome.Event`.
-        began: of a MultiplyMoving, its first column enters the array.
+        queue: number of its queue.
+        address: its HBM address.
+        fetched: it is available at its queue.
+        ready: it is the next one of its queue and its semaphore waits hold.
+        issued, retired: see `run.harness.outcome.Event`.
+        began: the first column of a MultiplyMoving enters the array.
     """
 
     queue: int
@@ -34,11 +34,11 @@ class Prediction:
 
     Arguments:
         cycles: from the start to the end of the control program.
-        records: in the order in which they are issued.
-        busy: of each engine by the name of its queue, the cycles in which it works.
-        waits: of each queue by its name, the cycles that were waited by cause. By the queue: for its next record
-            (fetch), for another queue (semaphore), for its engine (engine). By its engine: for weights, for what is on
-            its way from HBM (hbm), for a bank of SBUF or PSUM or the turn at a line port (bank).
+        records: all records in the order of issue.
+        busy: cycles in which each engine works, by the name of its queue.
+        waits: stall cycles by queue and cause. At the queue: fetch (next record), semaphore (another queue), engine
+            (its engine is full). In the engine: weights, hbm (data in flight from HBM), bank (bank conflict or line
+            port arbitration).
     """
 
     cycles: int
@@ -47,7 +47,7 @@ class Prediction:
     waits: Mapping[str, Mapping[str, int]]
 
     def __add__(self, other: "Prediction") -> "Prediction":
-        """Return both runs, one after the other; the records keep their own cycles."""
+        """Return both runs in sequence; records keep their cycles."""
         return Prediction(
             cycles=self.cycles + other.cycles,
             records=[*self.records, *other.records],

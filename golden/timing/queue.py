@@ -1,4 +1,4 @@
-"""A queue in time: records are fetched ahead, wait for semaphores, go to the engine, and then do their updates."""
+"""Timing of a queue: records are prefetched, wait for semaphores, are issued, and update semaphores when retired."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -19,21 +19,21 @@ class EngineModel(Protocol):
     """An engine as its queue sees it.
 
     Attributes:
-        queue: set by the queue; told of what has finished by `Queue.retire`, and by `Queue.engine_ready` when the
-            engine, full before, takes the next instruction.
+        queue: set by the queue. The engine calls its `retire` for a finished record, and its `engine_ready` when it
+            accepts instructions again.
     """
 
     queue: Any
 
     def ready(self) -> int | None:
-        """Return the first cycle in which it takes an instruction; None: not known yet."""
+        """Return the first cycle in which it accepts an instruction, or None if unknown."""
 
     def start(self, record: Record, timed: Timed) -> None:
-        """Take an instruction in this cycle."""
+        """Accept an instruction in this cycle."""
 
 
 def offer(agenda: Agenda, model: EngineModel, again: Callable[[], None], give: Callable[[], None]) -> None:
-    """Give an engine an instruction if it takes one in this cycle; else do it again when it will, if that is known."""
+    """Call `give` if an engine accepts an instruction in this cycle, else schedule `again` if the cycle is known."""
     ready = model.ready()
     if ready is not None:
         give() if ready <= agenda.now else agenda.at(ready, again)
@@ -43,16 +43,17 @@ class Queue:
     """One queue.
 
     Arguments:
-        number: which. ahead: records that it fetches before their turn.
+        number: number of the queue.
+        ahead: records to prefetch.
         agenda, fetcher, semaphores: of the core.
         model: its engine.
-        trace: gets each record as it is issued.
+        trace: each issued record is appended.
 
     Attributes:
-        left: records that were rung and have not left.
-        idle_since: the cycle from which on nothing is left, if so.
-        waits: cycles by cause.
-        on_place, on_idle: called when a block was fetched, and when nothing is left, if somebody asked for it.
+        pending: records of started blocks that have not finished.
+        idle_since: cycle since which none is pending.
+        waits: stall cycles by cause.
+        on_place, on_idle: called when a block slot becomes free, and when no record is pending; or None.
     """
 
     def __init__(
@@ -70,67 +71,65 @@ class Queue:
         self._model, self._trace = model, trace
         model.queue = self
         self._blocks: deque[tuple[int, Sequence[Record]]] = deque()
-        self._asked = 0  # of the first block
-        self._coming: deque[tuple[Record, Timed]] = deque()
-        self._asking = self._offering = self._blocked = False
-        self._flying = 0
-        self._may_look = 0
-        self.left, self.idle_since = 0, 0
+        self._requested = 0  # requested records of the first block
+        self._prefetched: deque[tuple[Record, Timed]] = deque()
+        self._requesting = self._offering = self._blocked = False
+        self._in_flight = 0
+        self._look_from = 0
+        self.pending, self.idle_since = 0, 0
         self.waits = dict.fromkeys(("fetch", "semaphore", "engine"), 0)
         self.on_place: Callable[[], None] | None = None
         self.on_idle: Callable[[], None] | None = None
 
     @property
     def places(self) -> int:
-        """Blocks that it takes without waiting."""
+        """Free block slots."""
         return QUEUE_BLOCKS - len(self._blocks)
 
     def ring(self, address: int, records: Sequence[Record]) -> None:
-        """Take a block in this cycle."""
+        """Accept a block in this cycle."""
         self._blocks.append((address, records))
-        self.left += len(records)
-        self._ask_at(self._agenda.now + 1)
+        self.pending += len(records)
+        self._request_at(self._agenda.now + 1)
 
-    def _ask_at(self, cycle: int) -> None:
-        if not self._asking and self._blocks and len(self._coming) < self._ahead:
-            self._asking = True
-            self._agenda.at(cycle, self._ask)
+    def _request_at(self, cycle: int) -> None:
+        if not self._requesting and self._blocks and len(self._prefetched) < self._ahead:
+            self._requesting = True
+            self._agenda.at(cycle, self._request)
 
-    def _ask(self) -> None:
+    def _request(self) -> None:
         address, records = self._blocks[0]
-        record = records[self._asked]
-        timed = Timed(self.number, address + self._asked * RECORD_BYTES)
-        self._coming.append((record, timed))
+        record = records[self._requested]
+        timed = Timed(self.number, address + self._requested * RECORD_BYTES)
+        self._prefetched.append((record, timed))
 
-        def come(cycle: int) -> None:
+        def arrive(cycle: int) -> None:
             timed.fetched = cycle
-            if self._coming[0][1] is timed:
+            if self._prefetched[0][1] is timed:
                 self._look_at(cycle)
 
-        self._fetcher.fetch(self._taken, come)
+        self._fetcher.fetch(self._accept_request, arrive)
 
-    def _taken(self) -> None:
-        """Go on when a request for a record is taken."""
-        self._asking = False
-        self._asked += 1
-        if self._asked == len(self._blocks[0][1]):
-            self._asked = 0
+    def _accept_request(self) -> None:
+        self._requesting = False
+        self._requested += 1
+        if self._requested == len(self._blocks[0][1]):
+            self._requested = 0
             self._blocks.popleft()
             if self.on_place:
                 self.on_place()
-        self._ask_at(self._agenda.now + 1)
+        self._request_at(self._agenda.now + 1)
 
     def _look_at(self, cycle: int) -> None:
-        self._agenda.at(max(cycle, self._may_look), self._look)
+        self._agenda.at(max(cycle, self._look_from), self._look)
 
     def _look(self) -> None:
-        """Look at the semaphores of the next record."""
-        record, timed = self._coming[0]
+        record, timed = self._prefetched[0]
         if self._offering or timed.ready >= 0:
             return
         if not self._semaphores.hold(record, self._look):
             return
-        if self._flying == timing.QUEUE_RECORDS:
+        if self._in_flight == timing.QUEUE_RECORDS:
             self._blocked = True
             return
         timed.ready = self._agenda.now
@@ -147,41 +146,41 @@ class Queue:
 
     def _issue(self) -> None:
         now = self._agenda.now
-        record, timed = self._coming.popleft()
+        record, timed = self._prefetched.popleft()
         self._offering = False
         timed.issued = now
-        before = self._may_look
+        before = self._look_from
         self.waits["fetch"] += max(0, timed.fetched - before)
         self.waits["semaphore"] += timed.ready - max(before, timed.fetched)
         self.waits["engine"] += now - timed.ready - 1
         self._trace.append(timed)
-        self._flying += 1
-        self._may_look = now + 1
+        self._in_flight += 1
+        self._look_from = now + 1
         if record.instruction.lane is None:
             timed.retired = now
-            self._agenda.at(now + 1, self._leave)
+            self._agenda.at(now + 1, self._finish)
         else:
             self._model.start(record, timed)
-        self._ask_at(now + 1)
-        if self._coming and self._coming[0][1].fetched >= 0:
-            self._look_at(self._coming[0][1].fetched)
+        self._request_at(now + 1)
+        if self._prefetched and self._prefetched[0][1].fetched >= 0:
+            self._look_at(self._prefetched[0][1].fetched)
 
     def retire(self, record: Record, timed: Timed) -> None:
-        """Note that the engine finishes a record in this cycle."""
+        """Retire a record, which the engine finishes in this cycle."""
         timed.retired = self._agenda.now
-        self._agenda.at(self._update(timed.retired + 1, record) + 1, self._leave)
+        self._agenda.at(self._update(timed.retired + 1, record) + 1, self._finish)
 
     def _update(self, cycle: int, record: Record) -> int:
-        """Make a record's updates from a cycle on; return that of the last one, or this if there are none."""
+        """Make a record's updates from `cycle` on; return the cycle of the last one, or `cycle` without updates."""
         taken = cycle
         for number, update in enumerate(record.updates):
             taken = self._semaphores.update(taken + (number > 0), update)
         return taken
 
-    def _leave(self) -> None:
-        self._flying -= 1
-        self.left -= 1
-        if not self.left:
+    def _finish(self) -> None:
+        self._in_flight -= 1
+        self.pending -= 1
+        if not self.pending:
             self.idle_since = self._agenda.now
             if self.on_idle:
                 self.on_idle()

@@ -1,4 +1,4 @@
-"""Semaphores in time: one update a cycle, and who waits is told in the cycle in which it counts."""
+"""Timing of semaphores: one update per cycle, which wakes waiting records in the cycle in which it takes effect."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -11,11 +11,7 @@ __all__ = ["Semaphores"]
 
 
 class Semaphores:
-    """All of a core.
-
-    Arguments:
-        agenda: what happens when.
-    """
+    """Semaphores of a core."""
 
     def __init__(self, agenda: Agenda):
         self._agenda, self._turn = agenda, Server()
@@ -23,7 +19,7 @@ class Semaphores:
         self._waiting: dict[int, list[Callable[[], None]]] = defaultdict(list)
 
     def hold(self, record: Record, call: Callable[[], None]) -> bool:
-        """Return whether all that a record waits for holds; if not, call when something has changed."""
+        """Return whether all waits of a record hold; if not, call `call` after an update of the first that does not."""
         for wait in record.waits:
             if self._values[wait.semaphore] < wait.value:
                 self._waiting[wait.semaphore].append(call)
@@ -31,13 +27,13 @@ class Semaphores:
         return True
 
     def update(self, cycle: int, update: Update) -> int:
-        """Note an update that is asked for in a cycle; return in which it is taken."""
+        """Schedule an update requested in a cycle; return the cycle of its acceptance."""
         taken = self._turn.take(cycle)
         self._agenda.at(taken + 1, self._apply, update)
         return taken
 
     def clear(self, numbers: Iterable[int]) -> None:
-        """Clear some of them; nobody waits."""
+        """Clear semaphores; no record may wait for them."""
         for number in numbers:
             self._values[number] = 0
 

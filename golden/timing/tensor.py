@@ -1,4 +1,4 @@
-"""The tensor engine in time: a checker, a queue of loads and one of multiplications, weights in two places."""
+"""Timing of the tensor engine: checker, a queue of loads, a queue of multiplications, two sets of weights."""
 
 from collections import deque
 from typing import cast
@@ -17,12 +17,7 @@ __all__ = ["TensorEngine"]
 
 
 class TensorEngine:
-    """Everything is known when an instruction is taken, as nothing holds up the array.
-
-    Arguments:
-        config: the machine's parameters.
-        agenda: what happens when.
-    """
+    """Tensor engine. The array never stalls, so all cycles of an instruction are known when it is accepted."""
 
     queue: Queue
 
@@ -31,36 +26,36 @@ class TensorEngine:
         self._spacing, self._late = config.add_latency + 2, config.port_latency
         self.latency = array_latency(config)
         self._ready = 0
-        self._gone = {kind: deque([-1] * timing.TENSOR_QUEUE, timing.TENSOR_QUEUE) for kind in (True, False)}
+        self._left_queue = {kind: deque([-1] * timing.TENSOR_QUEUE, timing.TENSOR_QUEUE) for kind in (True, False)}
         self._loads_free = self._moves_free = 0
         self._loaded = self._swapped = -1
         self._pending = False
-        self._last: tuple[int, int, int] | None = None  # where, how many, and when the last columns began
+        self._last: tuple[int, int, int] | None = None  # address, number and first cycle of the last columns
         self.busy, self.waited = 0, {"weights": 0}
 
     def ready(self) -> int:
-        """Return the first cycle in which it takes an instruction."""
+        """Return the first cycle in which it accepts an instruction."""
         return self._ready
 
     def start(self, record: Record, timed: Timed) -> None:
-        """Take an instruction in this cycle."""
+        """Accept an instruction in this cycle."""
         instruction = cast("LoadStationary | MultiplyMoving", record.instruction)
         is_load = isinstance(instruction, LoadStationary)
-        gone = self._gone[is_load]
-        leaves = max(self._agenda.now + 1 + self._late, gone[0] + 1)
-        self._ready = leaves + self._late
+        left_queue = self._left_queue[is_load]
+        start = max(self._agenda.now + 1 + self._late, left_queue[0] + 1)
+        self._ready = start + self._late
         if is_load:
-            last = self._load(leaves, instruction)
+            last = self._load(start, instruction)
             retired = last + 1
         else:
-            last = self._move(leaves, instruction)
+            last = self._move(start, instruction)
             timed.began = last + 1 - instruction.n
             retired = last + self.latency
-        gone.append(last)
+        left_queue.append(last)
         self._agenda.at(retired, self.queue.retire, record, timed)
 
     def _load(self, cycle: int, instruction: LoadStationary) -> int:
-        # Weights that no multiplication has taken are replaced at once.
+        # Weights that no multiplication uses yet are overwritten immediately.
         first = max(cycle + self._late, self._loads_free, 0 if self._pending else self._swapped + 1)
         self._pending = True
         step = LOAD_COLUMNS * instruction.format.bits // 8
@@ -73,7 +68,7 @@ class TensorEngine:
         return last
 
     def _move(self, cycle: int, instruction) -> int:
-        first = max(cycle + 2 * self._late, self._moves_free)  # from its queue, and to its first column
+        first = max(cycle + 2 * self._late, self._moves_free)  # out of its queue, and to its first column
         if self._pending and self._loaded > first:
             self.waited["weights"] += self._loaded - first
             first = self._loaded

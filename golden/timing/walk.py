@@ -1,4 +1,4 @@
-"""A tensor of a copy as a DMA engine walks over it: runs of adjacent bytes, cut to what an access or a burst moves."""
+"""Accesses of a DMA engine to a tensor: runs of contiguous bytes, split into on-chip accesses or HBM bursts."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,10 +16,12 @@ __all__ = ["Walk", "walk_of"]
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """Arguments:
-    beats: accesses on chip, or beats of HBM.
-    bursts: of HBM; on chip the same as `beats`.
-    banks: of each access on chip, uint8 [beats].
+    """Accesses to a tensor.
+
+    Arguments:
+        beats: on-chip accesses, or beats of HBM.
+        bursts: bursts of HBM; on chip the same as `beats`.
+        banks: bank of each on-chip access, uint8 [beats].
     """
 
     beats: int
@@ -28,13 +30,7 @@ class Walk:
 
 
 def walk_of(tensor: DmaTensor, shape: tuple[int, ...], rows: bool, config: Config) -> Walk:
-    """Return how a tensor is walked over.
-
-    Arguments:
-        tensor, shape: of the copy.
-        rows: whether the outermost dimension goes by row numbers.
-        config: the machine's parameters.
-    """
+    """Return a copy's accesses to a tensor; `rows`: row numbers index the outermost dimension."""
     size = config.hbm_bytes
     length, jumps = adjacent(tensor, shape, rows)
     if tensor.storage == Storage.PSUM:
@@ -45,16 +41,26 @@ def walk_of(tensor: DmaTensor, shape: tuple[int, ...], rows: bool, config: Confi
         grid = size if tensor.storage == Storage.SBUF else timing.BURST_BEATS * size
         pitch, banks = config.line_bytes, config.sbuf_banks
     period = max(grid, pitch * banks)
-    return _cut(
+    return _count_accesses(
         length, jumps, tensor.address % period, beat, grid, 0 if tensor.storage == Storage.HBM else pitch, banks
     )
 
 
 @lru_cache(1 << 12)
-def _cut(
+def _count_accesses(
     length: int, jumps: tuple[tuple[int, int], ...], address: int, beat: int, grid: int, pitch: int, banks: int
 ) -> Walk:
-    """pitch: bytes from a bank to the next one; 0: there is none, as it is HBM."""
+    """Return the accesses to runs of `length` bytes.
+
+    Arguments:
+        length: bytes of a run.
+        jumps: count and step of each dimension of runs.
+        address: address of the first run.
+        beat: bytes of an access or beat, aligned.
+        grid: bytes of a burst, aligned.
+        pitch: bytes between banks; 0 for HBM.
+        banks: number of banks.
+    """
     runs = prod(count for count, _ in jumps)
     if not pitch:
         varying = [(count, step % grid) for count, step in jumps if step % grid]
@@ -68,10 +74,10 @@ def _cut(
     each = ends // beat - places // beat + 1
     beats, bursts = (int((ends // unit - places // unit + 1).sum()) * same for unit in (beat, grid))
     if not pitch:
-        return Walk(beats, bursts, _NONE)
+        return Walk(beats, bursts, _NO_BANKS)
     firsts = np.repeat(places // beat, each) * beat
     inside = np.arange(beats) - np.repeat(np.cumsum(each) - each, each)
     return Walk(beats, bursts, ((firsts + inside * beat) // pitch % banks).astype(np.uint8))
 
 
-_NONE = np.zeros(0, np.uint8)
+_NO_BANKS = np.zeros(0, np.uint8)

@@ -1,7 +1,6 @@
-"""The vector engine as equations on arrays of words, and as an interpreter of its instructions.
+"""Vector engine: bit-exact equations on arrays of words, and an interpreter of its instructions.
 
-Words are FP32 bit patterns or INT32 (`golden.elementwise.load_words` and `store` convert to and from codes of any
-format). Every function is exact to the bit and takes arrays of any size.
+Words are FP32 bit patterns or INT32; `golden.elementwise.load_words` and `store_words` convert codes of any format.
 """
 
 from neuroncore_rtl.golden.vector.alu import alu

@@ -1,4 +1,4 @@
-"""The ALU of a vector lane: every operation of `spec.isa.alu` on arrays of words."""
+"""ALU of a vector lane: the operations of `spec.isa.alu` on arrays of words."""
 
 from functools import partial
 
@@ -41,7 +41,7 @@ _ON_WORDS = {
     AluOp.LOGICAL_SHIFT_LEFT: np.left_shift,
     AluOp.LOGICAL_SHIFT_RIGHT: np.right_shift,
 }
-"""The same in every arithmetic; numpy shifts by the whole width or more to 0."""
+"""The same in every arithmetic. A numpy shift by the width or more gives 0, as required."""
 
 
 def _integral(whole: np.ufunc, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -70,22 +70,13 @@ _MAGNITUDE = np.uint32(0x7FFFFFFF)
 
 
 def alu(op: AluOp, a, b, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return op(a, b).
+    """Return op(a, b) of words (uint32) that broadcast; BYPASS returns a.
 
-    Arguments:
-        op: the operation.
-        a, b: words (uint32), any shapes that broadcast; BYPASS gives a in the broadcast shape.
-        arithmetic: of the words. FP32 gives canonical NaNs but for BYPASS, integers wrap around. Comparisons and
-            logical operations give 1 or 0 of that arithmetic, bitwise ones don't look at it.
-
-    Returns:
-        words (uint32).
-
-    Raises:
-        ValueError: if integers have no such operation.
+    FP32 results have canonical NaNs, except for BYPASS; integers wrap. Comparisons and logical operations give 1 or 0
+    of the arithmetic; bitwise ones ignore it. Raises ValueError if integers lack the operation.
     """
     if arithmetic and op in FLOAT_ONLY:
-        raise ValueError(f"op must be one that integers have, not {op.name}")
+        raise ValueError(f"integers have no operation {op.name}")
     a, b = np.asarray(a, np.uint32), np.asarray(b, np.uint32)
     if op is AluOp.BYPASS:
         return np.broadcast_arrays(a, b)[0].copy()
@@ -123,7 +114,7 @@ def _float(op: AluOp, a: np.ndarray, b: np.ndarray) -> np.ndarray:
             first = _MAGNITUDES[op](np.abs(a.view(np.float32)), np.abs(b.view(np.float32)))
         return canonical(np.where(first, a, b))
     if op is AluOp.ABSOLUTE_MAX:
-        # Patterns of magnitudes are in the order of what they stand for, and every NaN is above infinity.
+        # Bit patterns of magnitudes are ordered as the magnitudes, and every NaN is above infinity.
         return canonical(np.maximum(a & _MAGNITUDE, b & _MAGNITUDE))
     chosen = (np.minimum if op is AluOp.MIN else np.maximum)(rank(a), rank(b))
     unordered = np.isnan(a.view(np.float32)) | np.isnan(b.view(np.float32))
@@ -131,6 +122,6 @@ def _float(op: AluOp, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def rank(words: np.ndarray) -> np.ndarray:
-    """Return an integer for each pattern, in the order of the values, -0 below +0; its own inverse."""
+    """Return an integer for each pattern, ordered as the values, -0 below +0; the function is its own inverse."""
     words = words.view(np.int32)
     return words ^ (words >> 31 & np.int32(0x7FFFFFFF))

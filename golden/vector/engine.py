@@ -1,4 +1,4 @@
-"""The vector engine as an interpreter of its instructions, without time: what is in memory after each of them."""
+"""Interpreter of the vector engine's instructions, without time."""
 
 import numpy as np
 
@@ -17,26 +17,18 @@ __all__ = ["VectorEngine"]
 
 
 class VectorEngine:
-    """Executes vector instructions one after the other.
+    """Executes vector instructions in order.
 
-    An instruction reads all of its sources before it writes; where two of its writes meet, the later one stays.
-
-    Arguments:
-        config: the machine's parameters.
+    An instruction reads all sources before it writes; of two writes to one address the later one remains.
     """
 
     def __init__(self, config: Config):
         self.config = config
 
     def execute(self, instruction: Elementwise, sbuf: np.ndarray, psum: np.ndarray) -> None:
-        """Execute one instruction.
+        """Execute one of `spec.isa.VECTOR_OPCODES`; raise ValueError if it is illegal, or reaches beyond a memory.
 
-        Arguments:
-            instruction: one of `spec.isa.VECTOR_OPCODES`.
-            sbuf, psum: uint8 [partitions, bytes], the memories, which it reads and writes; elements are little-endian.
-
-        Raises:
-            ValueError: if it is not legal, or reaches beyond a memory.
+        The memories `sbuf` and `psum` are uint8 [partitions, bytes], elements little-endian.
         """
         if instruction.opcode not in VECTOR_OPCODES:
             raise ValueError(f"opcode must be one of the vector engine's, not {instruction.opcode!r}")
@@ -44,7 +36,7 @@ class VectorEngine:
         self.perform(instruction, sbuf, psum)
 
     def perform(self, instruction: Elementwise, sbuf: np.ndarray, psum: np.ndarray) -> None:
-        """Execute one legal instruction, as :meth:`execute` does."""
+        """Execute one legal instruction without checks, see :meth:`execute`."""
         operands = Operands(instruction, self.config, sbuf, psum)
         if instruction.opcode == Opcode.TRANSPOSE:
             operands.write_codes(transpose(operands.codes("a"), transpose_block(self.config)))
@@ -158,4 +150,4 @@ _EXECUTE = {
     Opcode.MATCH_REPLACE8: _match_replace8,
     Opcode.DROPOUT: _dropout,
 }
-"""How each opcode is executed; TRANSPOSE apart, which moves codes."""
+"""Function of each opcode, except TRANSPOSE, which moves codes instead of words."""

@@ -1,4 +1,4 @@
-"""The element-wise instructions of the vector engine: every result depends on one place of the sources."""
+"""Element-wise operations of the vector engine."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def apply(op: AluOp, x, y, reverse: bool = False, arithmetic: Arithmetic = Arith
 
 
 def chain(a, s0, s1, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, arithmetic=Arithmetic.FP32) -> np.ndarray:
-    """Return op1(op0(a, s0), s1), each reversed if asked: TENSOR_SCALAR, and with a tensor s1 SCALAR_TENSOR_TENSOR."""
+    """Return op1(op0(a, s0), s1), each optionally reversed: TENSOR_SCALAR; with a tensor s1, SCALAR_TENSOR_TENSOR."""
     return apply(op1, apply(op0, a, s0, reverse0, arithmetic), s1, reverse1, arithmetic)
 
 
@@ -28,5 +28,5 @@ def reciprocal(a) -> np.ndarray:
 
 
 def nonzero(a) -> np.ndarray:
-    """Return whether FP32 patterns are true: everything but a zero is, NaN too."""
+    """Return False for FP32 zeros, True for all other patterns, NaN included."""
     return np.asarray(a, np.uint32) & _MAGNITUDE != 0

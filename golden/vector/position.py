@@ -1,4 +1,4 @@
-"""What depends on an element's place rather than its value: numbers, masks, dropout, transposed blocks."""
+"""Operations that depend on an element's position: numbers, masks, dropout, transposed blocks."""
 
 import numpy as np
 
@@ -9,22 +9,22 @@ __all__ = ["affine_mask", "dropped", "iota", "transpose"]
 
 
 def iota(numbers) -> np.ndarray:
-    """Return elements' numbers (uint64) as words of integers, modulo 2**32."""
+    """Return element numbers (uint64) modulo 2**32."""
     return (np.asarray(numbers, np.uint64) & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
 
 
 def affine_mask(numbers, op: AluOp) -> np.ndarray:
-    """Return where op(the number as INT32, 0) holds, op a comparison."""
+    """Return the mask op(number as INT32, 0), op a comparison."""
     return alu(op, iota(numbers), np.uint32(0), Arithmetic.INT32) != 0
 
 
 def dropped(random, probability) -> np.ndarray:
-    """Return where random words / 2**32 are below FP32 probabilities, compared exactly; nowhere for NaN."""
+    """Return True where random words / 2**32 < FP32 words `probability`, compared exactly; False for NaN."""
     with np.errstate(invalid="ignore"):
         return np.ldexp(np.asarray(random, np.float64), -32) < np.asarray(probability, np.uint32).view(np.float32)
 
 
 def transpose(codes, block: int) -> np.ndarray:
-    """Return [lanes, ..., block] codes with lanes and the last dimension exchanged within each block x block."""
+    """Return [lanes, ..., block] codes, lanes and last dimension exchanged within each block x block."""
     groups = np.asarray(codes).reshape(-1, block, *np.shape(codes)[1:])
     return np.swapaxes(groups, 1, -1).reshape(np.shape(codes))

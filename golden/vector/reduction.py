@@ -1,4 +1,4 @@
-"""Reductions and the scan: op(op(op(x[0], x[1]), x[2]), ...) along the last axis, in order."""
+"""Reductions and scan: op(op(op(x[0], x[1]), x[2]), ...) along the last axis, in order."""
 
 from collections.abc import Callable
 from functools import cache, reduce
@@ -15,11 +15,12 @@ from neuroncore_rtl.spec.isa.alu import AluOp, Arithmetic
 __all__ = ["negative", "reduce_words", "running_sum", "scan"]
 
 _ROUNDED = {AluOp.ADD, AluOp.MULTIPLY}
-"""FP32 operations whose order shows in the bits. The other reductions, and all of integers, are associative and
-commutative to the bit, but for those of `_LAST_OF_EQUALS`."""
+"""FP32 operations with results that depend on the order. All other reductions, except `_LAST_OF_EQUALS`, are
+associative and commutative to the bit.
+"""
 
 _LAST_OF_EQUALS = {AluOp.LARGER_MAGNITUDE, AluOp.SMALLER_MAGNITUDE}
-"""Operations whose second operand stays where neither is ahead."""
+"""Operations that return their second operand unless the first has the larger, or smaller, magnitude."""
 
 _EXTREMES = {AluOp.MAX: np.max, AluOp.MIN: np.min}
 
@@ -46,20 +47,15 @@ def running_sum(words, start) -> np.ndarray:
 
 
 def negative(words, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return -x: 0 - x of integers, in FP32 the other sign."""
+    """Return -x: 0 - x for integers, the opposite sign bit in FP32."""
     words = np.asarray(words, np.uint32)
     return np.zeros_like(words) - words if arithmetic else words ^ np.uint32(1 << 31)
 
 
 def scan(a, b, start, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, arithmetic=Arithmetic.FP32) -> np.ndarray:
-    """Return all r[i] = op1(op0(a[i], r[i-1]), b[i]), each reversed if asked, with r[-1] = start.
+    """Return all r[i] = op1(op0(a[i], r[i-1]), b[i]), each optionally reversed, with r[-1] = start.
 
-    Arguments:
-        a, b: words [..., n].
-        start: words [...].
-
-    Returns:
-        words [..., n].
+    All but `start` [...] are words [..., n].
     """
     a, b = (np.ascontiguousarray(np.moveaxis(np.asarray(x, np.uint32), -1, 0)) for x in (a, b))
     results = np.empty_like(a)
@@ -71,7 +67,7 @@ def scan(a, b, start, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, ar
 
 
 def _extreme(choose: Callable, words: np.ndarray, arithmetic: Arithmetic) -> np.ndarray:
-    """Return the largest or smallest of [..., n] words as the ALU finds it, in one step: [...]."""
+    """Return the ALU's maximum or minimum of [..., n] words: [...]."""
     if arithmetic == Arithmetic.UINT32:
         return choose(words, -1)
     if arithmetic == Arithmetic.INT32:
@@ -81,7 +77,7 @@ def _extreme(choose: Callable, words: np.ndarray, arithmetic: Arithmetic) -> np.
 
 
 def _in_order(op: AluOp, start, words: np.ndarray) -> np.ndarray:
-    """Return `start` [...] combined with words [..., n], one after the other, in FP32."""
+    """Return `start` [...] combined with words [..., n] in order, in FP32."""
     rows = np.ascontiguousarray(words, np.uint32).view(np.float32)
     results = np.array(np.broadcast_to(start, rows.shape[:-1]), np.uint32)
     _compiled(op)(rows, results, results.size, rows.shape[-1])
@@ -90,9 +86,9 @@ def _in_order(op: AluOp, start, words: np.ndarray) -> np.ndarray:
 
 @cache
 def _compiled(op: AluOp):
-    """Return the compiled loop in_order(rows, totals, count, length), which continues `totals` with rows of a length.
+    """Return the compiled loop in_order(rows, totals, count, length), which combines each total with its row.
 
-    A NaN stays one, whatever its payload.
+    NaN results have arbitrary payloads.
     """
     builder, (rows, totals, count, length) = new_function("in_order", *[FLOAT.as_pointer()] * 2, INDEX, INDEX)
     combine = builder.fadd if op is AluOp.ADD else builder.fmul

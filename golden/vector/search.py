@@ -1,4 +1,4 @@
-"""The largest eight elements, and the places of eight values."""
+"""The largest eight elements, and the positions of eight values."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ _MAGNITUDE = np.uint32(0x7FFF_FFFF)
 def max8(words, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
     """Return the largest eight of [..., n] words, n >= 8, descending: [..., 8].
 
-    NaN is above all; of equal elements, which -0 and +0 are, the earlier one comes first.
+    NaN is the largest value. Equal elements, such as -0 and +0, keep their order.
     """
     words = np.asarray(words, np.uint32)
     places = np.argsort(-_order(words, arithmetic), axis=-1, kind="stable")[..., :VALUES8]
@@ -22,35 +22,31 @@ def max8(words, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
 
 
 def find_index8(words, values, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return the positions of eight values, int32 [..., 8], -1 for one that is not there.
+    """Return the positions of eight values [..., 8] in words [..., n]: int32 [..., 8], -1 if not found.
 
-    Each element matches at most one value, the first of those not yet found that equals it: so the value that has
-    j equals before it is found at the element that has j equals before it. NaN equals NaN, and -0 equals +0.
-
-    Arguments:
-        words: [..., n].
-        values: words [..., 8].
+    Each element matches at most one value: the first equal one not found before. So a value after j equal values
+    matches the element after j equal elements. NaN equals NaN, and -0 equals +0.
     """
     elements, keys = (_order(np.asarray(x, np.uint32), arithmetic) for x in (words, values))
     positions = []
     for k in range(VALUES8):
         wanted = 1 + (keys[..., :k] == keys[..., k : k + 1]).sum(-1, keepdims=True)
         found = np.cumsum(elements == keys[..., k : k + 1], -1, dtype=np.int32)
-        # The count reaches what is wanted at the position before which it stays below.
+        # The position is the number of elements before the count reaches the wanted one.
         position = (found < wanted).sum(-1, dtype=np.int32)
         positions.append(np.where(found[..., -1:] >= wanted, position[..., np.newaxis], np.int32(-1)))
     return np.concatenate(positions, -1)
 
 
 def match_replace8(words, values, replacement, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
-    """Return words [..., n] with the elements that :func:`find_index8` finds replaced by a word that broadcasts."""
+    """Return words [..., n], with the elements found by :func:`find_index8` replaced by a word that broadcasts."""
     positions = find_index8(words, values, arithmetic)[..., np.newaxis]
     found = (positions == np.arange(np.shape(words)[-1], dtype=np.int32)).any(-2)
     return np.where(found, np.asarray(replacement, np.uint32), np.asarray(words, np.uint32))
 
 
 def _order(words: np.ndarray, arithmetic: Arithmetic) -> np.ndarray:
-    """Return an int64 for each word, in the order of the values; equal elements have equal ones."""
+    """Return an int64 for each word, ordered as the values and equal for equal values."""
     if arithmetic:
         return (words if arithmetic == Arithmetic.UINT32 else words.view(np.int32)).astype(np.int64)
     magnitude = (words & _MAGNITUDE).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Mean and variance by Welford's method, and the union of such statistics by Chan's."""
+"""Mean and variance by Welford's method, merged by Chan's."""
 
 import numpy as np
 
@@ -8,16 +8,10 @@ __all__ = ["bn_aggr", "bn_stats"]
 
 
 def bn_stats(words) -> np.ndarray:
-    """Return count, mean and variance * count of the even elements, then of the odd ones.
+    """Return count, mean and variance * count of the even elements, then of the odd ones: FP32 words [..., 6].
 
-    With k = 1, 2, ... for each of the two: d = x - mean, mean += d * fp32(1 / k), m2 += d * (x - mean), all from +0;
-    the sums with a product are fused, so every operation is rounded once.
-
-    Arguments:
-        words: FP32 [..., n].
-
-    Returns:
-        FP32 words [..., 6].
+    For each of the two, from +0, with k = 1, 2, ...: d = x - mean, mean += d * fp32(1 / k), m2 += d * (x - mean). Sums
+    with a product are fused, so every operation is rounded once.
     """
     x = np.moveaxis(np.asarray(words, np.uint32).view(np.float32), -1, 0)
     return np.concatenate([_welford(x[parity::2]) for parity in (0, 1)], -1)
@@ -34,16 +28,10 @@ def _welford(x: np.ndarray) -> np.ndarray:
 
 
 def bn_aggr(words) -> np.ndarray:
-    """Return mean and variance of the union of sets, each given as count, mean and variance * count.
+    """Return mean and variance [..., 2] of the union of sets, each given as count, mean and variance * count.
 
     From n = mean = m2 = +0, for each set of nb > 0 elements: d = mb - mean, w = nb / (n + nb), mean += d * w,
-    m2 = (d * n) * (d * w) + (m2 + mb2), n += nb. The variance is m2 / n.
-
-    Arguments:
-        words: FP32 [..., 3 * sets].
-
-    Returns:
-        FP32 words [..., 2].
+    m2 = (d * n) * (d * w) + (m2 + m2b), n += nb. The variance is m2 / n.
     """
     values = np.asarray(words, np.uint32).view(np.float32)
     sets = np.moveaxis(values.reshape(*values.shape[:-1], -1, 3), (-2, -1), (0, 1))

@@ -1,8 +1,8 @@
-"""Workers of a cluster, by dask.distributed: those of a scheduler that runs, or jobs of a queue.
+"""Cluster executors (dask.distributed): an existing scheduler, or workers started as jobs of a batch queue.
 
-The scheduler gives the task of a worker that died to another. If the scheduler is lost, it is looked for until
-`PATIENCE` has passed, and what was under way is handed out again. Workers need the project at the same state; a folder
-that all share they need not have: what the first run of a group has built is sent to those that lack it.
+The scheduler reassigns the task of a worker that died. If the scheduler drops, the executor reconnects for up to
+`PATIENCE` seconds, and pending tasks are submitted again. Workers need the same sources, but no shared folder: the
+first run of a group sends its build to the workers that lack it.
 """
 
 import logging
@@ -26,41 +26,32 @@ from neuroncore_rtl.tb.campaign.task import BUILDS, Row, Task, WorkerDied, Worke
 __all__ = ["ClusterExecutor", "QueueExecutor", "cluster_named"]
 
 PATIENCE = 120
-"""Seconds in which a scheduler must answer, and have a worker."""
+"""Seconds that a scheduler has to answer and to provide a worker."""
 
 QUEUES = {
-    name: f"dask_jobqueue:{kind}Cluster"
-    for name, kind in (
-        ("slurm", "SLURM"), ("pbs", "PBS"), ("lsf", "LSF"), ("sge", "SGE"), ("oar", "OAR"), ("moab", "Moab"),
-        ("htcondor", "HTCondor"),
-    )
-}  # fmt: skip
-"""Queues of jobs, and what starts workers as their jobs; it reads its settings from ~/.config/dask/jobqueue.yaml."""
+    kind.lower(): f"dask_jobqueue:{kind}Cluster" for kind in ("SLURM", "PBS", "LSF", "SGE", "OAR", "Moab", "HTCondor")
+}
+"""Batch queues and the class that starts workers as their jobs, configured in ~/.config/dask/jobqueue.yaml."""
 
 
 @dataclass
 class ClusterExecutor:
-    """Workers of a scheduler.
-
-    Arguments:
-        address: of the scheduler.
-        patience: seconds, see `PATIENCE`.
-    """
+    """Workers of an existing scheduler; `patience` is in seconds, see `PATIENCE`."""
 
     address: str
     patience: float = PATIENCE
     _parcels: dict[str, "_Parcel"] = field(default_factory=dict)
     _alone: float | None = None
-    """Since when there is no worker."""
+    """Time since which there has been no worker."""
 
     def __enter__(self) -> "ClusterExecutor":
-        # It tells at length of every connection that breaks; what matters of it is said here.
+        # distributed logs each broken connection at length; this module reports the important ones.
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         self._connect()
         return self
 
     def __exit__(self, *problem: object) -> None:
-        self._client.close()  # what its scheduler has not begun is forgotten there
+        self._client.close()  # the scheduler drops the tasks that have not started
 
     def _connect(self) -> None:
         deadline = time.monotonic() + self.patience
@@ -82,7 +73,7 @@ class ClusterExecutor:
             self._client.register_plugin(parcel, parcel.name)
 
     def _examine(self, deadline: float) -> None:
-        """Wait for a worker, and refuse workers that are no processes of their own."""
+        """Wait for a worker; refuse workers that run several tasks in one process."""
         try:
             self._client.wait_for_workers(1, timeout=max(1, deadline - time.monotonic()))
         except TimeoutError as error:
@@ -93,7 +84,7 @@ class ClusterExecutor:
             raise UsageError(f"a worker must have one thread (dask worker --nthreads 1), not {count} as {one}")
 
     def renew(self) -> None:
-        terminal(stderr=True).print(f"the scheduler at {self.address} is lost; looking for it", markup=False)
+        terminal(stderr=True).print(f"lost the scheduler at {self.address}; reconnecting", markup=False)
         self._client.close()
         self._connect()
 
@@ -102,7 +93,7 @@ class ClusterExecutor:
         return max(1, len(self._threads() or ()))
 
     def _threads(self) -> dict[str, int] | None:
-        """Return the workers' threads; None if the scheduler is lost, which it may be any moment."""
+        """Return the threads of each worker; None if the scheduler is lost, which can happen at any moment."""
         try:
             return self._client.nthreads() if self._client.status == "running" else None
         except (OSError, TimeoutError, CancelledError):
@@ -115,13 +106,13 @@ class ClusterExecutor:
 
     def problem(self, error: BaseException) -> BaseException:
         if isinstance(error, distributed.scheduler.KilledWorker):
-            # dask blames all that it had handed to the worker, begun or not.
+            # dask blames every task that was assigned to the worker, started or not.
             return WorkerDied(error.last_worker.address, error.allowed_failures + 1, alone=False)
         lost = CancelledError | distributed.client.FutureCancelledError | CommClosedError
         return WorkersLost(str(error)) if isinstance(error, lost) else error
 
     def check(self) -> None:
-        """Raise WorkersLost if there has been no worker for too long."""
+        """Raise WorkersLost if there has been no worker for `patience` seconds."""
         threads = self._threads()
         if threads is None or threads:
             self._alone = None
@@ -131,7 +122,7 @@ class ClusterExecutor:
             raise WorkersLost(f"the scheduler at {self.address} has had no worker for {self.patience:g} s")
 
     def share(self, row: Row) -> None:
-        """Send what a run has built to all workers, those that come later too, if there is one that lacks it."""
+        """Send what a run has built to all present and future workers if one of them lacks it."""
         names = str(row.get(BUILDS, "")).split()
         name = f"builds-{hash(tuple(names))}"
         if not names or name in self._parcels:
@@ -143,14 +134,16 @@ class ClusterExecutor:
                 self._parcels[name] = _Parcel(name, content, names)
                 self._client.register_plugin(self._parcels[name], name)
         except (OSError, TimeoutError, ValueError, CancelledError):
-            return  # who made it is gone: the others build for themselves
+            return  # the worker that built it is gone: the others build for themselves
 
 
+@dataclass
 class _Parcel(WorkerPlugin):
-    """What is put on every worker, when it comes."""
+    """Build files, unpacked on each worker when it joins."""
 
-    def __init__(self, name: str, content: bytes, names: list[str]):
-        self.name, self.content, self.names = name, content, names
+    name: str
+    content: bytes
+    names: list[str]
 
     def setup(self, worker) -> None:
         if parcels.missing(self.names):
@@ -158,27 +151,19 @@ class _Parcel(WorkerPlugin):
 
 
 def _perform_there(task: Task, runs: str, expected: str) -> Row:
-    """As :func:`tb.campaign.task.perform`, on a worker; it has its address in the row.
-
-    Raises:
-        RuntimeError: if its sources are others, as its row would be one of another key.
-    """
+    """Run a task on a worker; raise RuntimeError if its sources differ, as the row would belong to another key."""
     address = distributed.get_worker().address
     if sources() != expected:
-        raise RuntimeError(f"the worker {address} must have the sources that are here, but has others")
-    # dask starts workers as daemons, which multiprocessing lets have no children; elaboration has some, and waits for
-    # them. The nanny, whose child the worker is, still knows it as a daemon.
+        raise RuntimeError(f"the worker {address} must have the sources of this machine, but has others")
+    # dask starts workers as daemons, which multiprocessing does not allow to have children. Elaboration has some, and
+    # waits for them. The nanny, the worker's parent process, still has it as a daemon.
     multiprocessing.current_process()._config["daemon"] = False
     return perform(task, runs) | {"worker": address}
 
 
 @dataclass
 class QueueExecutor(ClusterExecutor):
-    """Workers that are jobs of a queue, started and ended with the campaign.
-
-    Arguments:
-        queue: one of `QUEUES`. jobs: how many. patience: none, as jobs wait for their turn.
-    """
+    """Workers that run as jobs of a `queue` in `QUEUES`; patience is long, as jobs wait in the queue."""
 
     address: str = ""
     patience: float = 7 * 24 * 3600
@@ -189,8 +174,8 @@ class QueueExecutor(ClusterExecutor):
         try:
             start = pkgutil.resolve_name(QUEUES[self.queue])
         except ImportError:
-            package = "dask-jobqueue is missing (jobs of a queue); install it"
-            raise MissingTool(f"{package}: .venv/bin/uv pip install -e '.[cluster]'") from None
+            message = "dask-jobqueue is missing (jobs of a batch queue)"
+            raise MissingTool(f"{message}; install it: .venv/bin/uv pip install -e '.[cluster]'") from None
         self._jobs = start(scheduler_options={"dashboard": False})
         self._jobs.scale(jobs=self.jobs)
         self.address = self._jobs.scheduler_address
@@ -202,11 +187,7 @@ class QueueExecutor(ClusterExecutor):
 
 
 def cluster_named(name: str, jobs: int | None) -> Executor:
-    """Return the workers that CLUSTER and WORKERS name.
-
-    Raises:
-        UsageError: if there are none such.
-    """
+    """Return the executor that CLUSTER and WORKERS select; raise UsageError if they are wrong."""
     if name in QUEUES:
         if jobs is None:
             raise UsageError(f"WORKERS must be given with CLUSTER={name}: the number of jobs")

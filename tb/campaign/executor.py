@@ -1,9 +1,9 @@
-"""Workers: processes of this machine, or those of a cluster, behind one interface.
+"""Executors: processes of this machine, or workers of a cluster, behind one interface.
 
-`finished` hands tasks out and yields their rows as they come. A worker that dies costs what it was doing, which is
-done again; a task that has killed `DEATHS` workers is broken. Where others could have killed them, it is tried by
-itself, behind all others, before it is blamed. Workers that are all lost at once, with a pool or a scheduler, are asked
-for anew, and nobody is blamed.
+`run_tasks` distributes tasks and yields their rows as they finish. The task of a worker that died runs again; a task
+that has killed `DEATHS` workers is broken. If other tasks could have killed them, it first runs alone, after all
+others, before it is blamed. If all workers are lost at the same time (a pool or a scheduler failed), they are started
+again, and no task is blamed.
 """
 
 import multiprocessing
@@ -19,27 +19,22 @@ from typing import Protocol
 import pebble
 
 from neuroncore_rtl.run.sim.simulation import BuildFailed
-from neuroncore_rtl.tb.campaign.task import Row, Task, WorkerDied, WorkersLost, broken, perform
+from neuroncore_rtl.tb.campaign.task import Row, Task, WorkerDied, WorkersLost, broken_row, perform
 
-__all__ = ["DEATHS", "Executor", "LocalExecutor", "finished"]
+__all__ = ["DEATHS", "Executor", "LocalExecutor", "run_tasks"]
 
 DEATHS = 3
-"""Workers that a task may kill before it is broken: others can have brought down the first."""
+"""Dead workers after which a task is broken; other tasks can have caused the first deaths."""
 
 AHEAD = 2
-"""Tasks handed out for each worker, so that none waits for the next one."""
-
+"""Tasks submitted per worker, so that none idles until the next one arrives."""
 
 CHECKED = 10
-"""Seconds without a row after which the workers are looked at."""
+"""Seconds without a row after which `Executor.check` runs."""
 
 
 class Executor(Protocol):
-    """Workers that perform tasks; entered before use, and on leaving all that still runs is ended.
-
-    Attributes:
-        workers: how many there are, at least 1.
-    """
+    """Workers that perform tasks, at least one; a context manager that ends all running tasks on exit."""
 
     workers: int
 
@@ -48,36 +43,24 @@ class Executor(Protocol):
     def __exit__(self, *problem: object) -> None: ...
 
     def submit(self, task: Task, runs: str) -> Future:
-        """Return the future row of a task, as :func:`tb.campaign.task.perform` makes it."""
+        """Return the future row of a task, from :func:`tb.campaign.task.perform`."""
 
     def problem(self, error: BaseException) -> BaseException:
-        """Return what an exception of a future says: `WorkerDied`, `WorkersLost`, or it is the task's own."""
+        """Classify the exception of a future: `WorkerDied`, `WorkersLost`, or the task's own exception."""
 
     def renew(self) -> None:
-        """Get workers again when they were lost.
-
-        Raises:
-            WorkersLost: if there are none to be had; the message says where they were looked for.
-        """
+        """Start or find workers again after they were lost; raise WorkersLost if none are available."""
 
     def check(self) -> None:
-        """Called now and then while nothing comes.
-
-        Raises:
-            WorkersLost: if nothing can come any more.
-        """
+        """Raise WorkersLost if no more rows can arrive; called now and then while none arrives."""
 
     def share(self, row: Row) -> None:
-        """Let all workers have what a run has built; called before the others of its group are handed out."""
+        """Give all workers what a run has built; called before the rest of its group is submitted."""
 
 
 @dataclass
 class LocalExecutor:
-    """Processes of this machine.
-
-    Arguments:
-        workers: how many; as many as there are cores unless told.
-    """
+    """Processes of this machine, by default one per core."""
 
     workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
 
@@ -90,7 +73,7 @@ class LocalExecutor:
         self._pool.join()
 
     def renew(self) -> None:
-        # Started anew rather than forked, as this process has threads.
+        # Spawned, not forked, as this process has threads.
         context = multiprocessing.get_context("spawn")
         self._pool = pebble.ProcessPool(self.workers, initializer=_follow_parent, context=context)
 
@@ -106,33 +89,31 @@ class LocalExecutor:
         return WorkersLost(str(error)) if isinstance(error, BrokenProcessPool | CancelledError) else error
 
     def check(self) -> None:
-        """The pool notices by itself."""
+        """No-op: the pool detects dead workers."""
 
     def share(self, row: Row) -> None:
-        """They are in one folder."""
+        """No-op: the workers share a folder."""
 
 
 def _follow_parent() -> None:
-    """Let this worker end when the campaign does, even if that is killed and can end nobody."""
+    """End this worker when the campaign ends, even if the campaign was killed."""
     parent = multiprocessing.parent_process()
     threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
-def finished(
+def run_tasks(
     tasks: Iterable[Task], executor: Executor, runs: str, over: Callable[[], bool] = lambda: False
 ) -> Iterator[tuple[Task, Row]]:
-    """Yield each task with its row, in the order in which they end; each is yielded once.
+    """Yield each task once with its row, in the order in which they end.
 
     Arguments:
-        tasks: of different keys; without an end, if `over` says that there is one. They are asked for when a worker
-            could take them.
-        executor: entered.
-        runs: see :func:`tb.campaign.task.perform`.
-        over: whether nothing more is to be handed out; what is under way comes to its end.
+        tasks: tasks with distinct keys, consumed when a worker can run one; may be infinite if `over` ends it.
+        executor: the executor, entered.
+        runs: folder, see :func:`tb.campaign.task.perform`.
+        over: returns True when no more tasks are to be submitted.
 
     Raises:
-        WorkersLost: if workers are gone and there are no others to be had, or if those go as well before any has done
-            anything.
+        WorkersLost: workers are not available, or were lost `DEATHS` times without a finished task.
     """
     queue = _Queue(tasks)
     running: dict[Future, Task] = {}
@@ -140,6 +121,15 @@ def finished(
     suspects: deque[Task] = deque()
     by_itself: Task | None = None
     refused: dict[str, Row] = {}
+
+    def submit(task: Task) -> bool:
+        nonlocal lost
+        try:
+            running[executor.submit(task, runs)] = task
+        except WorkersLost:
+            lost = True
+        return not lost
+
     while running or suspects or (not over() and queue.first() is not None):
         if lost and not running:
             losses += 1
@@ -151,22 +141,16 @@ def finished(
             if (task := queue.first()) is None:
                 break
             if task.group in refused:
-                # What cannot be built is not tried again for each of those that need it.
+                # A failed build is not repeated for the rest of its group.
                 queue.take()
                 yield task, {**refused[task.group], "key": task.key, "label": task.label}
                 continue
-            try:
-                running[executor.submit(task, runs)] = task
+            if submit(task):
                 queue.take()
-            except WorkersLost:
-                lost = True
         if suspects and not running and not lost:
             by_itself = suspects[0]
-            try:
-                running[executor.submit(by_itself, runs)] = by_itself
+            if submit(by_itself):
                 suspects.popleft()
-            except WorkersLost:
-                lost = True
         done = wait(running, timeout=CHECKED, return_when=FIRST_COMPLETED).done
         if not done:
             executor.check()
@@ -185,8 +169,8 @@ def finished(
                     deaths[task.key] = 0
                     suspects.append(task)
                     continue
-                problem = WorkerDied(f"{deaths[task.key]} workers have died of it; the last: {problem}")
-            row = future.result() if problem is None else broken(task, problem)
+                problem = WorkerDied(f"it has killed {deaths[task.key]} workers; the last: {problem}")
+            row = future.result() if problem is None else broken_row(task, problem)
             losses = 0
             yield task, row
             others = queue.release(task.group)
@@ -198,11 +182,7 @@ def finished(
 
 
 class _Queue:
-    """Tasks in their order, of each group the first before any other: those wait until it has ended.
-
-    Arguments:
-        tasks: all of them, asked for one by one.
-    """
+    """Pending tasks in order; the first task of a group runs before the others, which are held until it has ended."""
 
     def __init__(self, tasks: Iterable[Task]):
         self._tasks = iter(tasks)
@@ -211,7 +191,7 @@ class _Queue:
         self._built: set[str] = set()
 
     def first(self) -> Task | None:
-        """Return the task that is to be handed out next; None if there is none now."""
+        """Return the next task to submit, or None."""
         while not self._ready:
             task = next(self._tasks, None)
             if task is None:
@@ -225,25 +205,25 @@ class _Queue:
         return self._ready[0]
 
     def take(self) -> None:
-        """Hand the first one out."""
+        """Remove the first task."""
         self._ready.popleft()
 
     def put_back(self, task: Task) -> None:
-        """Hand a task out again, before all others."""
+        """Put a task in front of all others."""
         self._ready.appendleft(task)
 
     def append(self, tasks: Iterable[Task]) -> None:
-        """Have tasks handed out that need not wait any more."""
+        """Add tasks of a released group."""
         self._ready.extend(tasks)
 
     def release(self, group: str) -> list[Task]:
-        """Return those that have waited for the first of a group; those that come have nothing to wait for."""
+        """Return the held tasks of a group; its later tasks are not held."""
         self._built.add(group)
         return self._held.pop(group, [])
 
 
 def _problem(future: Future, executor: Executor) -> BaseException | None:
-    """Return what is wrong with a future that has ended."""
+    """Return the classified exception of a future that has ended; None if it has a result."""
     if future.cancelled():
         return WorkersLost("cancelled")
     error = future.exception()

@@ -1,26 +1,20 @@
-"""Variables of every command that runs a campaign, and the workers that they ask for."""
+"""Command-line variables of every campaign, and the executor that they select."""
 
 from neuroncore_rtl.run.settings import Settings, choice, integer
 
 __all__ = ["CAMPAIGN_OPTIONS", "executor_of"]
 
-_WORKERS = "processes that run at once, as many as there are cores unless told; of a queue of jobs, jobs"
+_WORKERS = "parallel processes, default one per core; with a batch queue, the number of jobs"
 _CLUSTER = (
-    "where the workers are, instead of here: the address of a scheduler of dask.distributed, such as tcp://host:8786, "
-    "or a queue of jobs: slurm, pbs, lsf, sge, oar, moab, htcondor"
+    "run on a cluster instead of here: address of a dask.distributed scheduler, such as tcp://host:8786, "
+    "or a batch queue: slurm, pbs, lsf, sge, oar, moab, htcondor"
 )
 
 CAMPAIGN_OPTIONS = (integer("WORKERS", None, _WORKERS, 1, 1024), choice("CLUSTER", None, _CLUSTER))
-"""Who does the work."""
 
 
 def executor_of(settings: Settings):
-    """Return the workers that `CAMPAIGN_OPTIONS` ask for, a :class:`tb.campaign.executor.Executor`.
-
-    Raises:
-        UsageError: if there is no such cluster.
-        MissingTool: if what starts jobs is not installed.
-    """
+    """Return the :class:`tb.campaign.executor.Executor` that `CAMPAIGN_OPTIONS` select."""
     if settings.cluster is not None:
         from neuroncore_rtl.tb.campaign.cluster import cluster_named
 

@@ -1,5 +1,4 @@
-"""Pictures of a sweep, each where its columns are: cycles and utilisation over a size, the roofline, and how near
-collectives come to the bound of their links over the chips."""
+"""Plots of a sweep: cycles and utilisation over a size, the roofline, and collectives against their links' bound."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,30 +11,28 @@ from neuroncore_rtl.tb.tests.kernels.workbench import SIZES
 __all__ = ["draw_campaign_roofline", "draw_chips", "draw_sizes", "size_of"]
 
 INK, FAINT, GRID = "#22303c", "#7d8b99", "#e3e8ed"
-"""Colours of text, of lesser text, and of what lies behind."""
+"""Colours of text, secondary text and the grid."""
 
 COLOURS = (
     "#1b3a70", "#d9743f", "#3f8fc4", "#7bb662", "#8b5fbf", "#c9a227", "#5b8a72", "#c25b78", "#6b7a89", "#22303c",
 )  # fmt: skip
-"""Of lines, in turn."""
+"""Colours of the lines, in this order."""
 
 MOST = len(COLOURS)
-"""Lines of a picture; a sweep of more combinations shows the first of them, and says so."""
+"""Most lines in one plot; a sweep of more combinations shows the first ones, and the title says so."""
 
 CHIPS = "CHIPS"
-"""The variable over which collectives are drawn, in a picture of its own."""
+"""The variable on the x axis of the plot of collectives."""
 
 ASIDE = ("SEED",)
-"""Variables over whose values a point is the median."""
+"""Variables that are not plotted: a point is the median over their values."""
 
 
 def size_of(rows: Sequence[Row], swept: Sequence[str]) -> tuple[str, ...]:
-    """Return the variables of a picture's axis: a size rather than another number, of these the one with the most
-    values, together with those that always have the same value as it; none if there is none of more than one.
+    """Return the variables of the x axis; none if no number has more than one value.
 
-    Arguments:
-        rows: of one TEST.
-        swept: variables that the sweep has lists of.
+    Sizes are preferred, then the variable with the most values among `swept`, those with lists in the sweep. Variables
+    that always have the same value share the axis.
     """
     values = {name: [row.get(name) for row in rows] for name in swept if name not in ASIDE}
     values = {name: own for name, own in values.items() if len(set(own)) > 1}
@@ -47,29 +44,20 @@ def size_of(rows: Sequence[Row], swept: Sequence[str]) -> tuple[str, ...]:
 
 
 def draw_sizes(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
-    """Draw cycles and utilisation over a size, a line for each combination of the other variables.
-
-    Arguments:
-        path: the file, of a format that matplotlib writes.
-        rows: of one TEST.
-        swept: variables that the sweep has lists of.
-
-    Returns:
-        The path; None if there is nothing to draw, and no file then.
-    """
+    """Draw cycles and utilisation over a size, a line per combination of other `swept` variables; or return None."""
     rows = [row for row in rows if row["status"] != Status.BROKEN and row["cycles"]]
     size = size_of(rows, [name for name in swept if name != CHIPS])
     if not size:
         return None
-    titles = "cycles; dashed if no unit ever waited", "utilisation"
+    titles = "cycles; dashed: lower bound without stalls", "utilisation"
     return _over(path, rows, swept, size, "ideal_cycles", " = ".join(size), titles)
 
 
 def draw_campaign_roofline(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
-    """Draw how near each run comes to what its busiest engine and HBM allow; arguments and result as of `draw_sizes`.
+    """Draw the utilisation of each run against the roofline; arguments as for `draw_sizes`.
 
-    To the right of 1 the engine takes longer than HBM at the least, to the left HBM does. So machines of any size, and
-    HBM of any bandwidth, are in one picture.
+    The x axis is the least time of the busiest engine over the least time of HBM: above 1 the engine limits, below 1
+    HBM. So one plot holds machines of any size and HBM of any bandwidth.
     """
     rows = [row for row in rows if row["status"] != Status.BROKEN and row.get("hbm_cycles") and row["utilisation"]]
     if len(rows) < 2:
@@ -85,47 +73,29 @@ def draw_campaign_roofline(path: Path, rows: Sequence[Row], swept: Sequence[str]
         points = sorted((row["ideal_cycles"] / row["hbm_cycles"], 100 * row["utilisation"]) for row in own)
         axes.plot(*zip(*points, strict=True), "o", color=colour, markersize=6, alpha=0.85, label=label, mew=0)
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlim(low, high)
     lowest = min(100 * row["utilisation"] for row in rows)
-    axes.set_ylim(min(lowest, 100 * low) / 1.5, 160)
+    axes.set(yscale="log", xlim=(low, high), ylim=(min(lowest, 100 * low) / 1.5, 160))
     axes.xaxis.set_major_formatter(_number)
     axes.yaxis.set_major_formatter(_number)
-    axes.set_xlabel("cycles of the busiest engine over those of HBM, both at the least", color=FAINT)
+    axes.set_xlabel("least cycles of the busiest engine / least cycles of HBM", color=FAINT)
     axes.set_ylabel("utilisation of that engine, percent", color=FAINT)
     words = {"color": FAINT, "fontsize": 9, "va": "bottom"}
     axes.text(1.05, 108, "the engine bounds", ha="left", **words)
     axes.text(0.95, 108, "HBM bounds", ha="right", **words)
-    return _saved(figure, path, f"{rows[0]['test']}: roofline", _left_out(lines), lines)
+    return _saved(figure, path, f"{rows[0]['test']}: roofline", lines)
 
 
 def draw_chips(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
-    """Draw the cycles of a collective over the chips, and its share of the bound of their links; arguments and result
-    as of `draw_sizes`."""
+    """Draw cycles and share of the links' bound of a collective over the chips; arguments as for `draw_sizes`."""
     rows = [row for row in rows if row["status"] != Status.BROKEN and row.get("ring_bound_cycles")]
     if len(_values(rows, CHIPS)) < 2:
         return None
-    titles = "cycles; dashed the links' bound", "of the links' bound"
+    titles = "cycles; dashed: bound of the links", "share of the links' bound"
     return _over(path, rows, swept, (CHIPS,), "ring_bound_cycles", "chips", titles)
 
 
-def _over(
-    path: Path,
-    rows: Sequence[Row],
-    swept: Sequence[str],
-    size: Sequence[str],
-    bound: str,
-    name: str,
-    titles: Sequence[str],
-) -> Path:
-    """Draw cycles with a bound, and utilisation, over a size; return the path.
-
-    Arguments:
-        path, rows, swept: as of `draw_sizes`.
-        size: the variables of the axis. name: what they are called.
-        bound: the column of the bound.
-        titles: of both parts.
-    """
+def _over(path: Path, rows: Sequence[Row], swept: Sequence[str], size: Sequence[str], bound: str, name: str, titles):
+    """Draw cycles with a bound's column, and utilisation, over the size with this name; return the path."""
     figure, (left, right) = _axes(2)
     lines = _lines(rows, [variable for variable in swept if variable not in (*size, *ASIDE)])
     for colour, (label, own) in zip(COLOURS, lines.items(), strict=False):
@@ -139,15 +109,15 @@ def _over(
     left.set_yscale("log")
     left.yaxis.set_major_formatter(_number)
     right.set_ylim(0, 105)
-    return _saved(figure, path, f"{rows[0]['test']} over {name}", _left_out(lines), lines)
+    return _saved(figure, path, f"{rows[0]['test']} over {name}", lines)
 
 
 def _lines(rows: Sequence[Row], others: Sequence[str]) -> dict[str, list[Row]]:
-    """Return the rows by what tells a line from the others, in words."""
+    """Group the rows by line; a key is the line's label."""
     told = [name for name in others if len(_values(rows, name)) > 1]
     groups: dict[tuple, list[str]] = defaultdict(list)
     for name in told:
-        groups[tuple(row.get(name) for row in rows)].append(name)  # those that go together are said together
+        groups[tuple(row.get(name) for row in rows)].append(name)  # variables with equal values share a label
     found: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         found[", ".join(f"{' = '.join(names)} {row.get(names[0])}" for names in groups.values())].append(row)
@@ -159,7 +129,7 @@ def _values(rows: Iterable[Row], name: str) -> list:
 
 
 def _line(axes, rows: Sequence[Row], size: str, measure: str, colour: str, label: str | None, scale: int = 1) -> None:
-    """Draw the medians of a measure over a size, and how far they reach; without a label dashed, as a bound."""
+    """Draw the medians of a measure over a size, and their spread; without a label dashed, as a bound."""
     found = defaultdict(list)
     for row in rows:
         if row[measure] is not None:
@@ -184,10 +154,6 @@ def _size_axis(axes, values: Sequence[int], name: str) -> None:
     axes.set_xlabel(name, color=FAINT)
 
 
-def _left_out(lines: dict) -> str:
-    return f"the first {MOST} of {len(lines)} combinations" if len(lines) > MOST else ""
-
-
 def _axes(count: int) -> tuple[object, Sequence]:
     from matplotlib.figure import Figure
 
@@ -202,8 +168,9 @@ def _axes(count: int) -> tuple[object, Sequence]:
     return figure, axes
 
 
-def _saved(figure, path: Path, title: str, remark: str, lines: dict) -> Path:
-    figure.suptitle(title + (f" ({remark})" if remark else ""), x=0.01, ha="left", color=INK, fontsize=13)
+def _saved(figure, path: Path, title: str, lines: dict) -> Path:
+    remark = f" (the first {MOST} of {len(lines)} combinations)" if len(lines) > MOST else ""
+    figure.suptitle(title + remark, x=0.01, ha="left", color=INK, fontsize=13)
     if len(lines) > 1:
         handles, labels = figure.axes[0].get_legend_handles_labels()
         place = {"loc": "outside lower center", "ncols": min(4, len(labels)), "frameon": False}

@@ -1,22 +1,24 @@
-"""The row of a TEST: its variables, what its report says in numbers, and why it has failed."""
+"""The row of a TEST: its variables, the numbers of its report, and the reason of a failure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.tb.campaign.task import FAILURE, Plain, Row
 
-__all__ = ["row_of"]
+__all__ = ["aligned_lines", "row_of"]
 
 _MEASURES = ("cycles", "ideal_cycles", "hbm_cycles", "utilisation", "compared", "mismatches", "bit_exact", "modelled")
-"""Fields of a report that are columns under their own names."""
+"""Fields of a report that become columns of the same name."""
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 
 
 def row_of(report: Report) -> Row:
-    """Return the row of a report: variables in capitals, measures, then its further lines; what is nested has a dot in
-    its name, such as `busy.tensor`, and a share is a number from 0 to 1."""
+    """Return the row of a report: variables (capitals), measures, then the extra lines.
+
+    A nested heading gets a dot, such as `busy.tensor`; a percentage becomes a number from 0 to 1.
+    """
     row: Row = {"test": report.test}
     row |= {name: value if isinstance(value, Plain) else str(value) for name, value in report.settings.items()}
     row |= {name: getattr(report, name) for name in _MEASURES}
@@ -34,3 +36,10 @@ def _cells(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
             yield name, round(float(share[1]) / 100, 6) if share else value
         else:
             yield name, value if isinstance(value, Plain) else str(value)
+
+
+def aligned_lines(table: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a table's lines of right-aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for line in table:
+        yield "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

@@ -1,4 +1,4 @@
-"""A campaign: what is known is not run again, what is not goes to the workers, and every row is kept as it comes."""
+"""Campaign: yields known rows, runs the other tasks on the workers, and stores each row as it arrives."""
 
 import time
 from collections import Counter
@@ -9,49 +9,44 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.report import shown, terminal
-from neuroncore_rtl.tb.campaign.executor import Executor, finished
+from neuroncore_rtl.tb.campaign.executor import Executor, run_tasks
 from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.campaign.task import Row, Status, Task
 
 __all__ = ["campaign", "exit_status"]
 
 SECONDS = 30
-"""Between two lines of progress where there is no terminal."""
+"""Interval of the progress lines when there is no terminal."""
 
 
 def campaign(
     tasks: Iterable[Task], store: Store, executor: Executor, title: str, seconds: float | None = None
 ) -> Iterator[Row]:
-    """Yield a row of every task, known ones first; in the end say how many there were of which status.
+    """Yield a row per task, known ones first, then print how many have each status.
 
-    A task that breaks has a row, too, and the campaign goes on. However it ends, what is done is in the store.
+    A broken task has a row, too. However the campaign ends, all finished rows are stored.
 
     Arguments:
-        tasks: each key counts once.
-        store: entered; its folder gets a folder `runs`, with one in it for each run.
-        executor: entered here, when there is something to run.
-        title: for the progress and the count.
-        seconds: after which nothing more is handed out; the tasks may then be without an end, and those that are known
-            are passed over. None: all are run.
-
-    Raises:
-        OSError: if a row cannot be kept.
-        WorkersLost: if there are no workers any more.
+        tasks: tasks; each key counts once. With `seconds` they may be infinite, and known ones are skipped.
+        store: entered; each run gets a folder in `runs`, next to the store's file.
+        executor: entered here, if there is anything to run.
+        title: heading of the progress and the summary.
+        seconds: time after which no task is submitted.
     """
     if seconds is None:
         unique = {task.key: task for task in tasks}
-        known = [key for key in unique if store.known(key)]
-        new = [task for key, task in unique.items() if not store.known(key)]
+        known = [key for key in unique if store.has_result(key)]
+        new = [task for key, task in unique.items() if not store.has_result(key)]
         end, total = None, len(new)
     else:
         end, total, known = time.monotonic() + seconds, None, []
-        new = (task for task in tasks if not store.known(task.key))
+        new = (task for task in tasks if not store.has_result(task.key))
     counts = Counter(store.row(key)["status"] for key in known)
     try:
         yield from map(store.row, known)
         if new:
             with _progress(title, total, len(known), end) as step, executor:
-                for _, row in finished(new, executor, _runs_of(store), lambda: end and time.monotonic() >= end):
+                for _, row in run_tasks(new, executor, _runs_of(store), lambda: end and time.monotonic() >= end):
                     store.add(row)
                     counts[row["status"]] += 1
                     step(row)
@@ -61,28 +56,27 @@ def campaign(
 
 
 def _runs_of(store: Store) -> str:
-    """Return the folder of the runs: below `sim_build/` of whoever runs one, which on a cluster may be elsewhere."""
+    """Return the folder of the runs, relative to `sim_build/`, as that differs from worker to worker on a cluster."""
     runs = store.path.parent.absolute() / "runs"
     return str(runs.relative_to(SIM_BUILD) if runs.is_relative_to(SIM_BUILD) else runs)
 
 
 def exit_status(rows: Iterable[Row]) -> int:
-    """Return 0 if all rows have passed, 1 if not."""
+    """Return 0 if all rows have passed, else 1."""
     return int(any(row["status"] != Status.PASSED for row in rows))
 
 
 def _count(title: str, total: int, known: int, counts: Counter, store: Store) -> None:
     words = ", ".join(f"{counts[status]:,} {status}" for status in (Status.PASSED, Status.FAILED, Status.BROKEN))
     left = total - counts.total()
-    interrupted = f"; {left:,} are left, and the same command goes on" if left else ""
+    interrupted = f"; {left:,} remain, repeat the command to continue" if left else ""
     said = f"{title}: {total:,} tasks, {known:,} known: {words}{interrupted} ({shown(store.path)})"
     terminal(stderr=True).print(said, markup=False, soft_wrap=True)
 
 
 @contextmanager
 def _progress(title: str, total: int | None, known: int, end: float | None = None) -> Iterator:
-    """Show how many of `total` rows have come and when the last is expected, or the `end` of the time if there is no
-    total; gives a function for each that comes."""
+    """Show progress: rows out of `total` or, without it, time until `end`; give the function to call for each row."""
     console = terminal(stderr=True)
     started, said, failures = time.monotonic(), time.monotonic(), 0
     if not console.is_terminal:

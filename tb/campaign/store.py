@@ -1,7 +1,7 @@
-"""Rows on disk: one line of JSON each, appended whole when its task is finished.
+"""Row store: a file with one JSON line per row, appended when the task has finished.
 
-A process that is killed, or a disk that is full, costs at most the row that was being written: its unfinished line is
-cut off. One campaign at a time writes; anybody may read.
+A killed process or a full disk costs at most the row being written: its unfinished line is truncated. One campaign
+writes at a time; reading is always possible.
 """
 
 import json
@@ -19,25 +19,19 @@ __all__ = ["Store", "write_parquet"]
 
 
 class Store:
-    """Rows by their keys; of several of one key the last counts.
+    """Rows by key in a file, read on creation; the last row of a key counts.
 
-    Arguments:
-        path: of the file; it and its folder need not exist.
-
-    It is read at once; to add rows, enter it (`with Store(path) as store`).
-
-    Raises:
-        UsageError: on entering, if another campaign writes to it.
+    To add rows, enter the store (`with Store(path) as store`); UsageError if another campaign has entered it.
     """
 
     def __init__(self, path: Path):
         self.path = path
         self._rows: dict[str, Row] = {}
         self._lock = FileLock(path.with_name(f"{path.name}.lock"))
-        self._read()
+        self._load()
 
-    def _read(self) -> int:
-        """Read the rows; return the bytes of their lines."""
+    def _load(self) -> int:
+        """Read the rows; return the size of the complete lines in bytes."""
         self._rows.clear()
         text = self.path.read_bytes() if self.path.is_file() else b""
         whole = text.rpartition(b"\n")[0]
@@ -51,8 +45,10 @@ class Store:
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
-            raise UsageError(f"{shown(self.path)} must be written by one campaign at a time; another runs") from None
-        size = self._read()
+            raise UsageError(
+                f"{shown(self.path)} must be written by one campaign at a time; another is running"
+            ) from None
+        size = self._load()
         if self.path.is_file():
             os.truncate(self.path, size)
         return self
@@ -60,8 +56,8 @@ class Store:
     def __exit__(self, *problem: object) -> None:
         self._lock.release()
 
-    def known(self, key: str) -> bool:
-        """Return whether there is a result of this key; a row without one, whose task is broken, is none."""
+    def has_result(self, key: str) -> bool:
+        """Return whether a key has a result; a broken task has no result."""
         return key in self._rows and self._rows[key]["status"] != Status.BROKEN
 
     def row(self, key: str) -> Row:
@@ -69,15 +65,11 @@ class Store:
         return self._rows[key]
 
     def rows(self) -> list[Row]:
-        """Return all rows, one a key, in the order in which the keys came first."""
+        """Return all rows, one per key, in the order of the keys' first appearance."""
         return list(self._rows.values())
 
     def add(self, row: Mapping) -> None:
-        """Append a row, on disk when this returns.
-
-        Raises:
-            OSError: if it cannot be written; the file has what it had before.
-        """
+        """Append a row; it is on disk when this returns. After an OSError the file is unchanged."""
         line = json.dumps(row, allow_nan=False).encode() + b"\n"
         with self.path.open("ab", buffering=0) as file:
             size = file.tell()
@@ -92,13 +84,10 @@ class Store:
 
 
 def write_parquet(rows: Iterable[Mapping], path: Path) -> Path:
-    """Write rows as Parquet, with a column for every name in any of them; return the path.
+    """Write at least one row as Parquet, completely or not at all, with a column for each name; return the path.
 
-    Arguments:
-        rows: at least one. A column of whole numbers is BIGINT, one of numbers DOUBLE, one of truths BOOLEAN, any other
-            VARCHAR; what a row does not have is NULL. Names that differ in their letters' case alone are one to
-            readers of Parquet: the second has an underscore behind it.
-        path: of the file, which appears whole.
+    Columns of integers are BIGINT, of numbers DOUBLE, of booleans BOOLEAN, others VARCHAR; missing values are NULL.
+    Parquet readers ignore the case of names: of two names that differ only in case, the second gets an underscore.
     """
     import duckdb
 
@@ -117,7 +106,7 @@ def write_parquet(rows: Iterable[Mapping], path: Path) -> Path:
 
 
 def _renamed(rows: list[Mapping]) -> list[Mapping]:
-    """Return rows no two of whose columns have a name that differs in case alone."""
+    """Return the rows with column names that differ in more than case."""
     taken: dict[str, str] = {}
     names = {}
     for name in dict.fromkeys(name for row in rows for name in row):

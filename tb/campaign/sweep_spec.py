@@ -1,4 +1,4 @@
-"""What a sweep runs, read from a file of TOML: a TEST, and lists of values of its variables.
+"""Sweep specification: a TOML file with a TEST and lists of values of its variables.
 
     test = "matmul"             # any TEST of make sim
     seeds = 3                   # SEED=1, 2 and 3
@@ -8,16 +8,17 @@
 
     [sweep]                     # all combinations
     STALL = [0, 40]
-    "M K N" = [16, 64, [16, 64, 128]]   # together: all 16, all 64, or each its own
+    "M K N" = [16, 64, [16, 64, 128]]   # together: all 16, all 64, or one value each
 
-Several lists of combinations are blocks `[[sweep]]`, each of which may have a `test` of its own; a value that is no
-list stands for a list of one. Every run is checked by the rules of its TEST before any starts.
+Several sets of combinations are blocks `[[sweep]]`, each with an optional `test`. A value that is not a list stands
+for a list of one. All runs are checked by the rules of their TEST before the first one starts.
 """
 
 import itertools
 import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,20 +27,14 @@ from neuroncore_rtl.run.settings import SEED, Command, Settings, UsageError
 __all__ = ["MOST", "Point", "points_of"]
 
 MOST = 100_000
-"""Runs of a sweep."""
+"""Most runs of a sweep."""
 
 Values = Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a sweep.
-
-    Arguments:
-        test: the TEST.
-        settings: all its variables.
-        swept: names of those that the sweep has lists of.
-    """
+    """One run of a sweep: a TEST with all its settings; the sweep has lists of the variables `swept`."""
 
     test: str
     settings: Settings
@@ -47,29 +42,31 @@ class Point:
 
     @property
     def assignments(self) -> list[str]:
-        """What makes these settings again, as NAME=VALUE."""
+        """The command-line variables (NAME=VALUE) that give these settings."""
         return [f"{name}={value}" for name, value in self.settings.told.items()]
 
 
 def points_of(path: Path, command_named: Callable[[str], Command]) -> list[Point]:
-    """Return the runs of a sweep, each once, in the order of its file, the last list turning fastest.
+    """Return the distinct runs of a sweep file in its order; the last list varies fastest.
 
-    Arguments:
-        path: of the file.
-        command_named: returns a TEST by its name.
-
-    Raises:
-        UsageError: if the file is none such, or a run would not be valid; the message names the file and the key.
+    `command_named` returns a TEST by its name. The message of a UsageError names the file and the key.
     """
     try:
         spec = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"SPEC must be a file of TOML; {path}: {error}") from None
-    try:
+    with _errors_at(str(path)):
         found = list(_points(spec, command_named))
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
     return list({(point.test, *point.assignments): point for point in found}.values())
+
+
+@contextmanager
+def _errors_at(place: str) -> Iterator[None]:
+    """Put a place in front of the message of a UsageError."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}") from None
 
 
 def _points(spec: Values, command_named: Callable[[str], Command]) -> Iterator[Point]:
@@ -88,10 +85,8 @@ def _points(spec: Values, command_named: Callable[[str], Command]) -> Iterator[P
         test = block.get("test", spec.get("test"))
         if not isinstance(test, str):
             raise UsageError(f"test must be the name of a TEST in {where} or at the top, not {test!r}")
-        try:
+        with _errors_at(where):
             bench = command_named(test)
-        except UsageError as error:
-            raise UsageError(f"{where}: {error}") from None
         if (seeds := spec.get("seeds")) is not None:
             lists[SEED.name] = _seeds(seeds)
         yield from _block(bench, settings, lists, where)
@@ -116,7 +111,7 @@ def _block(bench: Command, settings: Values, lists: Values, where: str) -> Itera
 
 
 def _axis(key: str, values: object, where: str) -> list[dict[str, object]]:
-    """Return what a key's variables are in turn."""
+    """Return the values that a key gives its variables, one dictionary per step."""
     names, values = key.split(), values if isinstance(values, list) else [values]
     if not values or not names:
         raise UsageError(f"{where}, {key}: a list must have a value")
@@ -130,19 +125,15 @@ def _axis(key: str, values: object, where: str) -> list[dict[str, object]]:
 
 
 def _checked(bench: Command, chosen: Values, fixed: set[str], where: str) -> Settings:
-    """Return the settings of a run, whose machine there is."""
+    """Return the settings of a run after checking each variable and the machine that they describe."""
     for name, value in chosen.items():
         place = "settings" if name in fixed else where
         if not isinstance(value, str | int | float):
             raise UsageError(f"{place}, {name}: a value must be text or a number, not {value!r}")
-        try:
+        with _errors_at(f"{place}, {name}"):
             bench.settings([f"{name}={value}"])
-        except UsageError as error:
-            raise UsageError(f"{place}, {name}: {error}") from None
     settings = bench.settings([f"{name}={value}" for name, value in chosen.items()])
     if "PRESET" in settings.values and "ROWS" in settings.values:
-        try:
+        with _errors_at(where):
             settings.config  # noqa: B018
-        except UsageError as error:
-            raise UsageError(f"{where}: {error}") from None
     return settings

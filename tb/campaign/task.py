@@ -1,4 +1,4 @@
-"""A task of a campaign: a function with arguments whose result is a row, and a key of what the row depends on."""
+"""Campaign task: a function with arguments that returns a row, and a key over everything the row depends on."""
 
 import contextlib
 import hashlib
@@ -17,43 +17,38 @@ from neuroncore_rtl.run.report import recording_in
 from neuroncore_rtl.run.sim.parcels import noted
 
 __all__ = [
-    "BUILDS", "FAILURE", "Plain", "Row", "Status", "Task", "WorkerDied", "WorkersLost", "broken", "key_of", "perform",
-    "sources",
+    "BUILDS", "FAILURE", "Plain", "Row", "Status", "Task", "WorkerDied", "WorkersLost", "broken_row", "key_of",
+    "perform", "sources",
 ]  # fmt: skip
 
 Plain = str | int | float | bool | None
-"""What a cell of a row may be; a float is finite."""
+"""Type of a cell of a row; a float is finite."""
 
 Row = dict[str, Plain]
 
 FAILURE = "failure"
-"""Column in which a function says in a sentence why its run has failed; empty, or absent, if it has not."""
+"""Column in which a function gives the reason of a failure in one sentence; empty or absent if it has passed."""
 
 BUILDS = "builds"
-"""Column of what a run needed that was generated, by names from `sim_build/` on, with blanks between."""
+"""Column of the generated files that a run used: names relative to `sim_build/`, separated by blanks."""
 
 _SOURCES = ("spec", "hdl", "golden", "kernels", "run", "frontends", "tb")
 _NO_SOURCES = ("tb/cli", "tb/campaign", "run/view")
-"""Folders on which no result depends: who starts it, who hands it out, and who draws it."""
+"""Folders that affect no result: they start, distribute and display runs."""
 
 
 class Status:
-    """What has become of a task: words of the column `status`."""
+    """Values of the column `status`."""
 
     PASSED = "passed"
     FAILED = "failed"
-    """The function says so in `FAILURE`: a result, which is known."""
+    """The function gives a reason in `FAILURE`; this is a result."""
     BROKEN = "broken"
-    """There is no result: it raised, or killed its worker. The next campaign runs it again."""
+    """No result: the task raised an exception or killed its worker. The next campaign runs it again."""
 
 
 class WorkerDied(RuntimeError):
-    """The process that ran a task has ended without a result.
-
-    Arguments:
-        workers: so many of them, one after the other.
-        alone: none of them had another task that could have done it.
-    """
+    """Workers, one after the other, died of a task; `alone` if no other task can have killed them."""
 
     def __init__(self, message: str, workers: int = 1, *, alone: bool = True):
         super().__init__(message)
@@ -61,7 +56,7 @@ class WorkerDied(RuntimeError):
 
 
 class WorkersLost(RuntimeError):
-    """All workers are gone, whatever they did."""
+    """All workers are gone, for whatever reason."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +64,11 @@ class Task:
     """One run.
 
     Arguments:
-        label: names it to people, and its folder: letters, digits, dots, dashes.
-        key: of all that its row depends on, from :func:`key_of`.
-        function: importable by its name; returns a row, whose column `FAILURE` has the reason if the run has failed.
-        arguments: that it is called with; they can be pickled.
-        group: tasks of one group share a build: one of them runs first, the others when that has ended; empty: none.
+        label: name for messages and the run's folder: letters, digits, dots, dashes.
+        key: hash over everything that the row depends on, from :func:`key_of`.
+        function: importable by name; returns a row, with the reason in the column `FAILURE` if the run has failed.
+        arguments: arguments of the function; picklable.
+        group: tasks of one group share a build, so one runs before the others start; empty: no group.
     """
 
     label: str
@@ -84,19 +79,18 @@ class Task:
 
     @property
     def folder(self) -> str:
-        """Name of the folder of its run."""
+        """Name of the run's folder."""
         return f"{self.label}-{self.key[:8]}"
 
 
 def key_of(*parts: object) -> str:
-    """Return a key of JSON values: whatever a row depends on, such as :func:`sources`, settings and a seed."""
+    """Return a key over JSON values, such as :func:`sources`, settings and a seed."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 @cache
 def sources() -> str:
-    """Return a hash of the sources that results depend on: the design, its golden model, its software, its benches, and
-    the versions of the packages."""
+    """Return a hash of all that affects results: design, golden model, software, benches and package versions."""
     found = hashlib.sha256((ROOT / "requirements.lock").read_bytes())
     for folder in _SOURCES:
         for path in sorted((ROOT / folder).rglob("*")):
@@ -107,11 +101,9 @@ def sources() -> str:
 
 
 def perform(task: Task, runs: str) -> Row:
-    """Run a task in this process, and return its row; what it prints is `log` in its folder, where it records, too.
+    """Run a task in this process and return its row; its output and recordings are in its folder, the output as `log`.
 
-    Arguments:
-        task: the task.
-        runs: folder in which each run has one of its own; from `sim_build/` on, unless it is absolute.
+    The folder is in `runs`, which is relative to `sim_build/` or absolute.
     """
     started = time.monotonic()
     try:
@@ -122,7 +114,7 @@ def perform(task: Task, runs: str) -> Row:
             with recording_in(folder), noted() as builds:
                 row = _logged(task, log) | {BUILDS: " ".join(sorted(builds))}
     except OSError as error:
-        row = broken(task, error)
+        row = broken_row(task, error)
     return row | {"seconds": round(time.monotonic() - started, 3), "worker": f"{platform.node()}:{os.getpid()}"}
 
 
@@ -133,7 +125,7 @@ def _logged(task: Task, log) -> Row:
             _check(row)
         except (Exception, SystemExit) as error:
             traceback.print_exc(file=log)
-            return broken(task, error)
+            return broken_row(task, error)
     status = Status.FAILED if row.get(FAILURE) else Status.PASSED
     return {"key": task.key, "label": task.label, "status": status, FAILURE: "", **row}
 
@@ -145,8 +137,8 @@ def _check(row: Row) -> None:
     json.dumps(row, allow_nan=False)
 
 
-def broken(task: Task, error: BaseException) -> Row:
-    """Return the row of a task that has no result."""
+def broken_row(task: Task, error: BaseException) -> Row:
+    """Return the row of a task without a result."""
     said = str(error).strip().splitlines()
     kind = type(error).__name__
     sentence = said[0] if said else kind

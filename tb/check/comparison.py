@@ -1,4 +1,4 @@
-"""Plays cases through a unit and compares every result: with golden, and with what a vector file expects."""
+"""Comparison of a unit's results with golden, and with the expected results of a vector file."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,25 +12,21 @@ from neuroncore_rtl.run.job import DeviceJob
 from neuroncore_rtl.run.settings import SEED, SIM, Option, Settings, UsageError, choice, integer
 from neuroncore_rtl.spec.formats import FORMATS, Format
 
-__all__ = ["DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "cases_of", "interleave", "labelled", "options"]
+__all__ = ["DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "cases_of", "interleave", "options", "record_label"]
 
 DEFAULT_COUNT = {"verilator": 1_000_000, "icarus": 20_000}
-"""Random cases when COUNT is not given; either takes a few seconds."""
+"""Random cases if COUNT is not given; a few seconds in either simulator."""
 
 SHOWN = 20
-"""Mismatches that are printed one by one; the rest is counted."""
+"""Mismatches that are printed; further ones are only counted."""
 
 
 @dataclass(frozen=True)
 class Cases:
-    """Cases for a unit, column by column; all arrays have one element per case.
+    """Cases of a unit by column, with one element per case.
 
-    Arguments:
-        formats: codes of the formats.
-        operands: the unit's other inputs by name, uint32.
-        expected: expected results, uint32; 0 where there is none.
-        has_expected: where there is one.
-        lines: line numbers in the file; 0 in cases that come from no file.
+    Formats are codes, operands the unit's other inputs by name, uint32. Expected results, uint32, count where
+    `has_expected`. Lines are line numbers in the file, 0 for generated cases.
     """
 
     formats: np.ndarray
@@ -43,41 +39,33 @@ class Cases:
         return len(self.formats)
 
     @classmethod
-    def generated(cls, formats: np.ndarray, operands: dict[str, np.ndarray]) -> "Cases":
-        """Return cases that come from no file and expect nothing."""
+    def from_operands(cls, formats: np.ndarray, operands: dict[str, np.ndarray]) -> "Cases":
+        """Return generated cases, without file and expected results."""
         nothing = np.zeros(len(formats), np.uint32)
         return cls(formats, operands, nothing, nothing.astype(bool), nothing)
 
 
 def options(formats: Iterable[Format], layout: str, *others: Option) -> tuple[Option, ...]:
-    """Return the options of a bench that plays random cases or a vector file.
-
-    Arguments:
-        formats: those that DTYPE chooses from.
-        layout: of a line of the vector file.
-        others: options of this bench alone.
-    """
+    """Return the options of a bench that plays random cases or a vector file with lines of a layout."""
     counts = ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items())
+    vectors = (
+        f"file of cases, one per line: {layout}, in hex; # starts a comment, NaN must be in canonical form; "
+        "a case without EXPECTED is printed with its result"
+    )
     return (
-        Option(
-            name="VECTORS",
-            type=Path,
-            default=None,
-            help=f"file of cases, one a line: {layout}, in hex; # starts a comment, NaN is expected in canonical form, "
-            "a case without EXPECTED is printed with its result",
-        ),
-        choice("DTYPE", None, "the only format of the random cases, instead of all", (fmt.name for fmt in formats)),
+        Option(name="VECTORS", type=Path, default=None, help=vectors),
+        choice("DTYPE", None, "format of the random cases; default all", (fmt.name for fmt in formats)),
         *others,
         SEED,
-        integer("COUNT", None, f"random cases, over all formats; default {counts}", 1, 10_000_000),
+        integer("COUNT", None, f"number of random cases over all formats; default {counts}", 1, 10_000_000),
         SIM,
     )
 
 
 def interleave(rng: np.random.Generator, parts: list[Cases]) -> Cases:
-    """Return the cases of all parts in random order, so that formats change from cycle to cycle."""
+    """Return the cases of all parts in random order, so that the format changes from cycle to cycle."""
     order = rng.permutation(sum(map(len, parts)))
-    return Cases.generated(
+    return Cases.from_operands(
         np.concatenate([part.formats for part in parts])[order],
         {name: np.concatenate([part.operands[name] for part in parts])[order] for name in parts[0].operands},
     )
@@ -85,13 +73,7 @@ def interleave(rng: np.random.Generator, parts: list[Cases]) -> Cases:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What became of cases.
-
-    Arguments:
-        compared, mismatches: results that were compared with golden, and those that differ.
-        rows: of a report.
-        failures: what else is wrong, a sentence each.
-    """
+    """Verdict on the results of cases, with rows and further failures for the report."""
 
     compared: int
     mismatches: int
@@ -103,13 +85,8 @@ class Verdict:
 class Comparison:
     """One run of a unit.
 
-    Arguments:
-        unit: the unit.
-        cases: what enters it.
-        golden: what golden makes of the cases, uint32.
-        describe: returns a case as a line of a vector file, without its result.
-        digits: returns how many hexadecimal digits the result of a case has.
-        file: the vector file; None for generated cases.
+    `golden` has golden's results, uint32. `describe` returns a case as a line of a vector file without its result, and
+    `digits` the number of hexadecimal digits of its result. Generated cases have no file.
     """
 
     unit: Playable
@@ -120,14 +97,14 @@ class Comparison:
     file: Path | None = None
 
     def job(self, mutate: Callable[[str], str] | None = None) -> DeviceJob:
-        """Return the job that plays the cases; mutate: changes the unit's Verilog, to break the unit."""
+        """Return the job that plays the cases; `mutate` changes the unit's Verilog to inject a fault."""
         fields = {"format": self.cases.formats, **self.cases.operands}
         work = PlayerWork(fields=fields, bubbles=self.file is None)
         doing = f"playing {len(self.cases):,} cases"
         return DeviceJob(on=PlayerDevice(self.unit, mutate), load=work, doing=doing, subject=self)
 
     def verdict(self, outcome: Outcome) -> Verdict:
-        """Print what a reader has to see of an outcome, and judge it."""
+        """Print mismatches and unexpected results, and return the verdict."""
         results, unknown = outcome.memories["results"], outcome.memories["unknown"]
         failures = []
         if len(results) != len(self.cases):
@@ -158,7 +135,7 @@ class Comparison:
         )
 
     def _print(self, results: np.ndarray, differs: np.ndarray, unexpected: np.ndarray) -> None:
-        """Print the result of every case of a file that expects none, and the first mismatches."""
+        """Print the first mismatches, and all results of a file's cases without an expected one."""
         wanted = differs | unexpected
         wanted[np.flatnonzero(wanted)[SHOWN:]] = False
         if self.file:
@@ -183,14 +160,8 @@ def cases_of(
 ) -> Cases:
     """Return random cases, or those of VECTORS.
 
-    Arguments:
-        settings: of a TEST with `options`.
-        read: returns the cases of a vector file.
-        draw: returns random cases of some formats, given these and their `count`.
-        formats: those that DTYPE chooses from.
-
-    Raises:
-        UsageError: if options that choose random cases are given together with VECTORS, or the file is malformed.
+    `settings` are of a TEST with `options`; `formats` are the choices of DTYPE. `read` returns the cases of a vector
+    file, and `draw` a number (`count`) of random cases of some formats.
     """
     if settings.vectors is not None:
         for name in ("DTYPE", "COUNT"):
@@ -201,14 +172,8 @@ def cases_of(
     return draw([fmt for fmt in formats if settings.dtype in (None, fmt.name)], count=count)
 
 
-def labelled(settings: Settings, own: str, drawn: Sequence[str] = ()) -> tuple[str, dict[str, object]]:
-    """Return the label of a record, and the values of settings that it shows.
-
-    Arguments:
-        settings: of a TEST with `options`.
-        own: name of the option that makes the unit.
-        drawn: names of those besides DTYPE by which random cases are drawn.
-    """
+def record_label(settings: Settings, own: str, drawn: Sequence[str] = ()) -> tuple[str, dict[str, object]]:
+    """Return the label of a record and its settings; `own` configures the unit, `drawn` affect the random cases."""
     values = settings.values
     if settings.vectors is not None:
         used, label = {"VECTORS": str(settings.vectors)}, f"vectors-{settings.vectors.stem}"

@@ -1,7 +1,7 @@
-"""What every instruction costs in cycles: as published for NeuronCore-v2, by our formula, and why they differ.
+"""Cycles of each instruction: as published for NeuronCore-v2, by our formula, and the reason for a difference.
 
-TEST=timing measures them, tests assert the formulas of `spec.costs`, and docs/vector_engine.md has the table
-that :func:`cost_table` makes.
+TEST=timing measures them, tests assert the formulas of `spec.costs`, and docs/vector_engine.md has the table that
+:func:`cost_table` makes.
 """
 
 from collections.abc import Callable
@@ -19,24 +19,24 @@ from neuroncore_rtl.spec.isa.elementwise import VALUES8, transpose_block, uses
 __all__ = ["CASES", "ELEMENTS", "CostCase", "cost_table", "formula"]
 
 ELEMENTS = (1, 8, 64, 512)
-"""Elements a lane that are measured; the nearest that an instruction can take."""
+"""Elements per lane to measure, or the nearest number that the instruction supports."""
 
 _II = 64
-"""The published cost of an instruction that does next to nothing."""
+"""The published cost of a trivial instruction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostCase:
-    """An instruction whose cost is published, or that differs from one that is.
+    """An instruction with a published cost, or a variant of one.
 
     Arguments:
-        name: for people.
-        build: makes it for a number of elements a lane.
-        published: its published cost as people write it, N elements a lane; "" if there is none.
-        cost: the same as a function of N; None if there is none.
-        because: why ours is another.
-        multiple: it takes multiples of so many elements; None: of a block of TRANSPOSE.
-        least: it takes at least so many.
+        name: name in tables.
+        build: makes the instruction for a number of elements per lane.
+        published: published cost as text, for N elements per lane; "" if not published.
+        cost: the same as a function of N; None if not published.
+        because: reason for a different cost here.
+        multiple: the number of elements must be a multiple of this; None: of the block of TRANSPOSE.
+        least: smallest number of elements.
     """
 
     name: str
@@ -48,7 +48,7 @@ class CostCase:
     least: int = 1
 
     def elements(self, wanted: int, config: Config) -> int:
-        """Return the elements a lane that it can take, not more than `wanted` unless it must."""
+        """Return a supported number of elements per lane, not more than `wanted` if possible."""
         multiple = transpose_block(config) if self.multiple is None else self.multiple
         return max(self.least, multiple, wanted // multiple * multiple)
 
@@ -58,14 +58,14 @@ def _tensor(address: int, *, psum: bool = False, fmt: Format = FP32) -> Access:
 
 
 _A, _B, _DST, _RESULT, _SCALARS = 0x0000, 0x1000, 0x2000, 0x3000, 0x3100
-"""Addresses that leave 512 words for each tensor."""
+"""Addresses with 512 words per tensor."""
 
 _ONE = 0x3F80_0000
 _POINTER = Pointer(format=FP32, address=_SCALARS)
 
 
 def _case(name: str, opcode: Opcode, published: tuple, because: str, **options) -> CostCase:
-    """Return a case; published: the cost in both forms; `options` are those of :class:`CostCase`, and fields."""
+    """Return a case; `published`: cost as text and function; `options`: fields of `CostCase` or instruction."""
     own = {key: options.pop(key) for key in ("multiple", "least") if key in options}
     used = uses({"opcode": opcode, "sum_store": options.get("sum_store", 0)})
 
@@ -91,17 +91,17 @@ _DOUBLE = (f"max({_II}, 2N)", lambda n: max(_II, 2 * n))
 _SUMMED = (f"max({_II}, N) + {_II}", lambda n: max(_II, n) + _II)
 _BARE, _BARE_DOUBLE = ("N", lambda n: n), ("2N", lambda n: 2 * n)
 _SOFTWARE = ("150 + N", lambda n: 150 + n)
-"""Published costs, as people write them and as functions of N."""
+"""Published costs as text and as functions of N."""
 
-_MINIMUM = f"the checker takes an instruction in {timing.ELEMENTWISE_CHECKER_INTERVAL} cycles"
+_MINIMUM = f"the checker accepts an instruction every {timing.ELEMENTWISE_CHECKER_INTERVAL} cycles"
 _NO_MINIMUM = f"no minimum of {_II}: {_MINIMUM}"
 _TWO_READS = "two words from one SBUF port; " + _NO_MINIMUM
-_UNIT = f"one division in {timing.DIVIDE_INTERVAL} cycles a lane, and the lanes are empty before and after"
-_POWER = f"one power in {timing.POWER_INTERVAL} cycles a lane, and the lanes are empty before and after"
-_REMAINDER = f"one remainder in {timing.REMAINDER_INTERVAL} cycles a lane, and the lanes are empty before and after"
-_RESULTS = "the results leave a cycle each; " + _NO_MINIMUM
-_VALUES = "the 8 values are read first, a cycle each"
-_GPSIMD = "the vector engine does it, not GpSimd behind 150 cycles of software"
+_UNIT = f"one division per {timing.DIVIDE_INTERVAL} cycles and lane, and the lanes drain before and after"
+_POWER = f"one power per {timing.POWER_INTERVAL} cycles and lane, and the lanes drain before and after"
+_REMAINDER = f"one remainder per {timing.REMAINDER_INTERVAL} cycles and lane, and the lanes drain before and after"
+_RESULTS = "one cycle per result; " + _NO_MINIMUM
+_VALUES = "the 8 values are read first, one cycle each"
+_GPSIMD = "the vector engine executes it, not GpSimd software with an overhead of 150 cycles"
 
 _O = Opcode
 _PSUM_B, _MADD = _tensor(_B, psum=True), {"op0": AluOp.MULTIPLY, "op1": AluOp.ADD}
@@ -119,14 +119,14 @@ CASES: tuple[CostCase, ...] = (
     _case("tensor_scalar", _O.TENSOR_SCALAR, _PLAIN, _NO_MINIMUM, **_MADD),
     _case(
         "tensor_scalar, scalars in SBUF", _O.TENSOR_SCALAR, _PLAIN,
-        "each scalar is read first, a cycle; " + _NO_MINIMUM, **_MADD, s0=_POINTER, s1=_POINTER,
+        "each scalar is read first, one cycle each; " + _NO_MINIMUM, **_MADD, s0=_POINTER, s1=_POINTER,
     ),
     _case("scalar_tensor_tensor", _O.SCALAR_TENSOR_TENSOR, _BARE_DOUBLE, _MINIMUM, **_MADD),
     _case(
-        "scalar_tensor_tensor, one from PSUM", _O.SCALAR_TENSOR_TENSOR, _NONE, "a port for each source", **_MADD,
+        "scalar_tensor_tensor, one from PSUM", _O.SCALAR_TENSOR_TENSOR, _NONE, "one port per source", **_MADD,
         b=_PSUM_B,
     ),
-    _case("tensor_scalar_reduce", _O.TENSOR_SCALAR_REDUCE, _SUMMED, "the result leaves in one cycle", **_MADD),
+    _case("tensor_scalar_reduce", _O.TENSOR_SCALAR_REDUCE, _SUMMED, "the result takes one cycle", **_MADD),
     _case("tensor_reduce", _O.TENSOR_REDUCE, _BARE, _MINIMUM, op0=AluOp.ADD, axes=1),
     _case("tensor_tensor_scan", _O.TENSOR_TENSOR_SCAN, _DOUBLE, _TWO_READS, **_MADD),
     _case("bn_stats", _O.BN_STATS, _PLAIN, _RESULTS),
@@ -139,22 +139,23 @@ CASES: tuple[CostCase, ...] = (
     _case("select, one from PSUM", _O.SELECT, _PLAIN, _NO_MINIMUM, b=_PSUM_B),
     _case("affine_select", _O.AFFINE_SELECT, _SOFTWARE, _GPSIMD, op0=AluOp.IS_GT),
     _case("iota", _O.IOTA, _SOFTWARE, _GPSIMD, dst=_tensor(_DST, fmt=INT32)),
-    _case("transpose", _O.TRANSPOSE, _PLAIN, "the last block leaves when all of it has been read", multiple=None),
-    _case("max8", _O.MAX8, _BARE, "the 8 results leave a cycle each", least=VALUES8),
+    _case("transpose", _O.TRANSPOSE, _PLAIN, "the last block is written after it has been read", multiple=None),
+    _case("max8", _O.MAX8, _BARE, "one cycle per result for 8 results", least=VALUES8),
     _case(
-        "find_index8", _O.FIND_INDEX8, _BARE, _VALUES + ", and the 8 results leave so", least=VALUES8,
+        "find_index8", _O.FIND_INDEX8, _BARE,
+        "the 8 values are read first and the 8 results written last, one cycle each", least=VALUES8,
         dst=_tensor(_DST, fmt=INT32),
     ),
     _case("match_replace8", _O.MATCH_REPLACE8, _NONE, _VALUES, least=VALUES8),
     _case("dropout", _O.DROPOUT, _PLAIN, _NO_MINIMUM, s0=_ONE),
     _case("activation", _O.ACTIVATE, _PLAIN, _NO_MINIMUM, **_EXP),
-    _case("activation with sum", _O.ACTIVATE, _SUMMED, "the sum leaves in one cycle", **_EXP, sum_store=True),
+    _case("activation with sum", _O.ACTIVATE, _SUMMED, "the sum takes one cycle", **_EXP, sum_store=True),
 )  # fmt: skip
-"""Every instruction, in the order of its opcodes."""
+"""All instructions, in the order of their opcodes."""
 
 
 def formula(case: CostCase, config: Config) -> str:
-    """Return our cost of a case, back to back, as a function of N in words; found from :func:`period` itself."""
+    """Return our cost of consecutive instructions as a function of N in text, derived from :func:`period`."""
     low, high = (case.elements(wanted, config) for wanted in ELEMENTS[-2:])
     costs = [period(case.build(elements, config), config) for elements in (low, high)]
     slope = Fraction(costs[1] - costs[0], high - low)
@@ -166,7 +167,7 @@ def formula(case: CostCase, config: Config) -> str:
 
 
 def cost_table() -> str:
-    """Return the table of docs/vector_engine.md, in Markdown, for the machine of preset `full`."""
+    """Return the Markdown table of docs/vector_engine.md, for the machine of preset `full`."""
     config = PRESETS["full"]
     lines = ["| instruction | NeuronCore-v2 | here | why |", "|---|---|---|---|"]
     for case in CASES:

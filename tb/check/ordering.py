@@ -1,13 +1,13 @@
-"""Which instructions of a program nothing keeps in order, though they touch the same bytes and one of them writes.
+"""Unordered conflicts of a program: pairs of instructions that touch the same bytes, one writing, in no fixed order.
 
-A run has races only where instructions happened to work at the same time (:mod:`run.check.races`); here a program is
-judged for every run that it allows. Each record has a clock: of each lane, how many of its records have certainly
-completed when this one starts. A lane is where records complete in order: a queue, and of the tensor queue two, as a
-LoadStationary may complete before an earlier MultiplyMoving. The NOPs of a queue are a lane of their own, too.
+A simulation shows races only between instructions that happened to overlap (:mod:`run.check.races`); this analysis
+covers every execution of a program. Each record has a vector clock: for each lane, the number of its records that have
+certainly completed when this record starts. A lane completes in order: a queue, except that the tensor queue has two
+lanes, as a LoadStationary may complete before an earlier MultiplyMoving. The NOPs of a queue have a separate lane.
 
-What a wait makes certain: if a semaphore must reach a value, and all that other lanes ever add to it falls short of it,
-then the first records of this lane that make up the rest have completed. A semaphore that a record sets or subtracts
-from makes nothing certain, and the controller is taken to change none.
+A wait gives this certainty: if a semaphore must reach a value, and all additions of other lanes fall short of it, then
+the first records of this lane that supply the remainder have completed. A semaphore that a record sets or decrements
+gives none. The controller is assumed to change no semaphore.
 """
 
 from bisect import bisect_left
@@ -24,16 +24,14 @@ from neuroncore_rtl.spec.isa import Instruction, Record, UpdateOp, queue_name
 __all__ = ["find_unordered"]
 
 MULTIPLIES, LOADS = 0, 1
-"""Lanes of the tensor queue; that of queue q > 0 is q + 1. Behind them come those of NOPs."""
+"""Lanes of the tensor queue; queue q > 0 has lane q + 1, and the lanes of NOPs follow."""
 
 
 def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -> list[Race]:
-    """Return the conflicting pairs of records that the program does not keep in order.
+    """Return the conflicting pairs of records that the program does not order.
 
-    Arguments:
-        program: queue, HBM address and record of each, in any order in which they can be executed: that of
-            :class:`golden.core.CoreOutcome`. Its places stand for cycles in the result.
-        config: the machine's parameters.
+    The program is queue, HBM address and record, in any legal order of execution, such as in
+    :class:`golden.core.CoreOutcome`. Positions in it stand for cycles in the result.
     """
     events = [
         Execution(queue, address, n, n + 1, record.instruction, queue_name(queue, config))
@@ -54,7 +52,7 @@ def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -
 
 @dataclass
 class _Adders:
-    """Who adds to a semaphore: of each lane, the sum so far and the record that brought it there, ascending."""
+    """Additions to a semaphore by lane, ascending: the sum so far, and the record that reaches it."""
 
     sums: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     is_counter: bool = True
@@ -64,7 +62,7 @@ class _Adders:
         before.append(((before[-1][0] if before else 0) + value, record))
 
     def certain(self, value: int) -> list[int]:
-        """Return records that have completed once the semaphore is at least `value`: of each lane the last one."""
+        """Return the last record of each lane that has completed once the semaphore is at least `value`."""
         total = sum(sums[-1][0] for sums in self.sums.values())
         lasts = []
         for sums in self.sums.values():
@@ -76,14 +74,13 @@ class _Adders:
 
 
 class _Clocks:
-    """The clocks of a program.
-
-    Arguments:
-        program: queue and record, in an order in which they can be executed.
+    """Vector clocks of a program: queue and record, in a legal order of execution.
 
     Attributes:
-        queues, lanes, numbers: of each record, and which of its lane it is.
-        starts: clocks when the records start, [records, lanes].
+        queues: queue of each record.
+        lanes: lane of each record.
+        numbers: index of each record in its lane.
+        starts: clocks at the start of the records, [records, lanes].
     """
 
     def __init__(self, program: Sequence[tuple[int, Record]]):
@@ -92,7 +89,7 @@ class _Clocks:
         self.lanes = np.array([_lane(queue, record.instruction, most) for queue, record in program], np.int64)
         self.numbers = np.zeros(len(program), np.int64)
         self.starts = np.zeros((len(program), max(self.lanes, default=0) + 1), np.int64)
-        self._ends = np.zeros_like(self.starts)  # clocks when they have completed
+        self._ends = np.zeros_like(self.starts)  # clocks at the completion of the records
         self._adders = self._find_adders(program)
         started, ended = {}, {}  # the last record of each queue, and of each lane
         for place, ((queue, record), lane) in enumerate(zip(program, self.lanes, strict=True)):
@@ -105,7 +102,7 @@ class _Clocks:
                 for other in self._adders[wait.semaphore].certain(wait.value):
                     np.maximum(start, self._ends[other], out=start)
             np.maximum(end, start, out=end)
-            # A MultiplyMoving uses what the last LoadStationary loaded.
+            # A MultiplyMoving depends on the last LoadStationary.
             for before in {lane, LOADS} if lane == MULTIPLIES else {lane}:
                 if before in ended:
                     np.maximum(end, self._ends[ended[before]], out=end)
@@ -125,7 +122,7 @@ class _Clocks:
 
 
 def _lane(queue: int, instruction: Instruction, most: int) -> int:
-    """Return the lane of an instruction; most: the last queue."""
+    """Return the lane of an instruction; `most` is the last queue."""
     if instruction.lane is None:
         return most + 2 + queue
     return queue + 1 if queue else instruction.lane

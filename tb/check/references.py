@@ -1,4 +1,4 @@
-"""How far results of the activation functions are from mpmath's, which TEST=activation reports."""
+"""Errors of activation functions against mpmath, reported by TEST=activation."""
 
 import math
 
@@ -6,22 +6,19 @@ import mpmath
 import numpy as np
 from mpmath import mp, mpf
 
-from neuroncore_rtl.tb.check.oracles.functions import DIGITS, exact
+from neuroncore_rtl.tb.check.oracles.functions import DIGITS, POSITIVE, exact
 
 __all__ = ["ReferenceErrors", "reference_errors"]
 
-_POSITIVE = frozenset({"ln", "sqrt", "rsqrt"})
-"""Functions that are defined for positive arguments only."""
-
 
 class ReferenceErrors:
-    """The largest errors of results, each with the argument at which it is.
+    """Largest errors of results, each with its argument.
 
     Attributes:
-        compared: results that were finite and had a finite reference.
-        ulp: in last places of FP32 at the exact value.
-        relative: relative to the exact value, where that is a normal number.
-        absolute: the difference itself, where the result is below 1.
+        compared: finite results with a finite reference.
+        ulp: error in last places of FP32 at the exact value.
+        relative: relative error, for normal exact values.
+        absolute: absolute error, for exact values below 1.
     """
 
     def __init__(self):
@@ -29,7 +26,7 @@ class ReferenceErrors:
         self.ulp = self.relative = self.absolute = (0.0, 0.0)
 
     def add(self, z: float, result: float, wanted: mpmath.mpf) -> None:
-        """Take one result into account."""
+        """Add one result."""
         self.compared += 1
         difference = abs(mpf(result) - wanted)
         size = abs(wanted)
@@ -46,12 +43,12 @@ class ReferenceErrors:
 
 
 def reference_errors(name: str, z: np.ndarray, results: np.ndarray, alpha: float) -> ReferenceErrors:
-    """Return the errors of `results` as f(z), both float32; what overflows FP32 or is not defined is left out."""
+    """Return the errors of `results` as f(z), both float32, without results that overflow or are undefined."""
     found = ReferenceErrors()
     for argument, result in zip(z.reshape(-1).tolist(), results.reshape(-1).tolist(), strict=True):
         if not (math.isfinite(argument) and math.isfinite(result)) or argument == 0:
             continue
-        if argument < 0 and name in _POSITIVE:
+        if argument < 0 and name in POSITIVE:
             continue
         with mp.workdps(DIGITS):
             found.add(argument, result, exact(name, argument, alpha))

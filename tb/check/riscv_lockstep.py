@@ -1,9 +1,9 @@
-"""The Cpu's trace, instruction by instruction beside the golden hart.
+"""Lockstep comparison of the Cpu's trace with the golden hart, instruction by instruction.
 
-The hart takes from the trace what depends on cycles: when an interrupt comes, and what the counters of time and mip
-read. That these values are plausible is checked too: an interrupt must be asked for and enabled, one that is must be
-taken soon, and the time that is read lies between the instruction before and this one. An instruction that a store
-replaced a moment ago may still be the old one, unless a FENCE.I came between (Zifencei in the specification).
+The hart adopts values that depend on cycles from the trace: interrupts, and reads of the time counters and mip. They
+must be plausible: an interrupt is pending and enabled, a possible interrupt is soon taken, and the time read lies
+between the previous instruction and this one. An instruction that was recently overwritten may still be the old one,
+unless a FENCE.I was executed since (Zifencei in the specification).
 """
 
 from collections import deque
@@ -20,31 +20,26 @@ __all__ = ["LockstepComparison", "compare"]
 TIME, MIP, MIE, MSTATUS = 0xC01, 0x344, 0x304, 0x300
 
 UNPREDICTED = frozenset((0xB00, 0xB80, 0xC00, 0xC80))
-"""Registers whose value is the hardware's own affair: cycle and mcycle, both halves."""
+"""Registers with unpredictable values: cycle and mcycle, both halves."""
 
 WORD = 1 << 32
-"""Of the timer a register has the lower or the upper word."""
+"""Range of a timer register, which has the lower or the upper word."""
 
 FETCHED_AHEAD = 8
-"""Stores before an instruction that it may have been fetched before; the processor fetches a few words ahead."""
+"""Last stores whose addresses may have been prefetched; the processor prefetches a few words."""
 
 FENCE_I = 0x100F
-"""FENCE.I, of which the register fields and the immediate do not count."""
+"""FENCE.I without its register fields and immediate, which are ignored."""
 
 PROMPT = 4
-"""Instructions that may retire between an interrupt's being possible and its being taken."""
+"""Instructions that may retire before a possible interrupt is taken."""
 
 
 @dataclass(frozen=True)
 class LockstepComparison:
-    """What became of a comparison.
+    """Result of a comparison: lines of the trace, including the one that differs, with their interrupts and exceptions.
 
-    Arguments:
-        compared: lines of the trace that agree, and the one that does not.
-        interrupts, traps: how many of them are interrupts, and exceptions.
-        mismatch: what differs first, None if nothing does.
-        ended: whether the golden hart wrote its code to the host.
-        memory: of the golden hart at the end.
+    `ended`: the golden hart wrote its exit code to the host; `memory`: its memory at the end.
     """
 
     compared: int
@@ -56,14 +51,14 @@ class LockstepComparison:
 
 
 class _Memory(LocalMemory):
-    """The memory, in which the host answers requests."""
+    """Memory with the host's answers to requests."""
 
     def __init__(self, program: Executable):
         super().__init__(program.image, size=program.memory_bytes)
         self.program = program
         self.ended = False
         self.replaced: deque[tuple[int, int]] = deque(maxlen=FETCHED_AHEAD)
-        """Addresses of words, and what was there before the last stores since FENCE.I."""
+        """Addresses and old contents of the words overwritten by the last stores since FENCE.I."""
 
     def store(self, address: int, size: int, value: int) -> None:
         place = address & ~3
@@ -78,12 +73,12 @@ class _Memory(LocalMemory):
             super().store(self.program.fromhost, 4, 1)
 
     def _is_request(self, value: int) -> bool:
-        """Whether a word for the host points at a request to write text (run/harness/riscv.v); else it is the code."""
+        """Return whether a word for the host is a request to write text (run/harness/riscv.v), not the exit code."""
         return value % 4 == 0 and self.base <= value < self.base + self.size and self.load(value, 4) == 64
 
 
 class _FetchingHart(Hart):
-    """A hart that has fetched an instruction before it was replaced, if it is told so."""
+    """Hart that can execute a prefetched instruction."""
 
     fetched: int | None = None
 
@@ -93,7 +88,7 @@ class _FetchingHart(Hart):
 
 
 class _Peripheral:
-    """The harness's registers."""
+    """Registers of the harness."""
 
     def __init__(self, program: Executable):
         self.timer = Timer()
@@ -128,13 +123,13 @@ class _Lockstep:
         self.possible = 0
 
     def follow(self, entry: TraceEntry) -> str | None:
-        """Step the hart as `entry` says; return what differs, None if nothing does."""
+        """Step the hart like `entry`; return the difference or None."""
         csr, timer = self.hart.csr, self.peripheral.timer
         timer.now = csr.time = entry.time
         self.peripheral.external = entry.external
-        asked = {Cause.TIMER: timer.pending, Cause.EXTERNAL: bool(entry.external)}
+        pending = {Cause.TIMER: timer.pending, Cause.EXTERNAL: bool(entry.external)}
         taken = entry.cause if entry.trap and entry.cause & INTERRUPT else None
-        problem = self._check_interrupt(taken, asked)
+        problem = self._check_interrupt(taken, pending)
         if problem:
             return problem
         csr.timer_interrupt, csr.external_interrupt = taken == Cause.TIMER, taken == Cause.EXTERNAL
@@ -151,20 +146,20 @@ class _Lockstep:
         same_word = found.instruction == entry.instruction or found.cause == Cause.FETCH_FAULT or taken is not None
         return None if expected == traced and same_word else f"golden {_describe(found, found.cause is not None)}"
 
-    def _check_interrupt(self, taken: int | None, asked: dict[Cause, bool]) -> str | None:
-        """Return what is wrong with an interrupt that was taken, or was not."""
+    def _check_interrupt(self, taken: int | None, pending: dict[Cause, bool]) -> str | None:
+        """Return the error in taking, or not taking, an interrupt, or None."""
         csr = self.hart.csr
-        enabled = [cause for cause, is_asked in asked.items() if is_asked and csr.read(MIE) >> (cause & 31) & 1]
+        enabled = [cause for cause, waits in pending.items() if waits and csr.read(MIE) >> (cause & 31) & 1]
         if taken is not None:
             self.possible = 0
-            return None if asked.get(taken) else f"interrupt {taken:#x} was taken, but not asked for"
+            return None if pending.get(taken) else f"interrupt {taken:#x} was taken, but is not pending"
         if self.hart.waiting and not enabled:
             return "wfi ended, but no interrupt is pending"
         self.possible = self.possible + 1 if enabled and csr.read(MSTATUS) & 8 else 0
         return "an interrupt is pending and enabled, but was not taken" if self.possible > PROMPT else None
 
     def _adopt(self, found, entry: TraceEntry):
-        """Return `found` with the value of the trace, if that is one which golden does not know."""
+        """Return `found` with the traced value if golden cannot predict it and it is plausible."""
         if found.cause is not None or not found.rd or found.value == entry.value or found.rd != entry.rd:
             return found
         register = found.instruction >> 20 if found.instruction & 0x7F == 0x73 else None
@@ -178,7 +173,7 @@ class _Lockstep:
 
 
 def _describe(step, trapped: bool) -> str:
-    """Return what the hart did, or a line of the trace, in words."""
+    """Describe a step of the hart, or a line of the trace."""
     happened = f"trap {step.cause:#x}" if trapped else f"x{step.rd} = {step.value:08x}"
     return f"pc {step.pc:08x}, instruction {step.instruction:08x}, {happened}"
 

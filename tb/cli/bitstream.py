@@ -1,4 +1,4 @@
-"""`make bitstream`: the core with a host link as the bitstream of a board, by the tools of the virtual environment."""
+"""`make bitstream`: the core with a host link as a bitstream for a board, built with YoWASP's tools."""
 
 import json
 import re
@@ -22,27 +22,25 @@ from neuroncore_rtl.run.report import progress, shown, terminal
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.sim.doctor import MissingTool
 from neuroncore_rtl.run.sim.simulation import BuildFailed
-from neuroncore_rtl.tb.cli.export import directory_name
+from neuroncore_rtl.tb.cli.export import directory_name, list_files
 
 __all__ = ["capacity_problem", "make_bitstream"]
 
 PATIENCE_S = 0.02
-"""Seconds without a byte after which the board takes the line for quiet; adapters of USB pause for less."""
+"""Seconds without a byte after which the board treats the line as idle; USB adapters pause for less."""
 
 NAME = "top"
-"""Of the files."""
 
 RESOURCES = {"LUT4": "luts", "TRELLIS_FF": "registers", "MULT18X18D": "multipliers", "DP16KD": "rams"}
-"""Cells of the ECP5, and the platform's attribute that says how many there are."""
-
+"""ECP5 cells, and the platform attribute with the number available."""
 
 NEXTPNR = "--placer static --router router1"
-"""The electrostatic placer: a core's wires are 23 % shorter than by the other one, heap. And the router that moves one
-net out of another's way at a time: the other one, router2, routes all at once, and does not end where it is crowded."""
+"""The electrostatic placer makes a core's wires 23 % shorter than the placer heap. The router router1 reroutes one
+conflicting net at a time; router2 routes all at the same time and does not converge in crowded designs."""
 
 
 def make_bitstream(settings: Settings) -> int:
-    """Build a bitstream, print its files, cells and clock, and return the exit status: 1 if the design does not fit."""
+    """Build a bitstream, print its files, cells and clock; return 1 if the design does not fit or is too slow."""
     config = settings.config if settings.core else None
     if config and config.cores > 1:
         raise UsageError(f"CORES must be 1 on a board, not {config.cores}")
@@ -74,29 +72,26 @@ def make_bitstream(settings: Settings) -> int:
     counts = board.cells
     console = terminal()
     console.print(largest(modules))
-    with progress("the slowest paths, estimated"):
+    with progress("estimate of the slowest paths"):
         paths = estimated(board)
     console.print(estimate_table(paths))
-    console.print(", ".join(f"{count:,} {cell}" for cell, count in _taken(counts).items()), markup=False)
+    console.print(", ".join(f"{count:,} {cell}" for cell, count in _usage(counts).items()), markup=False)
     if problem := capacity_problem(counts, platform, name):
         console.print(problem, markup=False, soft_wrap=True)
         return 1
-    reached = _routed(directory, routing, board, name, settings)
+    reached = _route(directory, routing, board, name, settings)
     if not reached:
         return 1
     _run(directory, packing, f"ecppack: {name}")
     if reached < settings.mhz:
-        console.print(
-            f"the bitstream must run at {settings.mhz} MHz, not {reached:.1f}: try another SEED=", markup=False
-        )
-    for path in (directory / f"{NAME}.bit", directory / f"{NAME}.svf"):
-        console.print(f"{path.stat().st_size:>12,} bytes  {shown(path)}", markup=False, soft_wrap=True)
+        message = f"the bitstream must run at {settings.mhz} MHz, not {reached:.1f}: try another SEED="
+        console.print(message, markup=False)
+    list_files((directory / f"{NAME}.bit", directory / f"{NAME}.svf"))
     return int(reached < settings.mhz)
 
 
-def _routed(directory: Path, command: list[str], board: Netlist, name: str, settings: Settings) -> float:
-    """Place and route with one seed after the other until MHZ is reached; leave the fastest to be packed, and return
-    its clock in MHz, 0 if none is routed."""
+def _route(directory: Path, command: list[str], board: Netlist, name: str, settings: Settings) -> float:
+    """Place and route with consecutive seeds until MHZ is reached; keep the fastest design, return its MHz or 0."""
     console, log, reached = terminal(), directory / f"{NAME}.tim", 0.0
     design, fastest = directory / f"{NAME}.config", directory / "fastest.config"
     program, *options = command
@@ -104,13 +99,13 @@ def _routed(directory: Path, command: list[str], board: Netlist, name: str, sett
         again = [_program(program), *options, "--seed", str(seed)]
         if not routed(again, directory, log, f"nextpnr: {name}, seed {seed}"):
             least = min(remaining(log.read_text(errors="replace")))
-            console.print(f"seed {seed}: the router stands still, {least:,} connections are left", markup=False)
+            console.print(f"seed {seed}: the router made no progress, {least:,} connections remain", markup=False)
             continue
         found = slowest(json.loads((directory / "report.json").read_text()), board)
         if found["critical_path"]:
             console.print(path_table(found["critical_path"]))
         clock = found["fmax_mhz"]
-        console.print(f"{clock:.1f} MHz routed, {settings.mhz} MHz asked for, seed {seed}", markup=False)
+        console.print(f"{clock:.1f} MHz routed, {settings.mhz} MHz requested, seed {seed}", markup=False)
         if clock > reached:
             reached = clock
             shutil.copy(design, fastest)
@@ -120,34 +115,26 @@ def _routed(directory: Path, command: list[str], board: Netlist, name: str, sett
         shutil.copy(fastest, design)
     else:
         last = settings.seed + settings.seeds - 1
-        tried = f"{name} is not routed with seeds {settings.seed} to {last}: try others, SEED={last + 1}"
-        console.print(tried, markup=False)
+        console.print(f"{name} is not routed with seeds {settings.seed} to {last}: try SEED={last + 1}", markup=False)
     return reached
 
 
-def _taken(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return how many places of each kind cells take."""
-    taken = {cell: counts.get(cell, 0) for cell in RESOURCES}
-    taken["LUT4"] += sum(places * counts.get(cell, 0) for cell, places in LUTS_OF.items())
-    return taken
+def _usage(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the device resources that cells use, by kind."""
+    used = {cell: counts.get(cell, 0) for cell in RESOURCES}
+    used["LUT4"] += sum(luts * counts.get(cell, 0) for cell, luts in LUTS_OF.items())
+    return used
 
 
 def capacity_problem(counts: Mapping[str, int], platform: type | object, name: str) -> str | None:
-    """Return what does not fit, in a sentence; None if everything does.
-
-    Arguments:
-        counts: cells of the ECP5 by their names.
-        platform: the board's, which says how many places there are.
-        name: of the design.
-    """
-    taken = _taken(counts)
+    """Return a sentence about the resources of a board that a design exceeds; None if it fits."""
+    used = _usage(counts)
     room = {cell: getattr(platform, attribute) for cell, attribute in RESOURCES.items()}
-    beyond = [f"{taken[cell]:,} {cell} of {room[cell]:,}" for cell in RESOURCES if taken[cell] > room[cell]]
-    return f"{name} does not fit the {platform.device}: it takes {', '.join(beyond)}" if beyond else None
+    beyond = [f"{used[cell]:,} {cell} of {room[cell]:,}" for cell in RESOURCES if used[cell] > room[cell]]
+    return f"{name} does not fit the {platform.device}: it needs {', '.join(beyond)}" if beyond else None
 
 
 def _pll(directory: Path, mhz: int) -> str:
-    """Return the Verilog of the board's clocks."""
     directory.mkdir(parents=True, exist_ok=True)
     options = {"clkin": OSCILLATOR_HZ // 1_000_000, "clkout0": mhz, "clkout1": mhz, "phase1": PHASE_DEGREES}
     words = [word for option, value in options.items() for word in (f"--{option}", str(value))]
@@ -155,16 +142,12 @@ def _pll(directory: Path, mhz: int) -> str:
     text = (directory / "pll.v").read_text()
     found = float(re.search(r"output clkout0, // ([0-9.]+) MHz", text)[1])
     if found != mhz:
-        raise UsageError(f"MHZ must be a frequency that the PLL can make of 25 MHz, not {mhz} (but {found:g})")
+        raise UsageError(f"MHZ must be a frequency that the PLL can derive from 25 MHz, not {mhz} (but {found:g})")
     return text
 
 
 def _program(name: str) -> Path:
-    """Return where one of YoWASP's tools is.
-
-    Raises:
-        MissingTool: if it is not there.
-    """
+    """Return the path of a YoWASP tool; raise MissingTool if it is not installed."""
     program = Path(sys.executable).with_name(f"yowasp-{name}")
     if not program.is_file():
         raise MissingTool(f"{program.name} is missing beside {sys.executable}: run make")
@@ -172,12 +155,7 @@ def _program(name: str) -> Path:
 
 
 def _run(directory: Path, command: list[str], doing: str) -> None:
-    """Run one of YoWASP's tools.
-
-    Raises:
-        MissingTool: if it is not there.
-        BuildFailed: if it failed, with the end of what it said.
-    """
+    """Run a YoWASP tool; raise BuildFailed with the end of its output."""
     program = _program(command[0])
     with progress(doing):
         result = subprocess.run([program, *command[1:]], cwd=directory, capture_output=True, text=True)

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""What a board's designer takes: the core behind AXI, its registers for software, constraints, and a testbench."""
+"""Files for a board: the core behind AXI, a register header, a description, constraints, and a testbench."""
 
 import importlib.metadata
 import json
@@ -27,23 +27,14 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 __all__ = ["BOARD_TOP", "TESTBENCH", "board_files", "board_ports", "clock_of", "figures_of_axi"]
 
 BOARD_TOP = "neuroncore"
-"""Name of the Verilog module, and of the files but for their endings."""
+"""Name of the Verilog module and base name of its files."""
 
 TESTBENCH = f"{BOARD_TOP}_tb"
-"""Likewise of the testbench."""
+"""Name of the testbench and base name of its files."""
 
 
 def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dict[str, str]:
-    """Return the files by their names.
-
-    Arguments:
-        config: the machine's parameters; the core is alone.
-        debug: whether the core has its debug ports.
-        clock: MHz that the constraints ask for.
-
-    Raises:
-        ValueError: if the core is one of an instance.
-    """
+    """Return the files by name for a single core, with debug ports and a clock constraint in MHz."""
     core = AxiCore(config, debug=debug)
     size = f"{config.rows}x{config.columns}"
     text = elaborated(BOARD_TOP, size, lambda: AxiCore(config, debug=debug), asdict(config) | {"debug": debug})
@@ -78,12 +69,12 @@ def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dic
 
 
 def clock_of(clock: str, reset: str, active: str) -> dict[str, str]:
-    """Return what a description says of a module's clock; active: the level of the reset."""
+    """Return the clock entry of a description; `active` is the level of the reset."""
     return {"clock": clock, "edge": "rising", "reset": reset, "reset_active": active, "reset_kind": "synchronous"}
 
 
 def board_ports(unit: wiring.Component) -> list[dict[str, object]]:
-    """Return name, direction and width in bits of the ports of a unit in Verilog, besides its clock and reset."""
+    """Return name, direction and width in bits of a unit's Verilog ports, without clock and reset."""
     return [
         {"name": name, "direction": "input" if member.flow == In else "output", "width": len(value)}
         for name, member, value in module_ports(unit.signature, unit)
@@ -120,7 +111,7 @@ def _register(register: HostRegister) -> dict[str, object]:
 
 
 def _memories(text: str) -> list[dict[str, object]]:
-    """Return the memories in Verilog: the module of each, its words and their bits, and how many of it there are."""
+    """Return the memories in Verilog: module, words, bits per word, and number of instances."""
     modules = dict(re.findall(r"^module (\S+) *\((.*?)^endmodule$", text, re.MULTILINE | re.DOTALL))
     inside = {name: Counter(re.findall(r"^  (\S+) +\S+ +\($", body, re.MULTILINE)) for name, body in modules.items()}
     there = Counter()
@@ -147,7 +138,6 @@ def _memories(text: str) -> list[dict[str, object]]:
 
 
 def _core_file() -> str:
-    """Return the description for FuseSoC, a CAPI2 file."""
     return f"""\
 CAPI=2:
 name: "::{BOARD_TOP}:{importlib.metadata.version("neuroncore-rtl")}"

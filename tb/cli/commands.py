@@ -1,13 +1,12 @@
-"""The command line: `python -m neuroncore_rtl sim matmul --m 8`, or the same in make's words, `python -m
-neuroncore_rtl.tb sim matmul M=8`.
+"""Command line: `python -m neuroncore_rtl sim matmul --m 8`, also with make's assignments: `... sim matmul M=8`.
 
-Commands and their options are made from the records of `tb.cli.registry`, never typed here a second time.
+Commands and their options are generated from the records in `tb.cli.registry`.
 """
 
 import errno
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import click
 
@@ -25,7 +24,7 @@ __all__ = ["ALL_COMMANDS", "add_commands", "app", "main"]
 
 
 class _Value(click.ParamType):
-    """A value of an option of a bench, checked by the option's own rule."""
+    """Value of an option, checked by the option's own rule."""
 
     def __init__(self, option: Option):
         self.option = option
@@ -36,7 +35,7 @@ class _Value(click.ParamType):
 
 
 class _Errors(click.Group):
-    """A group whose commands end with a sentence, not a traceback, when the user or the machine is at fault."""
+    """Group that reports errors of the user or the machine as a sentence instead of a traceback."""
 
     def invoke(self, ctx: click.Context):
         try:
@@ -55,38 +54,25 @@ class _Errors(click.Group):
 
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
-"""Errors of a disk that is full, or that is not for writing; any other is a mistake of this program."""
+"""Errors of a full or read-only disk; any other OSError is a bug of this program."""
 
 
 class _Tests(click.Group):
-    """The group whose commands are the TESTs of the registry."""
+    """Group with a command per TEST: `names` lists them, `find` returns one, and `run` returns its exit status."""
+
+    def __init__(self, *arguments, names: Callable, find: Callable, run: Callable, **options):
+        super().__init__(*arguments, **options)
+        self._names, self._find, self._run = names, find, run
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(registry.tests())
+        return list(self._names())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        return _command(registry.command_named(name), _simulate)
-
-
-class _Profiles(click.Group):
-    """The group whose commands are the TESTs that have profiles."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return registry.profiled_tests()
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        return _command(registry.profile_named(name), _simulate)
-
-
-class _Images(_Profiles):
-    """The group whose commands are the TESTs that have an image: they are the same."""
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        return _command(registry.image_named(name), _write_image)
+        return _command(self._find(name), self._run)
 
 
 def _command(command: Command, run) -> click.Command:
-    """Return the command-line form of a bench; `run` gets the bench and its settings, and returns an exit status."""
+    """Return the click command of a TEST; `run` gets it with its settings and returns an exit status."""
 
     def callback(assignments: Iterable[str], **given):
         values = {option.name: given[option.name.lower()] for option in command.options}
@@ -121,24 +107,24 @@ def app():
     """Simulate, export and measure the accelerator."""
 
 
-@app.group(cls=_Tests)
+@app.group(cls=_Tests, names=registry.tests, find=registry.command_named, run=_simulate)
 def sim():
-    """Run a TEST: real RTL in a simulator, compared bit for bit with the golden model."""
+    """Run a TEST: RTL in a simulator, compared bit for bit with the golden model."""
 
 
-@app.group(cls=_Profiles)
+@app.group(cls=_Tests, names=registry.profiled_tests, find=registry.profile_named, run=_simulate)
 def profile():
-    """Run a TEST on the core, and write where its cycles went: a timeline, a listing, numbers and pictures."""
+    """Run a TEST on the core and write its profile: a timeline, a listing, numbers and plots."""
 
 
-@app.group(cls=_Images)
+@app.group(cls=_Tests, names=registry.profiled_tests, find=registry.image_named, run=_write_image)
 def image():
-    """Write what HBM holds before a TEST runs on the core, and what it must hold behind it, as files."""
+    """Write the contents of HBM before a TEST runs on the core and the expected contents afterwards."""
 
 
 @app.command()
 def doctor():
-    """Say what is installed, what is missing, and the command that installs it."""
+    """List installed and missing tools with the commands that install them."""
     from neuroncore_rtl.run.sim.doctor import show_tools
 
     sys.exit(show_tools())
@@ -146,11 +132,14 @@ def doctor():
 
 @app.command("help")
 @click.argument("test", metavar="[TEST]", required=False)
-def show_help(test: str | None):
-    """List targets, TESTs and presets, or the variables of a TEST."""
+@click.argument("words", metavar="[ALL=1]", nargs=-1)
+def show_help(test: str | None, words: tuple[str, ...]):
+    """List targets, TESTs and presets, or the variables of a TEST or a target; ALL=1 lists every parameter."""
     from neuroncore_rtl.tb.cli.overview import show
 
-    show(test, ALL_COMMANDS)
+    if wrong := [word for word in words if word not in ("ALL=0", "ALL=1")]:
+        raise UsageError(f"a variable of help must be ALL=0 or ALL=1, not {wrong[0]!r}")
+    show(test, words[-1:] == ("ALL=1",), ALL_COMMANDS)
 
 
 @app.command()
@@ -164,7 +153,7 @@ def waves(test: str):
 
 
 ALL_COMMANDS: list[Command] = []
-"""All that take variables but simulate no TEST."""
+"""All commands with variables that do not simulate a TEST."""
 
 
 def add_commands(commands: Iterable[Command]) -> None:
@@ -178,6 +167,6 @@ add_commands(registry.COMMANDS)
 
 
 def main() -> None:
-    """Run the command line; a termination signal ends the simulators that it started, too."""
+    """Run the command line; a termination signal also ends the simulators that it started."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     app(prog_name="python -m neuroncore_rtl")

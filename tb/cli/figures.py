@@ -1,10 +1,10 @@
-"""`make figures`: what documents show of a run is written into them by the command that ran.
+"""`make figures`: writes output and results of commands into the documents.
 
-Two marks stand in the Markdown of the project, as comments that no reader sees:
+Two kinds of marks are comments in the project's Markdown:
 
-- a block, `output: make sim TEST=mac`, holds the command and all that it printed;
-- a figure, `figure: RECORD KEY [FORMAT]`, holds one value of `sim_build/results/RECORD.json`. KEY is a path of names
-  and positions, such as core.0.cycles; FORMAT is Python's, and without it whole numbers have commas.
+- a block, `output: make sim TEST=mac`, contains the command and all its output;
+- a figure, `figure: RECORD KEY [FORMAT]`, contains one value of `sim_build/results/RECORD.json`. KEY is a path of names
+  and positions, such as core.0.cycles. FORMAT is a Python format; without it integers get thousands separators.
 """
 
 import json
@@ -21,7 +21,7 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.report import RESULTS, progress, shown
 from neuroncore_rtl.run.settings import Settings, UsageError
 
-__all__ = ["Figure", "check_figures", "documents", "figures", "filled", "value"]
+__all__ = ["Figure", "check_figures", "documents", "figures", "fill_figures", "value"]
 
 _BLOCK = re.compile(r"(<!-- output: make (.+?) -->\n)(.*?)(<!-- /output -->)", re.DOTALL)
 _FIGURE = re.compile(r"(<!-- figure: (\S+) (\S+)(?: (\S+))? -->)(.*?)(<!-- /figure -->)")
@@ -29,12 +29,7 @@ _FIGURE = re.compile(r"(<!-- figure: (\S+) (\S+)(?: (\S+))? -->)(.*?)(<!-- /figu
 
 @dataclass(frozen=True)
 class Block:
-    """What a command printed.
-
-    Arguments:
-        words: of its command line, without make.
-        text: the command and its output, between two fences.
-    """
+    """Output of a command (`words`, without make) in a document; the text includes the command, as a fenced block."""
 
     words: tuple[str, ...]
     text: str
@@ -42,14 +37,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Figure:
-    """One value of a record.
-
-    Arguments:
-        record: name of the file in `sim_build/results/`, without its ending.
-        key: names and positions from the record down to the value, with dots between.
-        format: how it is written; None for the plain way.
-        text: how it stands in the document.
-    """
+    """One value of a record in a document; the key is a path of names and positions, separated by dots."""
 
     record: str
     key: str
@@ -73,11 +61,7 @@ def figures(text: str) -> list[Figure]:
 
 
 def value(record: object, key: str, spec: str | None = None) -> str:
-    """Return a value of a record as documents write it.
-
-    Raises:
-        UsageError: if the record has no such key; the message names the first part that it lacks.
-    """
+    """Return a value of a record as text; a UsageError names the first part of the key that the record lacks."""
     for part in key.split("."):
         try:
             record = record[int(part)] if isinstance(record, list) else record[part]
@@ -86,23 +70,19 @@ def value(record: object, key: str, spec: str | None = None) -> str:
     return format(record, spec or ("," if isinstance(record, int) else ""))
 
 
-def filled(text: str, results: Path = RESULTS) -> str:
-    """Return a document with its figures taken from the records; one without a record stays as it is.
+def fill_figures(text: str, results: Path = RESULTS) -> str:
+    """Return a document with its figures updated from the records; figures without a record stay unchanged."""
 
-    Raises:
-        UsageError: as :func:`value`.
-    """
-
-    def replaced(found: re.Match) -> str:
+    def replace(found: re.Match) -> str:
         path = results / f"{found[2]}.json"
         text = value(json.loads(path.read_text()), found[3], found[4]) if path.is_file() else found[5]
         return f"{found[1]}{text}{found[6]}"
 
-    return _FIGURE.sub(replaced, text)
+    return _FIGURE.sub(replace, text)
 
 
-def _printed(words: Iterable[str]) -> str | None:
-    """Run a command of make's; return the block's text, None if it failed."""
+def _run_command(words: Iterable[str]) -> str | None:
+    """Run a make command; return the text of its block, or None if it failed."""
     target, *rest = words
     rest = [word.removeprefix("TEST=") for word in rest]
     command = [sys.executable, "-m", "neuroncore_rtl", target, *rest]
@@ -110,24 +90,24 @@ def _printed(words: Iterable[str]) -> str | None:
     with progress(line):
         finished = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if finished.returncode:
-        click.echo(f"{line} ended with status {finished.returncode}; its block stays as it is", err=True)
+        click.echo(f"{line} ended with status {finished.returncode}; its block is not updated", err=True)
         return None
     lines = "\n".join(part.rstrip() for part in finished.stdout.splitlines())
     return f"```\n$ {line}\n{lines}\n```\n"
 
 
 def check_figures(settings: Settings) -> int:
-    """Run the commands that documents show, write what they printed, then the figures; return the exit status."""
+    """Run the commands of the documents' blocks, update the blocks, then the figures; return the exit status."""
     status = 0
     lines = [" ".join(block.words) for path in documents() for block in blocks(path.read_text())]
     if not any((settings.only or "") in line for line in lines):
-        raise UsageError(f"ONLY must be a part of a command that documents show, not {settings.only!r}")
+        raise UsageError(f"ONLY must be a part of a command in the documents, not {settings.only!r}")
     for path in documents():
         for block in blocks(path.read_text()):
             line = " ".join(block.words)
             if not settings.run or (settings.only or "") not in line:
                 continue
-            printed = _printed(block.words)
+            printed = _run_command(block.words)
             if printed is None:
                 status = 1
                 continue
@@ -136,7 +116,7 @@ def check_figures(settings: Settings) -> int:
             click.echo(f"{shown(path)}: make {line}")
     for path in documents():
         old = path.read_text()
-        if (new := filled(old)) != old:
+        if (new := fill_figures(old)) != old:
             path.write_text(new)
             click.echo(f"{shown(path)}: figures")
     return status

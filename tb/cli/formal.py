@@ -1,4 +1,4 @@
-"""`make formal`: proves properties of a unit, or runs riscv-formal's checks, a line for each."""
+"""`make formal`: proofs of a unit's properties, or riscv-formal's checks of the processor, one line each."""
 
 import importlib
 import json
@@ -15,28 +15,24 @@ from neuroncore_rtl.tb.proofs.solver import Method, NoAnswer, SolverVerdict, pro
 __all__ = ["prove_units"]
 
 CPU = "riscv"
-"""The unit whose properties others wrote."""
+"""The unit with external properties, from riscv-formal."""
 
 LINE = "{name:34}  {verdict:9}  {kind:9}  {depth:>5}  {seconds:>7}"
 
 
 def prove_units(settings: Settings) -> int:
-    """Prove, print a line for each proof as it ends, write the record, and return the exit status.
-
-    Raises:
-        UsageError: if the checkout is missing, or none, or is not for this unit; or if no proof has that name.
-    """
-    asked = dict(_asked(settings))
-    if not asked:
+    """Run the proofs, print a line for each, and write the record; return the exit status."""
+    selected = dict(_select(settings))
+    if not selected:
         raise UsageError(f"ONLY must be in the name of a proof, not {settings.only!r}")
     console, rows = terminal(), []
     console.print(LINE.format(name="proof", verdict="verdict", kind="kind", depth="depth", seconds="seconds"))
     with Forks() as forks:
-        for name, (_, _, run) in asked.items():
-            forks.submit(name, _timed, run)
+        for name, (_, _, run) in selected.items():
+            forks.submit(name, _time, run)
         for name, result in forks:
             verdict, log, seconds = result()
-            kind, depth, _ = asked[name]
+            kind, depth, _ = selected[name]
             rows.append({"name": name, "verdict": verdict, "kind": kind, "depth": depth, "seconds": round(seconds, 1)})
             console.print(LINE.format(**rows[-1]), markup=False, highlight=False)
             if log:
@@ -50,13 +46,11 @@ def prove_units(settings: Settings) -> int:
     return 1 if failed else 0
 
 
-def _asked(settings: Settings) -> Iterator[tuple[str, tuple[str, int, Callable[[], SolverVerdict]]]]:
-    """Yield the proofs by name: their kind, their depth, and what runs them."""
+def _select(settings: Settings) -> Iterator[tuple[str, tuple[str, int, Callable[[], SolverVerdict]]]]:
+    """Yield the selected proofs by name: kind, depth, and a function that runs the proof."""
     if (settings.riscv_formal is None) == (settings.unit == CPU):
-        raise UsageError(
-            f"RISCV_FORMAL must be given with UNIT={CPU}, and with nothing else: a checkout of riscv-formal,"
-            f" not {settings.riscv_formal!r}"
-        )
+        message = f"RISCV_FORMAL must be given with UNIT={CPU}, and only then: a checkout of riscv-formal"
+        raise UsageError(f"{message}, not {settings.riscv_formal!r}")
     for unit in [settings.unit] if settings.unit else [unit for unit in PROVED if unit != CPU]:
         module = importlib.import_module(f"neuroncore_rtl.tb.proofs.{unit}")
         for name, method, depth, run in (_checks if unit == CPU else _proofs)(settings, module, unit):
@@ -80,8 +74,8 @@ def _checks(settings: Settings, module, unit: str):
         yield check.name, Method.BOUNDED, check.depth, partial(module.run_check, check, folder, settings.timeout)
 
 
-def _timed(run: Callable[[], SolverVerdict]) -> tuple[str, str, float]:
-    """Return a verdict, what the solver says of assertions that fail, and how long it took."""
+def _time(run: Callable[[], SolverVerdict]) -> tuple[str, str, float]:
+    """Run a proof; return its verdict, the failed assertions or the solver's log, and the seconds."""
     begun = time.monotonic()
     try:
         verdict = run()

@@ -1,6 +1,6 @@
-"""`make image`: what memory holds before a TEST runs on the core, and what it must hold behind it, as files.
+"""`make image`: memory before a TEST runs on the core and the expected memory afterwards, as files.
 
-Golden alone says what is expected: no simulator runs.
+The golden model computes the expected contents; no simulator runs.
 """
 
 import hashlib
@@ -14,20 +14,16 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.core import CoreOutcome
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.run.check.image_failures import explained
-from neuroncore_rtl.run.report import progress, shown, terminal
+from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.run.settings import Settings, UsageError
-from neuroncore_rtl.tb.cli.export import directory_name
+from neuroncore_rtl.tb.cli.export import directory_name, list_files
 from neuroncore_rtl.tb.tests.scenario import Scenario
 
 __all__ = ["export_image", "image_files"]
 
 
 def export_image(command: Scenario, settings: Settings) -> int:
-    """Write the first image that a TEST runs on a core that is alone, under `sim_build/images`; return the exit status.
-
-    Raises:
-        UsageError: if it runs none, or one that golden does not run to an end without an error.
-    """
+    """Write the first image of a TEST on a single core to `sim_build/images`; return the exit status."""
     if settings.target != "core":
         raise UsageError(f"TARGET must be core for an image, not {settings.target}")
     job = next(iter(command.jobs(settings)))
@@ -36,7 +32,7 @@ def export_image(command: Scenario, settings: Settings) -> int:
     (expected,), (outcome,) = golden.memories["hbm"], golden.outcomes
     if outcome.error is not None or outcome.exit_code is None:
         reason = explained(outcome.error, job.memories[0], job.config) if outcome.error else "no end"
-        raise UsageError(f"an image must come to its end without an error, but has {reason}")
+        raise UsageError(f"an image must run to its end without an error, but has {reason}")
     told = {name: value for name, value in settings.told.items() if name != "PRESET"}
     words = [command.name, directory_name(settings.config), *(f"{name}{value}" for name, value in told.items())]
     directory = SIM_BUILD / "images" / re.sub(r"[^\w.-]+", "_", "-".join(words))
@@ -44,23 +40,14 @@ def export_image(command: Scenario, settings: Settings) -> int:
     files = image_files(command.name, job.images[0], job.memories[0], expected, outcome)
     for name, content in files.items():
         (directory / name).write_bytes(content)
-    console = terminal()
-    for name, content in files.items():
-        console.print(f"{len(content):>12,} bytes  {shown(directory / name)}", markup=False, soft_wrap=True)
+    list_files(directory / name for name in files)
     return 0
 
 
 def image_files(
     test: str, image: Image, before: np.ndarray, expected: np.ndarray, outcome: CoreOutcome
 ) -> dict[str, bytes]:
-    """Return the files of an image by their names.
-
-    Arguments:
-        test: what the TEST is called.
-        image: the image.
-        before, expected: uint8 [bytes], memory from address 0, before the run and behind it.
-        outcome: of the run on golden.
-    """
+    """Return the files of an image by name; before and expected are memory from address 0, uint8 [bytes]."""
     config = image.config
     raw = {"image": before.tobytes(), "expected": expected.tobytes()}
     run = (image.base, before.size, outcome.exit_code, config.hbm_bytes)
@@ -88,7 +75,7 @@ def image_files(
 
 
 def _beats(content: bytes, size: int) -> bytes:
-    """Return bytes as lines for $readmemh, a beat each, its first byte the last in the line."""
+    """Return bytes as lines for $readmemh, one beat each, with the first byte as the last of the line."""
     content += bytes(-len(content) % size)
     digits = np.frombuffer(content, np.uint8).reshape(-1, size)[:, ::-1].tobytes().hex()
     return "".join(f"{digits[at : at + 2 * size]}\n" for at in range(0, len(digits), 2 * size)).encode()

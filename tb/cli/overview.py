@@ -1,4 +1,4 @@
-"""What `make help` prints, gathered from the code: a screen of targets, TESTs and presets; of a TEST its variables."""
+"""Text of `make help`, generated from the code: targets, TESTs and presets, or the variables of one of them."""
 
 import dataclasses
 import re
@@ -10,30 +10,37 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.run.report import terminal
 from neuroncore_rtl.run.settings import Command
 from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.parameters import Parameter, ParameterGroup, parameters
 from neuroncore_rtl.tb.cli import registry
 
-__all__ = ["overview", "show", "targets"]
+__all__ = ["COMMON", "overview", "show", "targets"]
 
 MAKEFILE = ROOT / "Makefile"
 
+COMMON = ("ROWS", "COLUMNS", "MAC_LATENCY", "VECTOR_LATENCY", "SBUF_BYTES", "HBM_PORTS", "HBM_BYTES", "DMA_ENGINES")
+"""Parameters of the machine that the help of a TEST always lists."""
+
 
 def targets() -> list[tuple[str, str]]:
-    """Return the Makefile's targets with what the comment behind each says."""
+    """Return the Makefile's targets and their help comments."""
     return re.findall(r"^([a-z-]+):.*?## (.+)$", MAKEFILE.read_text(), re.MULTILINE)
 
 
-def show(name: str | None, commands: Sequence[Command] = registry.COMMANDS) -> None:
-    """Print the overview, or what there is to say of a TEST, or of a command, as wide as the terminal.
+def show(name: str | None, complete: bool = False, commands: Sequence[Command] = registry.COMMANDS) -> None:
+    """Print the overview, or the help of a TEST or command, in the width of the terminal.
 
-    Raises:
-        UsageError: if there is no TEST, and no command, of that name.
+    Arguments:
+        name: the TEST or command; None for the overview.
+        complete: includes the parameters of the machine that users seldom change.
+        commands: commands to choose from.
     """
     width = terminal().width
-    click.echo(overview(width) if name is None else described(*_named(name, commands), width), nl=False)
+    text = overview(width) if name is None else command_help(*_find_command(name, commands), width, complete)
+    click.echo(text, nl=False)
 
 
-def _named(name: str, commands: Sequence[Command]) -> tuple[Command, str]:
-    """Return a command or a TEST, and how make runs it."""
+def _find_command(name: str, commands: Sequence[Command]) -> tuple[Command, str]:
+    """Return a command or a TEST, and the make command line that runs it."""
     for command in commands:
         if command.name == name:
             return command, f"make {name}"
@@ -49,26 +56,43 @@ def overview(width: int) -> str:
             (group, " ".join(registry.tests(modules))) for group, modules in registry.GROUPS.items()
         ],
         "more": [
-            ("make help TEST=matmul", "what a TEST does and its variables; TEST=bench: those of a target"),
+            ("make help TEST=matmul", "summary and variables of a TEST; TEST=bench: of a target"),
             ("PRESET=", f"the machine: {', '.join(sizes)} processing elements"),
         ],
     }
     return _text(sections, width)
 
 
-def described(one: Command, line: str, width: int) -> str:
-    """Return what a TEST, or a command, does and takes, in lines of at most `width` characters."""
-    names = [option.name for option in one.options]
-    presets = {
-        name: ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in dataclasses.asdict(config).items())
-        for name, config in PRESETS.items()
-    }
+def command_help(one: Command, line: str, width: int, complete: bool = False) -> str:
+    """Return summary and variables of a TEST or command, in lines of at most `width` characters.
+
+    The machine's parameters have sections of their groups; without `complete` only the common ones are listed.
+    """
+    table = parameters()
+    machine = {option.name: table[option.name.lower()] for option in one.options if option.name.lower() in table}
+    shown = [name for name in machine if complete or name in COMMON]
     sections = {
         line: [("", one.summary)],
-        "variables": [(f"{option.name}=", option.describe()) for option in one.options],
-        "PRESET=, named configurations": [*presets.items()] if "PRESET" in names else [],
+        "variables": [(f"{option.name}=", option.describe()) for option in one.options if option.name not in machine],
     }
+    for group in ParameterGroup:
+        rows = [(f"{name}=", _describe(machine[name])) for name in shown if machine[name].group is group]
+        sections[f"machine, {group} (default: the preset's value)"] = rows
+    if len(shown) < len(machine):
+        more = f"{len(machine) - len(shown)} more parameters of the machine, and the values of each preset"
+        sections["more"] = [("ALL=1", f"{more}: make help TEST={one.name} ALL=1")]
+    elif machine:
+        sections["PRESET=, named configurations"] = [
+            (name, ", ".join(f"{key} {value}" for key, value in dataclasses.asdict(config).items()))
+            for name, config in PRESETS.items()
+        ]
     return _text(sections, width)
+
+
+def _describe(parameter: Parameter) -> str:
+    """Return the sentence of a parameter, with its range if the sentence has no numbers of it."""
+    stated = re.search(rf"\b{parameter.high}\b|KiB|\b0 (?:removes|builds)", parameter.sentence)
+    return parameter.sentence if stated else f"{parameter.sentence[:-1]} ({parameter.low} to {parameter.high})."
 
 
 def _text(sections: dict[str, list[tuple[str, str]]], width: int) -> str:

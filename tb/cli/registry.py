@@ -1,4 +1,4 @@
-"""The registry of TESTs and commands: make, the command line and help read it, so none of them can be out of date."""
+"""Registry of TESTs and commands, read by make, the command line and help."""
 
 import importlib
 from collections.abc import Iterable
@@ -25,41 +25,34 @@ from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
 from neuroncore_rtl.tb.campaign.options import CAMPAIGN_OPTIONS
 
 __all__ = [
-    "COMMANDS",
-    "GROUPS",
-    "MODULES",
-    "TABLES",
-    "command_named",
-    "image_named",
-    "profile_named",
-    "profiled_tests",
+    "COMMANDS", "GROUPS", "MODULES", "TABLES", "command_named", "image_named", "profile_named", "profiled_tests",
     "tests",
 ]  # fmt: skip
 
 GROUPS = {
-    "products, networks": (
+    "matmul, models": (
         "kernels.matmul",
         "kernels.digits",
         "learning.train",
         "learning.charlm",
         "links.tensor_parallel",
     ),
-    "kernels of rows": ("kernels.kernels",),
-    "other interfaces": ("kernels.nki",),
+    "row-wise kernels": ("kernels.kernels",),
+    "other front ends": ("kernels.nki",),
     "layers": ("kernels.layers", "kernels.transformer"),
-    "their gradients": ("kernels.backward",),
+    "gradients": ("kernels.backward",),
     "engines": ("engines.vector", "engines.activation", "engines.timing", "kernels.sr"),
     "arithmetic": ("engines.mac", "engines.round"),
     "core, controller": ("core.program", "core.riscv"),
-    "links of chips": ("links.router", "links.collective", "links.collectives", "links.gradients"),
+    "chip links": ("links.router", "links.collective", "links.collectives", "links.gradients"),
 }
-"""Modules of `tb/tests/` as help groups their TESTs."""
+"""Modules of `tb/tests/`, grouped as help lists their TESTs."""
 
 MODULES = tuple(module for modules in GROUPS.values() for module in modules)
-"""All of them: each defines `TEST`, the TEST of its name, or is in `TABLES`."""
+"""All modules: each defines `TEST`, the TEST of its name, or is in `TABLES`."""
 
 TABLES = ("kernels.kernels", "kernels.layers", "kernels.transformer", "kernels.backward", "links.collective")
-"""Those that define `TESTS`, a table of TESTs that are alike."""
+"""Modules that define `TESTS`, a table of similar TESTs."""
 
 
 @cache
@@ -69,18 +62,14 @@ def _tests(module: str) -> dict[str, Command]:
 
 
 def tests(modules: Iterable[str] | None = None) -> dict[str, Command]:
-    """Return the TESTs of some modules, None: all, by name."""
+    """Return the TESTs of some modules by name; None: of all."""
     modules = MODULES if modules is None else modules
     return {name: bench for module in modules for name, bench in _tests(module).items()}
 
 
 def command_named(name: str) -> Command:
-    """Return the bench of a TEST.
-
-    Raises:
-        UsageError: if there is none of that name; the message lists those that exist.
-    """
-    # One TEST does not wait for the modules of all.
+    """Return the TEST of a name; a UsageError lists the existing ones."""
+    # Import as few modules as possible.
     own = [module for module in MODULES if module.endswith(f".{name}") and module not in TABLES]
     for module in own or TABLES:
         if name in _tests(module):
@@ -89,143 +78,87 @@ def command_named(name: str) -> Command:
 
 
 def profiled_tests() -> list[str]:
-    """Return the names of the TESTs that have profiles: those that run an image on a core that is alone."""
+    """Return the names of the TESTs with a profile: all that can run an image on a single core."""
     return [name for name, bench in tests().items() if PROFILE in bench.options]
 
 
 def profile_named(name: str) -> Command:
-    """Return the bench of a TEST with other defaults: on the core, with a profile.
-
-    Raises:
-        UsageError: if there is none of that name, or if it has no profiles; the message lists those that have.
-    """
-    bench = command_named(name)
-    if PROFILE not in bench.options:
-        raise UsageError(f"TEST must be one that has profiles, {', '.join(profiled_tests())}, not {name!r}")
-    defaults = {"PROFILE": 1, "TARGET": "core"}
-    own = (option for option in bench.options if option is not LANES_OPTION)  # it comes by itself
-    return replace(bench, options=tuple(replace(one, default=defaults.get(one.name, one.default)) for one in own))
+    """Return a TEST that by default runs on the core and writes its profile; UsageError if it has no profile."""
+    return _on_core(name, "profiles", PROFILE=1)
 
 
 def image_named(name: str) -> Command:
-    """Return the bench of a TEST with another default: on the core.
+    """Return a TEST that by default runs on the core; UsageError if it runs no image on a single core."""
+    return _on_core(name, "an image")
 
-    Raises:
-        UsageError: if there is none of that name, or if it runs no image on a core that is alone.
-    """
-    bench = command_named(name)
+
+def _on_core(name: str, what: str, **defaults: int) -> Command:
+    bench, defaults = command_named(name), {"TARGET": "core"} | defaults
     if PROFILE not in bench.options:
-        raise UsageError(f"TEST must be one that has an image, {', '.join(profiled_tests())}, not {name!r}")
-    own = (option for option in bench.options if option is not LANES_OPTION)  # it comes by itself
-    return replace(bench, options=tuple(replace(o, default="core") if o.name == "TARGET" else o for o in own))
+        raise UsageError(f"TEST must be one that has {what}, {', '.join(profiled_tests())}, not {name!r}")
+    own = (option for option in bench.options if option is not LANES_OPTION)  # `Command` adds it again
+    return replace(bench, options=tuple(replace(one, default=defaults.get(one.name, one.default)) for one in own))
 
 
 def _of_preset(name: str, help: str) -> Option:
-    """Return a variable that is a parameter of the machine, as preset full has it."""
+    """Return a variable for a machine parameter, with the value of the preset full as its default."""
     parameter = name.lower()
     return integer(name, getattr(PRESETS["full"], parameter), help, *Config.RANGES[parameter])
 
 
-MUTATED = (
-    *(
-        "pe",
-        "edge_decoder",
-        "rounding",
-        "threefry",
-        "adder",
-        "multiply_add",
-        "alu",
-        "search",
-        "psum",
-        "mover",
-        "loader",
-        "counting",
-        "fifo",
-    ),
-    *(
-        "divider",
-        "power",
-        "statistics",
-        "functions",
-        "running_sum",
-        "indices",
-        "sequencer",
-        "checker",
-        "store",
-        "frontend",
-    ),
-    *("queue", "semaphores", "fetcher", "boot", "registers", "address_decoder", "riscv"),
-    *("bank_arbiter", "link_end", "router"),
-    *(
-        "round_robin",
-        "line_arbiter",
-        "address_generator",
-        "chunker",
-        "dma_reader",
-        "dma_rows",
-        "dma_writer",
-        "caster",
-        "dma_checker",
-        "dma_answers",
-        "dma_sequencer",
-        "dma",
-    ),
-    *(
-        "collective_checker",
-        "schedule",
-        "width_converter",
-        "collective_loader",
-        "storer",
-        "receive_path",
-        "reduce_lane",
-        "rounding_lane",
-    ),
-    *("mailbox", "router_port", "collective_sender", "credit_manager", "collective"),
+MUTATED = tuple(
+    """
+    pe edge_decoder rounding threefry adder multiply_add alu search psum mover loader counting fifo
+    divider power statistics functions running_sum indices sequencer checker store frontend
+    queue semaphores fetcher boot registers address_decoder riscv
+    bank_arbiter link_end router round_robin line_arbiter address_generator chunker
+    dma_reader dma_rows dma_writer caster dma_checker dma_answers dma_sequencer dma
+    collective_checker schedule width_converter collective_loader storer receive_path reduce_lane rounding_lane
+    mailbox router_port collective_sender credit_manager collective
+    """.split()
 )
-"""Those of which `make mutate` makes mutants."""
+"""Units of `make mutate`, see `tb.campaign.mutation.units`."""
 
 PROVED = ("arbiters", "axi", "link", "queue", "riscv", "semaphores")
-"""What `make formal` proves something of: modules of `tb/proofs/`."""
 
 SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests")
-"""What `make oracle` runs."""
 
-_FROM = "where the suite is: a folder, a file or a program, as docs/oracles.md says; of nccl-tests there is none"
+_FROM = "location of the suite: a folder, a file or a program, see docs/oracles.md; nccl-tests needs none"
 
 COMMANDS = (
     Command(
         name="verilog",
-        summary="Export the Verilog of a configuration, file lists, descriptions as JSON, and what a board needs.",
+        summary="Export a configuration: Verilog, file lists, JSON descriptions, and files for a board.",
         options=(
             *configuration_options("full"),
-            switch("DEBUG", 0, "1 gives the core behind AXI its debug ports"),
-            integer("CLOCK", 100, "MHz that the constraints ask for", 1, 1000),
+            switch("DEBUG", 0, "1 adds debug ports to the core behind AXI"),
+            integer("CLOCK", 100, "clock constraint in MHz", 1, 1000),
         ),
         run=later("tb.cli.export", "export"),
     ),
     Command(
         name="bitstream",
-        summary="Build the core with a host link into the bitstream of a board, or say what does not fit.",
+        summary="Build the core with a host link as a bitstream for a board, or report what does not fit.",
         options=(
             choice("BOARD", "ulx3s", "the board, with its largest FPGA", ("ulx3s",)),
             *configuration_options("fpga"),
-            switch("CORE", 1, "0 leaves the core out, to try a board's link and memory"),
-            integer("MHZ", 40, "of the clock", 10, 100),
-            integer("BAUD", 1_000_000, "of the host link", 9600, 12_000_000),
-            integer("SEED", 1, "of nextpnr, the first that is tried", 1),
-            integer("SEEDS", 3, "that are tried until the router ends with a clock of MHZ", 1, 100),
+            switch("CORE", 1, "0 omits the core, to test a board's link and memory"),
+            integer("MHZ", 40, "clock in MHz", 10, 100),
+            integer("BAUD", 1_000_000, "baud rate of the host link", 9600, 12_000_000),
+            integer("SEED", 1, "first seed of nextpnr", 1),
+            integer("SEEDS", 3, "number of seeds to try until the clock reaches MHZ", 1, 100),
         ),
         run=later("tb.cli.bitstream", "make_bitstream"),
     ),
     Command(
         name="host",
-        summary="Load a program onto a board, or a simulated one, run it, and compare its results with golden.",
+        summary="Load a program onto a real or simulated board, run it, and compare its results with golden.",
         options=(
-            choice("TEST", "digits", "write and read memory, multiply, or read digits", ("memory", "matmul", "digits")),
-            choice("PORT", None, "serial port of the board, such as /dev/ttyUSB0; a simulated board unless told"),
-            integer("BAUD", 1_000_000, "of the port, as the bitstream has it", 1, 12_000_000),
-            integer("IMAGES", 4, "digits: held-out images to classify", 1, 360),
-            integer("BATCH", 4, "digits: images that the core computes at once", 1, 360),
+            choice("TEST", "digits", "memory test, product, or digit recognition", ("memory", "matmul", "digits")),
+            choice("PORT", None, "serial port of the board, such as /dev/ttyUSB0; default a simulated board"),
+            integer("BAUD", 1_000_000, "baud rate of the bitstream", 1, 12_000_000),
+            integer("IMAGES", 4, "digits: number of images to classify", 1, 360),
+            integer("BATCH", 4, "digits: images per batch", 1, 360),
             *configuration_options("fpga"),
             SEED,
         ),
@@ -233,30 +166,26 @@ COMMANDS = (
     ),
     Command(
         name="formal",
-        summary="Prove properties of the hardware with a solver, print verdicts and depths; fail if one fails.",
+        summary="Prove properties of the hardware with a solver; print verdicts and depths, fail if one fails.",
         options=(
-            choice("UNIT", None, "of what; all but riscv unless told", PROVED),
-            choice("RISCV_FORMAL", None, "a checkout of github.com/YosysHQ/riscv-formal, whose checks UNIT=riscv runs"),
-            choice("ONLY", None, "only proofs that have this in their name"),
-            integer("DEPTH", None, "cycles of the proofs, instead of each one's own", 1, 100),
-            integer("TIMEOUT", 1800, "seconds that a solver may take for one of them", 1, 86400),
+            choice("UNIT", None, "unit to prove; default all except riscv", PROVED),
+            choice("RISCV_FORMAL", None, "UNIT=riscv: a checkout of github.com/YosysHQ/riscv-formal, for its checks"),
+            choice("ONLY", None, "run only proofs with this text in their name"),
+            integer("DEPTH", None, "cycles of every proof, instead of its own", 1, 100),
+            integer("TIMEOUT", 1800, "most seconds of the solver per proof", 1, 86400),
         ),
         run=later("tb.cli.formal", "prove_units"),
     ),
     Command(
         name="oracle",
-        summary="Run what others have written to tell right from wrong on the hardware and on golden, bit for bit.",
+        summary="Run external test suites on the hardware and on golden, compared bit for bit.",
         options=(
-            choice("SUITE", None, "whose", SUITES),
+            choice("SUITE", None, "the suite", SUITES),
             choice("FROM", None, _FROM),
             _of_preset("MAC_LATENCY", "fpgen, testfloat: pipeline stages of the multiply-accumulate"),
             _of_preset("VECTOR_LATENCY", "fpgen, testfloat: pipeline stages of a lane's ALU"),
-            integer(
-                "CHIPS", 4, "nccl-tests: chips of two cores, all of which take part", 2, MAX_CORES // CORES_PER_CHIP
-            ),
-            integer(
-                "BYTES", 65536, "nccl-tests: bytes of the largest vector; the others go down to one element", 4, 1 << 22
-            ),
+            integer("CHIPS", 4, "nccl-tests: chips of two cores, all participating", 2, MAX_CORES // CORES_PER_CHIP),
+            integer("BYTES", 65536, "nccl-tests: size of the largest vector; others shrink to one element", 4, 1 << 22),
             replace(SEED, help="testfloat, nccl-tests: seed of the operands"),
             SIM,
         ),
@@ -264,37 +193,37 @@ COMMANDS = (
     ),
     Command(
         name="sweep",
-        summary="Run a TEST over lists of values of its variables; write rows, a table and pictures.",
+        summary="Run a TEST over lists of values of its variables; write rows, a table and plots.",
         options=(
-            Option(name="SPEC", type=Path, default=None, help="what to run, a file such as examples/sweep.toml"),
+            Option(name="SPEC", type=Path, default=None, help="the sweep, a file such as examples/sweep.toml"),
             *CAMPAIGN_OPTIONS,
         ),
         run=later("tb.cli.sweep", "run_sweep"),
     ),
     Command(
         name="soak",
-        summary="Run random programs on random machines against golden; cut failures down, and keep them.",
+        summary="Run random programs on random machines and compare them with golden; shrink and store failures.",
         options=(
-            integer("HOURS", None, "after which nothing more is begun", 1, 10_000),
-            integer("MINUTES", None, "the same in minutes, 10 if nothing is told", 1, 600_000),
-            integer("RUNS", None, "runs, the first of the seed, instead of a time", 1, 10_000_000),
-            replace(SEED, help="of all that is drawn"),
-            integer("TRIES", 300, "runs in which a failure is cut down, at most", 1, 10_000),
-            Option(name="CASE", type=Path, default=None, help="a failure that was kept, which alone is run again"),
+            integer("HOURS", None, "hours after which no run is started", 1, 10_000),
+            integer("MINUTES", None, "the same in minutes; default 10", 1, 600_000),
+            integer("RUNS", None, "number of runs, instead of a time", 1, 10_000_000),
+            replace(SEED, help="seed of the random programs and machines"),
+            integer("TRIES", 300, "most runs to shrink a failure", 1, 10_000),
+            Option(name="CASE", type=Path, default=None, help="run only this stored failure again"),
             *CAMPAIGN_OPTIONS,
         ),
         run=later("tb.cli.soak", "soak_machine"),
     ),
     Command(
         name="mutate",
-        summary="Change a unit's netlist in some hundred places, one at a time, and see which its tests do not notice.",
+        summary="Change a unit's netlist in some hundred places, one at a time, and list those that its tests miss.",
         options=(
-            choice("UNIT", None, "the unit, else all in turn", MUTATED),
-            integer("MUTANTS", 200, "of each unit, at most", 1, 5000),
-            replace(SEED, help="of the draw of mutants"),
-            integer("WORKERS", 2, "processes at once", 1, 256),
-            switch("HOLES", 0, "1 tries only the holes of the record again, with the tests that there are now"),
-            switch("RUN", 1, "0 runs nothing and prints the records that there are"),
+            choice("UNIT", None, "the unit; default all", MUTATED),
+            integer("MUTANTS", 200, "most mutants per unit", 1, 5000),
+            replace(SEED, help="seed of the draw of mutants"),
+            integer("WORKERS", 2, "parallel processes", 1, 256),
+            switch("HOLES", 0, "1 tests only the holes of the record again, with the current tests"),
+            switch("RUN", 1, "0 runs nothing and prints the existing records"),
         ),
         run=later("tb.campaign.mutation.command", "mutate_units"),
     ),
@@ -306,12 +235,12 @@ COMMANDS = (
     ),
     Command(
         name="figures",
-        summary="Run the commands whose output the documents show, and write it and all single figures into them.",
+        summary="Run the commands in the documents' output blocks, and update the blocks and the figures.",
         options=(
-            choice("ONLY", None, "only commands that have this in them"),
-            switch("RUN", 1, "0 runs nothing and takes single figures from the records that there are"),
+            choice("ONLY", None, "run only commands that contain this text"),
+            switch("RUN", 1, "0 runs nothing and updates figures from the existing records"),
         ),
         run=later("tb.cli.figures", "check_figures"),
     ),
 )
-"""Commands that take variables but simulate no TEST."""
+"""Commands with variables that do not simulate a TEST."""

@@ -1,7 +1,7 @@
-"""`make soak`: random programs on random machines, for hours, each against golden; failures are cut down and kept."""
+"""`make soak`: random programs on random machines, for hours, compared with golden; failures are shrunk and stored."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -11,9 +11,10 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.run.report import shown
 from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.tb.campaign.options import executor_of
+from neuroncore_rtl.tb.campaign.rows import aligned_lines
 from neuroncore_rtl.tb.campaign.run import campaign, exit_status
 from neuroncore_rtl.tb.campaign.soak.coverage import coverage_table
-from neuroncore_rtl.tb.campaign.soak.runs import CASE, judged, soaks
+from neuroncore_rtl.tb.campaign.soak.runs import CASE, judge_case, soak_tasks
 from neuroncore_rtl.tb.campaign.store import Store
 from neuroncore_rtl.tb.campaign.task import FAILURE, Row, Status
 from neuroncore_rtl.tb.tests.soak.draw import read_case
@@ -21,25 +22,21 @@ from neuroncore_rtl.tb.tests.soak.draw import read_case
 __all__ = ["soak_machine"]
 
 SOAKS = SIM_BUILD / "soak"
-"""A folder for each seed."""
+"""Parent of a folder per seed."""
 
 MINUTES = 10
-"""Unless told."""
+"""Default length of a soak."""
 
 
 def soak_machine(settings: Settings) -> int:
-    """Run a soak, or a case that one has kept, and print what came of it; return the exit status.
-
-    Raises:
-        UsageError: if what it is told goes not together, or a case is none.
-    """
+    """Run a soak or a stored case and print the results; return the exit status."""
     if settings.case is not None:
         return _repeat(settings.case)
     lengths = [name for name in ("HOURS", "MINUTES", "RUNS") if settings.values[name] is not None]
     if len(lengths) > 1:
         raise UsageError(f"HOURS, MINUTES or RUNS must be given, not {' and '.join(lengths)}")
     seconds = 3600 * (settings.hours or 0) + 60 * (settings.minutes or 0) or 60 * MINUTES
-    tasks = soaks(settings.seed, settings.tries)
+    tasks = soak_tasks(settings.seed, settings.tries)
     folder = SOAKS / f"seed-{settings.seed}"
     rows: list[Row] = []
     interrupted = False
@@ -61,10 +58,9 @@ def soak_machine(settings: Settings) -> int:
 
 
 def _repeat(path: Path) -> int:
-    """Run a case that was kept."""
     case = read_case(path)
     click.echo("\n".join(case.lines()))
-    verdict = judged(case)
+    verdict = judge_case(case)
     for failure in verdict.failures:
         click.echo(failure)
     click.echo(f"{verdict.cycles:,} cycles, {verdict.compared:,} compared")
@@ -73,7 +69,7 @@ def _repeat(path: Path) -> int:
 
 
 def _keep(folder: Path, row: Row) -> None:
-    """Write the case of a failure, its program for people, and what is wrong."""
+    """Store the case of a failure, its program as text, and the reason."""
     if row.get(CASE) is None:
         return
     own = _place(folder, row)
@@ -88,15 +84,13 @@ def _place(folder: Path, row: Row) -> Path:
 
 
 def _command(folder: Path, row: Row) -> str:
-    """Return what runs the case of a failure again."""
     return f"make soak CASE={shown(_place(folder, row) / 'case.json')}"
 
 
 def _print(folder: Path, rows: Sequence[Row]) -> None:
-    """Print what was run, what it covers, and the failures."""
     tests = dict.fromkeys(row["test"] for row in rows if "test" in row)
-    for line in _lines(["test", "runs", "passed", "instructions", "cycles", "compared", "seconds"], rows, tests):
-        click.echo(line)
+    columns = ["test", "runs", "passed", "instructions", "cycles", "compared", "seconds"]
+    click.echo("\n".join(aligned_lines(_table(columns, rows, tests))))
     click.echo("")
     for heading, text in coverage_table(rows):
         click.echo(f"{heading}: {text}")
@@ -105,14 +99,13 @@ def _print(folder: Path, rows: Sequence[Row]) -> None:
     for row in failed:
         click.echo(f"{row['label']} {row['status']}: {row[FAILURE]}")
         if row.get(CASE) is not None:
-            click.echo(f"  {row['left']:,} of {row['instructions']:,} instructions are left: {_command(folder, row)}")
+            click.echo(f"  {row['left']:,} of {row['instructions']:,} instructions remain: {_command(folder, row)}")
         else:
-            click.echo(f"  what it printed is in {shown(folder / 'runs')}, in the folder of its name")
+            click.echo(f"  its output is in the folder of its name in {shown(folder / 'runs')}")
     click.echo(f"{len(failed):,} of {len(rows):,} runs have failed; rows: {shown(folder / 'rows.jsonl')}")
 
 
-def _lines(columns: Sequence[str], rows: Sequence[Row], tests: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a table: a line a test, and one of all."""
+def _table(columns: Sequence[str], rows: Sequence[Row], tests: Sequence[str]) -> list[Sequence[str]]:
     lines = [columns]
     for test in (*tests, "all"):
         own = [row for row in rows if test in (row.get("test"), "all")]
@@ -121,5 +114,4 @@ def _lines(columns: Sequence[str], rows: Sequence[Row], tests: Sequence[str]) ->
             sums.update({name: row.get(name, 0) for name in columns[3:]})
         passed = sum(row["status"] == Status.PASSED for row in own)
         lines.append([test, f"{len(own):,}", f"{passed:,}", *(f"{sums[name]:,.0f}" for name in columns[3:])])
-    widths = [max(len(line[n]) for line in lines) for n in range(len(columns))]
-    yield from ("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    return lines

@@ -1,4 +1,4 @@
-"""`make sweep`: a TEST over lists of values of its variables, on many workers; rows, a table and pictures."""
+"""`make sweep`: a TEST over lists of values of its variables, on many workers; writes rows, a table and plots."""
 
 import csv
 import hashlib
@@ -15,7 +15,7 @@ from neuroncore_rtl.run.sim.vectors import chosen
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.campaign.options import executor_of
 from neuroncore_rtl.tb.campaign.plots import draw_campaign_roofline, draw_chips, draw_sizes
-from neuroncore_rtl.tb.campaign.rows import row_of
+from neuroncore_rtl.tb.campaign.rows import aligned_lines, row_of
 from neuroncore_rtl.tb.campaign.run import campaign, exit_status
 from neuroncore_rtl.tb.campaign.store import Store, write_parquet
 from neuroncore_rtl.tb.campaign.sweep_spec import Point, points_of
@@ -26,22 +26,22 @@ from neuroncore_rtl.tb.tests.links.options import INSTANCE_OPTIONS, TARGET_OPTIO
 __all__ = ["run_sweep", "simulate", "tasks_of"]
 
 SWEEPS = SIM_BUILD / "sweeps"
-"""A folder for each sweep, of the name of its file."""
+"""Parent of a folder per sweep, named after its file."""
 
 BUILDS = {
     "PRESET", *map(str.upper, Config.RANGES),
     *(option.name for option in (*INSTANCE_OPTIONS, *TARGET_OPTIONS, SIM, LANES_OPTION, WAVES, PROFILE)),
 }  # fmt: skip
-"""Variables on which a build depends; runs that agree in them share one."""
+"""Variables that affect the build; runs that agree in them share one."""
 
 PRINTED = 60
-"""Rows of a table on the terminal; all are in the file."""
+"""Most rows of the table on the terminal; the file has all."""
 
 _PICTURES = {"sizes": draw_sizes, "roofline": draw_campaign_roofline, "chips": draw_chips}
 
 
 def simulate(test: str, assignments: Sequence[str]) -> Row:
-    """Run a TEST as `make sim` does, and return its row."""
+    """Run a TEST like `make sim` and return its row."""
     bench = command_named(test)
     settings = bench.settings(assignments)
     with chosen(settings.values.get("LANES")):
@@ -66,18 +66,14 @@ def _task(point: Point) -> Task:
 
 
 def _content(value: object) -> str:
-    """Return a value as text, and of a file what is in it."""
+    """Return a value as text, with a hash of the contents if it is a file."""
     path = Path(str(value).partition(":")[0])
     digest = f" {hashlib.sha256(path.read_bytes()).hexdigest()}" if value is not None and path.is_file() else ""
     return f"{value}{digest}"
 
 
 def run_sweep(settings: Settings) -> int:
-    """Run what is not known of a sweep, write and print what came of it; return the exit status.
-
-    Raises:
-        UsageError: if the file of the sweep is missing or not valid.
-    """
+    """Run the unknown points of a sweep, write and print the results; return the exit status."""
     if settings.spec is None:
         raise UsageError("SPEC must be given, a file such as examples/sweep.toml")
     points = points_of(settings.spec, command_named)
@@ -91,7 +87,6 @@ def run_sweep(settings: Settings) -> int:
 
 
 def _write(folder: Path, rows: Sequence[Row], points: Sequence[Point], swept: Sequence[str]) -> None:
-    """Write the table, Parquet and pictures; print the table, and where they are."""
     columns = ["test", *swept, "cycles", "ideal_cycles", "utilisation", "bit_exact", "status", "seconds", "failure"]
     table = [[_cell(row.get(name)) for name in columns] for row in rows]
     with (folder / "table.csv").open("w", newline="") as file:
@@ -112,9 +107,7 @@ def _write(folder: Path, rows: Sequence[Row], points: Sequence[Point], swept: Se
 def _print(columns: Sequence[str], table: Sequence[Sequence[str]]) -> None:
     kept = [n for n in range(len(columns)) if any(row[n] for row in table)]
     lines = [[columns[n].replace("_", " ") for n in kept], *([row[n] for n in kept] for row in table[:PRINTED])]
-    widths = [max(len(line[n]) for line in lines) for n in range(len(kept))]
-    for line in lines:
-        click.echo("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    click.echo("\n".join(aligned_lines(lines)))
     if len(table) > PRINTED:
         click.echo(f"... and {len(table) - PRINTED:,} more rows")
 

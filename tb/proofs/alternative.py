@@ -1,7 +1,7 @@
-"""What riscv-formal has in the place of multiplication and division, which solvers cannot do (RISCV_FORMAL_ALTOPS).
+"""riscv-formal's replacements of multiplication and division, which solvers cannot handle (RISCV_FORMAL_ALTOPS).
 
-Sums, differences and a mask that tells them apart: so what the pipeline does with operands and results is proved, and
-the arithmetic is not. Source: "Alternative arithmetic operations" in riscv-formal's page of the interface.
+They are sums and differences, each XORed with another mask. So the proofs cover operands and results in the
+pipeline, not the arithmetic. Source: "Alternative arithmetic operations" in riscv-formal's page of the interface.
 """
 
 from amaranth import Module, Mux, Signal
@@ -17,7 +17,7 @@ DIV, DIVU, REM, REMU = 0x7F85_29EC, 0x10E8_FD70, 0x8DA6_8FA5, 0x3138_D0E1
 
 
 class AlternativeMultiplier(Multiplier):
-    """The ports and the latency of the multiplier."""
+    """Replacement with the multiplier's ports and latency."""
 
     def elaborate(self, platform):
         m = Module()
@@ -33,7 +33,7 @@ class AlternativeMultiplier(Multiplier):
 
 
 class AlternativeDivider(Divider):
-    """The ports of the divider, and its handshake; sooner."""
+    """Replacement with the divider's ports and handshake, and a shorter latency."""
 
     LATENCY = 2
 
@@ -51,6 +51,6 @@ class AlternativeDivider(Divider):
 
 
 class AlternativeCpu(RvfiCpu):
-    """The processor with both."""
+    """The processor with both replacements."""
 
     _multiplier, _divider = AlternativeMultiplier, AlternativeDivider

@@ -1,6 +1,6 @@
-"""Nobody starves: whoever asks an arbiter, and keeps asking, is served within a bound, however the others ask.
+"""Starvation freedom of the arbiters: a request that stays asserted is granted within a bound, whatever the others do.
 
-A wait is counted in cycles in which something can be served, as who takes it is not the arbiter's affair.
+Waits are counted in cycles in which something can be granted, as downstream backpressure is not the arbiter's concern.
 """
 
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
@@ -16,10 +16,9 @@ __all__ = ["PROOFS", "BankTurns", "LineTurns", "RouterTurns"]
 
 
 def wait_of(m: Module, name: str, asks: Value, served: Value, counts: Value, bound: int) -> Signal:
-    """Count for how many cycles somebody waits, and assert that it is no more than a bound.
+    """Count the cycles in which a request waits although any could be served (`counts`), and assert a bound.
 
-    Arguments:
-        asks: it wants something; it goes on until it is served. served: it gets it. counts: something can be served.
+    The request `asks` is assumed to stay asserted until it is served.
     """
     wait = Signal(range(bound + 2), name=f"{name}_wait")
     waits = Signal(name=f"{name}_waits")
@@ -33,7 +32,7 @@ def wait_of(m: Module, name: str, asks: Value, served: Value, counts: Value, bou
 
 
 class Turns(Model):
-    """A grant is to somebody who asks; nobody waits for more than `bound` grants to others. By induction."""
+    """Round robin: the grant is to a request, and at most `bound` grants to others precede it; by induction."""
 
     def __init__(self, count: int):
         self.count = count
@@ -42,7 +41,7 @@ class Turns(Model):
 
     def properties(self, m: Module) -> None:
         unit, count = self.unit, self.count
-        granted, last = Signal(count), Signal(range(count), init=count - 1)  # last: who was served last
+        granted, last = Signal(count), Signal(range(count), init=count - 1)  # last: the previous grant
         m.d.comb += [
             granted.eq(unit.requests.any() << unit.grant),
             Assert((granted & ~unit.requests) == 0),
@@ -50,20 +49,22 @@ class Turns(Model):
         ]
         with m.If(unit.taken):
             m.d.sync += last.eq(unit.grant)
-        # What induction needs: what the register means, and that who has waited has come so much closer.
+        # Induction needs the meaning of the register, and that each wait brings the request closer to its grant.
         m.d.comb += Assert(last < count)
         m.d.comb += Assert(unit.behind == Mux(last == count - 1, 0, (-2 << last)[:count]))
         for number in range(count):
             served = granted[number] & unit.taken
             wait = wait_of(m, f"asker{number}", unit.requests[number], served, unit.taken, self.bound)
-            others = Signal(range(count), name=f"others{number}")  # between the last and this one
+            others = Signal(range(count), name=f"others{number}")  # between the previous grant and this request
             m.d.comb += others.eq(Mux(last < number, number - last - 1, number + count - last - 1))
             m.d.comb += Assert(wait + others <= self.bound)
 
 
 class BankTurns(Model):
-    """A line port waits for LINE_PATIENCE cycles at most until it goes first, and then for the other line ports; an
-    engine for those of higher rank, which are free to ask always, so that nothing is said of it. Bounded."""
+    """Bank arbiter: a line port has priority after LINE_PATIENCE cycles, and then waits for other line ports only.
+
+    Engines have no bound, as those of higher rank may always request. Bounded.
+    """
 
     def __init__(self, engines: int = 1, lines: int = 2, banks: int = 2):
         self.bound = LINE_PATIENCE + lines - 1
@@ -85,7 +86,7 @@ class BankTurns(Model):
 
 
 class LineTurns(Model):
-    """Who shares a line port waits for one access of each other. Bounded."""
+    """Line arbiter: a request waits for at most one access of each other; bounded."""
 
     def __init__(self, count: int = 3):
         self.bound = count - 1
@@ -98,8 +99,11 @@ class LineTurns(Model):
 
 
 class RouterTurns(Model):
-    """A flit of this chip waits at an output for SHARE - 1 flits that pass before each of its own, one that passes for
-    the others that pass, and one of its own chip's. Bounded."""
+    """Router output: bounds for flits from other chips and from this one; bounded proof.
+
+    A passing flit waits for the other passing ones and one flit of this chip. A flit of this chip waits for SHARE - 1
+    passing flits before each flit of this chip.
+    """
 
     def __init__(self, passing: int = 2, own: int = 2):
         self.own_bound = RouterOutput.SHARE * own - 1

@@ -1,9 +1,9 @@
-"""Every unit that has an AXI port keeps to the rules of AXI4, if the other side does: bounded.
+"""AXI4 compliance of every unit with an AXI port, if the other side complies: bounded.
 
-A unit may do what it likes within the cycles of a proof; its other inputs are free, but for what is assumed here.
+Inputs outside the AXI port are free, except for the assumptions here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from amaranth.hdl import Assert, Assume, Module, Signal
@@ -35,37 +35,30 @@ from neuroncore_rtl.tb.proofs.proof import Model, Proof, stream_stays
 __all__ = ["PROOFS", "SIZE", "AxiModel"]
 
 SIZE = 8
-"""Bytes of a beat."""
+"""Bytes per beat."""
 
 DEPTH = 8
 """Cycles from reset."""
 
 
 class AxiModel(Model):
-    """A unit, the rules of its ports, and what is assumed of the rest.
+    """A unit with the rules of its AXI ports as manager (`drives`) and subordinate (`serves`).
 
-    Arguments:
-        unit: it.
-        drives, serves: returns the ports of which it is the manager, or the subordinate.
-        legal: adds assumptions of its other inputs.
+    The function `legal` adds assumptions about its other inputs.
     """
 
     def __init__(
-        self,
-        unit: wiring.Component,
-        *,
-        drives: Callable[[wiring.Component], list] = lambda unit: [],
-        serves: Callable[[wiring.Component], list] = lambda unit: [],
-        legal: Callable[[Module, wiring.Component], None] = lambda m, unit: None,
+        self, unit: wiring.Component, legal: Callable | None = None, *, drives: Iterable = (), serves: Iterable = ()
     ):
         self.drives, self.serves, self.legal = drives, serves, legal
         super().__init__(unit)
 
     def properties(self, m: Module) -> None:
-        self.legal(m, self.unit)
+        if self.legal:
+            self.legal(m, self.unit)
         for name, ports, managers, subordinates in (
-            ("drives", self.drives(self.unit), Assert, Assume),
-            ("serves", self.serves(self.unit), Assume, Assert),
+            ("drives", self.drives, Assert, Assume),
+            ("serves", self.serves, Assume, Assert),
         ):
             for place, port in enumerate(ports):
                 rules = AxiRules(m, f"{name}{place}", port, SIZE)
@@ -74,10 +67,10 @@ class AxiModel(Model):
 
 
 class IsolationModel(AxiModel):
-    """The manager keeps to the rules until `stop`, which stays; then it may do anything."""
+    """Isolation: its manager complies until `stop`, which stays asserted, and is free afterwards."""
 
     def __init__(self):
-        super().__init__(AxiIsolation(SIZE, 1), drives=lambda unit: [unit.port])
+        super().__init__(unit := AxiIsolation(SIZE, 1), drives=[unit.port])
 
     def properties(self, m: Module) -> None:
         super().properties(m)
@@ -89,23 +82,17 @@ class IsolationModel(AxiModel):
 
 
 class DmaReads(wiring.Component):
-    """The part of a DMA engine that reads: runs become chunks, and chunks bursts."""
+    """Read path of a DMA engine: runs are divided into chunks, and chunks into bursts."""
 
-    def __init__(self):
-        self.reader = Reader(SIZE, BURST_BEATS)
-        super().__init__(
-            {
-                "runs": In(stream.Signature(Run)),
-                "axi": Out(AxiPort(SIZE, 1)),
-                "line_ready": In(1),
-                "ready": In(1),
-            }
-        )
+    runs: In(stream.Signature(Run))
+    axi: Out(AxiPort(SIZE, 1))
+    line_ready: In(1)
+    ready: In(1)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.chunker = chunker = Chunker(SIZE)
-        m.submodules.reader = reader = self.reader
+        m.submodules.reader = reader = Reader(SIZE, BURST_BEATS)
         wiring.connect(m, wiring.flipped(self.runs), chunker.i)
         wiring.connect(m, chunker.o, reader.i)
         wiring.connect(m, reader.axi, wiring.flipped(self.axi))
@@ -114,17 +101,12 @@ class DmaReads(wiring.Component):
 
 
 class DmaWrites(wiring.Component):
-    """The part of a DMA engine that writes, and counts the answers."""
+    """Write path of a DMA engine, with the counter of the responses."""
 
-    def __init__(self):
-        super().__init__(
-            {
-                "runs": In(stream.Signature(Run)),
-                "ring": Out(RingRead(SIZE)),
-                "axi": Out(AxiPort(SIZE, 1)),
-                "line_ready": In(1),
-            }
-        )
+    runs: In(stream.Signature(Run))
+    ring: Out(RingRead(SIZE))
+    axi: Out(AxiPort(SIZE, 1))
+    line_ready: In(1)
 
     def elaborate(self, platform):
         m = Module()
@@ -146,40 +128,46 @@ class DmaWrites(wiring.Component):
 
 
 def legal_runs(m: Module, unit) -> None:
-    """Runs have bytes, which are all in memory."""
+    """Assume that runs have bytes and end inside memory."""
     run = unit.runs.payload
     inside = run.address + run.bytes <= (1 << len(run.address))
     m.d.comb += Assume(~unit.runs.valid | ((run.bytes != 0) & inside))
 
 
 def legal_requests(m: Module, unit) -> None:
-    """Queues ask for records, which are aligned."""
+    """Assume that queues request aligned records."""
     for request in unit.requests:
         m.d.comb += Assume(request.payload % RECORD_BYTES == 0)
 
 
 def legal_words(m: Module, unit) -> None:
-    """A run of words begins once, at any time."""
-    begun = Signal()
-    m.d.sync += begun.eq(begun | unit.start)
+    """Assume that a read of words starts once, at any time."""
+    started = Signal()
+    m.d.sync += started.eq(started | unit.start)
     inside = unit.address + 4 * unit.count <= (1 << len(unit.address))
-    m.d.comb += Assume(~unit.start | (~begun & (unit.address % SIZE == 0) & (unit.count != 0) & inside))
+    m.d.comb += Assume(~unit.start | (~started & (unit.address % SIZE == 0) & (unit.count != 0) & inside))
 
 
 def legal_operations(m: Module, unit) -> None:
-    """Operations stay until they are taken; they have elements, and begin where a segment may."""
+    """Assume that operations stay until accepted, have elements, and begin at a legal address."""
     stream_stays(m, unit.ops)
     op = unit.ops.payload
     m.d.comb += Assume((op.address % 64 == 0) & (op.elements != 0) & (op.address >> 39 == 0))
 
 
+def legal_stores(m: Module, unit) -> None:
+    """Assume legal operations, and that their data stay until accepted."""
+    legal_operations(m, unit)
+    stream_stays(m, unit.beats)
+
+
 def legal_bursts(m: Module, unit) -> None:
-    """A burst stays until it is done, lies in a block of a payload's size, and has the buffer for itself."""
+    """Assume that a burst stays until done, lies in a payload-sized block, and the buffer is not written during it."""
     waits = Signal()
-    asked = (unit.store, unit.address, unit.beats)
-    before = [Signal.like(value) for value in asked]
+    requested = (unit.store, unit.address, unit.beats)
+    before = [Signal.like(value) for value in requested]
     m.d.sync += waits.eq(unit.start & ~unit.done)
-    for value, kept in zip(asked, before, strict=True):
+    for value, kept in zip(requested, before, strict=True):
         m.d.sync += kept.eq(value)
         with m.If(waits):
             m.d.comb += Assume(unit.start & (value == kept))
@@ -188,64 +176,50 @@ def legal_bursts(m: Module, unit) -> None:
 
 
 def legal_bus(m: Module, unit) -> None:
-    """Who answers the bridge answers once, later, what was asked."""
+    """Assume one response per request on the bridge's bus, at least one cycle later."""
     owed = Signal()
     m.d.sync += owed.eq((unit.bus.valid & unit.bus.ready) | (owed & ~unit.bus.response))
     m.d.comb += Assume(~unit.bus.response | owed)
 
 
+def legal_ids(m: Module, unit) -> None:
+    """Assume that the managers use the ID 0."""
+    m.d.comb += [Assume(~channel.payload.id) for one in unit.managers for channel in (one.aw, one.ar)]
+
+
 def legal_memory(m: Module, unit) -> None:
-    """The memory answers what it was asked to read, in order, and an answer stays until it is taken."""
-    asked = Signal(range(LONGEST + 1))
+    """Assume that the memory answers outstanding reads only, and an answer stays until accepted."""
+    outstanding = Signal(range(LONGEST + 1))
     stream_stays(m, unit.answers)
-    taken, given = unit.beats.valid & unit.beats.ready & ~unit.beats.payload.write, unit.answers.valid
-    m.d.sync += asked.eq(asked + taken - (given & unit.answers.ready))
-    m.d.comb += Assume(~given | (asked != 0))
+    accepted, given = unit.beats.valid & unit.beats.ready & ~unit.beats.payload.write, unit.answers.valid
+    m.d.sync += outstanding.eq(outstanding + accepted - (given & unit.answers.ready))
+    m.d.comb += Assume(~given | (outstanding != 0))
 
 
-def port(unit) -> list:
-    """Return a unit's only port."""
-    return [unit.axi]
-
-
-def _fetcher() -> AxiModel:
-    return AxiModel(Fetcher(replace(preset_named("small"), hbm_bytes=SIZE)), drives=port, legal=legal_requests)
-
-
-def _loader() -> AxiModel:
-    return AxiModel(CollectiveLoader(8, SIZE), drives=port, legal=legal_operations)
-
-
-def _storer() -> AxiModel:
-    def legal(m, unit):
-        legal_operations(m, unit)
-        stream_stays(m, unit.beats)
-
-    return AxiModel(Storer(8, SIZE), drives=port, legal=legal)
+def _manager(name: str, make: Callable[[], wiring.Component], legal: Callable, depth: int = DEPTH) -> Proof:
+    """Return the proof of a unit that is the manager of its only AXI port."""
+    return Proof(name, lambda: AxiModel(unit := make(), legal, drives=[unit.axi]), depth)
 
 
 def _arbiter() -> AxiModel:
-    def legal(m, unit):
-        m.d.comb += [Assume(~channel.payload.id) for one in unit.managers for channel in (one.aw, one.ar)]
-
-    drives, serves = (lambda unit: [unit.port]), (lambda unit: list(unit.managers))
-    return AxiModel(AxiArbiter(SIZE, 2), drives=drives, serves=serves, legal=legal)
+    unit = AxiArbiter(SIZE, 2)
+    return AxiModel(unit, legal_ids, drives=[unit.port], serves=unit.managers)
 
 
 PROOFS = (
-    Proof("DMA engine, reads", lambda: AxiModel(DmaReads(), drives=port, legal=legal_runs), DEPTH),
-    Proof("DMA engine, writes", lambda: AxiModel(DmaWrites(), drives=port, legal=legal_runs), DEPTH),
-    Proof("record fetcher", _fetcher, DEPTH),
-    Proof("boot, words", lambda: AxiModel(WordReader(SIZE, 1 << 10), drives=port, legal=legal_words), DEPTH),
-    Proof("collective loader", _loader, DEPTH),
-    Proof("collective storer", _storer, DEPTH),
-    Proof("host link", lambda: AxiModel(BurstBuffer(SIZE, 1), drives=port, legal=legal_bursts), 5),
+    _manager("DMA engine, reads", DmaReads, legal_runs),
+    _manager("DMA engine, writes", DmaWrites, legal_runs),
+    _manager("record fetcher", lambda: Fetcher(replace(preset_named("small"), hbm_bytes=SIZE)), legal_requests),
+    _manager("boot, words", lambda: WordReader(SIZE, 1 << 10), legal_words),
+    _manager("collective loader", lambda: CollectiveLoader(8, SIZE), legal_operations),
+    _manager("collective storer", lambda: Storer(8, SIZE), legal_stores),
+    _manager("host link", lambda: BurstBuffer(SIZE, 1), legal_bursts, 5),
     Proof("HBM arbiter, both sides", _arbiter, 6),
     Proof("isolation", IsolationModel, DEPTH),
-    Proof("AXI4-Lite bridge", lambda: AxiModel(AxiLiteBridge(16), serves=port, legal=legal_bus), 16),
+    Proof("AXI4-Lite bridge", lambda: AxiModel(unit := AxiLiteBridge(16), legal_bus, serves=[unit.axi]), 16),
     Proof(
         "board memory",
-        lambda: AxiModel(BurstServer(SIZE, 1, 2, 1 << 20), serves=lambda unit: list(unit.managers), legal=legal_memory),
+        lambda: AxiModel(unit := BurstServer(SIZE, 1, 2, 1 << 20), legal_memory, serves=unit.managers),
         DEPTH,
     ),
 )

@@ -1,5 +1,4 @@
-"""The rules of AXI4 and AXI4-Lite (ARM IHI 0022) for one port, as properties: those of its manager, to be asserted or
-assumed, and those of its subordinate."""
+"""Rules of AXI4 and AXI4-Lite (ARM IHI 0022) for a port, to assert or assume for its manager and subordinate."""
 
 from collections.abc import Callable
 
@@ -12,20 +11,20 @@ from neuroncore_rtl.tb.proofs.proof import stream_stays
 __all__ = ["LONGEST", "AxiRules"]
 
 LONGEST = 16
-"""Cycles of the longest proof, which is therefore of no more bursts: each has a place of its own."""
+"""Cycles of the longest proof, and so the most bursts; each has its own entry."""
 
 Check = Callable[[ValueLike], object]
 """`Assert` or `Assume`."""
 
 
 class AxiRules:
-    """Watches a port, and remembers all of its bursts.
+    """Record of all bursts of a port, with the rules that refer to it.
 
     Arguments:
         m: the module.
-        name: of the port, for what is added.
-        port: of :class:`hdl.memory.axi.AxiPort`, or of AXI4-Lite, whose bursts have one beat and whose IDs are 0.
-        size: bytes of a beat.
+        name: prefix of the added signals.
+        port: :class:`hdl.memory.axi.AxiPort`, or AXI4-Lite, which counts as bursts of one beat with ID 0.
+        size: bytes per beat.
     """
 
     def __init__(self, m: Module, name: str, port, size: int):
@@ -35,8 +34,12 @@ class AxiRules:
         self._watch_writes()
 
     def manager(self, check: Check) -> None:
-        """Check what a manager must keep to: what it offers stays; bursts are aligned, not too long, and in one page
-        of 4 KiB; a write has as many beats as its address says, whichever comes first."""
+        """Check the rules of a manager.
+
+        1. A valid payload stays until accepted.
+        2. Bursts are aligned, at most MAX_BEATS long, and do not cross a page of 4 KiB.
+        3. A write has the number of beats that its address announces, whichever channel is first.
+        """
         m, port = self.m, self.port
         for channel in (port.aw, port.ar, port.w):
             stream_stays(m, channel, check)
@@ -57,8 +60,12 @@ class AxiRules:
                     m.d.comb += check(port.w.payload.last == (self.beats == port.aw.payload.len))
 
     def subordinate(self, check: Check) -> None:
-        """Check what a subordinate must keep to: what it offers stays; it answers what was asked, in order within an
-        ID, and a write when its address and all of its beats have come; a read has as many beats as were asked for."""
+        """Check the rules of a subordinate.
+
+        1. A valid payload stays until accepted.
+        2. Responses match outstanding bursts, in order within an ID; a read has the requested number of beats.
+        3. A write is answered after its address and all of its beats.
+        """
         m, port = self.m, self.port
         for channel in (port.b, port.r):
             stream_stays(m, channel, check)
@@ -73,7 +80,7 @@ class AxiRules:
         return Signal(shape, name=f"{self.name}_{what}")
 
     def _watch_reads(self) -> None:
-        """Of each ID remember how many bursts were asked for and have come, beats of the next, and all lengths."""
+        """Record per ID the requested and completed bursts, the beats of the current one, and all lengths."""
         m, port, self.reads = self.m, self.port, []
         for identity in self.identities:
             reads, answered = (self._signal(range(LONGEST + 1), f"{what}{identity}") for what in ("reads", "answered"))
@@ -87,7 +94,7 @@ class AxiRules:
             self.reads.append((reads, answered, beats, lengths))
 
     def _watch_writes(self) -> None:
-        """Remember addresses, beats, and answers of each ID."""
+        """Record addresses and beats, and the responses of each ID."""
         m, port = self.m, self.port
         self.writes, self.written = (self._signal(range(LONGEST + 1), what) for what in ("writes", "written"))
         self.beats = self._signal(8, "beats")
@@ -112,7 +119,7 @@ class AxiRules:
                 m.d.sync += answers.eq(answers + 1)
 
     def _due(self, identity: int) -> Value:
-        """Return how many writes of an ID have come, address and beats."""
+        """Return the number of writes of an ID with both address and beats accepted."""
         return sum(
             (place < self.writes) & (place < self.written) & (self.owners[place] == identity)
             for place in range(LONGEST)
@@ -124,7 +131,7 @@ def _fields(channel) -> dict[str, object]:
 
 
 def _field(channel, name: str, constant: int) -> Value:
-    """Return a field of a channel; where it has none, what that stands for."""
+    """Return a field of a channel, or the constant that its absence means."""
     return channel.payload[name] if name in _fields(channel) else Const(constant)
 
 

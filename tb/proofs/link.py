@@ -1,8 +1,8 @@
-"""A sender and a receiver with a hostile wire between them, and what must hold of them.
+"""Link protocol: a sender and a receiver with a hostile wire between them.
 
-The wire has some registers each way. In every cycle each of them takes the frame before it or keeps its own, which
-loses the other, and what the last one holds is heard or not: so frames are lost, delayed and delivered again as the
-solver likes, only never in another order. A frame whose check is wrong is one that is not heard. Routers are free, too.
+The wire has registers in each direction. In each cycle, each register accepts the previous register's frame or keeps
+its own, which loses the other; the far end hears the last frame or not. So the solver may lose, delay and repeat
+frames, but not reorder them. A frame with a wrong checksum counts as not heard. The routers' signals are free.
 """
 
 from functools import reduce
@@ -18,7 +18,7 @@ from neuroncore_rtl.hdl.link.flit import body_layout, flit_layout, flit_stream
 from neuroncore_rtl.hdl.link.receiver import Receiver
 from neuroncore_rtl.hdl.link.sender import LinkSender
 from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
-from neuroncore_rtl.tb.proofs.proof import Model, Proof, stay
+from neuroncore_rtl.tb.proofs.proof import Model, Proof, nth_payload, stay
 from neuroncore_rtl.tb.proofs.solver import Method
 
 __all__ = ["PROOFS", "WINDOW", "Contents", "EndToEnd", "FifoModel", "Progress"]
@@ -26,19 +26,23 @@ __all__ = ["PROOFS", "WINDOW", "Contents", "EndToEnd", "FifoModel", "Progress"]
 LINK_BYTES = 1
 
 WINDOW = 3
-"""Flits that a sender may have under way in the proofs."""
+"""Flits that the sender may have in flight."""
 
 
 class LinkModel(wiring.Component):
-    """One way of a link, and of the other what concerns it; the base of the proofs.
+    """One direction of a link with the reverse path for its answers; base of the proofs.
 
     Arguments:
-        window, receiver_window: of the sender and of the receiver, which should be the same.
-        stages: registers each way, those of the ends among them.
+        window: window of the sender.
+        stages: registers in each direction, including those of the ends.
+        receiver_window: window of the receiver; default the sender's, as it should be.
 
     Ports:
-        i, ready: the routers. keep, hears: what the wire does to each stage of each direction, and whether what comes
-            out is heard. watched: any number, which stays.
+        i: flits from the router.
+        ready: the far router accepts a flit, one bit per virtual channel.
+        keep: per direction, one bit per register: it keeps its frame.
+        hears: per direction, the far end hears the last frame.
+        watched: an arbitrary constant.
     """
 
     def __init__(self, window, stages=2, receiver_window=None):
@@ -76,7 +80,7 @@ class LinkModel(wiring.Component):
         return m
 
     def _wire(self, m, way, newest, far):
-        """Return the frames of a direction, from what comes out to what its end makes now."""
+        """Return the frames of a direction, from the one at the far end to the one sent now."""
         frames = [newest]
         for stage in range(self.stages):
             held = Signal(body_layout(LINK_BYTES), name=f"way{way}_stage{stage}")
@@ -88,31 +92,24 @@ class LinkModel(wiring.Component):
 
 
 class EndToEnd(LinkModel):
-    """Flit n that leaves a virtual channel is flit n that was taken for it, and it was taken before. n is any."""
+    """Flit n delivered by a virtual channel is flit n accepted for it, for any n, and was accepted before."""
 
     def properties(self, m):
         for vc in range(VIRTUAL_CHANNELS):
             flits, out = self.sender.i[vc], self.receiver.o[vc]
-            came, went = (Signal(SEQUENCE_BITS, name=f"{name}{vc}") for name in ("came", "went"))
-            flit = Signal(flit_layout(LINK_BYTES), name=f"flit{vc}")
-            with m.If(flits.valid & flits.ready):
-                m.d.sync += came.eq(came + 1)
-                with m.If(came == self.watched):
-                    m.d.sync += flit.eq(flits.payload)
+            moves = flits.valid & flits.ready
+            accepted, flit = nth_payload(m, moves, flits.payload, self.watched, f"accepted{vc}")
+            delivered = Signal(SEQUENCE_BITS, name=f"delivered{vc}")
             with m.If(out.valid):
-                m.d.comb += Assert(went != came)
-                with m.If(went == self.watched):
+                m.d.comb += Assert(delivered != accepted)
+                with m.If(delivered == self.watched):
                     m.d.comb += Assert(out.payload.as_value() == flit.as_value())
             with m.If(out.valid & out.ready):
-                m.d.sync += went.eq(went + 1)
+                m.d.sync += delivered.eq(delivered + 1)
 
 
 class Progress(LinkModel):
-    """`after` cycles behind the last trouble on the wire all flits taken before have arrived, and no request is open.
-
-    Arguments:
-        trouble: cycles in which the wire does what it likes, and flits are taken.
-    """
+    """All accepted flits have arrived, and no retry is open, `after` cycles after `trouble` cycles with wire errors."""
 
     def __init__(self, window, trouble, after):
         self.trouble = trouble
@@ -133,19 +130,21 @@ class Progress(LinkModel):
 
 
 class Numbers(LinkModel):
-    """All numbers under way are in order, from the sender's oldest flit to its newest; and so no number is taken for
-    one that lies 2 ** SEQUENCE_BITS before or behind it. It is what induction needs of them, too."""
+    """All sequence numbers in flight are ordered, from the sender's oldest flit to its newest.
+
+    So no number is confused with one that is 2 ** SEQUENCE_BITS earlier or later. Induction needs this, too.
+    """
 
     def properties(self, m):
         sender, receiver = self.sender, self.receiver
-        # A request is not made until the one before it has been answered, and what came before the answer is over.
+        # A retry is requested only after the previous one was answered and no earlier frame is in flight.
         retries = [frame.answer for frame in self.frames] + [answer.retry for answer in self.answers]
         m.d.comb += Assert(spread(retries) <= 1)
         for answer in self.answers:
             with m.If((sender.o.answer != receiver.retry) & (answer.retry == receiver.retry)):
                 m.d.comb += Assert(answer.expected == receiver.expected)
 
-        # Each frame that counts says which flit comes behind it.
+        # Each current frame tells which flit follows it.
         self.behind = []
         for frame in self.frames:
             behind = Signal(SEQUENCE_BITS)
@@ -156,57 +155,57 @@ class Numbers(LinkModel):
 
 
 class Contents(Numbers):
-    """Flit n that the receiver takes is flit n that the sender took, and its buffer has a place for it. n is any."""
+    """Flit n that the receiver accepts is flit n of the sender, for any n, and the buffer has room for it."""
 
     def properties(self, m):
         super().properties(m)
         sender, receiver, places = self.sender, self.receiver, self.places
 
-        def under_way(number):
-            """Whether a flit has been taken, and has not come to the receiver."""
+        def in_flight(number):
+            """Return whether a flit has been sent but not yet received."""
             first = receiver.expected[: len(number)]
             return (number - first)[: len(number)] < (sender.end - receiver.expected)[:SEQUENCE_BITS]
 
-        # What the sender keeps, by what came in.
+        # 1. The sender's buffer holds the accepted flits.
         slot = self.watched[:places]
         written = Signal(sender.memory.shape)
         with m.If(sender.accepted & (sender.end[:places] == slot)):
             for vc in range(VIRTUAL_CHANNELS):
                 with m.If(sender.i[vc].valid & sender.i[vc].ready):
                     m.d.sync += [written.flit.eq(sender.i[vc].payload), written.vc.eq(vc)]
-        with m.If(under_way(slot)):
-            m.d.comb += Assert(kept_at(m, sender, slot).as_value() == written.as_value())
+        with m.If(in_flight(slot)):
+            m.d.comb += Assert(memory_at(m, sender, slot).as_value() == written.as_value())
 
-        # What is under way, by what the sender keeps; and so what is taken.
+        # 2. Frames in flight equal the sender's buffer, and so do received flits.
         for frame in self.frames:
-            kept = kept_at(m, sender, frame.sequence[:places])
-            with m.If(frame.valid & (frame.answer == receiver.retry) & under_way(frame.sequence)):
+            kept = memory_at(m, sender, frame.sequence[:places])
+            with m.If(frame.valid & (frame.answer == receiver.retry) & in_flight(frame.sequence)):
                 m.d.comb += [Assert(frame.flit == kept.flit), Assert(frame.vc == kept.vc)]
         with m.If(receiver.takes & (receiver.expected[:places] == slot)):
             heard = receiver.heard
             m.d.comb += Assert(heard.flit.as_value() == written.flit.as_value())
             m.d.comb += Assert(heard.vc == written.vc)
 
-        # Credits: what the sender believes taken is free again and not yet heard of, in the buffer, or under way.
+        # 3. Consumed credits are in flight, in the receiver's buffer, or freed but not yet reported to the sender.
         numbers = range(self.window + 1)
-        vcs = [(under_way(Const(place, places)), kept_at(m, sender, place).vc) for place in numbers]
+        vcs = [(in_flight(Const(place, places)), memory_at(m, sender, place).vc) for place in numbers]
         for vc, fifo in enumerate(receiver.fifos):
-            come = Signal(SEQUENCE_BITS, name=f"come{vc}")
-            m.d.sync += come.eq(come + fifo.write)
+            arrived = Signal(SEQUENCE_BITS, name=f"arrived{vc}")
+            m.d.sync += arrived.eq(arrived + fifo.write)
             flying = reduce(add, (on_its_way & (which == vc) for on_its_way, which in vcs))
             freed = [sender.credits_returned[vc], *(answer.credits_returned[vc] for answer in self.answers)]
             used = (sender.credits_consumed[vc] - sender.credits_returned[vc])[:SEQUENCE_BITS]
             m.d.comb += [
-                Assert(come[:places] == fifo.end),
-                Assert(spread([*freed, come]) + flying == used),
-                Assert(spread([*freed, come]) + flying <= self.window),
+                Assert(arrived[:places] == fifo.end),
+                Assert(spread([*freed, arrived]) + flying == used),
+                Assert(spread([*freed, arrived]) + flying <= self.window),
             ]
             with m.If(fifo.write):
-                m.d.comb += Assert((come - fifo.credits_returned)[:SEQUENCE_BITS] < self.window)
+                m.d.comb += Assert((arrived - fifo.credits_returned)[:SEQUENCE_BITS] < self.window)
 
 
 class FifoModel(Model):
-    """Flit n that leaves a buffer is flit n that came, if none comes without room. n is any."""
+    """Flit n read from a buffer is flit n written, for any n, if no flit is written without room."""
 
     def __init__(self, window):
         self.window = window
@@ -214,34 +213,33 @@ class FifoModel(Model):
 
     def properties(self, m):
         fifo, watched, places = self.unit, self.watched, self.window.bit_length()
-        come, level = Signal(SEQUENCE_BITS), Signal(SEQUENCE_BITS)
+        arrived, level = Signal(SEQUENCE_BITS), Signal(SEQUENCE_BITS)
         written = Signal(flit_layout(LINK_BYTES))
         m.d.comb += [
-            level.eq(come - fifo.credits_returned),
+            level.eq(arrived - fifo.credits_returned),
             Assume(~fifo.write | (level < self.window)),
             Assert(level <= self.window),
-            Assert(come[:places] == fifo.end),
+            Assert(arrived[:places] == fifo.end),
             Assert(fifo.o.valid == (level != 0)),
         ]
-        m.d.sync += come.eq(come + fifo.write)
-        with m.If(fifo.write & (come[:places] == watched)):
+        m.d.sync += arrived.eq(arrived + fifo.write)
+        with m.If(fifo.write & (arrived[:places] == watched)):
             m.d.sync += written.eq(fifo.flit)
         with m.If((watched - fifo.credits_returned[:places])[:places] < level):
-            m.d.comb += Assert(kept_at(m, fifo, watched).as_value() == written.as_value())
+            m.d.comb += Assert(memory_at(m, fifo, watched).as_value() == written.as_value())
         with m.If(fifo.o.valid & (fifo.credits_returned[:places] == watched)):
             m.d.comb += Assert(fifo.o.payload.as_value() == written.as_value())
 
 
-def kept_at(m, unit, place):
-    """Return what the memory of a unit holds at a place."""
+def memory_at(m, unit, place):
+    """Return the word of a unit's memory at an address."""
     port = unit.memory.read_port(domain="comb")
     m.d.comb += port.addr.eq(place)
     return port.data
 
 
 def spread(numbers):
-    """Return how far it is through numbers that count up, modulo their range; without it, so that it tells of one that
-    counts down."""
+    """Return the sum of the modular differences of successive numbers; it is large if one of them decreases."""
     return reduce(add, ((after - before)[: len(before)] for before, after in pairwise(numbers)))
 
 

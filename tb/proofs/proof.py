@@ -1,4 +1,4 @@
-"""What a proof is, and what the models of all have in common: inputs that are free, and constants that are any."""
+"""Proof record, and the base of the models: a unit with free inputs and arbitrary constants."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,18 +9,12 @@ from amaranth.lib.wiring import In
 
 from neuroncore_rtl.tb.proofs.solver import Method
 
-__all__ = ["Model", "Proof", "stay", "stream_stays"]
+__all__ = ["Model", "Proof", "nth_payload", "stay", "stream_stays"]
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A property of a unit.
-
-    Arguments:
-        name: of it, in a few words.
-        model: makes the unit with its assertions and assumptions.
-        depth, method: as of :func:`tb.proofs.solver.prove`.
-    """
+    """A property of a unit; `model` makes the unit with assertions, depth and method are those of `solver.prove`."""
 
     name: str
     model: Callable[[], wiring.Component]
@@ -29,12 +23,7 @@ class Proof:
 
 
 class Model(wiring.Component):
-    """A unit whose inputs are all free; the base of the models, which add what is assumed and what must hold.
-
-    Arguments:
-        unit: it.
-        constants: further inputs that have any value, always the same: their widths by name.
-    """
+    """A unit with free inputs; `constants` are widths of further inputs with arbitrary constant values."""
 
     def __init__(self, unit: wiring.Component, **constants: int):
         self.unit = unit
@@ -62,17 +51,27 @@ class Model(wiring.Component):
 
 
 def stay(m: Module, constant: Value) -> None:
-    """Let an input have any value, always the same."""
-    begun, before = Signal(), Signal.like(constant)
-    m.d.sync += [begun.eq(1), before.eq(constant)]
-    with m.If(begun):
+    """Assume that an input has a constant value."""
+    started, before = Signal(), Signal.like(constant)
+    m.d.sync += [started.eq(1), before.eq(constant)]
+    with m.If(started):
         m.d.comb += Assume(constant == before)
 
 
 def stream_stays(m: Module, stream, check=Assume) -> None:
-    """Let what a stream offers stay as it is until it is taken."""
+    """Assume, or check, that a valid payload stays until it is accepted."""
     payload = Value.cast(stream.payload)
     waits, before = Signal(), Signal(len(payload))
     m.d.sync += [waits.eq(stream.valid & ~stream.ready), before.eq(payload)]
     with m.If(waits):
         m.d.comb += [check(stream.valid), check(payload == before)]
+
+
+def nth_payload(m: Module, moves: Value, payload: Value, number: Value, name: str) -> tuple[Signal, Signal]:
+    """Return the count of transfers so far, as wide as `number`, and the payload of the transfer of that number."""
+    count, kept = Signal(len(number), name=name), Signal.like(payload, name=f"{name}_payload")
+    with m.If(moves):
+        m.d.sync += count.eq(count + 1)
+        with m.If(count == number):
+            m.d.sync += kept.eq(payload)
+    return count, kept

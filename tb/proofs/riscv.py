@@ -1,11 +1,11 @@
-"""The checks of riscv-formal (github.com/YosysHQ/riscv-formal), from a checkout, on the controller's processor.
+"""riscv-formal's checks (github.com/YosysHQ/riscv-formal), from a checkout, on the controller's processor.
 
-Each is bounded: whatever the memories answer from reset on, and whatever the registers held before, the instruction
-that retires in the last cycle is right. Its instructions' meaning, and what must hold between them, are what others
-wrote; here is which of it the processor has, and how deep each check goes.
+Each check is bounded: for any answers of the memories since reset and any initial registers, the instruction that
+retires in the last cycle is right. The checks and the instructions' semantics are riscv-formal's; this module selects
+them and sets their depths.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -22,22 +22,22 @@ from neuroncore_rtl.tb.proofs.solver import SolverVerdict, solve
 __all__ = ["PROVED_INSTRUCTIONS", "Check", "checkout", "checks", "run_check"]
 
 DEPTH = 10
-"""Cycles from reset to the one that is checked. The first instruction retires in cycle 5 at the earliest."""
+"""Cycles from reset to the checked one. The first instruction retires in cycle 5 at the earliest."""
 
 PATIENCE = 1
-"""Cycles for which a fair bus refuses, or holds back an answer."""
+"""Cycles for which a fair bus refuses a request or delays an answer."""
 
 TRIGGER, SOON = 6, 24
-"""Liveness: of an instruction that retires in cycle TRIGGER the next one does within SOON cycles, with fair buses."""
+"""Liveness: after an instruction that retires in cycle TRIGGER, the next one does within SOON cycles on fair buses."""
 
 ACCESSES = (*LOADS, *STORES)
 PROVED_INSTRUCTIONS = tuple(
     sorted({"lui", "auipc", "jal", "jalr", *BRANCHES, *IMMEDIATE_OPERATIONS, *SHIFTS, *REGISTER_OPERATIONS, *ACCESSES})
 )
-"""What `insns/isa_rv32im.txt` lists."""
+"""The instructions of `insns/isa_rv32im.txt`."""
 
 NO_CSRS = {"0x306": "rw", "0x180": "rw", "0x7c0": "rw", "0xc00": "w", "0xc02": "w", "0xf11": "w", "0xfff": "rw"}
-"""CSRs that machine mode must not read or write: absent ones, and some that are only read."""
+"""CSRs that machine mode must not read or write: absent ones and read-only ones."""
 
 SCRIPT = """
 read_rtlil cpu.il
@@ -47,18 +47,21 @@ memory_map
 setattr -unset init w:*cpu.registers.words* w:*cpu.registers.words?0]* %d
 setundef -undriven -anyseq
 """
-"""The registers x1 to x31 begin with any contents."""
+"""The registers x1 to x31 start with any contents."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check.
+    """One check.
 
     Arguments:
-        name: of it. module: the file of the checkout and its module, without rvfi_ and _check.
-        start: cycle from which on it looks; depth: in which it judges. trigger: in which it begins, if that is another.
-        defines: macros, besides those of all.
-        model: instruction whose file it needs.
+        name: name of the check.
+        module: file and module in the checkout, without rvfi_ and _check.
+        start: first cycle that it observes.
+        depth: cycle in which it checks.
+        trigger: cycle in which it starts, if it needs one.
+        defines: macros in addition to the common ones.
+        model: instruction with a file in the checkout.
     """
 
     name: str
@@ -71,10 +74,10 @@ class Check:
 
 
 def checks(depth: int = DEPTH) -> Iterator[Check]:
-    """Yield all checks that the processor has to pass.
+    """Yield all checks of the processor.
 
-    Accesses are checked twice: from LOCAL_BASE on, where any alignment is allowed, and below it, where a misaligned one
-    traps.
+    Memory accesses are checked twice: at or above LOCAL_BASE, where any alignment is allowed, and below, where a
+    misaligned access traps.
     """
     low, placed = {"RISCV_FORMAL_ALIGNED_MEM": ""}, {"RISCV_FORMAL_ASSUME": ""}
     for name in PROVED_INSTRUCTIONS:
@@ -104,45 +107,38 @@ def _csr_checks(depth: int) -> Iterator[Check]:
         yield Check(f"csr_ill_{number[2:]}", "csr_ill", depth=depth, defines=address | modes)
     for name, rule in (("mscratch", "any"), ("mhartid", "const")):
         constant = {"RISCV_FORMAL_CSRC_CONSTVAL": "rdata_shadow"} if rule == "const" else {}
-        yield Check(f"csrc_{rule}_{name}", f"csrc_{rule}", depth=depth, defines=_about(name) | constant)
+        about = {"RISCV_FORMAL_CSRC_NAME": name}
+        yield Check(f"csrc_{rule}_{name}", f"csrc_{rule}", depth=depth, defines=about | constant)
     for name in ("mcycle", "minstret"):
-        yield Check(f"csrc_upcnt_{name}", "csrc_upcnt", depth=depth, defines=_about(name))
+        about = {"RISCV_FORMAL_CSRC_NAME": name}
+        yield Check(f"csrc_upcnt_{name}", "csrc_upcnt", depth=depth, defines=about)
 
 
 _WORDS = {"r": "READ", "w": "WRITE"}
 
 
-def _about(name: str) -> dict[str, object]:
-    return {"RISCV_FORMAL_CSRC_NAME": name}
-
-
 def checkout(path: str) -> Path:
-    """Return the folder of a checkout of riscv-formal.
-
-    Raises:
-        UsageError: if it is none.
-    """
+    """Return the folder of a checkout of riscv-formal; raise UsageError if it is not one."""
     folder = Path(path).expanduser()
     if not (folder / "checks" / "rvfi_insn_check.sv").is_file():
-        raise UsageError(
-            f"RISCV_FORMAL must be a checkout of riscv-formal, with checks/rvfi_insn_check.sv in it, not {path!r}"
-        )
+        rule = "a checkout of riscv-formal, with the file checks/rvfi_insn_check.sv"
+        raise UsageError(f"RISCV_FORMAL must be {rule}, not {path!r}")
     return folder
 
 
 def run_check(check: Check, folder: Path, timeout: float) -> SolverVerdict:
-    """Return whether the processor passes a check of a checkout; its errors are those of
-    :func:`tb.proofs.solver.solve`, which finds as well that a check looks at nothing."""
+    """Return whether the processor passes a check; vacuous checks raise as in :func:`tb.proofs.solver.solve`."""
     files: dict[str, str | Path] = {file.name: file for file in (folder / "checks").glob("rvfi_*.*v*")}
     included = ["rvfi_channel.sv", "rvfi_testbench.sv", f"rvfi_{check.module}_check.sv"]
     if check.model:
         files[f"insn_{check.model}.v"] = folder / "insns" / f"insn_{check.model}.v"
         included.append(f"insn_{check.model}.v")
+    macros = (f"`define {name} {value}".rstrip() for name, value in _macros(check).items())
     files |= {
         "cpu.il": processor(),
         "riscv.sv": Path(__file__).with_suffix(".sv"),
         "assume_stmts.vh": Path(__file__).with_name("riscv_place.vh"),
-        "check.sv": _text(_macros(check), ["rvfi_macros.vh", *included, "riscv.sv"]),
+        "check.sv": "\n".join([*macros, *(f'`include "{name}"' for name in ("rvfi_macros.vh", *included, "riscv.sv"))]),
     }
     return solve(files, SCRIPT, check.depth + 1, first=check.depth, timeout=timeout)
 
@@ -154,7 +150,6 @@ def processor() -> str:
 
 
 def _macros(check: Check) -> dict[str, object]:
-    """Return all macros of a check."""
     members = RvfiPort().members
     shifted = {name for name in members if name.startswith("mem_") and name != "mem_fault"}
     macros = {
@@ -178,8 +173,3 @@ def _macros(check: Check) -> dict[str, object]:
     if check.model:
         macros["RISCV_FORMAL_INSN_MODEL"] = f"rvfi_insn_{check.model}"
     return macros | check.defines
-
-
-def _text(macros: dict[str, object], included: Iterable[str]) -> str:
-    lines = [f"`define {name} {value}".rstrip() for name, value in macros.items()]
-    return "\n".join([*lines, *(f'`include "{name}"' for name in included)]) + "\n"

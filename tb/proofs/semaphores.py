@@ -1,4 +1,4 @@
-"""Semaphores lose no update, whoever else asks in the same cycle. By induction, so for ever."""
+"""Semaphores lose no update, whatever other requests the same cycle has; by induction, so for ever."""
 
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
 
@@ -10,11 +10,9 @@ __all__ = ["PROOFS", "Updated"]
 
 
 class Updated(Model):
-    """Any semaphore holds at all times what the updates make of it that were taken and not refused, one after another;
-    an update is refused if and only if its result does not fit, and in a cycle one is taken of those on offer.
+    """The value of a semaphore is always the result of the accepted and not refused updates, in order.
 
-    Arguments:
-        queues, count: as of the semaphores.
+    An update is refused if and only if its result does not fit. Each cycle accepts one update if any is valid.
     """
 
     def __init__(self, queues: int = 2, count: int = 16):
@@ -35,7 +33,7 @@ class Updated(Model):
 
         askers = [*((one, one.payload) for one in unit.updates), (unit.access, unit.access.update)]
         refusals = [*unit.refused, unit.access.refused]
-        moves = Signal()  # the watched one is updated, so
+        moves = Signal()  # the watched semaphore is updated
         update, refused, result = Signal(Update), Signal(), Signal(VALUE_BITS + 1)
         for (one, asked), refusal in zip(askers, refusals, strict=True):
             with m.If(one.valid & one.ready):

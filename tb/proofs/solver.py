@@ -1,7 +1,8 @@
-"""Formal proofs: a component with assertions, through Yosys, to an SMT solver.
+"""Formal proofs: a component with assertions, converted by Yosys for an SMT solver.
 
-Every input is free in every cycle, but for what the component assumes. A proof is either bounded, of all runs of so
-many cycles from reset, or by induction, of all runs: what held for `depth` cycles from any state holds in the next.
+Every input is free in every cycle, except for the component's assumptions. A bounded proof covers all runs of a number
+of cycles from reset. A proof by induction covers all runs: properties that held for `depth` cycles from any state hold
+in the next one.
 """
 
 import enum
@@ -30,7 +31,7 @@ opt_clean
 memory_nordff
 memory_map
 """
-"""Memories become registers. A cycle of the one clock is a step of the proof."""
+"""Memories become registers. A step of the proof is a cycle of the single clock."""
 
 TO_SMT = """
 async2sync
@@ -40,15 +41,14 @@ opt_clean
 dffunmap
 write_smt2 top.smt2
 """
-"""How each script ends."""
 
 
 class NoAnswer(RuntimeError):
-    """A tool took longer than it was given, or more memory; the message names it."""
+    """A tool exceeded its time or memory; the message names it."""
 
 
 class Method(enum.Enum):
-    """How a property is shown."""
+    """Method of a proof."""
 
     BOUNDED = "bounded"
     INDUCTION = "induction"
@@ -56,7 +56,7 @@ class Method(enum.Enum):
 
 @dataclass(frozen=True)
 class SolverVerdict:
-    """Whether the assertions hold. `log` is the solver's, and names those that fail, and the step."""
+    """Whether the assertions hold, and the solver's log, which names failed assertions and their step."""
 
     holds: bool
     log: str
@@ -68,14 +68,15 @@ def prove(
     """Return whether the assertions of a component hold.
 
     Arguments:
-        component: with `Assert` and `Assume` of amaranth.hdl, in the domain `sync`. It starts as out of reset, and
-            reset never comes again.
-        depth: cycles from reset; of induction: those that a step relies on, too.
+        component: with `Assert` and `Assume` of amaranth.hdl in the domain `sync`. It starts in its reset state, and
+            is not reset again.
+        depth: cycles from reset; for induction, also the cycles that a step relies on.
+        method: the method.
         timeout: seconds for each run of a tool.
 
     Raises:
-        NoAnswer: if a tool takes too long.
-        RuntimeError: if a tool fails, the assumptions contradict each other, or the solver does not know.
+        NoAnswer: a tool takes too long.
+        RuntimeError: a tool fails, the assumptions contradict each other, or the solver does not know.
     """
     return solve({"top.il": _convert(component)}, SCRIPT, depth, method, timeout=timeout)
 
@@ -89,17 +90,10 @@ def solve(
     first: int = 0,
     timeout: float = 600,
 ) -> SolverVerdict:
-    """Return whether the assertions of a design hold.
+    """Return whether the assertions of a design hold; see :func:`prove`.
 
-    Arguments:
-        files: what the script reads, by name: texts, or files to copy.
-        script: commands of Yosys, but for `TO_SMT`, which follows.
-        depth, method, timeout: as of :func:`prove`.
-        first: the first cycle whose assertions count.
-
-    Raises:
-        NoAnswer: if a tool takes too long.
-        RuntimeError: as :func:`prove`.
+    The files are texts, or paths to copy. The script has commands of Yosys; `TO_SMT` follows. Assertions count from the
+    cycle `first`.
     """
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files.items():
@@ -120,7 +114,6 @@ def solve(
 
 
 def _convert(component: wiring.Component) -> str:
-    """Return the RTLIL of a component whose clock domain has no reset."""
     m = Module()
     m.domains.sync = sync = ClockDomain(reset_less=True)
     m.submodules.proof = component
@@ -130,10 +123,9 @@ def _convert(component: wiring.Component) -> str:
 
 
 def run_solver(command: Sequence[str], folder: str | Path, timeout: float) -> tuple[int, str]:
-    """Run a program of this Python's environment, and return its status and what it says.
+    """Run a program of this Python's environment; return its status and output.
 
-    Raises:
-        NoAnswer: if it takes more than `timeout` seconds; then it and what it has started are ended.
+    After `timeout` seconds it is killed with its children, and NoAnswer is raised.
     """
     programs = Path(sys.executable).parent
     environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"}
@@ -145,7 +137,7 @@ def run_solver(command: Sequence[str], folder: str | Path, timeout: float) -> tu
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        start_new_session=True,  # so that the solver, which the program starts, ends with it
+        start_new_session=True,  # so that the solver, a child of the program, is killed with it
     ) as process:
         try:
             log, _ = process.communicate(timeout=timeout)
@@ -158,7 +150,6 @@ def run_solver(command: Sequence[str], folder: str | Path, timeout: float) -> tu
 
 
 def _verdict(status: int, log: str) -> SolverVerdict:
-    """Return what smtbmc found."""
     for says, holds in (("Status: PASSED", True), ("Status: FAILED", False)):
         if says in log and holds == (status == 0):
             return SolverVerdict(holds, log)

@@ -1,6 +1,6 @@
-"""Operands worth trying on the ALU's arithmetic: for products, quotients, powers, fused products, and all operations.
+"""Operands for the ALU's arithmetic: products, quotients, powers, fused products, and all operations.
 
-Like `tb.stimulus.operands`, of which these are made: drawn from the caller's generator, and ignorant of the answers.
+As in `tb.stimulus.operands`, the caller's generator decides the operands, and nothing here knows the results.
 """
 
 import numpy as np
@@ -8,33 +8,23 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.spec.formats import FP32, INT32
 from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits
-from neuroncore_rtl.tb.stimulus.operands import (
-    SIGNS,
-    add_cases,
-    fp32_bits,
-    mixed,
-    partners,
-    random_fp32,
-    special_fp32,
-)
+from neuroncore_rtl.tb.stimulus.operands import SIGNS, add_cases, fp32_bits, mixed, partners, random_fp32, special_fp32
 
 __all__ = [
     "alu_cases", "divide_cases", "fma_cases", "multiply_cases", "power_cases", "remainder_cases", "special_pairs",
 ]  # fmt: skip
 
-_BORDERS = (-151, -150, -149, -148, -128, -127, -126, -125, -102, 0, 126, 127)
-"""Exponents of a product at the ends of FP32's range and just beyond them."""
-
+_BORDERS = (-151, -150, -149, -148, -128, -127, -126, -125, -102, 0, 126, 127)  # exponents at FP32's ends and beyond
 _ONE = 0x3F80_0000
 _QUOTIENTS = np.array([2.0**-150, 1.5 * 2.0**-149, 2.0**-126 - 2.0**-150, 2.0**-126, FP32.max, 2.0**128 - 2.0**103])
-"""Between zero and the smallest number, between subnormals, the smallest normal number, the largest; ties with them."""
+"""Smallest and largest numbers, subnormals, and ties between each and its neighbour."""
 
 
 def multiply_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return n pairs of FP32 patterns.
 
-    Half of the products are aimed at an exponent between underflow and overflow, a border more often than not; factors
-    are random, special, or of few bits, whose products tie.
+    Half of the products have an exponent between underflow and overflow, mostly at a border. Factors are random,
+    special, or have few bits, so that products tie.
     """
     a, b = random_fp32(rng, n), random_fp32(rng, n)
     special = rng.random(n) < 0.1
@@ -53,9 +43,8 @@ def multiply_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.nda
 def fma_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return n triples (a, b, c) of FP32 patterns.
 
-    The addend cancels the 48 bits of the product as far as 24 can, lies a few places above or below it, where it ties
-    or nearly ties, or has nothing to do with it. Of some products one factor is a subnormal number of any size, so that
-    they have as many zeros above their leading one.
+    The addend cancels the 48-bit product as far as 24 bits can, or is a few places above or below it, where it ties or
+    nearly ties, or is unrelated. Some products have a subnormal factor of any size, and so as many leading zeros.
     """
     a, b = multiply_cases(rng, n)
     small = rng.integers(1, 1 << 23, n) >> rng.integers(0, 23, n) | rng.choice(SIGNS, n)
@@ -82,8 +71,10 @@ def fma_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def alu_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of words for either arithmetic: of products, of sums, related, small integers, shifts, and such of
-    which one bit decides."""
+    """Return n pairs of words for float and integer arithmetic.
+
+    Kinds: products, sums, related words, small integers, shift counts, and pairs in which one bit decides.
+    """
     products, sums = multiply_cases(rng, n), add_cases(rng, n)
     a = random_fp32(rng, n)
     small = rng.integers(-40, 41, (2, n)).astype(np.uint32)
@@ -103,24 +94,24 @@ def special_pairs() -> tuple[np.ndarray, np.ndarray]:
 def divide_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return n pairs of FP32 patterns (a, b).
 
-    Anything by anything; quotients anywhere in the range of FP32, at its borders, and beyond them; exact quotients;
-    ties between subnormals; quotients as near to a tie or to a representable number as a division gets.
+    Kinds: any pair; quotients within, at and beyond the range of FP32; exact quotients; ties between subnormals;
+    quotients as close to a tie or to a representable number as a division can be.
     """
     a, b = random_fp32(rng, n), random_fp32(rng, n)
     significands = rng.integers(1 << 23, 1 << 24, (2, n))
     exponent = np.choose(rng.integers(0, 2, n), [rng.integers(-152, 130, n), rng.choice([-150, -127, -126, 127], n)])
     near = rng.integers(-40, 41, n)
     with np.errstate(all="ignore"):
-        # The quotient's exponent is aimed at: half of it comes from either operand, so that neither leaves the range.
+        # Each operand contributes half of the quotient's exponent, so that both stay in range.
         dividend = np.ldexp(significands[0] * 1.0, exponent // 2 - 23)
         divisor = np.ldexp(significands[1] * 1.0, exponent // 2 - exponent - 23)
-        # A product of two short significands is divided by one of them; a last place more or less is nearly a tie.
+        # (short * short) / short is exact; one last place more or less is nearly a tie.
         short = rng.integers(1, 1 << 12, (2, n))
         exact = np.ldexp(short[0] * short[1] * 1.0, near), short[1] * 1.0
         small = rng.integers(1, 1 << 24, n) * 2.0**-149, np.ldexp(1.0, rng.integers(-24, 24, n))
         midpoint = fp32_bits(decode(b, FP32) * (significands[0] * 2 + 1) * 2.0**-24)
         border = rng.choice(_QUOTIENTS, n)
-        # Small quotients from large divisors, large ones from small ones.
+        # Small quotients have large divisors, large quotients small ones.
         factor = np.ldexp(significands[1] * 1.0, np.where(border < 1, 1, -1) * rng.integers(0, 100, n) - 23)
         edge = fp32_bits(border * factor) + rng.choice([-1, 0, 1], n).astype(np.uint32), fp32_bits(factor)
     kinds = [
@@ -134,8 +125,8 @@ def divide_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarr
 def remainder_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return n pairs of FP32 patterns (a, b).
 
-    Anything by anything; quotients of up to 30 bits; multiples and what is next to them; dividends of either sign a few
-    places below the divisor, or far below it, where floored remainders are rounded; subnormals.
+    Kinds: any pair; quotients of up to 30 bits; multiples and their neighbours; dividends of either sign below the
+    divisor, where floored remainders are rounded; subnormals.
     """
     a, b = random_fp32(rng, n), random_fp32(rng, n)
     significands = rng.integers(1 << 23, 1 << 24, (2, n)) * rng.choice([-1.0, 1.0], (2, n))
@@ -155,9 +146,8 @@ def remainder_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.nd
 def power_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return n pairs of FP32 patterns (base, exponent).
 
-    Anything to any power; results anywhere in the range of FP32, at its borders, and beyond them, from bases of every
-    size, those next to 1 included; small integers and halves as exponents, with bases of both signs; results that are
-    exact.
+    Kinds: any pair; results within, at and beyond the range of FP32, from bases of every size, also next to 1; small
+    integers and halves as exponents, with bases of both signs; exact results.
     """
     a, b = random_fp32(rng, n), random_fp32(rng, n)
     anywhere = rng.integers(1, FP32.infinity, n, np.uint32)

@@ -1,7 +1,8 @@
-"""Golden against Berkeley SoftFloat: each operation as a function of a generator and a count.
+"""Comparisons of golden with Berkeley SoftFloat: functions of a random generator and a count.
 
-A function returns (cases, ours, theirs): the operands as bit patterns, and two arrays of results, NaN canonical. The
-tests run a few of each, `python -m neuroncore_rtl.bench.softfloat` runs millions.
+Each returns (cases, ours, theirs): operands as bit patterns, and two arrays of results with canonical NaN. The tests
+run
+a few cases of each, `python -m neuroncore_rtl.bench.softfloat` runs millions.
 """
 
 from functools import partial
@@ -38,7 +39,7 @@ def _to_fp16(rng, n):
 
 
 def _to_integer(fmt: IntFormat, rng, n):
-    """SoftFloat flags what is out of int32's range as invalid, whose saturation is ours to define."""
+    """Compare conversions; SoftFloat flags values beyond int32 as invalid, and our saturation applies to those."""
     value, _ = round_cases(rng, fmt, "rne", n)
     integer, invalid = softfloat.f32_to_i32(value)
     is_nan, negative = (value & 0x7FFFFFFF) > 0x7F800000, value >> 31 == 1
@@ -61,4 +62,4 @@ CAMPAIGN_OPERATIONS = {
     **{f"fp32 to {fmt.name}": partial(_to_integer, fmt) for fmt in (INT8, INT16, INT32)},
     "fp16 to fp32": _from_fp16,
 }
-"""Operations by name; conversions round to nearest even."""
+"""Comparisons by name; conversions round to nearest even."""

@@ -1,5 +1,7 @@
-"""Lists of collectives for the cores of an instance, and the memories that they work on: one collective of several
-groups side by side, or random ones of random groups."""
+"""Lists of collectives for the cores of an instance, and their memories.
+
+Either several groups execute one collective at the same time, or random groups execute random collectives.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,28 +27,15 @@ __all__ = [
     "random_group", "random_workload",
 ]  # fmt: skip
 
-COLLECTIVE_PAGE = 4096
-"""Rooms and operands of a collective of its own begin at multiples of this."""
-
-LINE = 64
-"""Operands begin at multiples of this."""
-
+COLLECTIVE_PAGE = 4096  # alignment of memories, and of the results of a single collective
+LINE = 64  # alignment of operands
 COLLECTIVE_FORMATS = {CollectiveType.FP32: FP32, CollectiveType.BF16: BF16, CollectiveType.INT32: INT32}
-"""Formats of the elements."""
-
 REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
 
 
 @dataclass(frozen=True)
 class CollectiveIssue:
-    """A collective of a group.
-
-    Arguments:
-        kind: what the group does.
-        group: who.
-        count: elements of a block.
-        places: by core that takes part, the number of its instruction in the core's list.
-    """
+    """A collective of a group; places: index of the instruction in each participating core's list."""
 
     kind: CollectiveKind
     group: Group
@@ -56,13 +45,10 @@ class CollectiveIssue:
 
 @dataclass(frozen=True)
 class Workload:
-    """What the cores execute.
+    """Collectives of an instance, in the order of their creation.
 
-    Arguments:
-        lists: by core, its instructions.
-        delays: by core, the cycles that pass before each of them is offered.
-        memories: uint8 [cores, bytes].
-        issues: the collectives, in the order in which they were made.
+    By core, `lists` has the instructions, and `delays` the cycles before each of them is issued; the memories are uint8
+    [cores, bytes].
     """
 
     lists: dict[int, list[Collective]]
@@ -72,7 +58,7 @@ class Workload:
 
 
 def blocks_of(kind: CollectiveKind, ranks: int) -> tuple[int, int]:
-    """Return the blocks of src and of dst."""
+    """Return the number of blocks of src and of dst."""
     if kind == CollectiveKind.BARRIER:
         return 0, 0
     src, dst = (ranks if kind in several else 1 for several in (collective.BLOCKS_OF_SRC, collective.BLOCKS_OF_DST))
@@ -84,7 +70,7 @@ def _aligned(size: int, alignment: int) -> int:
 
 
 def _extent(blocks: int, pitch: int, size: int) -> int:
-    """Return the bytes from the first one of `blocks` blocks to the end of the last."""
+    """Return the bytes from the start of the first block to the end of the last."""
     return (blocks - 1) * pitch + size if blocks else 0
 
 
@@ -95,23 +81,13 @@ def lists_side_by_side(
     groups: Sequence[Group],
     count: int,
     dtype: CollectiveType,
-    *,
-    op: ReduceOp = ReduceOp.SUM,
-    narrow: bool = False,
-    stochastic: bool = False,
+    **fields: object,
 ) -> Workload:
-    """Return one collective of every group, all at once; the memories are full of random bytes where src is not.
+    """Return one collective of every group, all at the same time; memories other than src are random bytes.
 
-    SEND stands for transfers round the group, whose ranks send to the next one and receive from the one before: even
-    ranks send first, odd ones receive first.
-
-    Arguments:
-        rng: of the data.
-        instance: the instance.
-        kind: of all of them.
-        groups: without a core in common.
-        count: elements of a block.
-        dtype, op, narrow, stochastic: see `spec.isa.collective.Collective`.
+    SEND means transfers around the group: each rank sends to the next one and receives from the previous one. Even
+    ranks send first, odd ranks receive first. The groups have no core in common; a block has `count` elements. The
+    fields are op, narrow and stochastic of `spec.isa.collective.Collective`.
     """
     size = count * element_bytes(dtype)
     pitch = _aligned(size, LINE)
@@ -121,7 +97,7 @@ def lists_side_by_side(
     dst = _aligned(src_bytes, COLLECTIVE_PAGE)
     room = max(dst + _aligned(dst_bytes, COLLECTIVE_PAGE), COLLECTIVE_PAGE)
     memories = rng.integers(0, 256, (instance.cores, room), np.uint8)
-    shared = {"kind": kind, "dtype": dtype, "op": op, "narrow": narrow, "stochastic": stochastic, "pitch": pitch}
+    shared = {"kind": kind, "dtype": dtype, "pitch": pitch, **fields}
     shared |= {"count": 0 if kind == CollectiveKind.BARRIER else count, "dst": dst, "seed": 0x1234567, "stream": 5}
     lists = {}
     for group in groups:
@@ -136,7 +112,7 @@ def lists_side_by_side(
 
 
 def _transfers(one: Collective) -> Iterator[Collective]:
-    """Yield a rank's transfers round the group; of an odd number of ranks the last one, too, receives first."""
+    """Yield a rank's transfers around the group: odd ranks receive first, even ranks send first."""
     ranks, rank = one.group.ranks, one.rank
     send = replace(one, kind=CollectiveKind.SEND, root=(rank + 1) % ranks)
     receive = replace(one, kind=CollectiveKind.RECEIVE, root=(rank - 1) % ranks)
@@ -144,7 +120,7 @@ def _transfers(one: Collective) -> Iterator[Collective]:
 
 
 def _data(rng: np.random.Generator, dtype: CollectiveType, size: int, ranks: int) -> np.ndarray:
-    """Return elements, as bytes: near 1, with special values in a tenth of the sums."""
+    """Return elements as bytes: near 1, with special values in a tenth of the sums."""
     fmt = COLLECTIVE_FORMATS[dtype]
     n = -(-size * 8 // fmt.bits)
     codes = stimulus.ordinary_codes(rng, fmt, n)
@@ -153,7 +129,7 @@ def _data(rng: np.random.Generator, dtype: CollectiveType, size: int, ranks: int
 
 
 def random_group(rng: np.random.Generator, cores: int, ranks: int | None = None) -> Group:
-    """Return a group of cores: neighbours, or every so many of them, either way round, beginning anywhere."""
+    """Return a random group: cores at a constant distance, ascending or descending, from any start."""
     most = min(cores, collective.MAX_RANKS)
     if ranks is None:
         ranks = int(rng.choice([2, 3, 4, most, rng.integers(2, most + 1)]))
@@ -169,15 +145,10 @@ def random_group(rng: np.random.Generator, cores: int, ranks: int | None = None)
 def random_workload(
     rng: np.random.Generator, instance: Instance, collectives: int, largest: int, longest_delay: int = 300
 ) -> Workload:
-    """Return random collectives, which each core executes in the order of their making: so none waits for another one
-    that waits for it, and those that have no core in common are under way at once.
+    """Return random collectives; each core executes its own in the order of their creation.
 
-    Arguments:
-        rng: of everything.
-        instance: the instance.
-        collectives: how many.
-        largest: bytes of src or dst, at most.
-        longest_delay: cycles that may pass before an instruction is offered; it is drawn over decades.
+    The common order excludes a deadlock. Collectives without a common core run at the same time. A src or dst has at
+    most `largest` bytes; delays before instructions are drawn on a logarithmic scale.
     """
     room = 4 * _aligned(largest, COLLECTIVE_PAGE)
     words = [stimulus.random_fp32(rng, room // 4) for _ in range(instance.cores)]
@@ -185,7 +156,7 @@ def random_workload(
     lists = {core: [] for core in range(instance.cores)}
     issues = []
     kinds = [kind for kind in CollectiveKind if kind != CollectiveKind.RECEIVE]
-    weights = np.array([2.0 if kind in REDUCTIONS else 1.0 for kind in kinds])  # a reduction has more to get wrong
+    weights = np.array([2.0 if kind in REDUCTIONS else 1.0 for kind in kinds])  # reductions have more features
     for _ in range(collectives):
         kind = kinds[rng.choice(len(kinds), p=weights / weights.sum())]
         group = random_group(rng, instance.cores)
@@ -204,7 +175,6 @@ def random_workload(
 def _random_collective(
     rng: np.random.Generator, kind: CollectiveKind, group: Group, largest: int, room: int
 ) -> Iterator[Collective]:
-    """Yield the instruction of every core that takes part in a random collective of a group."""
     dtype = CollectiveType(rng.integers(len(CollectiveType)))
     blocks = max(1, *blocks_of(kind, group.ranks))
     most = max(1, (largest // blocks // LINE * LINE) // element_bytes(dtype))
@@ -230,7 +200,7 @@ def _random_collective(
         ranks = {rank: (kind, shared["root"]) for rank in range(group.ranks)}
     in_place = rng.random() < 0.3
     for rank, (own, root) in ranks.items():
-        if kind == CollectiveKind.BROADCAST:  # whose ranks may cut it as they like
+        if kind == CollectiveKind.BROADCAST:  # each rank may choose its own chunk
             shared["chunk"] = _any_chunk(rng)
         src, dst = _random_places(rng, [_extent(n, pitch, size) for n in blocks_of(own, group.ranks)], room)
         if in_place and own in (CollectiveKind.ALL_REDUCE, CollectiveKind.BROADCAST):
@@ -249,7 +219,6 @@ def _any_chunk(rng: np.random.Generator) -> int:
 
 
 def _random_places(rng: np.random.Generator, sizes: Sequence[int], room: int) -> tuple[int, int]:
-    """Return two addresses, somewhere in either half of a room, in either order."""
     half = room // 2
     first = [half * (n ^ int(flip)) for flip in (rng.integers(2),) for n in (0, 1)]
     free = [(half - _aligned(size, LINE)) // LINE for size in sizes]

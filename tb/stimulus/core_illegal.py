@@ -1,6 +1,6 @@
-"""Random images that a core must survive: bits that mean something are flipped in some of their records.
+"""Random images with flipped bits in some records, which a core must survive.
 
-Whatever the records then say, what they may write is known: nothing if a record breaks a rule, else what it names.
+The possible writes of such a record are known: none if it breaks a rule, else those of its instruction.
 """
 
 from dataclasses import dataclass, replace
@@ -16,19 +16,14 @@ from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Flipped", "Writable", "flipped_image"]
 
-LARGEST = 4096
-"""Elements of a changed instruction; one may be legal and take years."""
+LARGEST = 4096  # largest number of elements of a changed instruction; legal larger ones can take years
 
 
 class Writable:
-    """Which bytes may have been written.
-
-    Arguments:
-        config: the machine's parameters.
-        hbm_bytes: of HBM that are looked at.
+    """Bytes that instructions may have written.
 
     Attributes:
-        masks: bool [partitions, bytes] of each storage; HBM is one partition.
+        masks: bool [partitions, bytes] of each storage; HBM counts as one partition, of `hbm_bytes` bytes.
     """
 
     def __init__(self, config: Config, hbm_bytes: int):
@@ -41,7 +36,7 @@ class Writable:
         self.masks = {storage: np.zeros(shape, bool) for storage, shape in shapes.items()}
 
     def add(self, instruction) -> None:
-        """Add what an instruction writes; what lies beyond a storage does not count."""
+        """Add the writes of an instruction; addresses beyond a storage do not count."""
         for touch in touches_of(instruction, self.config):
             mask = self.masks[touch.storage]
             bytes_ = (touch.starts[:, np.newaxis] + np.arange(touch.length)).reshape(-1)
@@ -52,12 +47,9 @@ class Writable:
 
 @dataclass(frozen=True)
 class Flipped:
-    """An image with flipped bits.
+    """An image with flipped bits, all instructions that it may execute, and the required fault.
 
-    Arguments:
-        image: it.
-        instructions: all that it may execute.
-        fault: what must be reported; None if that is open: the change may be legal, or wait for what never comes.
+    Without a fault, the change may be legal, or the record may wait for an event that never occurs.
     """
 
     image: Image
@@ -66,14 +58,9 @@ class Flipped:
 
 
 def flipped_image(rng: np.random.Generator, image: Image, records: int = 1) -> Flipped:
-    """Return an image with one to three bits flipped in each of some records.
+    """Return an image with one to three flipped bits in each of `records` records of a legal image.
 
-    Changes that write to HBM outside of the image's tensors, or take long, are drawn again: both are legal.
-
-    Arguments:
-        rng: decides everything.
-        image: a legal one.
-        records: how many are changed.
+    Changes that write to HBM outside of the image's tensors, or take long, are legal, and therefore drawn again.
     """
     data = bytearray(image.data)
     places = [(block.queue, block.address + isa.RECORD_BYTES * n) for block in image.blocks for n in range(block.count)]
@@ -95,7 +82,7 @@ def flipped_image(rng: np.random.Generator, image: Image, records: int = 1) -> F
 def _changed(
     rng, image: Image, queue: int, address: int, word: int, instructions: dict
 ) -> tuple[int, CoreFault | None]:
-    """Return a changed record and the fault that it is, if it is one for sure; note its instruction."""
+    """Return a changed record and its fault, if it certainly is one; update its instruction in `instructions`."""
     engine = isa.engine_of_queue(queue, image.config)
     while True:
         changed = word
@@ -107,11 +94,11 @@ def _changed(
             return changed, CoreFault(queue, isa.Cause.ENGINE, address, said)
         kind = isa.instruction_type(said)
         values = kind.unpack(changed >> isa.HEADER_BITS)
-        # On its own, whatever comes before it: as if all columns were loaded.
+        # Judge the record independently of earlier ones: as if all columns were loaded.
         broken = kind.violation(said, values, isa.Context(image.config, loaded=(range(image.config.columns), True)))
         if broken is not None:
             instructions[address] = None
-            # Flipped header bits may keep it from being judged at all.
+            # Flipped header bits may prevent the execution of the record.
             certain = changed & (1 << isa.HEADER_BITS) - 1 == word & (1 << isa.HEADER_BITS) - 1
             return changed, CoreFault(queue, int(broken[0]), address, 0) if certain else None
         instruction = kind.decode(values, image.config)
@@ -121,7 +108,7 @@ def _changed(
 
 
 def _meaningful_bit(rng, engine: isa.Engine) -> int:
-    """Return the place of a bit: of a field of the header, more often of the instruction."""
+    """Return the position of a bit in a field, more often of the instruction than of the header."""
     if rng.random() < 0.25:
         layout, first = isa.HEADER_FIELDS, 0
     else:
@@ -133,7 +120,6 @@ def _meaningful_bit(rng, engine: isa.Engine) -> int:
 
 
 def _is_tame(instruction: isa.Instruction, values: dict[str, int], image: Image) -> bool:
-    """Return whether an instruction is over soon and writes to HBM within the image's tensors, if it does."""
     if prod(value for name, value in values.items() if name.startswith("count")) > LARGEST:
         return False
     spans = [region.span for region in instruction.writes if region.storage == isa.Storage.HBM]

@@ -1,7 +1,7 @@
-"""Random programs of the whole core: instructions of every engine that use each other's results.
+"""Random programs of the whole core: instructions of all engines that use each other's results.
 
-They compute nothing useful. What is in SBUF and PSUM at first comes from HBM by copies, and what is there in the end
-goes back to it; so HBM alone says whether a program was executed right.
+They compute nothing useful. Copies fill SBUF and PSUM from HBM at the start and write them back at the end, so HBM
+alone shows whether the execution was correct.
 """
 
 from dataclasses import dataclass, replace
@@ -10,10 +10,7 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.golden.core.engines import Engines
-from neuroncore_rtl.kernels.program.copies import dma_copy
-from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.kernels.program import HbmTensor, Image, Program, Tensor, build_image, dma_copy
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, INT8, INT32, Format
@@ -22,33 +19,22 @@ from neuroncore_rtl.spec.isa.fields import pack, unpack, width_of
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, Writer, garbled
 from neuroncore_rtl.tb.stimulus.nops import NopProgram
-from neuroncore_rtl.tb.stimulus.tensor_turns import CLOSE, TURNS
-from neuroncore_rtl.tb.stimulus.tensor_windows import random_columns, random_rows
+from neuroncore_rtl.tb.stimulus.tensor_windows import CLOSE, TURNS, random_columns, random_rows
 
 __all__ = ["CoreChoices", "CoreProgram", "CoreWriter", "execute_in_order", "garbled_image", "random_core_program"]
 
-INDICES = 16
-"""Words of row numbers in each partition."""
-
-TABLE_ROWS = 8
-"""Rows among which those numbers choose."""
-
-SKIPPED = 4
-"""Of the words so many last ones are any numbers, for copies that skip rows beyond those."""
+INDICES = 16  # words of row numbers in each partition
+TABLE_ROWS = 8  # number of rows that those numbers select from
+SKIPPED = 4  # number of last words with arbitrary numbers, for copies that skip out-of-range rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoreChoices:
-    """What a random program consists of.
+    """Composition of a random program: shares of the engines' instructions, sizes, and choices for elementwise ones.
 
-    Arguments:
-        tensor, elementwise, copies: shares of the engines' instructions.
-        longest: moving columns of a multiplication, of which every other one has 8 at most. Long ones are still adding
-            to a bank of PSUM when others ask for it.
-        nops: share of the records that have NOPs before them.
-        sbuf_bytes, psum_bytes, hbm_bytes: of a partition, and of HBM, what is used; multiples of 4, on chip
-            at least 4096, so that every instruction finds room.
-        elementwise_choices: of the vector and the scalar engine's instructions.
+    A multiplication has at most `longest` moving columns, every other one at most 8; long ones still add to a bank of
+    PSUM when other engines request it. `nops` is the share of records preceded by NOPs. The bytes in use, per partition
+    and of HBM, are multiples of 4, on chip at least 4096, so that every instruction finds room.
     """
 
     tensor: float = 0.3
@@ -64,12 +50,9 @@ class CoreChoices:
 
 @dataclass(frozen=True)
 class CoreProgram:
-    """A program and what HBM holds when it starts.
+    """A program, the initial contents of its tensors in HBM, and its results there.
 
-    Arguments:
-        program: instructions in program order.
-        contents: of tensors in HBM.
-        results: tensors in HBM that the program writes; `sbuf` and `psum` hold what was there in the end.
+    The results `sbuf` and `psum` are the final on-chip memories.
     """
 
     program: Program
@@ -77,7 +60,6 @@ class CoreProgram:
     results: dict[str, HbmTensor]
 
     def image(self) -> Image:
-        """Return the program's image."""
         return build_image(self.program, self.contents)
 
 
@@ -89,15 +71,10 @@ def random_core_program(
     base: int = 0,
     order: str = Program.order,
 ) -> CoreProgram:
-    """Return a program of `count` instructions, beside the copies at its start and end.
+    """Return a program of `count` instructions, plus the copies at its start and end.
 
-    Arguments:
-        rng: decides everything.
-        config: the machine's parameters.
-        count: instructions.
-        choices: what they are drawn from; of SBUF they use half at most.
-        base: HBM address of its image, a multiple of 128.
-        order: of its instructions, see :class:`kernels.program.Program`.
+    It uses at most half of SBUF. The base is the image's HBM address, a multiple of 128; for the order see
+    :class:`kernels.program.Program`.
     """
     writer = CoreWriter(rng, config, choices or CoreChoices(), base, order)
     for _ in range(count):
@@ -106,7 +83,7 @@ def random_core_program(
 
 
 def execute_in_order(image: Image, program: Program) -> Engines:
-    """Return golden's engines and memories after the program's instructions, one after the other."""
+    """Return golden's engines and memories after sequential execution of the program's instructions."""
     engines = Engines(program.config, image.memory())
     for number, entry in enumerate(program.entries):
         fault = engines.execute(entry.instruction.engine, entry.instruction.encode(program.config))
@@ -116,15 +93,10 @@ def execute_in_order(image: Image, program: Program) -> Engines:
 
 
 class CoreWriter:
-    """A program as it grows, which gets other instructions, too, if whoever makes it appends them to `program`.
+    """A program under construction, for the core of this number in its instance.
 
-    Arguments:
-        rng, config, choices, base, order: as of :func:`random_core_program`.
-        core: the one of its instance that executes it.
-
-    Attributes:
-        program: it.
-        hbm: what of HBM its copies use.
+    For the other arguments see :func:`random_core_program`. Callers may also append instructions to `program`. Its
+    copies use the part `hbm` of HBM.
     """
 
     def __init__(
@@ -150,17 +122,15 @@ class CoreWriter:
         self.hbm = space.hbm("hbm", INT8, (choices.hbm_bytes,))
         self.program.append(dma_copy(self.indices, self.rows))
         for storage, tensor in self.chip.items():
-            # In halves, so that several engines take part.
+            # In halves, so that several DMA engines work.
             for part in (np.s_[: tensor.size // 2], np.s_[tensor.size // 2 :]):
                 self.program.append(dma_copy(tensor[:, part], self.starts[storage][:, part]))
         own = choices.elementwise_choices
         self.elementwise = Writer(rng, config, own, self.memories, self.program.append)
         self.loaded: isa.LoadStationary | None = None
-        self.turns: list[bool | None] = []
-        """Whether the next instructions of the tensor engine are loads; None for any."""
+        self.turns: list[bool | None] = []  # the next tensor instructions: True: load, False: multiply, None: any
 
     def add(self) -> None:
-        """Add an instruction."""
         c = self.choices
         kind = self.rng.random() * (c.tensor + c.elementwise + c.copies)
         if not self.turns and kind < c.tensor:
@@ -173,7 +143,7 @@ class CoreWriter:
             self._add_copy()
 
     def finish(self) -> CoreProgram:
-        """Return the program, with copies of what is on chip at its end."""
+        """Return the program, with final copies of the on-chip memories."""
         results = {"hbm": self.hbm}
         for tensor in self.chip.values():
             results[tensor.name] = self.program.space.hbm(f"end of {tensor.name}", INT8, _whole(tensor))
@@ -187,14 +157,9 @@ class CoreWriter:
         return CoreProgram(self.program, contents, results)
 
     def _add_tensor(self, loads: bool | None = None) -> None:
-        """Add a LoadStationary or a MultiplyMoving, as is said or at random."""
         rng, config = self.rng, self.config
         fmt = config.matmul_formats[rng.integers(len(config.matmul_formats))]
-        common = {
-            "format": fmt,
-            "half": int(rng.integers(2)) * (fmt is FP32),
-            **random_rows(rng, config),
-        }
+        common = {"format": fmt, "half": int(rng.integers(2)) * (fmt is FP32), **random_rows(rng, config)}
         if loads is None:
             loads = rng.random() < 0.4
         if self.loaded is None or loads:
@@ -208,7 +173,7 @@ class CoreWriter:
             step = int(rng.choice([1, 1, 1, 0, 2, 3]))
             words = self.choices.psum_bytes // 4
             most = self.config.psum_words
-            # All of its operand lies in SBUF.
+            # The whole operand must lie in SBUF.
             n = max(1, min(n, most, (self.choices.sbuf_bytes * 8 // fmt.bits - 1) // max(step, 1)))
             bank = int(rng.integers(-(-words // most))) * most
             psum = bank + int(rng.integers(min(most, words - bank) - n + 1))
@@ -227,7 +192,6 @@ class CoreWriter:
         self.elementwise.places.note(instruction)
 
     def _sbuf_address(self, fmt: Format, count: int, step: int, alignment: int) -> int:
-        """Return where so many elements are, and see to it that they are worth reading."""
         size = fmt.bits // 8
         units = (self.choices.sbuf_bytes // size - (count - 1) * step - 1) // alignment
         address = int(self.rng.integers(units + 1)) * alignment * size
@@ -235,7 +199,7 @@ class CoreWriter:
         return address
 
     def _add_copy(self) -> None:
-        """Add a copy; those that write over what they read are drawn again."""
+        """Add a copy, drawn again while its destination overlaps its source."""
         queue = int(self.rng.choice(self.program.dma_queues))
         while True:
             copy = self._copy()
@@ -273,7 +237,6 @@ class CoreWriter:
     def _tensor(
         self, shape: list[int], fmt: Format, storage: isa.Storage, index: isa.DmaIndex | None, *, source: bool
     ) -> isa.DmaTensor:
-        """Return elements of a shape somewhere in a storage; if there is no room, with ever smaller steps."""
         rng = self.rng
         size = fmt.bits // 8
         hbm = storage == isa.Storage.HBM
@@ -311,7 +274,7 @@ def _whole(tensor: Tensor) -> tuple[int, ...]:
 
 
 def garbled_image(rng: np.random.Generator, image: Image) -> Image:
-    """Return an image with random bits where a record's mean nothing, and with `overlap` not always set."""
+    """Return an image with random values in the unused bits of records, and `overlap` cleared in some."""
     data = bytearray(image.data)
     for block, records in zip(image.blocks, image.records, strict=True):
         for number in range(len(records)):

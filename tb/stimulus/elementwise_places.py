@@ -1,4 +1,4 @@
-"""Where the tensors of a random program lie in SBUF and PSUM, and what is there before it starts."""
+"""Placement of a random program's tensors in SBUF and PSUM, and the initial contents of these memories."""
 
 from math import prod
 
@@ -14,19 +14,12 @@ from neuroncore_rtl.tb.stimulus import operands
 
 __all__ = ["EIGHTS", "Places", "shape_of"]
 
-EIGHTS = (Opcode.MAX8, Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)
-"""Operations that find or look for eight values."""
-
-WILD = (0.0, 0.02, 0.1, 1.0)
-"""Shares of elements that are special or have any bit pattern, of which an operand has one."""
-
-
-PAIRED = 0.8
-"""Share of the second operands whose elements are related to those of the first one."""
+EIGHTS = (Opcode.MAX8, Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)  # operations that find or search eight values
+WILD = (0.0, 0.02, 0.1, 1.0)  # candidate shares of special or arbitrary elements of an operand
+PAIRED = 0.8  # share of second operands with elements related to those of the first
 
 
 def _cast(codes: np.ndarray, source: Format, target: Format) -> np.ndarray:
-    """Return codes of the numbers nearest to those of other codes."""
     values = decode(codes, source) if source.is_float else codes.astype(np.int64).astype(np.float64)
     return round_fp32(operands.fp32_bits(values).ravel(), target, "rne", None).reshape(codes.shape)
 
@@ -37,14 +30,13 @@ def shape_of(values: dict[str, int], name: str, dimensions: int) -> tuple[int, .
 
 
 def _extent(shape: tuple[int, ...], steps: np.ndarray, size: int) -> tuple[int, int]:
-    """Return how many bytes of an access lie below its first element, and how many there are from end to end."""
+    """Return the bytes of an access below its first element, and its total extent in bytes."""
     spans = [(count - 1) * int(step) for count, step in zip(shape, steps, strict=True)]
     low = -size * sum(min(span, 0) for span in spans)
     return low, low + size * (1 + sum(max(span, 0) for span in spans))
 
 
 def _addresses(access: Access, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the address in a partition of every element of an access, in order."""
     addresses = np.full((), access.address)
     for length, step in zip(shape[-len(access.steps) :], access.steps[-len(shape) :], strict=True):
         addresses = addresses[..., np.newaxis] + access.format.bits // 8 * step * np.arange(length)
@@ -52,16 +44,10 @@ def _addresses(access: Access, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class Places:
-    """The memories, as a program fills them.
+    """The memories while a program is written: initial SBUF and PSUM, uint8 [partitions, bytes].
 
-    Arguments:
-        rng: decides everything.
-        config: the machine's parameters.
-        memories: SBUF and PSUM before the program, uint8 [partitions, bytes]; they get elements worth reading.
-        related: share of the tensors that lie where others were, rather than at a place of their own.
-
-    Attributes:
-        written: of SBUF and PSUM the bytes of a partition in which an instruction may have written.
+    `fill` writes meaningful elements into them. `related` is the share of tensors that overlap others instead of having
+    separate addresses; `written` marks the bytes of a partition that an instruction may have written.
     """
 
     def __init__(self, rng: np.random.Generator, config: Config, memories: dict[Storage, np.ndarray], related: float):
@@ -70,13 +56,13 @@ class Places:
         self.written = {storage: np.zeros(memory.shape[1], bool) for storage, memory in memories.items()}
 
     def note(self, instruction: Instruction) -> None:
-        """Note where an instruction that is in the program, of any engine, writes."""
+        """Record the writes of an instruction in the program, of any engine."""
         for region in instruction.writes:
             if region.storage in self.written:
                 self.written[region.storage][region.span[0] : region.span[1]] = True
 
     def steps(self, shape: tuple[int, ...], *, source: bool) -> np.ndarray:
-        """Return steps of a layout in which elements of a destination do not meet, but for a few destinations."""
+        """Return random steps; the elements of a destination are disjoint, except in a few destinations."""
         rng = self.rng
         steps = np.zeros(len(shape), int)
         step = int(rng.choice([1, 1, 1, 2, 3]))
@@ -92,7 +78,7 @@ class Places:
         return steps
 
     def _start(self, lanes: int, storage: Storage) -> int | None:
-        """Return a legal partition for lane 0; None if the storage has too few."""
+        """Return a legal partition for lane 0; None if the storage has too few partitions."""
         quadrant = self.config.quadrant
         step = 1 if lanes <= quadrant else 2 if lanes <= 2 * quadrant else 4
         limit = storage_partitions(storage, self.config)
@@ -100,7 +86,7 @@ class Places:
         return int(self.rng.choice(starts)) if starts else None
 
     def place(self, partial: Elementwise, name: str, fmt: Format, storage: Storage, steps: np.ndarray) -> Access:
-        """Return an access of these steps at a place of its own while there is room, sometimes where another was."""
+        """Return an access with these steps, at separate addresses if possible, sometimes overlapping others."""
         rng = self.rng
         size = fmt.bits // 8
         dimensions = len(partial.shape)
@@ -109,7 +95,7 @@ class Places:
         if start is None or size * prod(shape) > self.memories[storage].shape[1]:
             storage = Storage.SBUF
             start = self._start(partial.partitions, storage)
-        # A step that is never taken means nothing.
+        # The step of a dimension of one element is unused.
         steps = np.where(np.array(shape) == 1, rng.integers(-(1 << 15), 1 << 15, dimensions), steps)
         limit = self.memories[storage].shape[1]
         low, extent = _extent(shape, steps, size)
@@ -133,13 +119,13 @@ class Places:
         name: str = "a",
         partner: Access | None = None,
     ) -> None:
-        """Write elements into the memory's first state, on all partitions, except where an instruction has written."""
+        """Write initial elements on all partitions, except where an instruction has written."""
         fmt, memory = access.format, self.memories[access.storage]
         size, count = fmt.bits // 8, prod(shape)
         addresses = _addresses(access, shape)
         codes = self._codes(fmt, (len(memory), count), opcode, name, shape)
         if name == "b" and opcode in (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8) and partner.format == fmt:
-            codes = self._found(codes, access, partner)
+            codes = self._searched_values(codes, access, partner)
         elif partner is not None and self.rng.random() < PAIRED:
             codes = self._paired(codes, access, shape, partner)
         octets = np.ascontiguousarray(codes).astype(codes.dtype.newbyteorder("<")).view(np.uint8)
@@ -151,7 +137,7 @@ class Places:
             memory[:, places[chosen]] = octets[:, chosen, octet]
 
     def _paired(self, codes: np.ndarray, access: Access, shape: tuple[int, ...], partner: Access) -> np.ndarray:
-        """Return elements of which half are related to those of `partner` that the same lane takes with them."""
+        """Return elements, half of them related to the elements of `partner` in the same lane."""
         rng, fmt = self.rng, access.format
         first = self.elements(partner, np.arange(len(codes)) - access.partition, shape)
         if partner.format != fmt:
@@ -161,17 +147,17 @@ class Places:
         return np.where(rng.random(codes.shape) < 0.5, related, codes).astype(codes.dtype)
 
     def elements(self, access: Access, lanes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the codes of an access before the program, [lanes, elements]; of any memory where it goes beyond."""
+        """Return the initial codes of an access, [lanes, elements]; out of range, those of other addresses."""
         return self._words(access, lanes[:, np.newaxis], _addresses(access, shape) // (access.format.bits // 8))
 
     def _words(self, access: Access, lanes: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """Return the codes in lanes of an access, at places of their partitions; the nearest where there are none."""
+        """Return the codes in lanes of an access at indices in their partitions; the nearest if out of range."""
         words = self.memories[access.storage].view(storage_dtype(access.format).newbyteorder("<"))
         rows = np.clip(lanes + access.partition, 0, len(words) - 1)
         return words[rows, np.clip(places, 0, words.shape[1] - 1)]
 
-    def _found(self, codes: np.ndarray, access: Access, searched: Access) -> np.ndarray:
-        """Return values to look for, most of them among the first elements that the same lane searches."""
+    def _searched_values(self, codes: np.ndarray, access: Access, searched: Access) -> np.ndarray:
+        """Return values to search, most of them among the first searched elements of the same lane."""
         rng = self.rng
         lanes = np.arange(len(codes))[:, np.newaxis] - access.partition
         first = searched.address // (searched.format.bits // 8)
@@ -186,7 +172,7 @@ class Places:
         codes = operands.mixed_codes(rng, fmt, total, WILD)
         kind = rng.random()
         if kind < 0.15 or (opcode in EIGHTS and kind < 0.5):
-            codes = rng.choice(codes[:5], total)  # few values, so that many are equal
+            codes = rng.choice(codes[:5], total)  # few distinct values
         if not fmt.is_float and kind > 0.6:
             codes = (rng.integers(-3, 40, total) & ((1 << fmt.bits) - 1)).astype(storage_dtype(fmt))
         if opcode == Opcode.SELECT and name == "a":

@@ -1,8 +1,8 @@
-"""Random programs of the vector and the scalar engine.
+"""Random programs of the vector and scalar engines.
 
-They compute nothing useful. Shapes, formats, steps and partitions change from one instruction to the next; results are
-read as soon as they are there, overwritten, and shared between the engines. Bits that an instruction does not use are
-random, so that hardware which looks at them is noticed.
+They compute nothing useful. Shapes, formats, steps and partitions change from one instruction to the next. Results are
+read immediately, overwritten, and shared between the engines. Unused bits of an instruction are random, to expose
+hardware that depends on them.
 """
 
 from collections import Counter
@@ -28,25 +28,19 @@ from neuroncore_rtl.tb.stimulus.elementwise_places import EIGHTS, Places, shape_
 
 __all__ = ["Choices", "Writer", "garbled", "random_elementwise_program", "random_records"]
 
+Append = Callable[[Elementwise], object]
+Memories = dict[Storage, np.ndarray]
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
-
-_REMAINDERS = 8
-"""Most elements of a lane whose remainders are taken: of more they would take most of a program's cycles."""
+_REMAINDERS = 8  # largest number of elements per lane with remainders; more would dominate a program's cycles
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What a random program consists of.
+    """Candidates of a random program: opcodes, formats, which an instruction may mix, functions, and ALU operations.
 
-    Arguments:
-        opcodes: those that it draws from.
-        formats: of its tensors; an instruction may mix them.
-        elements: a lane's elements of an instruction; None for a few, seldom many.
-        functions: codes of ACTIVATE's functions.
-        related: share of the tensors that lie where others were, rather than at a place of their own.
-        slow: whether operations of the iterative units are among the others.
-        operations: of the vector lanes' ALUs.
-        stochastic: opcodes whose results may be rounded stochastically.
+    A lane has `elements` elements, None for mostly few. `related` is the share of tensors that overlap others instead
+    of having separate addresses. `slow` includes the operations of the iterative units, and `stochastic` has the
+    opcodes with stochastic rounding of some results.
     """
 
     opcodes: tuple[Opcode, ...] = tuple(Opcode)
@@ -59,7 +53,7 @@ class Choices:
     stochastic: frozenset[Opcode] = elementwise.STOCHASTIC
 
     def on(self, config: Config) -> "Choices":
-        """Return those of them that the lanes of a machine have units for."""
+        """Return the choices for which the machine's lanes have units."""
         without = set(VECTOR_UNITS) - config.vector_units
         opcodes = set().union(*(elementwise.UNIT_OPCODES.get(unit, ()) for unit in without))
         operations = set().union(*(elementwise.UNIT_OPERATIONS.get(unit, ()) for unit in without))
@@ -76,22 +70,11 @@ class Choices:
 
 
 def random_elementwise_program(
-    rng: np.random.Generator,
-    config: Config,
-    count: int,
-    choices: Choices,
-    *,
-    bytes_per_partition: int | None = None,
+    rng: np.random.Generator, config: Config, count: int, choices: Choices, *, bytes_per_partition: int | None = None
 ) -> ElementwiseProgram:
     """Return a program of `count` instructions.
 
-    Arguments:
-        rng: decides everything.
-        config: the machine's parameters.
-        count: instructions.
-        choices: what they are drawn from.
-        bytes_per_partition: of SBUF that is used, a multiple of 4; None: the whole, which lets accesses touch the
-            partition's end.
+    bytes_per_partition is the part of SBUF in use, a multiple of 4; None: all of it, so that accesses touch its end.
     """
     size = config.sbuf_bytes if bytes_per_partition is None else bytes_per_partition
     memories = {
@@ -109,13 +92,11 @@ def random_elementwise_program(
 
 
 def random_records(rng: np.random.Generator, program: Program) -> list[EngineRecord]:
-    """Return the records of a program of these engines alone, with random bits where they mean nothing in some, and not
-    always overlapping."""
+    """Return the records of a program, some with random unused bits, and some without `overlap`."""
     return [_record(rng, entry, program.config) for entry in program.entries]
 
 
 def _record(rng: np.random.Generator, entry: Entry, config: Config) -> EngineRecord:
-    """Return an entry for the harness, with random bits where they mean nothing, not always overlapping."""
     values = entry.instruction.fields(config)
     values["overlap"] &= int(rng.random() < 0.7)
     if rng.random() < 0.33:
@@ -126,15 +107,7 @@ def _record(rng: np.random.Generator, entry: Entry, config: Config) -> EngineRec
 def garbled(
     rng: np.random.Generator, layout: Layout, values: dict[str, int], unused: Set[str], signed: Set[str] = frozenset()
 ) -> dict[str, int]:
-    """Return the values of a layout's fields with random ones in those that mean nothing: who looks at them is noticed.
-
-    Arguments:
-        rng: decides them.
-        layout: the fields.
-        values: of every field.
-        unused: fields that mean nothing.
-        signed: fields in two's complement.
-    """
+    """Return the values of a layout's fields with random values for the unused fields; signed: two's complement."""
     changed = dict(values)
     for name, width in layout:
         if name in unused:
@@ -144,36 +117,21 @@ def garbled(
 
 
 class Writer:
-    """A program as it grows.
+    """A program under construction; for rng, config and choices see :func:`random_elementwise_program`.
 
-    Arguments:
-        rng, config, choices: as of :func:`random_elementwise_program`.
-        memories: SBUF and PSUM before the program, uint8 [partitions, bytes]; they get elements worth reading.
-        append: puts an instruction at the program's end; ValueError if it is refused.
-
-    Attributes:
-        instructions: what was added.
-        places: where its tensors lie.
+    The initial memories, uint8 [partitions, bytes], receive meaningful elements. `append` appends an instruction to the
+    program, or raises ValueError if it is illegal. `instructions` has the added ones, `places` the placement of their
+    tensors.
     """
 
-    def __init__(
-        self,
-        rng: np.random.Generator,
-        config: Config,
-        choices: Choices,
-        memories: dict[Storage, np.ndarray],
-        append: Callable[[Elementwise], object],
-    ):
+    def __init__(self, rng: np.random.Generator, config: Config, choices: Choices, memories: Memories, append: Append):
         self.rng, self.config, self.choices, self.append = rng, config, choices.on(config), append
         self.places = Places(rng, config, memories, choices.related)
         self.instructions: list[Elementwise] = []
-        self.drawn: Counter[AluOp] = Counter()
-        """Operations that instructions have, so that rare ones are drawn more often."""
-        self.summed = 0
-        """Lanes whose running sums are known."""
+        self.drawn: Counter[AluOp] = Counter()  # uses of each operation, to prefer rare ones
+        self.summed = 0  # lanes with defined running sums
 
     def add(self) -> None:
-        """Add one instruction."""
         instruction = self._append(self._instruction())
         if instruction.opcode == Opcode.ACTIVATE:
             self.summed = instruction.partitions
@@ -181,7 +139,6 @@ class Writer:
         self.places.note(instruction)
 
     def _append(self, unplaced: Elementwise) -> Elementwise:
-        """Choose where results go, and append the instruction."""
         values = unplaced.fields(self.config)
         for _ in range(100):
             placed = replace(unplaced, dst=self._destination(unplaced))
@@ -192,7 +149,7 @@ class Writer:
                 self.append(placed)
                 return placed
             except ValueError as refusal:
-                # A destination may not lie across a source, nor running sums go on that none has started.
+                # A destination must not partly overlap a source; running sums must have been started.
                 if not any(rule in str(refusal) for rule in ("must be apart", "must have one before it")):
                     raise
         raise ValueError("the memories must have room for a destination beside the sources")
@@ -201,7 +158,7 @@ class Writer:
         rng, config = self.rng, self.config
         opcode = self.choices.opcodes[rng.integers(len(self.choices.opcodes))]
         used = elementwise.uses({"opcode": opcode, "sum_store": int(rng.random() < 0.5)})
-        follows = self._followed(opcode)
+        follows = self._producer(opcode)
         shape = follows.shape if follows else self._shape(opcode)
         lanes = follows.partitions if follows else self._lanes(opcode)
         axes = int(rng.integers(1, DIMENSIONS + 1)) if opcode == Opcode.TENSOR_REDUCE else 0
@@ -232,8 +189,8 @@ class Writer:
                 partial = replace(partial, **{name: self._immediate(partial, name, integer)})
         return self._numbered(partial)
 
-    def _followed(self, opcode: Opcode) -> Elementwise | None:
-        """Return an instruction whose result is to be this one's first source: one of the last few, or none."""
+    def _producer(self, opcode: Opcode) -> Elementwise | None:
+        """Return one of the last instructions, to use its result as the first source; None for no such use."""
         rng = self.rng
         if not self.instructions or rng.random() > self.choices.related:
             return None
@@ -270,7 +227,6 @@ class Writer:
         return tuple(counts)
 
     def _factors(self, volume: int, dimensions: int) -> list[int]:
-        """Return counts whose product is `volume`."""
         counts = [1] * dimensions
         rest = volume
         for d in range(dimensions - 1, 0, -1):
@@ -287,7 +243,6 @@ class Writer:
         return partitions if self.rng.random() < 0.5 else int(self.rng.integers(1, self.config.partitions + 1))
 
     def _formats(self, opcode: Opcode, used: frozenset[str]) -> dict[str, Format]:
-        """Return a format for every place that an instruction may use, all integers in some."""
         rng = self.rng
         names = ["dst", *sorted(used & {"a", "b", "s0", "s1"}), *(["b"] if "result" in used else [])]
         available = self.choices.formats
@@ -351,7 +306,7 @@ class Writer:
         return int(stimulus.random_fp32(rng, 1)[0])
 
     def _related(self, access: Access, integer: bool) -> int:
-        """Return a scalar that goes with the first element of a lane."""
+        """Return a scalar related to the first element of a lane."""
         lane = self.rng.integers(0, 4, 1)
         code, fmt = self.places.elements(access, lane, (1,)).ravel(), access.format
         if integer:
@@ -363,7 +318,6 @@ class Writer:
         return int(stimulus.partners(self.rng, FP32, bits)[0])
 
     def _numbered(self, instruction: Elementwise) -> Elementwise:
-        """Return the instruction with what its opcode takes beside tensors and operations."""
         rng, opcode = self.rng, instruction.opcode
         changes = {}
         if opcode in (Opcode.IOTA, Opcode.AFFINE_SELECT) or instruction.stochastic or opcode == Opcode.DROPOUT:
@@ -391,7 +345,6 @@ class Writer:
         return Access(format=FP32, address=0, steps=(0,) * len(shape))
 
     def _source(self, partial: Elementwise, name: str, fmt: Format, storage: Storage, partner: Access | None) -> Access:
-        """Return an access to read, with elements worth reading unless something was written there before."""
         access = self.places.place(partial, name, fmt, storage, self.places.steps(partial.shape, source=True))
         shape = shape_of(partial.fields(self.config), name, len(partial.shape))
         self.places.fill(access, shape, partial.opcode, name, partner)
@@ -404,7 +357,7 @@ class Writer:
         return Pointer(format=fmt, address=access.address, partition=access.partition)
 
     def _destination(self, instruction: Elementwise) -> Access:
-        """Return where to write: a place of its own, somewhere among what is there, or a source's place."""
+        """Return a destination: separate addresses, random ones, or those of a source."""
         rng, fmt = self.rng, instruction.dst.format
         whole = {"a"} if instruction.opcode == Opcode.MATCH_REPLACE8 else {"a", "b"}
         sources = [

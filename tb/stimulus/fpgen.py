@@ -1,10 +1,10 @@
-"""The test suite of IBM's floating-point test generator FPgen: files *.fptest, a case a line.
+"""Reader for the test suite of IBM's floating-point test generator FPgen: files *.fptest, one case per line.
 
     b32*+ =0 x +1.402957P-114 +1.2AD267P1 -1.003963P-112 -> +Zero xu
 
-A line has an operation with its format, a rounding mode, the exceptions that are trapped, operands, `->`, the result,
-and the exceptions that occur. Of a significand such as 1.402957 the digits are the 23 bits of the mantissa, as a
-number; a NaN is Q or S. See syntax.txt of the suite.
+A line has an operation with its format, a rounding mode, trapped exceptions, operands, `->`, the result, and the
+exceptions. The hexadecimal digits of a significand such as 1.402957 are the 23 bits of the mantissa; a NaN is Q or S.
+See the suite's syntax.txt.
 """
 
 import re
@@ -30,10 +30,10 @@ OPERATIONS = {
     "b32<C": "min",
     "b32>A": "larger magnitude",
 }
-"""What there is of the suite's operations, by their names in it."""
+"""Supported operations, by their names in the suite."""
 
 _OTHERS = {"V": "square roots", "b64cff": "longer formats", "b128cff": "longer formats"}
-"""Operations of the suite that the machine has not, but for those that compute nothing."""
+"""Operations of the suite that the machine does not compute; others compute nothing."""
 
 _OPERATION = re.compile(r"[bd]\d+\S+")
 _NUMBER = re.compile(r"([+-])(?:([01])\.([0-7][0-9A-F]{5})P(-?\d+)|(Zero|Inf))")
@@ -42,10 +42,9 @@ _TRAPS = re.compile(r"[xuozi]+")
 
 
 def read_fpgen(files: Sequence[Path]) -> Reading:
-    """Return the cases of files of the suite, those of an operation together.
+    """Return the cases of files of the suite, grouped by operation.
 
-    Raises, where the cases are read:
-        UsageError: at the first line that is none of the suite's.
+    Iteration over the cases raises UsageError at the first malformed line.
     """
     left_out = Counter()
     return Reading(_cases(files, left_out), left_out)
@@ -72,7 +71,7 @@ def _cases(files: Sequence[Path], left_out: Counter) -> Iterator[ScalarCases]:
 
 
 def _case(fields: list[str], left_out: Counter) -> list[int] | None:
-    """Return the words of operands and result; None if the case is left out, which is counted."""
+    """Return the words of operands and result; None, and a count of the reason, if the case is skipped."""
     operation, rounding, *rest = fields
     if "->" not in rest[1:-1]:
         raise ValueError(f"a case must have operands, -> and a result, not {' '.join(fields)!r}")
@@ -95,7 +94,6 @@ def _case(fields: list[str], left_out: Counter) -> list[int] | None:
 
 
 def _word(text: str) -> int:
-    """Return the bits of a number of binary32."""
     if text in _NANS:
         return _NANS[text]
     found = _NUMBER.fullmatch(text)

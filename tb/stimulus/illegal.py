@@ -1,4 +1,4 @@
-"""Random instructions that a machine must refuse, for every rule that an engine's instructions can break."""
+"""Random illegal instructions, for every rule that an engine's instructions can break."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,7 @@ from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, ELEMENTWISE_FI
 
 __all__ = ["illegal_word", "random_word"]
 
-ATTEMPTS = 3000
-"""Changed instructions that are tried before a rule is taken for one that cannot be broken."""
+ATTEMPTS = 3000  # number of changed instructions to try before a rule counts as unbreakable
 
 _PARTS: dict[Rule, tuple[str, ...]] = {
     Rule.OPCODE: ("opcode",),
@@ -26,25 +25,20 @@ _PARTS: dict[Rule, tuple[str, ...]] = {
     Rule.ALIGNMENT: ("address", "scalar"),
     Rule.RANGE: ("address", "step", "count", "scalar"),
 }
-"""For each rule the parts of the names of fields whose change may break it."""
+"""Parts of the field names to change for each rule."""
 
 
 def random_word(rng: np.random.Generator) -> int:
-    """Return random bits, as many as an instruction has."""
+    """Return as many random bits as an instruction has."""
     return int.from_bytes(rng.bytes(-(-ELEMENTWISE_BITS // 8)), "little") & ((1 << ELEMENTWISE_BITS) - 1)
 
 
 def illegal_word(
     rng: np.random.Generator, config: Config, opcodes: frozenset[Opcode], rule: Rule, legal: Sequence[int]
 ) -> int | None:
-    """Return an instruction that breaks `rule` and none below it; None if an engine's instructions cannot.
+    """Return an instruction that breaks `rule` and none before it; None if the engine's opcodes cannot break it.
 
-    Arguments:
-        rng: decides everything.
-        config: the machine's parameters.
-        opcodes: the engine's.
-        rule: which one to break.
-        legal: instructions to start from; one to three fields of one of them are changed.
+    One to three fields of one of the `legal` instructions are changed.
     """
     candidates = [(name, width) for name, width in ELEMENTWISE_FIELDS if any(part in name for part in _PARTS[rule])]
     for _ in range(ATTEMPTS):
@@ -59,7 +53,7 @@ def illegal_word(
 
 
 def _other(rng: np.random.Generator, name: str, width: int, value: int) -> int:
-    """Return a value for a field: its ends, beside what it was, one bit changed, or anything."""
+    """Return a value for a field: an end of its range, a neighbour, one flipped bit, or any value."""
     anything = int.from_bytes(rng.bytes(8), "little")
     bits = (0, (1 << width) - 1, value + 1, value - 1, value ^ 1 << int(rng.integers(width)), anything)
     chosen = bits[rng.integers(len(bits))] & ((1 << width) - 1)

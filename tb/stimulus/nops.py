@@ -1,4 +1,4 @@
-"""Programs with NOPs at random places, which take over what other records wait for."""
+"""Programs with NOPs at random positions, which take over waits of other records."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,20 +11,15 @@ from neuroncore_rtl.spec.isa import Nop, Record, Update, UpdateOp, Wait, queue_c
 
 __all__ = ["NopProgram"]
 
-SCRATCH = 4
-"""Semaphores for which nobody waits."""
+SCRATCH = 4  # semaphores without a waiting record
 
 
 @dataclass
 class NopProgram(Program):
-    """A program of one section, of which some records have NOPs before them.
+    """A program of one section with NOPs before the given share of records; the seed makes all decisions.
 
-    Such a record's waits are those of a NOP before it in its queue; or of NOPs in any queues, which add up to a
-    semaphore of its own. The first half of the semaphores is the program's, the other one that of NOPs.
-
-    Arguments:
-        share: of the records.
-        seed: decides everything.
+    Such a record's waits move to a NOP before it in its queue, or to NOPs in any queues that increment a separate
+    semaphore. The program has the first half of the semaphores, the NOPs have the second half.
     """
 
     share: float = 0.2
@@ -32,7 +27,7 @@ class NopProgram(Program):
 
     @property
     def entries(self) -> list[Entry]:
-        """What was appended, and NOPs, in an order in which they can be executed."""
+        """The program's entries and the NOPs, in an executable order."""
         return [entry for entry, _ in self._mixed()]
 
     def records(self) -> list[Record]:

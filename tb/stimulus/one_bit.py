@@ -1,7 +1,7 @@
-"""Operands of which one bit decides: of a NaN, of a zero, of what is shifted out, or between two words.
+"""Operands in which one bit decides: of a NaN, of a zero, of the bits shifted out, or between two words.
 
-Random operands seldom have one; a wire that is broken is often seen by no other. All of them are here, for the tests of
-units and, mixed with others, for `make sim`.
+Random operands seldom have such a bit, and often no other operand reveals a broken wire. Unit tests use all of them,
+`make sim` mixes them with others.
 """
 
 from functools import cache
@@ -14,22 +14,20 @@ from neuroncore_rtl.spec.formats import FP32, Format
 __all__ = ["bits_apart", "lone_bits", "lone_factors", "lone_fraction_bits", "lone_macs", "lone_powers", "lone_products"]
 
 ONE = 0x3F80_0000
-
-_NEAR = (ONE, ONE + 1, 0x00800000, 0x00FFFFFF, 0x01800001)
-"""Numbers of which others are taken that differ in one bit."""
+_NEAR = (ONE, ONE + 1, 0x00800000, 0x00FFFFFF, 0x01800001)  # numbers from which others differ in one bit
 
 _LEFT = [(field, bit) for field in range(1, 28) for bit in {0, 22 - field, 23 - field, 24 - field} if 0 <= bit < 23]
-"""Exponent fields near the least one, and bits that are left of such numbers: they just become normal, or do not."""
+"""Exponent fields near the smallest one, and remaining bits of sums that just become normal, or stay subnormal."""
 
 _FRACTION = FP32.infinity ^ 0x7FFFFFFF
-
-_FARTHEST = 16
-"""Places by which an addend is larger than a product, at most: for more of them factors are rare."""
+_FARTHEST = 16  # largest distance in places of an addend above a product; beyond it, factors are rare
 
 
 def bits_apart() -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs of words of 32 bits that differ in one bit, in either order: zeros, infinities and ones of FP32, and
-    the ends of the integers, beside others."""
+    """Return pairs of 32-bit words that differ in one bit, in both orders.
+
+    The words are zeros, infinities and ones of FP32, and the ends of the integer range.
+    """
     words = np.array([0, 1 << 31, FP32.infinity, 0xFF800000, ONE, 0xBF800000, 0x7FFFFFFF, 0xFFFFFFFF], np.uint32)
     words = np.repeat(words, 32)
     beside = words ^ np.tile(np.uint32(1) << np.arange(32, dtype=np.uint32), len(words) // 32)
@@ -37,18 +35,18 @@ def bits_apart() -> tuple[np.ndarray, np.ndarray]:
 
 
 def lone_fraction_bits(fmt: Format) -> np.ndarray:
-    """Return codes of a float format, uint32, that have one bit of the fraction: NaN, and subnormal numbers."""
+    """Return uint32 codes of a float format with a single fraction bit: NaNs and subnormal numbers."""
     bits = [1 << bit for bit in range(fmt.padding_bits, fmt.padding_bits + fmt.mantissa_bits)]
     codes = [exponent | bit for exponent in (fmt.infinity, 0) for bit in bits]
     return np.array([sign | code for code in codes for sign in (0, 1 << fmt.bits - 1)], np.uint32)
 
 
 def lone_bits() -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs of FP32 patterns of which one bit decides, in either order and with all signs.
+    """Return pairs of FP32 patterns in which one bit decides, in both orders and with all signs.
 
-    Sums halfway between two numbers but for one bit of the smaller operand: each of its bits that is shifted out, at
-    each distance of the exponents. Numbers that cancel but for one bit, also where the exponent decides how far that
-    is moved. And NaN that differ from an infinity in one bit, beside a number and an infinity.
+    Kinds: sums that are a tie except for one bit of the smaller operand, for each shifted-out bit at each distance of
+    the exponents; numbers that cancel except for one bit, also where the exponent limits the normalisation; NaNs that
+    differ from an infinity in one bit, with a number or an infinity.
     """
     pairs = [(large, small) for large in (ONE, ONE + 1) for small in _halves().tolist()]
     pairs += [(word, word ^ 1 << bit) for word in _NEAR for bit in range(31)]
@@ -61,7 +59,7 @@ def lone_bits() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def lone_factors() -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs of FP32 patterns whose exact product is halfway between two numbers but for one bit."""
+    """Return pairs of FP32 patterns with an exact product that is a tie except for one bit."""
     lone = ((dropped, 1 << dropped - 1 | 1 << bit) for dropped in (23, 24) for bit in range(dropped - 1))
     pairs = np.array([_factors(24, low, dropped, 24 + dropped) for dropped, low in lone]).T
     a, b = (ONE | pairs & _FRACTION).astype(np.uint32)
@@ -70,12 +68,11 @@ def lone_factors() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def lone_products() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return triples (a, b, c) of FP32 patterns of which one bit decides, of all 48 of the exact product.
+    """Return triples (a, b, c) of FP32 patterns in which one bit of the exact 48-bit product decides.
 
-    Sums of `lone_bits`, one of them a product: the other factor is a power of two down to the least number. Products
-    halfway between two numbers but for one bit, of the sum with an addend that is larger or of the product alone. And
-    products that are halfway, with an addend far below. Each of the three is a NaN that differs from an infinity in one
-    bit, beside numbers and infinities.
+    Kinds: sums of `lone_bits` with one operand a product by a power of two; products that are a tie except for one bit,
+    alone or below a larger addend; tied products with an addend far below; NaNs that differ from an infinity in one
+    bit, in each position, with numbers and infinities.
     """
     x, y = lone_bits()
     finite = (x & FP32.infinity) != FP32.infinity
@@ -95,16 +92,16 @@ def lone_products() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _exact_products() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return triples (a, b, c) of FP32 patterns of whose exact product one bit decides that no power of two brings."""
+    """Return the triples of `lone_products` that need a factor other than a power of two."""
     triples = []
-    # An addend that is larger, by so many places: the product loses as many more bits.
+    # An addend that is larger by these places: the product loses as many more bits.
     for dropped in range(25, 25 + _FARTHEST):
         for bit in range(dropped - 1):
             factors = _factors(24, 1 << dropped - 1 | 1 << bit, dropped)
             triples += [(*factors, 104 + dropped << 23 | 3 << 21 | odd) for odd in (0, 1)]
-            # A carry out of the sum moves it by one place, and what is lost farther down.
+            # A carry out of the sum shifts it, and the rounding position, by one place.
             triples += [(*factors, 103 + dropped << 23 | ones) for ones in (0x7FFFFC, 0x7FFFFE)]
-    # A product that is halfway, in the one or the other of its last places, and an addend of each size below it.
+    # A tied product, at both possible last places, and an addend of each size below it.
     for dropped in (23, 24):
         factors = _factors(24, 1 << dropped - 1, dropped, 24 + dropped)
         triples += [(*factors, field << 23) for field in range(60, 128 - 48 + dropped)]
@@ -117,10 +114,10 @@ def _exact_products() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def lone_powers() -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs (base, exponent) of FP32 patterns of which one bit decides.
+    """Return pairs (base, exponent) of FP32 patterns in which one bit decides.
 
-    Negative bases, to powers that are integers but for one bit of their fraction, in each place and of each size. And
-    words that differ in one bit from a zero, a one or an infinity, to powers of both kinds, or as such.
+    Kinds: negative bases with exponents that are integers except for one fraction bit, in each position and of each
+    size; words that differ in one bit from a zero, a one or an infinity, as base or as exponent.
     """
     fields, bits = np.meshgrid(np.arange(126, 153), np.arange(23))
     digits = (fields << 23 | 1 << bits).ravel()
@@ -136,10 +133,10 @@ def lone_powers() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def lone_macs(fmt: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return cases (x, w, acc) of a float format of which one bit decides.
+    """Return cases (x, w, acc) of a float format in which one bit decides; for FP32 the upper halves are multiplied.
 
-    NaN that differ from an infinity in one bit, and subnormal numbers of one bit, each in every place; and sums halfway
-    between two numbers but for one bit of the accumulator, or of the product. Of FP32 the upper halves are multiplied.
+    Kinds: NaNs that differ from an infinity in one bit, and subnormal numbers of one bit, each in every position; sums
+    that are a tie except for one bit of the accumulator, or of the product.
     """
     position = fmt.mantissa_bits + fmt.padding_bits
     one, lone, halves = fmt.bias << position, lone_fraction_bits(fmt), _halves()
@@ -147,7 +144,7 @@ def lone_macs(fmt: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     codes, beside = (grid.ravel() for grid in np.meshgrid(lone, accs))
     ones = np.full_like(codes, one)
     parts = [(codes, ones, beside), (ones, codes, beside), (one, one, lone_fraction_bits(FP32)), (one, one, halves)]
-    # A product that has these bits, in the one operand; the exponent is that of both.
+    # A product with these bits in one operand; both operands share the exponent.
     cut = 23 - fmt.mantissa_bits
     fit = halves[halves & (1 << cut) - 1 == 0]
     fit = fit[127 - (fit >> 23) <= 2 * (fmt.bias - 1)]
@@ -155,7 +152,7 @@ def lone_macs(fmt: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     fraction = (fit & 0x7FFFFF) >> cut << fmt.padding_bits
     x, w = fmt.bias - distance // 2 << position | fraction, fmt.bias - (distance - distance // 2) << position
     parts += [(x, w, acc) for acc in (ONE, ONE + 1)] + [(w, x, acc) for acc in (ONE, ONE + 1)]
-    # A product that no single operand has.
+    # Products with bits that need both operands.
     x, w, acc = _multiplied(min(fmt.precision, 12))
     x, w = (fmt.bias << position | bits << max(position - 11, 0) >> max(11 - position, 0) for bits in (x, w))
     parts.append((x, w, acc))
@@ -167,23 +164,22 @@ def lone_macs(fmt: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _halves() -> np.ndarray:
-    """Return FP32 patterns of which, added to 1, half a last place is shifted out, and one bit below that.
-
-    Each bit that there is, at each distance of the exponents.
-    """
+    """Return FP32 patterns that, added to 1, shift out half a last place and one bit below it, for all distances."""
     words = [127 - d << 23 | (1 << d - 1 | 1 << bit) & (1 << 23) - 1 for d in range(1, 25) for bit in range(d - 1)]
     return np.array(words, np.uint32)
 
 
 def _multiplied(bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return fractions of 11 bits of two significands of so many bits, the leading one included, and FP32 patterns: to
-    these is added a product halfway between two numbers but for one bit, for each that there is."""
+    """Return 11-bit fractions of two significands of `bits` bits, and FP32 accumulators.
+
+    The product added to the accumulator is a tie except for one bit, for each possible bit.
+    """
     found = []
     for dropped in range(2, 2 * bits + 1):
         for bit in range(dropped - 1):
             factors = _factors(bits, 1 << dropped - 1 | 1 << bit, dropped, 2 * bits)
             if factors is not None:
-                # The last place of the accumulator is that of the product's half, doubled.
+                # The accumulator's last place is twice the place of the product's half.
                 field = 127 + dropped + 25 - 2 * bits
                 found += [(*factors, field << 23 | 3 << 21 | odd) for odd in (0, 1)]
     x, w, acc = np.array(found).T
@@ -192,17 +188,16 @@ def _multiplied(bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _factors(bits: int, low: int, dropped: int, length: int = 0) -> tuple[int, int] | None:
-    """Return two numbers of so many bits whose product has certain lowest bits, if there are such.
+    """Return two numbers of `bits` bits with a product that ends in the `dropped` bits `low`, or None.
 
-    Arguments:
-        bits: of either, its leading one included. low: the lowest `dropped` bits. length: of the product; 0 for any.
+    A nonzero length is the required number of bits of the product.
     """
     for many in (1 << 10, 1 << 14, 1 << 18):
         for zeros in range(min((low & -low).bit_length(), bits)):
             first = 1 << bits - 1 - zeros
             odd = np.arange(first | 1, min(2 * first, first + 2 * many), 2, dtype=np.uint64)
             inverse = odd.copy()
-            for _ in range(5):  # each doubles the bits that are right
+            for _ in range(5):  # each step doubles the number of correct bits
                 inverse *= 2 - odd * inverse
             a, step = odd << np.uint64(zeros), 1 << dropped - zeros
             b = (np.uint64(low >> zeros) * inverse & np.uint64(step - 1)).astype(np.int64)

@@ -1,7 +1,7 @@
-"""Operands worth trying: random bit patterns in which special values, ties, cancellations and borders are frequent.
+"""Random operands in which special values, ties, cancellations and borders are frequent.
 
-Everything is drawn from a numpy Generator that the caller seeds, so the same seed gives the same cases. Nothing here
-knows the right answers: the same cases serve the golden model, its oracles and the hardware.
+The caller seeds the numpy Generator, so the same seed gives the same cases. Nothing here knows the results: golden, its
+oracles and the hardware use the same cases.
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,16 @@ __all__ = [
 ]  # fmt: skip
 
 SIGNS = np.array([0, 1 << 31], np.uint32)
-CORNERS = 0.1
-"""Share of the operands of a multiply-accumulate that are from :func:`corners`."""
-
+CORNERS = 0.1  # share of a multiply-accumulate's operands from :func:`corners`
 SPECIAL_WORDS = (0, 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 
 
 def corners(fmt: Format) -> np.ndarray:
-    """Return codes of which a decoder may get every other one right: the special ones, those that have one bit of the
-    fraction, and of TF32 those in which the padding alone tells a NaN from an infinity, or a number has it set."""
+    """Return codes that a faulty decoder may get wrong.
+
+    They are the special codes, codes of one fraction bit, and TF32 codes in which only the padding distinguishes a NaN
+    from an infinity, or numbers with nonzero padding.
+    """
     special = special_fp32() if fmt == FP32 else special_codes(fmt).astype(np.uint32)
     if not fmt.is_float:
         return special
@@ -37,7 +38,7 @@ def corners(fmt: Format) -> np.ndarray:
 
 
 def special_fp32() -> np.ndarray:
-    """Return FP32 patterns of both signs: zeros, borders of the subnormals, one and its neighbours, max, Inf, NaNs."""
+    """Return FP32 patterns of both signs: zeros, subnormal borders, one and its neighbours, maximum, Inf, NaNs."""
     magnitudes = [
         0x00000000, 0x00000001, 0x00000002, 0x00000003, 0x00000FFF, 0x00001000, 0x00400000, 0x007FFFFE, 0x007FFFFF,
         0x00800000, 0x00800001, 0x00FFFFFF, 0x01000000, 0x33800000, 0x34000000, 0x3EFFFFFF, 0x3F000000, 0x3F7FFFFF,
@@ -49,7 +50,7 @@ def special_fp32() -> np.ndarray:
 
 
 def special_codes(fmt: Format) -> np.ndarray:
-    """Return codes of `fmt` of both signs: zero, one, the largest, infinity, NaN, and every border of the range."""
+    """Return codes of `fmt` of both signs: zero, one, maximum, infinity, NaN, and every border of the range."""
     if not fmt.is_float:
         values = np.array([0, 1, -1, 2, fmt.max, fmt.min, fmt.min + 1, fmt.max // 2])
         return (values & ((1 << fmt.bits) - 1)).astype(storage_dtype(fmt))
@@ -66,7 +67,7 @@ def special_codes(fmt: Format) -> np.ndarray:
 
 
 def random_fp32(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Return n FP32 patterns: uniform, special, near one, near either end of the range, or of few significant bits."""
+    """Return n FP32 patterns: uniform, special, near one, near either end of the range, or of few bits."""
     uniform = rng.integers(0, 1 << 32, n, np.uint32)
     few_bits = uniform & (np.uint32(0xFFFFFFFF) << rng.integers(8, 24, n, np.uint32))
     kinds = [
@@ -78,7 +79,7 @@ def random_fp32(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def random_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
-    """Return n codes of `fmt`, a tenth of them special, in its storage type; the padding bits of TF32 are zero."""
+    """Return n codes of `fmt` in its storage type, a tenth of them special; TF32's padding bits are zero."""
     if fmt == FP32:
         return random_fp32(rng, n)
     uniform = rng.integers(0, 1 << fmt.bits, n, np.int64)
@@ -89,7 +90,7 @@ def random_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
 
 
 def ordinary_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
-    """Return n codes of `fmt` near 1, of either sign, in its storage type; of an integer format any."""
+    """Return n codes of `fmt` in its storage type: near 1, of either sign; for integer formats any."""
     if not fmt.is_float:
         return rng.integers(0, 1 << fmt.bits, n, np.int64).astype(storage_dtype(fmt))
     values = rng.standard_normal(n).astype(np.float32).view(np.uint32)
@@ -97,10 +98,9 @@ def ordinary_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
 
 
 def partners(rng: np.random.Generator, fmt: Format, codes: np.ndarray) -> np.ndarray:
-    """Return a code of `fmt` for each of `codes`, to go with it: equal, opposite, next to it, a zero, or special.
+    """Return a partner for each of `codes`: equal, opposite, adjacent, zero, or special.
 
-    What comparisons, extremes, sums and quotients are wrong about, if they are, is among these pairs, the least integer
-    with -1 included.
+    Faults of comparisons, extremes, sums and quotients show with such pairs, among them the smallest integer with -1.
     """
     n = len(codes)
     first = codes.astype(np.int64)
@@ -117,9 +117,9 @@ def mac_cases(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return n cases (x, w, acc): codes of `fmt` twice, FP32 patterns.
 
-    The product falls on every part of the FP32 range, its subnormal and overflow borders included; the accumulator
-    cancels it, ties with it, is far larger or smaller, stands at a border, or has nothing to do with it; or one bit
-    decides (`lone_macs`). The halves are those of :func:`golden.arith.mac`.
+    The products cover the FP32 range with its subnormal and overflow borders. The accumulator cancels the product, ties
+    with it, is far larger or smaller, is at a border, or is unrelated; or one bit decides (`lone_macs`). For the halves
+    see :func:`golden.arith.mac`.
     """
     x, w = random_codes(rng, fmt, n), random_codes(rng, fmt, n)
     if fmt.is_float:
@@ -138,7 +138,7 @@ def mac_cases(
 
 
 def add_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of FP32 patterns, the second related to the first as the accumulator of :func:`mac_cases` is."""
+    """Return n pairs of FP32 patterns, related as product and accumulator of :func:`mac_cases`."""
     a = random_fp32(rng, n)
     return a, _addends(rng, decode(a, FP32))
 
@@ -146,8 +146,8 @@ def add_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]
 def round_cases(rng: np.random.Generator, fmt: Format, mode: str, n: int) -> tuple[np.ndarray, np.ndarray | None]:
     """Return n cases (FP32 patterns, random words); the words are None for mode "rne".
 
-    Values are anything, representable, ties and their neighbours, or in the range of `fmt` from far below its last
-    place to overflow. Words are uniform, extreme, or on either side of where stochastic rounding turns.
+    Values are random, representable, ties and their neighbours, or from far below the last place of `fmt` to overflow.
+    Words are uniform, extreme, or next to the threshold of stochastic rounding.
     """
     with np.errstate(all="ignore"):
         representable = decode(random_codes(rng, fmt, n), fmt)
@@ -198,7 +198,7 @@ def _addends(rng: np.random.Generator, value: np.ndarray) -> np.ndarray:
 
 
 def mixed(rng: np.random.Generator, n: int, weights: Sequence[int], kinds: Sequence) -> np.ndarray:
-    """Return n elements, of the array kinds[i] with weights[i] of sum(weights); pairs of them if kinds are pairs."""
+    """Return n elements, with probability weights[i] / sum(weights) from kinds[i]; pairs if kinds are pairs."""
     chosen = rng.choice(np.repeat(np.arange(len(weights)), weights), n)
     if isinstance(kinds[0], tuple):
         return tuple(np.choose(chosen, side) for side in zip(*kinds, strict=True))
@@ -206,7 +206,7 @@ def mixed(rng: np.random.Generator, n: int, weights: Sequence[int], kinds: Seque
 
 
 def mixed_codes(rng: np.random.Generator, fmt: Format, n: int, shares: Sequence[float]) -> np.ndarray:
-    """Return n codes of `fmt`, ordinary ones but for one of some shares of them, in its storage type."""
+    """Return n codes of `fmt` in its storage type, ordinary except for one of the shares of random ones."""
     wild, tame = random_codes(rng, fmt, n), ordinary_codes(rng, fmt, n)
     return np.where(rng.random(n) < rng.choice(shares), wild, tame).astype(storage_dtype(fmt))
 
@@ -217,14 +217,13 @@ def fp32_bits(value) -> np.ndarray:
 
 
 def _with_exponent(bits, exponent, fmt: Format = FP32) -> np.ndarray:
-    """Return the codes with their exponent field replaced."""
     position = fmt.mantissa_bits + fmt.padding_bits
     field = ((1 << fmt.exponent_bits) - 1) << position
     return (bits.astype(np.int64) & ~field | (exponent.astype(np.int64) << position)).astype(bits.dtype)
 
 
 def _aimed_at(rng, x, w, fmt: Format) -> np.ndarray:
-    """Return w with an exponent that brings x * w to a uniformly drawn exponent of FP32, as far as `fmt` reaches."""
+    """Return w with an exponent that gives x * w a uniformly drawn FP32 exponent, within the range of `fmt`."""
     largest = (1 << fmt.exponent_bits) - 1
     x_exponent = (x.astype(np.int64) >> (fmt.mantissa_bits + fmt.padding_bits)) & largest
     anywhere, border = rng.integers(-155, 130, len(x)), rng.choice([-150, -127, -126, 126, 127], len(x))
@@ -233,13 +232,12 @@ def _aimed_at(rng, x, w, fmt: Format) -> np.ndarray:
 
 
 def _border(rng, fmt: Format, n: int) -> np.ndarray:
-    """Return exponents around the ends of the range of `fmt`: smallest subnormal, smallest normal, largest."""
+    """Return exponents around the smallest subnormal, the smallest normal and the largest number of `fmt`."""
     ends = (fmt.min_exponent - fmt.mantissa_bits, fmt.min_exponent, fmt.max_exponent) if fmt.is_float else (0, fmt.bits)
     return np.clip(rng.choice(ends, n) + rng.integers(-2, 2, n), -149, 127)
 
 
 def _last_place(value, fmt: Format) -> np.ndarray:
-    """Return the exponent of the last place of `fmt` at finite values, 0 elsewhere."""
     if not fmt.is_float:
         return np.zeros(np.shape(value), np.int64)
     exponent = np.frexp(np.where(np.isfinite(value), value, 0))[1].astype(np.int64) - 1
@@ -247,7 +245,7 @@ def _last_place(value, fmt: Format) -> np.ndarray:
 
 
 def _discarded(bits, fmt: Format) -> np.ndarray:
-    """Return what a truncation of FP32 patterns to `fmt` discards, in units of the last place; 0 if not finite."""
+    """Return the bits that truncation to `fmt` discards, in units of the last place; 0 if not finite."""
     value = decode(bits, FP32)
     scaled = np.ldexp(np.abs(np.where(np.isfinite(value), value, 0)), -_last_place(value, fmt))
     return scaled - np.floor(scaled)

@@ -1,4 +1,4 @@
-"""RISC-V instruction words from their fields."""
+"""RISC-V instruction words, encoded from their fields."""
 
 from neuroncore_rtl.spec.riscv import FUNCT3, FUNCT7, IMMEDIATES, RD, RS1, RS2, Opcode
 
@@ -11,7 +11,7 @@ def r_type(opcode: int, rd: int, funct3: int, rs1: int, rs2: int, funct7: int) -
 
 
 def i_type(opcode: int, rd: int, funct3: int, rs1: int, immediate: int) -> int:
-    """Return an instruction on a register and 12 bits."""
+    """Return an instruction on a register and a 12-bit immediate."""
     return _immediate("I", immediate) | rs1 << RS1 | funct3 << FUNCT3 | rd << RD | opcode
 
 
@@ -26,7 +26,7 @@ def b_type(opcode: int, funct3: int, rs1: int, rs2: int, offset: int) -> int:
 
 
 def u_type(opcode: int, rd: int, value: int) -> int:
-    """Return LUI or AUIPC; the lower 12 bits of `value` are left out."""
+    """Return LUI or AUIPC; the lower 12 bits of `value` are dropped."""
     return _immediate("U", value) | rd << RD | opcode
 
 
@@ -36,7 +36,7 @@ def j_type(opcode: int, rd: int, offset: int) -> int:
 
 
 def load_constant(rd: int, value: int) -> list[int]:
-    """Return LUI and ADDI that put a word into a register."""
+    """Return LUI and ADDI that load a word into a register."""
     return [u_type(Opcode.LUI, rd, value + 0x800), i_type(Opcode.OP_IMM, rd, 0, rd, value)]
 
 

@@ -1,12 +1,12 @@
-"""Random programs for the controller: every kind of instruction, every kind of trap, and interrupts at any time.
+"""Random programs for the controller: every kind of instruction and trap, with interrupts at random times.
 
-They compute nothing useful, and always end. Control flow goes forward, but for loops that count; a handler steps over
-what trapped and sets the timer anew. Instructions of several words that must stay together (an address and a jump to
-it) are one item, and branches lead to the beginning of an item.
+They compute nothing useful, and always end. Control flow is forward, except for counted loops. A handler skips the
+trapping instruction and sets the timer again. Instructions that must stay together, such as an address and a jump to
+it, are one item; branches target the start of an item.
 
-Registers: x0 to x23 are anybody's. x24, x25: trap handler with mtvec's bit 1 set, and vector table with bit 0 set.
-x26, x27: the handler's own. x28: the end of memory. x29: data. x30: loop counter. x31: where to go on
-after a fetch fault.
+Registers: x0 to x23 are general. x24, x25: trap handler with mtvec's bit 1 set, and vector table with bit 0 set. x26,
+x27: reserved for the handler. x28: end of memory. x29: data. x30: loop counter. x31: return address after a fetch
+fault.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +20,8 @@ from neuroncore_rtl.tb.stimulus.riscv_encoding import b_type, i_type, j_type, lo
 
 __all__ = ["DATA", "TOHOST", "RandomProgram", "random_riscv_program"]
 
-DATA = LOCAL_BASE + 0x8_0000
-"""Middle of the bytes that loads and stores reach."""
-
-TOHOST = LOCAL_BASE + 0x9_0000
-"""Written at the end."""
-
+DATA = LOCAL_BASE + 0x8_0000  # middle of the bytes that loads and stores reach
+TOHOST = LOCAL_BASE + 0x9_0000  # address of the final write
 DATA_BYTES = 0x1000
 
 ANYTIME = (
@@ -33,7 +29,7 @@ ANYTIME = (
     *(0x301, 0x310, 0x320, 0xB00, 0xB02, 0xB80, 0xB82, 0xB03, 0xB1F, 0xB83, 0x323, 0x33F, 0xC00, 0xC01, 0xC02, 0xC80),
     *(0xC81, 0xC82, 0xF11, 0xF12, 0xF13, 0xF14),
 )
-"""Registers that a program may write at any time, or be refused to: all that exist but mtvec."""
+"""CSRs that a program may write, or try to write, at any time: all that exist except mtvec."""
 
 SPECIAL = (0, 1, 2, 3, 0xFFFF_FFFF, 0xFFFF_FFFE, 0x8000_0000, 0x8000_0001, 0x7FFF_FFFF, 0xFFFF_8000, 0xFF, 31, 32)
 
@@ -41,23 +37,17 @@ ILLEGAL_FUNCT3 = {
     Opcode.LOAD: (3, 6, 7), Opcode.STORE: (3, 4, 5, 6, 7), Opcode.BRANCH: (2, 3), Opcode.JALR: (1, 2, 3, 4, 5, 6, 7),
     Opcode.OP: tuple(range(8)), Opcode.OP_IMM: (1, 5), Opcode.MISC_MEM: (2, 3, 4, 5, 6, 7), Opcode.SYSTEM: (0, 4),
 }  # fmt: skip
-"""Of opcodes that have instructions the values of funct3 with which there are none, or none with other bits set."""
+"""Values of funct3 without an instruction, or without one if other bits are set, by opcode."""
 
-FREE = 24
-"""Registers below this are anybody's."""
-
-Item = Callable[[int, Sequence[int]], list[int]]
-"""Returns the words of an item, given its number and the addresses of all items."""
+FREE = 24  # registers below this number are general
+Item = Callable[[int, Sequence[int]], list[int]]  # returns an item's words, given its number and all items' addresses
 
 
 @dataclass(frozen=True)
 class RandomProgram:
-    """A program as memory holds it.
+    """A program as stored in memory from LOCAL_BASE.
 
-    Arguments:
-        image: bytes from LOCAL_BASE on.
-        items: how many its body has.
-        body: the first byte of its body in the image, and the one behind the last.
+    The body has `items` items, between two offsets: its first byte and its end.
     """
 
     image: bytes
@@ -66,12 +56,9 @@ class RandomProgram:
 
 
 def random_riscv_program(rng: np.random.Generator, items: int, *, memory_bytes: int) -> RandomProgram:
-    """Return a program that ends with 1 in the word `TOHOST`.
+    """Return a program that ends with a write of 1 to `TOHOST`.
 
-    Arguments:
-        rng: decides everything.
-        items: how many the body has, of one to nine words.
-        memory_bytes: size of the memory, from LOCAL_BASE on.
+    The body has `items` items of one to nine words; the memory has `memory_bytes` bytes from LOCAL_BASE.
     """
     handler, table = _handler(rng)
     prologue = _prologue(rng, LOCAL_BASE + 4, LOCAL_BASE + 4 * (1 + len(handler)), memory_bytes)
@@ -82,7 +69,7 @@ def random_riscv_program(rng: np.random.Generator, items: int, *, memory_bytes: 
     for size, _ in body:
         addresses.append(address)
         address += 4 * size
-    # A branch from the last items has to lead somewhere.
+    # Branches of the last items need targets.
     addresses += [address] * 64
     words = [j_type(Opcode.JAL, 0, 4 * first), *handler, *table, *prologue]
     for number, (size, make) in enumerate(body):
@@ -106,7 +93,7 @@ def _csr(number: int, funct3: int, rd: int, source: int) -> int:
 
 
 def _handler(rng: np.random.Generator) -> tuple[list[int], list[int]]:
-    """Return the trap handler and the table of vectored interrupts behind it."""
+    """Return the trap handler and the table of vectored interrupts after it."""
     mret = System.MRET
     pause = int(rng.integers(300, 2000))
     timer = [
@@ -118,7 +105,7 @@ def _handler(rng: np.random.Generator) -> tuple[list[int], list[int]]:
     step = [_csr(Csr.MEPC, 2, 27, 0), i_type(Opcode.OP_IMM, 27, 0, 27, 4), _csr(Csr.MEPC, 1, 0, 27), mret]
     recover = [_csr(Csr.MEPC, 1, 0, 31), mret]
     interrupt = [
-        r_type(Opcode.OP, 26, 0, 26, 26, 0),  # twice the cause: the bit that says interrupt falls out
+        r_type(Opcode.OP, 26, 0, 26, 26, 0),  # twice the cause: shifts out the interrupt bit
         i_type(Opcode.OP_IMM, 26, 0, 26, -22),
         b_type(Opcode.BRANCH, 0, 26, 0, 4 * (1 + len(timer))),
     ]
@@ -131,7 +118,6 @@ def _handler(rng: np.random.Generator) -> tuple[list[int], list[int]]:
 
 
 def _prologue(rng: np.random.Generator, handler: int, table: int, memory_bytes: int) -> list[int]:
-    """Return what sets up registers, traps and timer."""
     words = []
     for register in range(1, FREE):
         words += load_constant(register, _value(rng))
@@ -149,10 +135,7 @@ def _value(rng: np.random.Generator) -> int:
 
 
 class _Writer:
-    """Makes items.
-
-    Each is a pair: its number of words, and the function that makes them once all addresses are known.
-    """
+    """Generator of items: each is a word count, and a function that returns the words once all addresses are known."""
 
     def __init__(self, rng: np.random.Generator):
         self.rng = rng
@@ -166,32 +149,28 @@ class _Writer:
         self.weights = weights / weights.sum()
 
     def item(self) -> tuple[int, Item]:
-        """Return a random item."""
         return self.kinds[self.rng.choice(len(self.kinds), p=self.weights)][0]()
 
     def free(self) -> int:
-        """Return a register that may be written."""
+        """Return a writable register."""
         return int(self.rng.integers(FREE))
 
     def any(self) -> int:
-        """Return a register."""
         return int(self.rng.integers(32))
 
     def immediate(self) -> int:
-        """Return 12 bits, signed, the ends of the range among them."""
+        """Return a signed 12-bit number, often an end of the range."""
         return int(self.rng.choice((-2048, -1, 0, 1, 2047))) if self.rng.random() < 0.2 else self.below(-2048, 2048)
 
     def below(self, first: int, end: int) -> int:
-        """Return a number from `first` to `end` - 1."""
         return int(self.rng.integers(first, end))
 
     @staticmethod
     def words(*words: int) -> tuple[int, Item]:
-        """Return an item that is the same anywhere."""
+        """Return an item that does not depend on its address."""
         return len(words), lambda number, addresses: list(words)
 
     def compute_word(self) -> int:
-        """Return an instruction that computes."""
         rng, rd, rs1, rs2 = self.rng, self.free(), self.any(), self.any()
         match self.below(0, 8):
             case 0 | 1:
@@ -217,7 +196,7 @@ class _Writer:
         return self.words(*load_constant(self.below(1, FREE), _value(self.rng)))
 
     def corner(self) -> tuple[int, Item]:
-        """Return an operation on two special values: the least integer by -1, anything by 0, equal ones, and others."""
+        """Return an operation on special values: the smallest integer by -1, any by 0, equal ones, and others."""
         rng = self.rng
         rs1, rs2 = (int(n) for n in rng.choice(np.arange(1, FREE), 2, replace=False))
         first, second = (int(n) for n in rng.choice(SPECIAL, 2))
@@ -231,7 +210,7 @@ class _Writer:
         return self.words(*load_constant(rs1, first), *load_constant(rs2, second), word)
 
     def memory_word(self) -> int:
-        """Return a load or store: mostly of data, at any byte; sometimes across the end of memory, or where is none."""
+        """Return a load or store: mostly of data, at any byte; sometimes across the end of memory, or unmapped."""
         where = self.rng.random()
         if where < 0.9:
             base, offset = 29, self.below(-2048, 2040)
@@ -247,7 +226,7 @@ class _Writer:
         return self.words(self.memory_word())
 
     def peripheral(self) -> tuple[int, Item]:
-        """Return an access to a register: the time, the comparison, whole or in part, or a misaligned one."""
+        """Return an access to the timer registers, whole, in part, or misaligned."""
         rd, part = self.below(1, FREE), int(self.rng.choice((0, 1, 4, 5)))
         compare = int(self.rng.choice((TIMER_COMPARE, TIMER_COMPARE + 4)))
         address, word = (
@@ -292,7 +271,6 @@ class _Writer:
         return self.words(_csr(number, funct3, self.free(), source))
 
     def counter(self) -> tuple[int, Item]:
-        """Return a read of a counter."""
         number = int(self.rng.choice((0xB00, 0xB02, 0xC00, 0xC01, 0xC02))) + 0x80 * self.below(0, 2)
         return self.words(_csr(number, 2, self.below(1, FREE), 0))
 
@@ -321,7 +299,7 @@ class _Writer:
         return self.words(i_type(Opcode.OP_IMM, rd, 0, 0, sources), _csr(Csr.MIE, 2, 0, rd), System.WFI)
 
     def leave(self) -> tuple[int, Item]:
-        """Return an mret that goes on behind itself, with any MPIE."""
+        """Return an mret to the instruction after it, with either MPIE."""
         rd = self.below(1, FREE)
         funct3 = int(self.rng.choice((2, 3)))
         before = _csr(Csr.MSTATUS, 7, 0, 8), i_type(Opcode.OP_IMM, rd, 0, 0, 0x80), _csr(Csr.MSTATUS, funct3, 0, rd)
@@ -329,7 +307,7 @@ class _Writer:
         return self.words(*before, *behind, _csr(Csr.MEPC, 1, 0, rd), System.MRET)
 
     def _back(self, jump: int, *before: int) -> tuple[int, Item]:
-        """Return a jump to somewhere, from where x31 leads back behind it."""
+        """Return a jump after which x31 leads back to the next item."""
         return self.words(*before, u_type(Opcode.AUIPC, 31, 0), i_type(Opcode.OP_IMM, 31, 0, 31, 12), jump)
 
     def bad_fetch(self) -> tuple[int, Item]:
@@ -337,7 +315,7 @@ class _Writer:
         return self._back(i_type(Opcode.JALR, self.free(), 0, base, offset))
 
     def last_word(self) -> tuple[int, Item]:
-        """Return a call of what is in the last word of memory, behind which nothing can be fetched: a return."""
+        """Return a call of the last word of memory, a return, after which nothing can be fetched."""
         rd = self.below(1, FREE)
         back = load_constant(rd, i_type(Opcode.JALR, 0, 0, 31, 0))
         stored = s_type(Opcode.STORE, 2, 28, rd, -4), i_type(Opcode.MISC_MEM, 0, 1, 0, 0)
@@ -347,7 +325,7 @@ class _Writer:
         return self.words(i_type(Opcode.MISC_MEM, self.any(), self.below(0, 2), self.any(), self.immediate()))
 
     def modify(self) -> tuple[int, Item]:
-        """Return code that writes one of its own instructions."""
+        """Return code that overwrites one of its instructions."""
         rd, base = (int(n) for n in self.rng.choice(np.arange(1, FREE), 2, replace=False))
         written = i_type(Opcode.OP_IMM, self.free(), 0, self.any(), self.immediate())
         stored = u_type(Opcode.AUIPC, base, 0), s_type(Opcode.STORE, 2, base, rd, 12)

@@ -1,4 +1,4 @@
-"""Cases of scalar operations with the results that somebody else expects of them, whatever file they came from."""
+"""Cases of scalar operations with the results that an external suite expects, from any file format."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,13 +12,10 @@ __all__ = ["Reading", "ScalarCases"]
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarCases:
-    """Cases of one operation; all arrays have one element a case.
+    """Cases of one of `tb.tests.oracle.units.ORACLE_OPERATIONS`; each array has one element per case.
 
-    Arguments:
-        operation: its name, one of `tb.tests.oracle.units.ORACLE_OPERATIONS`.
-        operands: words (uint32), right-aligned.
-        expected: words (uint32) of the results, right-aligned; any NaN stands for all.
-        origin: says where a case came from.
+    Operands and expected results are uint32 words, right-aligned; any NaN stands for all. `origin` names a case's
+    source.
     """
 
     operation: str
@@ -31,11 +28,9 @@ class ScalarCases:
 
 
 class Reading(NamedTuple):
-    """A suite that is being read.
+    """A suite that is being read in blocks of cases, to bound the memory.
 
-    Arguments:
-        cases: its cases in pieces, so that not all of them are in memory at once.
-        left_out: how many cases were left out by why; whole when `cases` is at its end.
+    The number of skipped cases by reason is complete when `cases` is exhausted.
     """
 
     cases: Iterator[ScalarCases]

@@ -1,7 +1,8 @@
-"""Random programs of the tensor engine, and what golden reads from PSUM when it executes them.
+"""Random programs of the tensor engine, and golden's reads of PSUM during their execution.
 
 They compute nothing useful. Formats, halves, rows, columns, strides and addresses change from one instruction to the
-next; words are added to while they are still being written; loads replace each other; PSUM is read while it is written.
+next. Words are accumulated while earlier sums are still written, loads replace each other, and PSUM is read while it is
+written.
 """
 
 from collections.abc import Sequence
@@ -14,31 +15,21 @@ from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from neuroncore_rtl.tb.stimulus.tensor_turns import CLOSE, TURNS
-from neuroncore_rtl.tb.stimulus.tensor_windows import random_columns, random_rows
+from neuroncore_rtl.tb.stimulus.tensor_windows import CLOSE, TURNS, random_columns, random_rows
 
 __all__ = ["random_tensor_program", "replayed"]
 
-WILD = (0.0, 0.0, 0.002, 0.02, 0.3)
-"""Shares of special and arbitrary elements, of which an operand has one: mostly few, as a NaN hides what it adds to."""
-
-FULL = 0.5
-"""Share of the operands that have as many rows or columns as there can be."""
+WILD = (0.0, 0.0, 0.002, 0.02, 0.3)  # candidate shares of special elements; mostly few, because a NaN hides other terms
+FULL = 0.5  # share of operands with all rows or columns
 
 
 def random_tensor_program(
     rng: np.random.Generator, config: Config, instructions: int, longest: int | None = None
 ) -> tuple[TensorProgram, np.ndarray]:
-    """Return a program, which at its end reads all words that it wrote and their neighbours, and what it is to read.
+    """Return a program, and its reads by golden: uint32 [words, partitions] in the order of its drains.
 
-    Arguments:
-        rng: decides everything.
-        config: the machine's parameters.
-        instructions: how many.
-        longest: moving columns that an instruction has at most; None: as many as a bank has words, which are the most.
-
-    Returns:
-        The program, and uint32 of shape [words, partitions] in the order of its drains.
+    At its end it reads all written words and their neighbours. An instruction has at most `longest` moving columns, or
+    the words of a bank.
     """
     words = config.psum_words
     writer = _Writer(rng, config, words if longest is None else min(words, longest))
@@ -68,18 +59,10 @@ def replayed(
     stationary: np.ndarray,
     moving: np.ndarray,
 ) -> tuple[TensorProgram, np.ndarray]:
-    """Return the program of instructions that are there, such as some of a random one's, and what it is to read.
+    """Return the program of given items, and its reads as :func:`random_tensor_program`; ValueError if one is illegal.
 
-    Arguments:
-        config: the machine's parameters.
-        items: instructions, and between them the first of the words of PSUM that are read, and how many.
-        stationary, moving: operand memory, uint8 [rows, bytes].
-
-    Returns:
-        As :func:`random_tensor_program`.
-
-    Raises:
-        ValueError: if an instruction is not legal where it is.
+    An item is an instruction, or a read of PSUM: first word and number of words. The operand memories are uint8 [rows,
+    bytes].
     """
     recorder = _Recorder(config, stationary, moving)
     context = Context(config)
@@ -95,7 +78,7 @@ def replayed(
 
 
 class _Memory:
-    """Operand memory that fills up from address 0: every operand has a place of its own while there is room."""
+    """Operand memory, filled from address 0; operands have separate addresses while there is room."""
 
     def __init__(self, rng: np.random.Generator, config: Config):
         self.rng = rng
@@ -105,7 +88,7 @@ class _Memory:
     def place(self, fmt: Format, count: int, stride: int, align: int, sparse: bool = False) -> int:
         """Write `count` elements to all rows, `stride` bytes apart, and return the address of the first.
 
-        Sometimes, and when no room is left, the address of something older, whatever its format was.
+        Sometimes, and when no room remains, return the address of an older operand of any format.
         """
         rng = self.rng
         element = fmt.bits // 8
@@ -132,12 +115,7 @@ class _Memory:
 
 
 class _Recorder:
-    """A program as it grows, executed by golden instruction by instruction, on operands that are there.
-
-    Arguments:
-        config: the machine's parameters.
-        stationary, moving: operand memory, uint8 [rows, bytes].
-    """
+    """A program under construction, executed by golden instruction by instruction on existing operand memories."""
 
     def __init__(self, config: Config, stationary: np.ndarray, moving: np.ndarray):
         self.operands = stationary, moving
@@ -147,11 +125,9 @@ class _Recorder:
         self.expected: list[np.ndarray] = []
         self.moves = 0
         self.written = np.zeros(config.psum_bytes // 4, bool)
-        self.readers = np.zeros(config.psum_bytes // 4, int)
-        """For every word the number of drains that must be done before it may change."""
+        self.readers = np.zeros(config.psum_bytes // 4, int)  # drains that must precede a change of each word
 
     def add(self, instruction: LoadStationary | MultiplyMoving) -> None:
-        """Add an instruction."""
         drains = 0
         if not instruction.lane:  # it writes sums
             words = slice(instruction.psum, instruction.psum + instruction.n)
@@ -162,14 +138,13 @@ class _Recorder:
         self.steps.append(TensorStep(instruction, drains))
 
     def read(self, psum: int, words: int) -> None:
-        """Add a drain of what is in PSUM now."""
         self.drains.append(Drain(self.moves, psum, words))
         self.expected.append(self.engine.psum[:, psum : psum + words].T.copy())
         self.readers[psum : psum + words] = len(self.drains)
 
 
 class _Writer(_Recorder):
-    """One of random instructions, which get operands."""
+    """Recorder of random instructions; it also writes their operands."""
 
     def __init__(self, rng: np.random.Generator, config: Config, longest: int):
         self.rng = rng
@@ -182,19 +157,18 @@ class _Writer(_Recorder):
         super().__init__(config, self.stationary.bytes, self.moving.bytes)
 
     def load(self) -> None:
-        """Add a LoadStationary."""
         rng = self.rng
         fmt = INT8 if rng.random() < 0.25 else self.floats[rng.integers(len(self.floats))]
         rows, columns = random_rows(rng, self.config, FULL), random_columns(rng, self.config, full=FULL)
         step = LOAD_COLUMNS * fmt.bits // 8
-        # Columns up to a whole load step are read, and must not be seen.
+        # Padding columns of the last load step are read, but must not affect results.
         count = -(-columns["m"] // LOAD_COLUMNS) * LOAD_COLUMNS
         address = self.stationary.place(fmt, count, fmt.bits // 8, step)
         self.loaded = LoadStationary(format=fmt, half=self._half(fmt), address=address, **rows, **columns)
         self.add(self.loaded)
 
     def multiply(self) -> None:
-        """Add a MultiplyMoving; often one that adds to words which the previous one still writes."""
+        """Add a MultiplyMoving, often one that accumulates words which the previous one still writes."""
         rng = self.rng
         integer = self.loaded.format is INT8 and rng.random() < 0.7
         fmt = INT8 if integer else self.floats[rng.integers(len(self.floats))]
@@ -219,7 +193,6 @@ class _Writer(_Recorder):
         self.last = move
 
     def _rows(self) -> dict[str, int]:
-        """Return rows: mostly from where those of the weights start."""
         rows = random_rows(self.rng, self.config, FULL)
         return rows if self.rng.random() < 0.4 else {"row": self.loaded.row, "k": min(rows["k"], self.loaded.k)}
 
@@ -227,7 +200,7 @@ class _Writer(_Recorder):
         return int(self.rng.integers(2)) if fmt is FP32 else 0
 
     def _words(self, n: int) -> int:
-        """Return where n words start: at or beside those of the previous multiplication, or in any bank."""
+        """Return the first of n words: near those of the previous multiplication, or in any bank."""
         rng, words = self.rng, self.config.psum_words
         if self.last is not None and rng.random() < 0.5:
             bank, word = divmod(self.last.psum, words)

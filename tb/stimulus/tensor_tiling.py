@@ -1,8 +1,8 @@
-"""Products of any shape for the tensor engine alone: tiling, operand layout, instructions, place of the results.
+"""Products of any shape for the tensor engine: tiles, operand layout, instructions, and the gathering of results.
 
-C[M, N] = A[M, K] x B[K, N]. One operand is stationary, the other moves; either may be A, as the product of the
-transposes is the transpose. Every output tile is one accumulation group in a PSUM bank; the banks are used in turn, so
-that a finished tile is read while the next ones are computed.
+C[M, N] = A[M, K] x B[K, N]. Either operand may be the stationary one, because the product of the transposes is the
+transpose. Every output tile is an accumulation group in one PSUM bank; tiles rotate through the banks, so that a
+finished tile is read while the next ones are computed.
 """
 
 from collections.abc import Iterator
@@ -20,22 +20,17 @@ from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 
 __all__ = ["TiledProduct", "tiled_products"]
 
-LOAD_OVERHEAD = 2
-"""Cycles between the last step of a load and the first step of the next one, at best."""
+LOAD_OVERHEAD = 2  # least cycles between the last step of a load and the first step of the next one
 
 
 @dataclass(frozen=True)
 class TiledProduct(TensorProgram):
-    """What the engine needs to compute a part of C, and what that part is.
-
-    Arguments:
-        tiles: for each drain its rows and columns of C, and whether it is transposed there.
-    """
+    """Program for a part of C; tiles: rows and columns of C for each drain, and whether the tile is transposed."""
 
     tiles: list[tuple[slice, slice, bool]]
 
     def gather(self, words: np.ndarray, out: np.ndarray) -> None:
-        """Place results, uint32 of shape [words, partitions], into `out`, uint32 of shape [M, N]."""
+        """Write results, uint32 [words, partitions], into `out`, uint32 [M, N]."""
         first = 0
         for drain, (rows, columns, transposed) in zip(self.drains, self.tiles, strict=True):
             tile = words[first : first + drain.words]
@@ -45,7 +40,7 @@ class TiledProduct(TensorProgram):
 
 
 def _cycles(p: int, q: int, k: int, config: Config) -> int:
-    """Estimate the cycles with `p` stationary and `q` moving columns: the slower of loading and moving decides."""
+    """Estimate the cycles with `p` stationary and `q` moving columns: loads and moves overlap."""
     total = 0
     for columns in cut(0, p, config.columns):
         load = -(-length(columns) // LOAD_COLUMNS) + LOAD_OVERHEAD
@@ -54,14 +49,12 @@ def _cycles(p: int, q: int, k: int, config: Config) -> int:
 
 
 class _Memory:
-    """Operand memory that is filled from address 0 up."""
-
     def __init__(self, rows: int, element: int):
         self.rows, self.element, self.size = rows, element, 0
         self.parts: list[np.ndarray] = []
 
     def place(self, tile: np.ndarray, columns: int) -> int:
-        """Append `tile`, elements of shape [k, n], filled up to `columns` columns and all rows; return its address."""
+        """Append `tile`, elements [k, n], padded to `columns` columns and all rows; return its address."""
         address = self.size
         padded = np.zeros((self.rows, columns), tile.dtype)
         padded[: tile.shape[0], : tile.shape[1]] = tile
@@ -74,15 +67,10 @@ class _Memory:
 
 
 def tiled_products(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) -> Iterator[TiledProduct]:
-    """Yield the programs that together compute C, each of which fits the operand memory.
+    """Yield the programs that together compute C; each fits the operand memory.
 
-    Arguments:
-        a, b: storage words of `fmt`, unsigned, of shapes [M, K] and [K, N].
-        fmt: number format of both.
-        config: the machine's parameters.
-
-    Raises:
-        ValueError: if the shapes do not match, or a single tile of K does not fit the operand memory.
+    A and B are unsigned storage words of `fmt`. Raises ValueError if their shapes do not match, or a single tile of K
+    does not fit the operand memory.
     """
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or 0 in a.shape + b.shape:
         raise ValueError(f"a and b must be matrices of shapes [M, K] and [K, N], not {a.shape} and {b.shape}")
@@ -93,7 +81,7 @@ def tiled_products(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) ->
     transposed = _cycles(b.shape[1], a.shape[0], k, config) < _cycles(a.shape[0], b.shape[1], k, config)
     stationary, moving = (b, a.T) if transposed else (a.T, b)
 
-    # As many columns at a time as fit, whole tiles of them where possible.
+    # As many columns as fit, in whole tiles if possible.
     depth = config.sbuf_bytes // (element * -(-k // config.rows))
     p_step, q_step = depth - depth % LOAD_COLUMNS, depth
     if p_step < 1 or q_step < 1:
@@ -107,7 +95,6 @@ def tiled_products(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) ->
 
 
 def _program(stationary, moving, p: slice, q: slice, transposed: bool, fmt: Format, config: Config) -> TiledProduct:
-    """Return the program for stationary columns `p` and moving columns `q`."""
     element = fmt.bits // 8
     k_tiles = cut(0, stationary.shape[0], config.rows)
     weights, data = _Memory(config.rows, element), _Memory(config.rows, element)

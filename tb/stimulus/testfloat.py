@@ -1,10 +1,10 @@
-"""What Berkeley TestFloat generates: `testfloat_gen f32_mulAdd` prints a case a line, operands, result and exceptions.
+"""Reader for Berkeley TestFloat: `testfloat_gen f32_mulAdd` prints one case per line.
 
     4F951295 41E00002 4F951295 01
 
-All are hexadecimal, the exceptions last: bit 4 of them says that an operation was invalid. The program is called for
-each function, or its outputs are files named after the functions, such as f32_mulAdd.txt, and f32_roundToInt-rmin.txt
-where it was told -rmin.
+The fields are hexadecimal: operands, result and exceptions; bit 4 of the exceptions marks an invalid operation. The
+program runs once per function, or its outputs are files named after the functions, such as f32_mulAdd.txt, and
+f32_roundToInt-rmin.txt with the option -rmin.
 """
 
 import subprocess
@@ -44,31 +44,21 @@ TESTFLOAT_FUNCTIONS = {
     "f32_to_i32": "fp32 to int32",
     "f32_to_ui32": "fp32 to uint32",
 }
-"""Operations by the function, and what the program is told besides its name."""
+"""Operations by function, with the rounding option of the program."""
 
-CHUNK = 1_000_000
-"""Cases that are read at a time, which bounds the memory."""
-
+CHUNK = 1_000_000  # cases per block, to bound the memory
 _INVALID = 16
-
 _COMPARISONS = ("equal", "less", "less or equal")
-_TRUE = FP32.bias << FP32.mantissa_bits
-"""What a comparison of the lanes gives, 1.0; TestFloat's is 1."""
-
+_TRUE = FP32.bias << FP32.mantissa_bits  # result of a true comparison in the lanes, 1.0; TestFloat's is 1
 _DIGITS = np.full(256, 16, np.uint8)
 _DIGITS[np.frombuffer(b"0123456789ABCDEFabcdef", np.uint8)] = [*range(16), *range(10, 16)]
-"""The value of every hexadecimal digit; 16 marks a character that is none."""
+"""Value of every hexadecimal digit; 16 marks other characters."""
 
 
 def read_testfloat(path: Path, seed: int) -> Reading:
-    """Return the cases of the program, or of a folder of its outputs.
+    """Return the cases of the program, seeded by `seed`, or of a folder of its outputs.
 
-    Arguments:
-        path: the program, or the folder.
-        seed: of the program.
-
-    Raises, where the cases are read:
-        UsageError: the program fails, or a line is none of its.
+    Iteration over the cases raises UsageError if the program fails or a line is malformed.
     """
     left_out = Counter()
     return Reading(_cases(path, seed, left_out), left_out)
@@ -83,7 +73,7 @@ def _cases(path: Path, seed: int, left_out: Counter) -> Iterator[ScalarCases]:
             *operands, expected, exceptions = _words(chunk, f"{name}, lines from {first:,}")
             if operation in _COMPARISONS:
                 expected *= np.uint32(_TRUE)
-            # What an invalid conversion to an integer gives is everybody's own affair; else it is a NaN.
+            # Invalid conversions to integers have implementation-defined results; other invalid operations give a NaN.
             kept = (exceptions & _INVALID == 0) | (not operation.endswith("int32"))
             if not kept.all():
                 left_out["invalid conversions to integers"] += int((~kept).sum())
@@ -100,7 +90,7 @@ def _cases(path: Path, seed: int, left_out: Counter) -> Iterator[ScalarCases]:
 
 
 def _lines(path: Path, name: str, seed: int) -> Iterator[bytes]:
-    """Yield the lines of a function, as the program prints them or has printed them; none if it refuses to."""
+    """Yield a function's lines from the program or from its output file; none if the program rejects the function."""
     if path.is_dir():
         with (path / f"{name}.txt").open("rb") as file:
             yield from file
@@ -121,7 +111,6 @@ def _lines(path: Path, name: str, seed: int) -> Iterator[bytes]:
 
 
 def _words(lines: list[bytes], where: str) -> list[np.ndarray]:
-    """Return the columns of lines that are of one form."""
     widths = [len(field) for field in lines[0].split()]
     text = b"".join(lines)
     length = sum(widths) + len(widths)

@@ -1,12 +1,12 @@
-"""Vector files: anybody's cases for the MAC and for the rounding unit, one a line.
+"""Reader for vector files: a user's cases for the MAC and for the rounding unit, one per line.
 
-Fields are separated by blanks, # starts a comment, numbers are hexadecimal bit patterns with or without 0x:
+Blanks separate fields, # starts a comment, numbers are hexadecimal bit patterns with or without 0x:
 
     FORMAT X W ACC [EXPECTED]                   for mac; X and W in FORMAT, ACC and EXPECTED in FP32
     FORMAT rne|sr VALUE [RANDOM] [EXPECTED]     for round; VALUE in FP32, EXPECTED in FORMAT
 
-RANDOM is the 32-bit random word: sr needs it, rne has none. EXPECTED is compared bit for bit, so an expected NaN must
-be the canonical one.
+RANDOM is the 32-bit random word: required for sr, absent for rne. EXPECTED is compared bit for bit, so an expected NaN
+must be canonical.
 """
 
 import re
@@ -23,31 +23,23 @@ __all__ = ["MAC_LAYOUT", "ROUND_FORMATS", "ROUND_LAYOUT", "VectorError", "read_m
 
 MAC_LAYOUT = "FORMAT X W ACC [EXPECTED]"
 ROUND_LAYOUT = "FORMAT rne|sr VALUE [RANDOM] [EXPECTED]"
-
 ROUND_FORMATS: tuple[Format, ...] = tuple(fmt for fmt in FORMATS.values() if fmt != FP32)
-"""Formats that a vector file can round to; to FP32 there is nothing to round."""
-
 _HEXADECIMAL = re.compile(r"(?:0[xX])?[0-9a-fA-F]+", re.ASCII)
 
 
 class VectorError(UsageError):
-    """A vector file is refused; the message names the file, the line, and the rule."""
+    """A rejected vector file; the message names the file, the line, and the rule."""
 
 
 def read_mac(path: Path) -> Cases:
-    """Read a vector file for the MAC; operands are x, w, acc.
-
-    Raises:
-        VectorError: at the first line that breaks a rule, or if there is no case.
-    """
+    """Return the cases of a vector file for the MAC: x, w, acc; VectorError if it breaks a rule or is empty."""
     return _read(path, ("x", "w", "acc"), _mac_case)
 
 
 def read_round(path: Path) -> Cases:
-    """Read a vector file for the rounding unit; operands are stochastic (0 or 1), value, random (0 for rne).
+    """Return the cases of a vector file for the rounding unit; VectorError if it breaks a rule or is empty.
 
-    Raises:
-        VectorError: at the first line that breaks a rule, or if there is no case.
+    The operands are stochastic (0 or 1), value, and random (0 for rne).
     """
     return _read(path, ("stochastic", "value", "random"), _round_case)
 
@@ -72,7 +64,6 @@ def _read(path: Path, names: tuple[str, ...], parse: Callable[[list[str]], tuple
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields of every line that has fields."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):

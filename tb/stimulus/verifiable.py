@@ -1,13 +1,12 @@
-"""Inputs of reductions whose results are known beforehand, as NVIDIA's nccl-tests make them.
+"""Inputs of reductions with known results, as in NVIDIA's nccl-tests.
 
-Every number is a function of (seed, index of the element, rank). Those of a floating-point sum are whole multiples of
-one last place, so chosen that every partial sum, in any order, is a number of the format: half of the ranks, shuffled
-for each element, add up to one significand, the others to the negative of another one. So there is one right result
-whoever adds in whatever order. Maxima and minima are of floats of a middle range, integers are any, and sums of them
-wrap around.
+Every number is a function of the seed, the element's index and the rank. The terms of a floating-point sum are
+multiples of one last place, such that every partial sum, in any order, is representable: half of the ranks, shuffled
+for each element, add up to one significand, the others to the negative of another one. So the result does not depend on
+the order. Maxima and minima are of floats of a middle range. Integers are arbitrary, and their sums wrap.
 
-The algorithm is that of verifiable/verifiable.cu of https://github.com/NVIDIA/nccl-tests at commit a0b82b2, written
-anew; `tests/tb/stimulus/test_verifiable.py` has numbers that the original gives.
+The code reimplements verifiable/verifiable.cu of https://github.com/NVIDIA/nccl-tests at commit a0b82b2;
+`tests/tb/stimulus/test_verifiable.py` has numbers of the original.
 """
 
 import numpy as np
@@ -20,18 +19,13 @@ __all__ = ["expected", "inputs"]
 _GOLDEN_RATIO, _MURMUR = np.uint64(0x9E3779B97F4A7C13), np.uint64(0xC4CEB9FE1A85EC53)
 
 _FLOATS = {CollectiveType.FP32: FP32, CollectiveType.BF16: BF16}
-
 _STORAGE = {CollectiveType.FP32: np.uint32, CollectiveType.BF16: np.uint16, CollectiveType.INT32: np.uint32}
 
 
 def inputs(dtype: CollectiveType, op: ReduceOp, ranks: int, rank: int, seed: int, count: int) -> np.ndarray:
-    """Return what a rank contributes: codes of the type (uint16 of BF16, else uint32) [count].
+    """Return a rank's contribution [count]: codes of the type, uint16 for BF16, else uint32.
 
-    Arguments:
-        dtype, op: of the reduction.
-        ranks, rank: how many contribute, 2 to 64, and which one this is.
-        seed: of everything.
-        count: elements.
+    There are 2 to 64 ranks; rank is the number of this one.
     """
     index = np.arange(count, dtype=np.uint64)
     if dtype not in _FLOATS or op is not ReduceOp.SUM:
@@ -43,7 +37,7 @@ def inputs(dtype: CollectiveType, op: ReduceOp, ranks: int, rank: int, seed: int
 
 
 def expected(dtype: CollectiveType, op: ReduceOp, ranks: int, seed: int, count: int) -> np.ndarray:
-    """Return the result of the reduction, codes as of :func:`inputs`."""
+    """Return the result of the reduction, codes as :func:`inputs`."""
     if dtype in _FLOATS and op is ReduceOp.SUM:
         _, codes = _terms(_FLOATS[dtype], ranks, 0, seed, np.arange(count, dtype=np.uint64))
         return codes.astype(_STORAGE[dtype])
@@ -57,7 +51,6 @@ def expected(dtype: CollectiveType, op: ReduceOp, ranks: int, seed: int, count: 
 
 
 def _hashed(a: np.ndarray, b: np.ndarray | np.uint64) -> np.ndarray:
-    """Return a hash of two words, uint64."""
     with np.errstate(over="ignore"):
         a = a + np.uint64(1 << 32) + b
         a = (a ^ a >> np.uint64(32)) * _GOLDEN_RATIO
@@ -66,7 +59,7 @@ def _hashed(a: np.ndarray, b: np.ndarray | np.uint64) -> np.ndarray:
 
 
 def _mixed(word: np.ndarray) -> np.ndarray:
-    """Return the random word after this one, uint64; its halves are mixed before and after a product."""
+    """Return the next random word, uint64; its halves are mixed before and after a product."""
     for first in (True, False):
         low, high = _halves(word)
         high = high + np.uint32(first)
@@ -86,7 +79,7 @@ def _below(word: np.ndarray, bound: int) -> np.ndarray:
 
 
 def _middle_range(word: np.ndarray, fmt: FloatFormat) -> np.ndarray:
-    """Return floats of random words: sign, then an exponent of the middle half, then the mantissa."""
+    """Return floats from random words: sign, an exponent of the middle half, mantissa."""
     sign = word & np.uint64(1)
     word = word ^ word >> np.uint64(1)
     field = (word & np.uint64((1 << fmt.exponent_bits - 1) - 1)) + np.uint64(1 << fmt.exponent_bits - 2)
@@ -96,7 +89,7 @@ def _middle_range(word: np.ndarray, fmt: FloatFormat) -> np.ndarray:
 
 
 def _terms(fmt: FloatFormat, ranks: int, rank: int, seed: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what a rank adds to a sum, and the sum, as codes."""
+    """Return a rank's term of a sum, and the sum, as codes."""
     random = _hashed(np.full_like(index, seed), index)
     lowest, highest = 1 + fmt.mantissa_bits, (1 << fmt.exponent_bits) - 1
     sign = (random & np.uint64(1)).astype(np.int64)
@@ -105,46 +98,39 @@ def _terms(fmt: FloatFormat, ranks: int, rank: int, seed: int, index: np.ndarray
     place, random = _shuffled(ranks, rank, random)
 
     most = (2 << fmt.mantissa_bits) - 1
-    total, random = _half_more(random, most), _mixed(random)
-    other, random = _another(random, most, total), _mixed(random)
+    total, random = (most + 1) // 2 + _below(_halves(random)[0], most // 2 + 1), _mixed(random)
+    # Another integer from the same half of the range.
+    other, random = total + 1 + _below(_halves(random)[0], most // 2), _mixed(random)
+    other = np.where(other > most, other - most // 2, other)
     odd = place % 2 == 1
-    # The places from 0 on that are even have a share in the first sum, the odd ones in the other.
+    # Even places have a share in the first sum, odd places in the other.
     shares = [_share(place // 2, count, part) for count, part in (((ranks + 1) // 2, total), (ranks // 2, other))]
     term = _coded(fmt, sign ^ odd, field, np.where(odd, shares[1], shares[0]))
     return term, _coded(fmt, sign ^ (total < other), field, np.abs(total - other))
 
 
 def _shuffled(ranks: int, rank: int, random: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the place of a rank in a random order of ranks (int64), and the random words after it."""
+    """Return a rank's place in a random order of ranks (int64), and the next random words."""
     a, b = (half.astype(np.int64) for half in _halves(random))
     mask = (1 << ranks.bit_length() - 1) - 1
     rest = ranks - (mask + 1)
 
     def permuted(place: np.ndarray, factor: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        # Both steps are one to one modulo a power of two: an odd multiple, and the triangular numbers.
+        # Both steps are bijective modulo a power of two: an odd multiple, and the triangular numbers.
         place = (place * (factor & mask | 1) + offset) & mask
         return (place * place + place) // 2 & mask
 
-    # The lower places, a power of two of them, are permuted; the order is turned; the lower ones are permuted again.
+    # Permute the lower places, a power of two of them; rotate the order; permute the lower ones again.
     place = np.full(len(random), rank, np.int64)
     place = permuted(place, a, b) + rest if rank <= mask else place - (mask + 1)
     return np.where(place <= mask, permuted(place, b, a), place), _mixed(random)
 
 
-def _half_more(random: np.ndarray, most: int) -> np.ndarray:
-    """Return random integers from half of the most to the most."""
-    return (most + 1) // 2 + _below(_halves(random)[0], most // 2 + 1)
-
-
-def _another(random: np.ndarray, most: int, first: np.ndarray) -> np.ndarray:
-    """Return the same, but never the first one again."""
-    found = first + 1 + _below(_halves(random)[0], most // 2)
-    return np.where(found > most, found - most // 2, found)
-
-
 def _share(place: np.ndarray, count: int, total: np.ndarray) -> np.ndarray:
-    """Return what the one at a place of `count` adds to a total: groups of equal size add 1, 2, 3 and so on each, the
-    last place what is missing."""
+    """Return the share of a place out of `count` in a total.
+
+    Groups of equal size contribute 1, 2, 3 and so on per place; the last place contributes the remainder.
+    """
     groups = np.clip(2 * (total // count) - 1, 1, count)
     once = groups * (groups + 1) // 2
     size = np.minimum(total // once, count // groups)
@@ -153,7 +139,7 @@ def _share(place: np.ndarray, count: int, total: np.ndarray) -> np.ndarray:
 
 
 def _coded(fmt: FloatFormat, sign: np.ndarray, field: np.ndarray, multiple: np.ndarray) -> np.ndarray:
-    """Return the codes of multiples of a last place; `field` is the exponent's where no leading bit is missing."""
+    """Return the codes of multiples of a last place; `field` is the exponent field of full-length multiples."""
     _, length = np.frexp(multiple.astype(np.float64))
     missing = fmt.precision - length
     mantissa = multiple << np.maximum(missing, 0) & (1 << fmt.mantissa_bits) - 1

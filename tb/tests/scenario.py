@@ -1,4 +1,4 @@
-"""A TEST as data: its variables, its jobs, and the rows that judge and report their results."""
+"""TEST as data: its variables, its jobs, and the rows that judge and report their results."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,17 +22,17 @@ Jobs = Iterable[Job]
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """What a TEST says of its results.
+    """Judgement of a TEST's results.
 
     Arguments:
-        label: tells the record from others of the same TEST.
+        label: distinguishes the record from others of the same TEST.
         rows: rows of the table, by heading; see `run.report.Report`.
-        names: of the jobs, in front of their failures; empty for a single job.
-        compared, mismatches: results that were compared besides the contents of memories.
-        failures: reasons why the run has failed, besides those of the jobs.
-        cycles: of the run; None: those of all jobs together.
+        names: names of the jobs, in front of their failures; empty for a single job.
+        compared, mismatches: compared results other than the contents of memories.
+        failures: failures of the run other than those of the jobs.
+        cycles: cycles of the run; None: the sum over all jobs.
         ideal_cycles, hbm_cycles, details, judge: see `run.report.Report`.
-        settings: the values that the report shows, None: all of them.
+        settings: values that the report shows; None: all of them.
     """
 
     label: str
@@ -57,7 +57,7 @@ class Scenario(Command):
         jobs: makes the jobs of settings.
         rows: judges the results of all jobs.
         timed: whether the report has cycles.
-        streamed: whether `rows` consumes the results one by one, while the jobs are executed; each frees its memories.
+        streamed: whether `rows` consumes the results one by one during the execution; each then frees its memories.
     """
 
     jobs: Callable[[Settings], Jobs]
@@ -84,7 +84,6 @@ def run_jobs(jobs: Jobs, on: Target, bandwidth: int = 0) -> Iterator[Result]:
 
 
 def _report(test: Scenario, settings: Settings) -> Report:
-    """Run a TEST and return its report."""
     target, sums, failures = target_of(settings), Counter(), []
 
     def summed() -> Iterator[Result]:

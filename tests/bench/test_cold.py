@@ -42,5 +42,5 @@ def test_why_a_build_fails_is_told(failure, tmp_path, monkeypatch):
 
 def test_a_build_whose_process_dies_has_failed(tmp_path, monkeypatch):
     monkeypatch.setattr(cold, "SIM_BUILD", tmp_path)
-    with pytest.raises(BuildFailed, match="a cold build must come to its end"):
+    with pytest.raises(BuildFailed, match="the process of a cold build ended before the build"):
         cold_build(lambda vectors: os._exit(1), design=None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuroncore_rtl.bench.machine import described, machine, processor
+from neuroncore_rtl.bench.machine import machine, machine_line, processor
 from neuroncore_rtl.run.sim.vectors import LEVEL_VARIABLE, WAYS, level
 
 XEON = {"cpu": "Xeon", "cores": 2}
@@ -28,11 +28,11 @@ def test_level_is_that_of_the_vectors(monkeypatch):
 @pytest.mark.parametrize(
     "ways, vectors, line",
     [
-        (WAYS, "avx512", "Xeon, 2 cores, LANES=vector (avx512, 16 lanes at once) beside LANES=scalar"),
-        (["vector"], "plain", "Xeon, 2 cores, LANES=vector (plain, 4 lanes at once)"),
+        (WAYS, "avx512", "Xeon, 2 cores, LANES=vector (avx512, 16 lanes at a time) beside LANES=scalar"),
+        (["vector"], "plain", "Xeon, 2 cores, LANES=vector (plain, 4 lanes at a time)"),
         (["scalar"], None, "Xeon, 2 cores, LANES=scalar"),
         ([], None, "Xeon, 2 cores"),
     ],
 )
 def test_machine_is_a_line(ways, vectors, line):
-    assert described(XEON | {"ways": ways, "vectors": vectors}) == line
+    assert machine_line(XEON | {"ways": ways, "vectors": vectors}) == line

@@ -1,4 +1,4 @@
-"""Children of a process that go on from where it is, each with a number, and answer once."""
+"""Forked child processes that continue from the current state, each with a number, and report one result."""
 
 import contextlib
 import os
@@ -15,14 +15,10 @@ __all__ = ["Child", "answer", "fork_all"]
 
 @dataclass(frozen=True)
 class Child:
-    """What became of a test in a child process.
+    """Result of a test in a child process.
 
-    Arguments:
-        passed: whether the test did, or at least has not failed.
-        how: "differs", "endless", or "breaks" if something else than an assertion ended it; "lost" if the process ended
-            without a word, from which nothing follows.
-        says: the first line of what it says.
-        cycles, seconds: that it took.
+    `how` a test failed is "differs" (an assertion), "endless", or "breaks" (another exception). "lost" counts as
+    passed: the process ended without a result, which proves nothing.
     """
 
     passed: bool
@@ -33,22 +29,19 @@ class Child:
 
 
 def answer(pipe: int, child: Child) -> None:
-    """End this process, a child, with what it has to say."""
+    """Send the result of this child process and end it."""
     try:
         os.write(pipe, pickle.dumps(child))
     finally:
-        os._exit(0)  # even if nobody listens any more
+        os._exit(0)  # even if the parent has closed the pipe
 
 
 def fork_all(
     numbers: list[int], workers: int, patience: float, become: Callable[[int, int], None]
 ) -> dict[int, Child] | None:
-    """Fork a child for each number, some at once; return what they say, or None in a child.
+    """Fork a child per number, `workers` in parallel; return their results, or None in a child.
 
-    Arguments:
-        numbers: what they are called. workers: how many at once.
-        patience: seconds that one may take.
-        become: called in a child, with its number and the pipe that it answers through.
+    A child calls `become` with its number and the pipe for its result; it is killed after `patience` seconds.
     """
     found: dict[int, Child] = {}
     todo, running = list(reversed(numbers)), {}
@@ -59,7 +52,7 @@ def fork_all(
             sys.stdout.flush()
             pid = os.fork()
             if pid == 0:
-                os.setpgid(0, 0)  # what it starts ends with it
+                os.setpgid(0, 0)  # so that its own processes can be killed with it
                 os.close(ours)
                 for other, *_ in running.values():
                     os.close(other)

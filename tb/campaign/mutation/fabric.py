@@ -1,8 +1,8 @@
-"""Rows of the units that move data: SBUF's arbiter, DMA, links, and the router between them."""
+"""Mutation units of data movement: arbiters, DMA, links and the router."""
 
 from collections.abc import Mapping
 
-from amaranth.hdl import Assume, Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Assume, Cat, Const, Module, Signal, Value
 
 from neuroncore_rtl.hdl.dma.address_generator import DmaAddressGenerator
 from neuroncore_rtl.hdl.dma.answers import Answers
@@ -20,47 +20,47 @@ from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
 from neuroncore_rtl.hdl.memory.port import Storage
 from neuroncore_rtl.hdl.primitives.round_robin import RoundRobin
-from neuroncore_rtl.tb.campaign.mutation.legal import answers_what_was_asked
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, meant, of_tests, payloads
+from neuroncore_rtl.tb.campaign.mutation.legal import answers_requests, if_valid
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, payloads, qualify, tests_module
 
 __all__ = ["FABRIC"]
 
 
-def _routed(m: Module, router: Router) -> Value:
-    """Return whether every flit that comes is one that golden would send this way, and the chip stays the same."""
-    tests = of_tests("link.test_router")
-    routes, streams = tests.cases(tests.RING), of_tests("link.test_router_cycles").streams(router, 0)
+def _routable(m: Module, router: Router) -> Value:
+    """Return whether golden would route each flit to this router, and the chip number is constant."""
+    tests = tests_module("link.test_router")
+    routes, streams = tests.cases(tests.RING), tests_module("link.test_router_cycles").streams(router, 0)
     legal = []
-    for source, flits in zip(of_tests("link.routers").came_from(tests.RING), streams, strict=True):
+    for source, flits in zip(tests_module("link.routers").came_from(tests.RING), streams, strict=True):
         header = flits.payload.header
         place = Cat(router.chip, header.destination, header.channel)
         widths = len(router.chip), len(header.destination)
         known = [chip | core << widths[0] | channel << sum(widths) for chip, core, channel in routes.get(source, ())]
-        legal.append(~flits.valid | place.matches(*known))
+        legal.append(if_valid(flits, place.matches(*known)))
     begun, chip = Signal(), Signal.like(router.chip)
     m.d.sync += [begun.eq(1), chip.eq(router.chip)]
     return Cat(legal, ~begun | (chip == router.chip)).all()
 
 
 def _line(line, name: str, *others: str) -> dict[str, Value]:
-    """Return that a request of lines means something with one; `others` are its members besides those of all."""
+    """Qualify a line request by its valid; `others` are further members."""
     members = ("storage", "partition", "address", *others)
-    return meant(line.valid, {f"{name}.{member}": getattr(line, member) for member in members})
+    return qualify(line.valid, {f"{name}.{member}": getattr(line, member) for member in members})
 
 
-def _asked(m: Module, arbiter: LineReadArbiter) -> Mapping[str, Value]:
-    """What goes with a request means something with one, and so does who is chosen."""
-    return _line(arbiter.port, "port", "word") | meant(arbiter.port.valid, {"chosen": arbiter.chosen})
+def _line_request(m: Module, arbiter: LineReadArbiter) -> Mapping[str, Value]:
+    """Qualify the request and the chosen client by the request's valid."""
+    return _line(arbiter.port, "port", "word") | qualify(arbiter.port.valid, {"chosen": arbiter.chosen})
 
 
-def _runs(m: Module, chunker: Chunker) -> Value:
-    """Return whether a run is of some bytes, in a memory that there is."""
+def _legal_runs(m: Module, chunker: Chunker) -> Value:
+    """Return whether a run has bytes, in an existing memory."""
     run = chunker.i.payload
-    return ~chunker.i.valid | ((run.bytes != 0) & Value.cast(run.storage).matches(*Storage))
+    return if_valid(chunker.i, (run.bytes != 0) & Value.cast(run.storage).matches(*Storage))
 
 
-def _chunks(unit: Reader | HbmWriter) -> Value:
-    """Return whether a chunk is one that an access or a burst may be."""
+def _legal_chunks(unit: Reader | HbmWriter) -> Value:
+    """Return whether a chunk fits an access or a burst."""
     chunk, legal = unit.i.payload, Const(0)
     for storage, grid in (
         (Storage.SBUF, unit.size),
@@ -69,85 +69,83 @@ def _chunks(unit: Reader | HbmWriter) -> Value:
     ):
         place = chunk.address[: (grid - 1).bit_length()]
         legal |= (chunk.storage == storage) & (chunk.bytes != 0) & (place + chunk.bytes <= grid)
-    return ~unit.i.valid | legal
+    return if_valid(unit.i, legal)
 
 
-def _read(m: Module, reader: Reader) -> Mapping[str, Value]:
-    return payloads(reader, "o") | payloads(reader.axi, "ar", of="axi.") | _line(reader.line, "line", "word")
-
-
-def _rows(m: Module, rows: RowReader) -> Mapping[str, Value]:
-    failed = meant(rows.failed, {"number": rows.number})
+def _row_outputs(m: Module, rows: RowReader) -> Mapping[str, Value]:
+    failed = qualify(rows.failed, {"number": rows.number})
     return payloads(rows, "src", "dst") | _line(rows.line, "line", "word") | failed
 
 
-def _begun(m: Module, rows: RowReader) -> Value:
-    """Return whether a job begins when the one before is done, with numbers of four bytes in so many partitions."""
+def _row_jobs(m: Module, rows: RowReader) -> Value:
+    """Return whether a job starts after the previous one, with 4-byte numbers in existing partitions."""
     done = ~(rows.busy | rows.src.valid | rows.dst.valid)
     count = rows.rows.last < 1 << len(rows.rows.partition)
     return ~rows.load | (done & (rows.rows.address[:2] == 0) & count)
 
 
-def _written(m: Module, writer: HbmWriter) -> Mapping[str, Value]:
-    ring = meant(writer.ring.take, {f"ring.{name}": getattr(writer.ring, name) for name in ("count", "offset")})
-    hungry = meant(writer.i.valid, {"hungry": writer.hungry})
+def _writer_outputs(m: Module, writer: HbmWriter) -> Mapping[str, Value]:
+    ring = qualify(writer.ring.take, {f"ring.{name}": getattr(writer.ring, name) for name in ("count", "offset")})
+    hungry = qualify(writer.i.valid, {"hungry": writer.hungry})
     return _line(writer.line, "line", "data", "mask") | payloads(writer.axi, "aw", "w", of="axi.") | ring | hungry
 
 
-def _answered(m: Module, answers: Answers) -> Value:
-    """Return whether a burst comes only if there is room, a copy is over only if there is a place for it, and HBM
-    answers only what it was given."""
+def _answer_inputs(m: Module, answers: Answers) -> Value:
+    """Return whether bursts and ended copies have room, and HBM answers only issued bursts."""
     copies = answers.copies
     return Cat(~answers.burst | answers.room, ~copies.close | copies.closable, ~answers.b.valid | ~copies.quiet).all()
 
 
-def _granted(m: Module, turn: RoundRobin) -> Mapping[str, Value]:
-    """A grant means something if anybody asks, and only then it is taken."""
+def _grant(m: Module, turn: RoundRobin) -> Mapping[str, Value]:
+    """Qualify the grant by the presence of a request; assume that it is taken only then."""
     m.d.comb += Assume(~turn.taken | turn.requests.any())
-    return {"grant": Mux(turn.requests.any(), turn.grant, 0)}
+    return qualify(turn.requests.any(), {"grant": turn.grant})
 
 
 FABRIC = {
     "bank_arbiter": Unit("SBUF's arbiter", lambda: BankArbiter(3, 4, 4), files("memory/bank_arbiter"), 24),
     "link_end": Unit(
-        "link's end", lambda: of_tests("link.pair").Pair(1, 2),
+        "link's end", lambda: tests_module("link.pair").Pair(1, 2),
         (*files("link/ends"), *(f"{file}::test_{name}_dead" for file in files("link/link") for name in
                                 ("cut_link_is", "idle_link_is_not"))), 7, part="end0", without=("counting",),
     ),
     "router": Unit(
-        "router", lambda: Router(of_tests("link.test_router").RING), files("link/router_cycles", "link/router"), 4,
-        legal=_routed,
+        "router", lambda: Router(tests_module("link.test_router").RING), files("link/router_cycles", "link/router"), 4,
+        legal=_routable,
     ),
     "round_robin": Unit(
-        "round robin", lambda: RoundRobin(8), files("primitives/round_robin"), 8, means=_granted
+        "round robin", lambda: RoundRobin(8), files("primitives/round_robin"), 8, means=_grant
     ),
     "line_arbiter": Unit(
-        "line arbiter", lambda: LineReadArbiter(16, 5), files("memory/line_arbiter"), 8, without=("turn",), means=_asked
+        "line arbiter", lambda: LineReadArbiter(16, 5), files("memory/line_arbiter"), 8, without=("turn",),
+        means=_line_request,
     ),
     "address_generator": Unit("DMA's addresses", DmaAddressGenerator, files("dma/address_generator"), 6),
     "chunker": Unit(
-        "DMA's chunks", lambda: Chunker(8), files("dma/chunker"), 6, legal=_runs,
+        "DMA's chunks", lambda: Chunker(8), files("dma/chunker"), 6, legal=_legal_runs,
         means=lambda m, chunker: payloads(chunker, "o"),
     ),
     "dma_reader": Unit(
-        "DMA's reader", lambda: Reader(8, 32), files("dma/reader"), 8, means=_read,
-        legal=lambda m, reader: answers_what_was_asked(m, reader.axi) & _chunks(reader),
+        "DMA's reader", lambda: Reader(8, 32), files("dma/reader"), 8,
+        means=lambda m, dut: payloads(dut, "o") | payloads(dut.axi, "ar", of="axi.") | _line(dut.line, "line", "word"),
+        legal=lambda m, reader: answers_requests(m, reader.axi) & _legal_chunks(reader),
     ),
     "dma_rows": Unit(
-        "DMA's row numbers", lambda: RowReader(of_tests("dma.test_rows").SIZE), files("dma/rows"), 8, means=_rows,
-        legal=_begun,
+        "DMA's row numbers", lambda: RowReader(tests_module("dma.test_rows").SIZE), files("dma/rows"), 8,
+        means=_row_outputs, legal=_row_jobs,
     ),
     "dma_writer": Unit(
-        "DMA's writer", lambda: HbmWriter(8), files("dma/writer"), 8, means=_written, legal=lambda m, dut: _chunks(dut)
+        "DMA's writer", lambda: HbmWriter(8), files("dma/writer"), 8, means=_writer_outputs,
+        legal=lambda m, writer: _legal_chunks(writer),
     ),
     "caster": Unit("DMA's casts", lambda: Caster(8, 1, 1), files("dma/caster"), 4),
     "dma_checker": Unit(
-        "DMA's checker", lambda: DmaChecker(of_tests("dma.test_checker").CONFIGS["4x4"]), files("dma/checker"), 0
+        "DMA's checker", lambda: DmaChecker(tests_module("dma.test_checker").CONFIGS["4x4"]), files("dma/checker"), 0
     ),
-    "dma_answers": Unit("DMA's answers", Answers, files("dma/answers"), 12, legal=_answered),
+    "dma_answers": Unit("DMA's answers", Answers, files("dma/answers"), 12, legal=_answer_inputs),
     "dma_sequencer": Unit("DMA's sequencer", DmaSequencer, files("dma/sequencer"), 8),
     "dma": Unit(
-        "DMA engine", lambda: DmaEngine(of_tests("dma.test_errors").CONFIG),
+        "DMA engine", lambda: DmaEngine(tests_module("dma.test_errors").CONFIG),
         files("dma/cycles", "dma/copies", "dma/errors", "dma/counters"), 0, module="dma_engine",
         without=(
             "counting", "caster", "checker", "reader", "rows", "writer", "line", "answers", "sequencer",
@@ -155,4 +153,3 @@ FABRIC = {
         ),
     ),
 }  # fmt: skip
-"""By the names that UNIT= takes."""

@@ -1,12 +1,12 @@
-"""Units that are tested in a harness: the harness is built with all mutants of the unit in the place of its module.
+"""Units tested in a harness: the harness is built with all mutants of the unit in place of its module.
 
-The number of the mutant in force is an argument of the simulation, `+mutant=`, so that a harness is built once, and is
-run by the unit's tests as it always is: one process a run.
+The argument `+mutant=` of the simulation selects the mutant. So a harness is built once, and the unit's tests run it as
+usual, one process per run.
 """
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,18 +24,14 @@ from neuroncore_rtl.tb.campaign.mutation.netlist import SELECT_BITS, ports_of
 __all__ = ["Harnessed", "shell"]
 
 ESCAPE = "\\"
-"""In front of names that Verilog has other uses for."""
+"""Prefix of escaped Verilog identifiers."""
 
 _OFF = ("WIDTHEXPAND", "WIDTHTRUNC", "SELRANGE", "UNOPTFLAT", "LITENDIAN", "ASCRANGE", "PINMISSING")
-"""Warnings: Yosys relies on Verilog's widths, and what proofs look at in the place of an output is for them alone."""
+"""Disabled warnings: Yosys relies on Verilog's width rules, and the observed outputs are for proofs only."""
 
 
 def shell(name: str, component: wiring.Component, sound: str) -> str:
-    """Return a Verilog module around the one with all mutants, which stands where a unit's own module does.
-
-    Arguments:
-        name: of the unit's module. component: it. sound: Verilog of its module, whose ports the shell has.
-    """
+    """Return a Verilog module with the ports of a unit's `sound` module around the module with all mutants."""
     whole = ports_of(component)
     names = {id(signal): port.name for port, signal in whole}
     parts = {member: _part(value) for member, _, value in module_ports(component.signature, component) if len(value)}
@@ -57,7 +53,7 @@ def shell(name: str, component: wiring.Component, sound: str) -> str:
 
 
 def _part(value: Value) -> tuple[Signal, int, int]:
-    """Return the signal that a port is of, its first bit there and the one behind its last."""
+    """Return the signal that a port is a slice of, and the slice's start and stop."""
     start, stop = 0, len(value)
     while isinstance(value, Slice):
         start, stop, value = start + value.start, stop + value.start, value.value
@@ -65,46 +61,29 @@ def _part(value: Value) -> tuple[Signal, int, int]:
 
 
 class Harnessed:
-    """What takes the places of :mod:`run.sim.simulation`'s functions while tests of a unit run.
+    """Replacement of the functions of :mod:`run.sim.simulation` while a unit's tests run.
 
-    Arguments:
-        name: of the unit's Verilog module. component: it. folder: with `mutants.v`.
-        known: whether all tests that run are known to simulate the unit.
-        met: called when a simulation of the unit is about to run; it may go on in children.
-        state: asked then for the number of the mutant, and the cycles that are left for it.
-        ran: told how many cycles a simulation took.
-        otherwise: called where a test has another design or simulator; it may raise.
+    The session forks before a simulation of the unit, limits and counts cycles, and skips other tests. `folder`
+    contains `mutants.v`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        component: wiring.Component,
-        folder: Path,
-        *,
-        known: bool,
-        met: Callable[[], None],
-        state: Callable[[], tuple[int, int]],
-        ran: Callable[[int], None],
-        otherwise: Callable[[], None],
-    ):
+    def __init__(self, session, component: wiring.Component, folder: Path):
+        self._session, name = session, session.module
         self._text = to_verilog(name, component)
         (self._module,) = re.findall(rf"^module {name} ?\(.*?^endmodule\n?", self._text, re.M | re.S)
         mutants = shell(name, component, self._module) + (folder / "mutants.v").read_text()
         off, on = ("".join(f"/* verilator lint_{state} {rule} */\n" for rule in _OFF) for state in ("off", "on"))
         self._mutants = f"{off}{mutants}{on}"
-        self._known = known
-        self._met, self._state, self._ran, self._otherwise = met, state, ran, otherwise
         self._directories: set[Path] = set()
         self._build, self._run = simulation.build, simulation.run_simulation
         simulation.build, simulation.run_simulation, simulation.run_directory = self.build, self.run, self.run_directory
 
     def build(self, design: simulation.Design, sim: str = "verilator", **options) -> simulation.Build:
-        """Build a design with all mutants in it, if the unit is."""
+        """Build a design; if it contains the unit, with all mutants."""
         if sim != "verilator" or self._text not in design.verilog:
-            self._otherwise()
+            self._session.skip_other()
             return self._build(design, sim, **options)
-        # Blocks that Verilator builds apart do not see the simulation's arguments.
+        # Blocks that Verilator builds separately do not see the simulation's arguments.
         text = design.verilog.replace(self._module, "") + self._mutants
         built = self._build(replace(design, verilog=text, hier_blocks=()), sim, **options)
         self._directories.add(built.directory)
@@ -113,24 +92,23 @@ class Harnessed:
     def run(
         self, built: simulation.Build, *arguments, plusargs=(), timeout_ns: int | None = None, **options
     ) -> list[simulation.TestResult]:
-        """Run a build with the mutant in force, for no longer than is left to it."""
+        """Run a build with the selected mutant, at most for the remaining cycles."""
         if built.directory not in self._directories:
-            self._otherwise()
+            self._session.skip_other()
             return self._run(built, *arguments, plusargs=plusargs, timeout_ns=timeout_ns, **options)
-        self._met()
-        mutant, left = self._state()
+        self._session.fork()
         if timeout_ns is not None:
-            timeout_ns = min(timeout_ns, max(left, 1) * PERIOD_NS)
-        plusargs = [*plusargs, f"+mutant={mutant}"]
+            timeout_ns = min(timeout_ns, max(self._session.limit - self._session.cycles, 1) * PERIOD_NS)
+        plusargs = [*plusargs, f"+mutant={self._session.mutant}"]
         results = self._run(built, *arguments, plusargs=plusargs, timeout_ns=timeout_ns, **options)
-        self._ran(sum(int(result.sim_time_ns) for result in results) // PERIOD_NS)
+        self._session.cycles += sum(int(result.sim_time_ns) for result in results) // PERIOD_NS
         return results
 
     @contextmanager
     def run_directory(self, name: str, root: Path = simulation.SIM_BUILD) -> Iterator[Path]:
-        """Give a directory that goes in any case, as a mutant's log is nobody's; children get one each."""
-        if self._known:
-            self._met()
+        """Give a temporary directory, one per child, as the logs of mutants are not kept."""
+        if self._session.request.limits:  # all tests that run are known to simulate the unit
+            self._session.fork()
         (root / "runs").mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=root / "runs", ignore_cleanup_errors=True) as directory:
             yield Path(directory)

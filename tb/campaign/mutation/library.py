@@ -1,7 +1,7 @@
-"""A Verilog module as a library that Python calls: Verilator's code of it, and nothing between.
+"""Verilog module as a shared library: Verilator's C++ code, called through ctypes.
 
-cocotb has its own process, in which a test would have to be written for it. Here the module is an object with ports,
-which stands where the tests of units expect Amaranth's simulator to have one.
+cocotb would need a process and another test for each unit. Here the module is an object with ports that replaces
+Amaranth's simulation of the unit in the unit's existing tests.
 """
 
 import ctypes
@@ -41,7 +41,7 @@ void* port(Vtop* top, int number) {{
   void* const ports[] = {{{addresses}}};
   return ports[number];
 }}
-/* Each cycle's row of bytes is what the ports at `given` get, one behind the other; what `shown` has then is kept. */
+/* Each cycle's row of bytes holds the values of the ports `given`, one after the other; the ports `shown` are kept. */
 void trace(Vtop* top, long cycles, const char* row, int ports, void** given, const long* sizes, int outputs,
            uint32_t** shown, uint32_t* kept) {{
   for (long cycle = 0; cycle < cycles; cycle++) {{
@@ -61,11 +61,7 @@ _WORDS = ((8, ctypes.c_uint8), (16, ctypes.c_uint16), (32, ctypes.c_uint32), (64
 
 
 class Library:
-    """A compiled module.
-
-    Arguments:
-        file: the library. ports: in the order in which it has them.
-    """
+    """A compiled module, with `ports` in the order of its port function."""
 
     def __init__(self, file: Path, ports: Sequence[Port]):
         self.ports = tuple(ports)
@@ -78,7 +74,7 @@ class Library:
 
 
 class MutantModel:
-    """One instance of a module. Arguments: see `Library.model`."""
+    """Instance of a module; arguments as for `Library`."""
 
     def __init__(self, code: ctypes.CDLL, ports: Sequence[Port]):
         self._code, self._top = code, ctypes.c_void_p(code.create())
@@ -86,7 +82,7 @@ class MutantModel:
         self._words = {port.name: _memory(port.width, address) for port, address in zip(ports, addresses, strict=True)}
 
     def set(self, name: str, value: int) -> None:
-        """Give a port a value."""
+        """Set a port."""
         words = self._words[name]
         if isinstance(words, ctypes.Array):
             ctypes.memmove(words, value.to_bytes(len(words), "little"), len(words))
@@ -99,18 +95,15 @@ class MutantModel:
         return int.from_bytes(words, "little") if isinstance(words, ctypes.Array) else words.value
 
     def evaluate(self) -> None:
-        """Let outputs and registers follow the inputs."""
+        """Propagate the inputs to outputs and registers."""
         self._code.evaluate(self._top)
 
     def trace(self, given: Mapping[str, np.ndarray], shown: Sequence[str]) -> np.ndarray:
-        """Run a cycle for each row of the inputs, and return what outputs are in each, before the clock's edge.
+        """Run a cycle per row of the inputs; return the outputs, uint32[cycles, outputs], before each clock edge.
 
         Arguments:
-            given: of ports their values, uint8[cycles, bytes], least significant first.
+            given: values by port, uint8[cycles, bytes], least significant byte first.
             shown: names of ports of at most 32 bits.
-
-        Returns:
-            uint32[cycles, outputs].
         """
         columns = []
         for name, values in given.items():
@@ -136,15 +129,7 @@ def _memory(width: int, address: int):
 
 
 def compile_mutants(verilog: str, ports: Sequence[Port], folder: Path) -> Library:
-    """Compile a module `top`.
-
-    Arguments:
-        verilog: name of the file in the folder.
-        ports: of the module. folder: for what is generated, too.
-
-    Raises:
-        RuntimeError: Verilator or the compiler refuses it; the message is its own.
-    """
+    """Compile the module `top` of a Verilog file in a folder; raise RuntimeError with the tool's message."""
     verilator = find_verilator()
     if verilator is None:
         raise RuntimeError("Verilator is missing")
@@ -157,7 +142,7 @@ def compile_mutants(verilog: str, ports: Sequence[Port], folder: Path) -> Librar
     include = Path(environment["VERILATOR_ROOT"], "include")
     flags = (*_FLAGS, f"-I{include}", f"-I{include / 'vltstd'}", f"-I{folder / 'objects'}")
     sources = [folder / "wrapper.cpp", *sorted((folder / "objects").glob("*.cpp"))]
-    # All at once: the headers are most of what a small module's files have.
+    # In one compilation: most of a small module's code is headers.
     everything = folder / "module.cpp"
     everything.write_text("".join(f'#include "{source}"\n' for source in sources))
     clang.compile_with("c++", ("-c", *flags), [everything], folder / "module.o")
@@ -167,7 +152,7 @@ def compile_mutants(verilog: str, ports: Sequence[Port], folder: Path) -> Librar
 
 
 def _runtime(include: Path, flags: Sequence[str]) -> list[Path]:
-    """Return Verilator's own library, compiled once for all modules."""
+    """Return the objects of Verilator's own library, compiled once for all modules."""
     clang.prepare()
     places = SIM_BUILD / "mutation"
     places.mkdir(parents=True, exist_ok=True)

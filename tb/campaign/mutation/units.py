@@ -1,4 +1,4 @@
-"""The units of which mutants are made, with the tests that have to catch them."""
+"""Table of all mutation units."""
 
 import importlib
 
@@ -23,21 +23,21 @@ from neuroncore_rtl.tb.campaign.mutation.collective import COLLECTIVE_UNITS
 from neuroncore_rtl.tb.campaign.mutation.control import CONTROL_UNITS
 from neuroncore_rtl.tb.campaign.mutation.engines import ENGINE_UNITS
 from neuroncore_rtl.tb.campaign.mutation.fabric import FABRIC
-from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, payloads, tested
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files, payloads, tests_module
 from neuroncore_rtl.tb.tests.engines.mac import MacUnit
 
 __all__ = ["MUTATED_UNITS", "unit_named"]
 
 
 def _known_formats(m, unit):
-    """Of any other the operand means nothing."""
+    """Assume a known format, as other operands have no meaning."""
     known = matmul_formats(unit.mac.significand_bits)
     m.d.comb += Assume(Cat(unit.word.format == FormatCode(fmt.code) for fmt in known).any())
     return {}
 
 
 def _of_integers_or_not(m, unit):
-    """The product is of integers, the sum is not."""
+    """Qualify the product by integer operations, and the sum by the others, each delayed by its latency."""
     integer, late = unit.integer, []
     for cycle in range(unit.latency):
         late.append(integer)
@@ -64,7 +64,7 @@ MUTATED_UNITS = {
         "tensor sequencing: loader", lambda: StationaryLoader(Config(rows=2, columns=1024)), files("tensor/sequencers")
     ),
     "counting": Unit(
-        "counters", tested("primitives.test_counting", lambda tests: tests.counting()), files("primitives/counting"), 3
+        "counters", lambda: tests_module("primitives.test_counting").counting(), files("primitives/counting"), 3
     ),
     "fifo": Unit(
         "queues in a memory", lambda: BufferedFifo(16, 4), files("primitives/fifo"), 8,
@@ -75,10 +75,10 @@ MUTATED_UNITS = {
     **FABRIC,
     **COLLECTIVE_UNITS,
 }  # fmt: skip
-"""By the names that UNIT= takes."""
+"""Units by the names that UNIT= takes."""
 
 
 def unit_named(name: str) -> Unit:
-    """Return a unit of `MUTATED_UNITS`, or one of another module by module:name."""
+    """Return a unit of `MUTATED_UNITS`, or a unit of another module, named module:attribute."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute) if attribute else MUTATED_UNITS[name]

@@ -1,4 +1,4 @@
-"""What a soak has come upon: of every dimension its values and how often, and which values it has not."""
+"""Coverage of a soak: per dimension, how often each value occurred, and which values never did."""
 
 import json
 from collections import Counter, defaultdict
@@ -15,12 +15,11 @@ from neuroncore_rtl.tb.campaign.task import Row
 __all__ = ["coverage", "coverage_table"]
 
 
-def expected() -> dict[str, set[str]]:
-    """Return the values that a soak is to come upon, by their dimension."""
+def expected_values() -> dict[str, set[str]]:
+    """Return the values that a soak should cover, by dimension."""
     opcodes = {opcode.name.lower() for opcode in isa.Opcode} | {"load_stationary", "multiply_moving", "dma_copy"}
     kinds = {kind.name.lower() for kind in CollectiveKind}
     units = {name: {"0", "1"} for name, span in Config.RANGES.items() if span == (0, 1)}
-    stalls = {"HBM gap", "HBM rate", "HBM stall", "HBM reorder", "HBM interleave", "streams some", "buses some"}
     return {
         "engine": {"tensor", "vector", "scalar", "dma", "collective", "controller"},
         "opcode": opcodes | kinds,
@@ -28,14 +27,14 @@ def expected() -> dict[str, set[str]]:
         "function": set(FUNCTIONS),
         "alu": {operation.name.lower() for operation in isa.AluOp},
         "format": set(FORMATS),
-        "stall": stalls,
+        "stall": {"HBM gap", "HBM rate", "HBM stall", "HBM reorder", "HBM interleave", "streams some", "buses some"},
         "topology": {"ring", "torus"},
         **units,
     }
 
 
 def coverage(rows: Iterable[Row]) -> dict[str, Counter[str]]:
-    """Return how often each value was there, by its dimension."""
+    """Return the count of each value, by dimension."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         for label, count in json.loads(row.get(COVERED) or "{}").items():
@@ -45,23 +44,20 @@ def coverage(rows: Iterable[Row]) -> dict[str, Counter[str]]:
 
 
 def coverage_table(rows: Iterable[Row]) -> list[tuple[str, str]]:
-    """Return lines of what the rows cover, behind their heading; what is missing is behind `never`."""
-    found, wanted = coverage(rows), expected()
+    """Return a heading and a line per dimension; values that did not occur follow `never`."""
+    found, wanted = coverage(rows), expected_values()
     lines = []
     for dimension in sorted({*found, *wanted}, key=lambda name: (name not in wanted, name)):
         counts = found.get(dimension, Counter())
         missing = sorted(wanted.get(dimension, set()) - set(counts))
-        lines.append((dimension.replace("_", " "), _counted(counts) + _never(missing)))
+        never = f"; never {', '.join(missing)}" if missing else ""
+        lines.append((dimension.replace("_", " "), _format_counts(counts) + never))
     return lines
 
 
-def _counted(counts: Mapping[str, int]) -> str:
-    def place(value: str) -> tuple[bool, float, str]:
+def _format_counts(counts: Mapping[str, int]) -> str:
+    def order(value: str) -> tuple[bool, float, str]:
         number = value.replace(".", "", 1).isdecimal()
         return (not number, float(value) if number else 0.0, value)
 
-    return ", ".join(f"{value} {counts[value]:,}" for value in sorted(counts, key=place))
-
-
-def _never(missing: list[str]) -> str:
-    return f"; never {', '.join(missing)}" if missing else ""
+    return ", ".join(f"{value} {counts[value]:,}" for value in sorted(counts, key=order))

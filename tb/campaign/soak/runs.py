@@ -1,52 +1,46 @@
-"""Runs of a soak as tasks of a campaign: a case is drawn, run, and cut down if it fails; its row has what it covers,
-and the case itself if it has failed."""
+"""Soak runs as campaign tasks: draw a case, run it, and shrink it if it fails.
 
+The row holds the coverage of the case and, after a failure, the shrunk case.
+"""
+
+import itertools
 import json
 from collections.abc import Iterator
 
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
-from neuroncore_rtl.tb.campaign.soak.shrink import Shrinking, shrunk
+from neuroncore_rtl.tb.campaign.soak.shrink import Shrinking, shrink
 from neuroncore_rtl.tb.campaign.task import FAILURE, Row, Task, key_of, sources
 from neuroncore_rtl.tb.tests.soak.case import Case, CaseKind, Verdict
 from neuroncore_rtl.tb.tests.soak.draw import drawn_case, machine_number, subject_of
 
-__all__ = ["CASE", "COVERED", "judged", "soaked", "soaks"]
+__all__ = ["CASE", "COVERED", "judge_case", "soak_case", "soak_tasks"]
 
 CASE = "case"
-"""Column of the case that a failure was cut down to, as its file has it."""
+"""Column of the shrunk case of a failure, in the format of its file."""
 
 COVERED = "covered"
-"""Column of what a case has: JSON of how often, by `dimension:value`."""
+"""Column of the coverage: JSON with a count per `dimension:value`."""
 
 BUILDS = 6
-"""Machines that are built to find a plainer one on which a case fails, too."""
+"""Simpler machines that may be built to see whether a case fails on them, too."""
 
 
-def judged(case: Case) -> Verdict:
-    """Return what came of a case; a simulation that breaks off is a failure of the case.
-
-    Raises:
-        ValueError: if there can be no such program.
-    """
+def judge_case(case: Case) -> Verdict:
+    """Run a case and return its verdict; an aborted simulation is a failure, an invalid program a ValueError."""
     try:
-        return case.run()
+        return case.judge()
     except SimulationFailed as error:
         said = str(error).strip().splitlines()
         kind = CaseKind.HANG if "did not finish" in str(error) else CaseKind.BROKEN_OFF
         return Verdict(kind=kind, compared=0, cycles=0, failures=tuple(said[:3]))
 
 
-def soaked(seed: int, index: int, tries: int) -> Row:
-    """Run the case of an index, and return its row.
-
-    Arguments:
-        seed, index: decide the case.
-        tries: runs in which a failure may be cut down.
-    """
+def soak_case(seed: int, index: int, tries: int) -> Row:
+    """Run the case of an index, shrink a failure within `tries` runs, and return the row."""
     case = drawn_case(seed, index)
     print(f"seed {seed}, index {index}: {case.subject}, {case.size:,} instructions")
     print("\n".join(case.lines()))
-    verdict = judged(case)
+    verdict = judge_case(case)
     row = {
         "test": case.subject,
         "index": index,
@@ -58,24 +52,22 @@ def soaked(seed: int, index: int, tries: int) -> Row:
     if verdict.kind == CaseKind.NONE:
         return row
     print("\n".join((verdict.kind, *verdict.failures)))
-    shrinking = Shrinking(lambda one: judged(one).kind == verdict.kind, tries, BUILDS)
-    small = shrunk(case, shrinking)
-    said = judged(small)
+    shrinking = Shrinking(lambda one: judge_case(one).kind == verdict.kind, tries, BUILDS)
+    small = shrink(case, shrinking)
+    said = judge_case(small)
     if said.kind != verdict.kind:
-        # It fails by what is not in the case: told as it was found.
+        # The failure depends on something outside the case: report the case as drawn.
         small, said = case, verdict
         print("the case does not fail again")
     print("\n".join((f"after {shrinking.tried} tries:", *small.lines(), *said.failures)))
-    sentence = f"{said.kind}: {said.failures[0] if said.failures else 'golden has it otherwise'}"
+    sentence = f"{said.kind}: {said.failures[0] if said.failures else 'golden differs'}"
     found = {"tries": shrinking.tried, "left": small.size, CASE: small.text, "program": "\n".join(small.lines())}
     return row | {FAILURE: sentence} | found
 
 
-def soaks(seed: int, tries: int) -> Iterator[Task]:
-    """Yield the tasks of a seed, without an end."""
-    index = 0
-    while True:
-        group = machine_number(index)
+def soak_tasks(seed: int, tries: int) -> Iterator[Task]:
+    """Yield the tasks of a seed without end."""
+    for index in itertools.count():
         key = key_of(sources(), "soak", seed, index)
-        yield Task(f"{index:06d}-{subject_of(index)}", key, soaked, (seed, index, tries), f"machine {group}")
-        index += 1
+        group = f"machine {machine_number(index)}"
+        yield Task(f"{index:06d}-{subject_of(index)}", key, soak_case, (seed, index, tries), group)

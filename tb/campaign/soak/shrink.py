@@ -1,29 +1,25 @@
-"""A case that fails, cut down to one that is as small as it can be and fails in the same way.
+"""Shrinking of a failing case to a small one that fails in the same way.
 
-What disturbs it goes first, then instructions, in halves, quarters and one by one (Zeller's and Hildebrandt's ddmin),
-then sizes of what is left, and in the end what of the machine is not as usual, which has to be built each time. Nothing
-is random, and the tries are counted.
+The order is: disturbances; instructions, in halves, quarters and one by one (ddmin of Zeller and Hildebrandt); sizes of
+the remaining instructions; at last unusual parameters of the machine, as each change needs a build. Shrinking is
+deterministic, and the number of tries is bounded.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from neuroncore_rtl.tb.tests.soak.case import Case
 
-__all__ = ["Shrinking", "shrunk"]
+__all__ = ["Shrinking", "shrink"]
 
 
 @dataclass
 class Shrinking:
-    """How far a case may be cut down.
+    """Limits and progress of shrinking a case: at most `tries` runs, including `builds` runs on other machines.
 
-    Arguments:
-        fails: runs a case, and returns whether it fails as the first one did; ValueError if there is no such program.
-        tries: runs at most. builds: of these, on other machines.
-        say: is told of what was left out.
-
-    Attributes:
-        tried, built: those that there were.
+    `fails` runs a case and returns whether it fails like the first one; it raises ValueError for an invalid program.
+    `say` receives a line per successful step.
     """
 
     fails: Callable[[Case], bool]
@@ -35,11 +31,11 @@ class Shrinking:
 
     @property
     def over(self) -> bool:
-        """Whether it may not try again."""
+        """Whether the tries are used up."""
         return self.tried >= self.tries
 
     def holds(self, case: Case) -> bool:
-        """Return whether a case fails as the first one did; what cannot be run costs no try."""
+        """Return whether a case fails like the first one; an invalid case costs no try."""
         if self.over:
             return False
         try:
@@ -50,38 +46,40 @@ class Shrinking:
         return failed
 
     def first(self, cases: Iterable[Case]) -> Case | None:
-        """Return the first case that fails as the first one did."""
+        """Return the first case that fails like the first one."""
         return next((case for case in cases if not self.over and self.holds(case)), None)
 
 
-def shrunk(case: Case, shrinking: Shrinking) -> Case:
-    """Return a case that fails as one does, with as little as there can be within the tries."""
-    case = _calmed(case, shrinking)
+def shrink(case: Case, shrinking: Shrinking) -> Case:
+    """Return the smallest case found within the tries that fails like the given one."""
+    case = _remove_disturbances(case, shrinking)
     size = None
     while size != case.size and not shrinking.over:
         size = case.size
-        case = _fewer(case, shrinking)
-        case = _smaller(case, shrinking)
-    return _on_plainer(_calmed(case, shrinking), shrinking)
+        case = _remove_instructions(case, shrinking)
+        case = _shrink_instructions(case, shrinking)
+    return _simplify_machine(_remove_disturbances(case, shrinking), shrinking)
 
 
-def _calmed(case: Case, shrinking: Shrinking) -> Case:
-    """Return a case with less that disturbs it."""
+def _remove_disturbances(case: Case, shrinking: Shrinking) -> Case:
     while (calmer := shrinking.first(case.calmer())) is not None:
         case = calmer
-        shrinking.say(f"{shrinking.tried} tries: less that disturbs it")
+        shrinking.say(f"{shrinking.tried} tries: fewer disturbances")
     return case
 
 
-def _fewer(case: Case, shrinking: Shrinking) -> Case:
-    """Return a case with fewer instructions: without those of a range, ever shorter ones."""
+def _remove_instructions(case: Case, shrinking: Shrinking) -> Case:
+    """Remove ranges of instructions from a case, in ever shorter ranges."""
     length = max(1, case.size // 2)
     while case.size > 1 and not shrinking.over:
         end, before = case.size, case.size
-        # What comes last is needed least.
+        # The last instructions are needed least.
         while end > 0:
             start = max(0, end - length)
-            less = None if end - start == case.size else _without(case, range(start, end))
+            less = None
+            if end - start < case.size:
+                with suppress(ValueError):
+                    less = case.without(set(range(start, end)))
             if less is not None and shrinking.holds(less):
                 case = less
                 shrinking.say(f"{shrinking.tried} tries: {case.size:,} instructions")
@@ -92,28 +90,16 @@ def _fewer(case: Case, shrinking: Shrinking) -> Case:
     return case
 
 
-def _without(case: Case, numbers: range) -> Case | None:
-    try:
-        return case.without(set(numbers))
-    except ValueError:
-        return None
-
-
-def _smaller(case: Case, shrinking: Shrinking) -> Case:
-    """Return a case with smaller instructions."""
+def _shrink_instructions(case: Case, shrinking: Shrinking) -> Case:
     for number in range(case.size):
-        while (smaller := _first_smaller(case, number, shrinking)) is not None:
+        while number < case.size and (smaller := shrinking.first(case.smaller(number))) is not None:
             case = smaller
-            shrinking.say(f"{shrinking.tried} tries: a smaller instruction {number}")
+            shrinking.say(f"{shrinking.tried} tries: instruction {number} is smaller")
     return case
 
 
-def _first_smaller(case: Case, number: int, shrinking: Shrinking) -> Case | None:
-    return None if number >= case.size else shrinking.first(case.smaller(number))
-
-
-def _on_plainer(case: Case, shrinking: Shrinking) -> Case:
-    """Return a case on a machine that is more as usual."""
+def _simplify_machine(case: Case, shrinking: Shrinking) -> Case:
+    """Move a case to a machine with more default parameters."""
     found = True
     while found and shrinking.built < shrinking.builds and not shrinking.over:
         found = False
@@ -125,6 +111,6 @@ def _on_plainer(case: Case, shrinking: Shrinking) -> Case:
             shrinking.built += shrinking.tried - tried
             if failed:
                 case, found = plainer, True
-                shrinking.say(f"{shrinking.tried} tries: on a plainer machine")
+                shrinking.say(f"{shrinking.tried} tries: a simpler machine")
                 break
     return case

@@ -1,6 +1,6 @@
-"""Errors of the activation functions: where to look, and how far off the results are.
+"""Errors of the activation functions: test arguments and error measures.
 
-Every case is drawn in integers, so a seed gives the same cases on every machine.
+Arguments are drawn as integers, so a seed gives the same ones on every machine.
 """
 
 from functools import cache
@@ -8,30 +8,28 @@ from functools import cache
 import numpy as np
 
 from neuroncore_rtl.spec.functions import FUNCTIONS, layout, load_tables
-from neuroncore_rtl.tb.check.oracles.functions import reference
+from neuroncore_rtl.tb.check.oracles.functions import POSITIVE, reference
 
 __all__ = ["CROSSINGS", "bf16_values", "borders", "dense", "errors", "last_place", "wrong_way"]
 
 CROSSINGS = {
     "dgelu": (-0.9, -0.6), "dgelu_tanh": (-0.9, -0.6), "dgelu_sigmoid": (-0.9, -0.6), "dsilu": (-1.5, -1.1),
 }  # fmt: skip
-"""Where a function crosses zero away from the origin, and only an absolute error means anything."""
-
-_POSITIVE = ("ln", "sqrt", "rsqrt")
+"""Ranges with a zero crossing away from the origin, where only the absolute error is meaningful."""
 
 _BINADES = (-149, -140, -127, -126, -2, -1, 0, 1, 2, 126, 127)
-"""Binades in which to look at functions of the significand, which are the same in all."""
+"""Sample of binades for functions of the significand, which behave the same in all."""
 
 
 def last_place(y) -> np.ndarray:
-    """Return one FP32 last place of the binade of y, float64; that of the subnormals for smaller ones."""
+    """Return one FP32 last place in the binade of y, float64; at least the last place of subnormals."""
     with np.errstate(all="ignore"):
         _, exponent = np.frexp(np.abs(y))
     return np.ldexp(1.0, np.maximum(exponent, -125) - 24)
 
 
 def errors(name: str, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return |y - f(z)| in last places of f(z), for finite z in the domain; 0 where both overflow alike."""
+    """Return |y - f(z)| in last places of f(z), for finite z in the domain; 0 if both overflow alike."""
     exact = reference(name, z)
     overflow = float(np.finfo(np.float32).max) * (1 + 2.0**-25)
     with np.errstate(all="ignore"):
@@ -40,15 +38,10 @@ def errors(name: str, z: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def wrong_way(name: str, z: np.ndarray, evaluate) -> tuple[int, int]:
-    """Count the steps to the next FP32 number that go against the function.
+    """Count steps to the next FP32 number in which the results move against the function.
 
-    Arguments:
-        name: the function.
-        z: float32, finite, in the function's domain.
-        evaluate: from float32 to the results.
-
-    Returns:
-        Steps against the function's direction, where it has one by more than float64's error, and all steps.
+    Return these, where float64's error does not hide the direction, and all steps. `evaluate` returns the results for
+    float32 arguments; z are finite and in the function's domain.
     """
     z = np.unique(z)
     with np.errstate(over="ignore"):
@@ -58,7 +51,7 @@ def wrong_way(name: str, z: np.ndarray, evaluate) -> tuple[int, int]:
     with np.errstate(all="ignore"):
         direction = np.where(np.abs(exact - before) > 2.0**-46 * np.abs(before), np.sign(exact - before), 0)
         ours = np.sign(evaluate(after).astype(np.float64) - evaluate(z))
-    # Both signs of one pole.
+    # The two sides of a pole.
     direction[np.sign(z) != np.sign(after)] = 0
     return int((ours * direction < 0).sum()), len(z)
 
@@ -70,7 +63,7 @@ def bf16_values() -> np.ndarray:
 
 
 def dense(name: str, rng: np.random.Generator, count: int) -> np.ndarray:
-    """Return random float32 of the function's domain: any pattern, exponents near 0, and evenly spaced ones."""
+    """Return random float32 in the function's domain: any pattern, exponents near 0, and evenly spaced values."""
     third = count // 3
     sign = rng.integers(0, 2, 3 * third, np.uint32) << np.uint32(31)
     near = rng.integers(115 << 23, 135 << 23, third, np.uint32)
@@ -95,7 +88,7 @@ def borders(name: str, reach: int = 2) -> np.ndarray:
 
 
 def _row_borders(field: dict[str, int], row: int) -> np.ndarray:
-    """Magnitudes of z at which the segments of a control row begin and end."""
+    """Return the magnitudes of z at the borders of the segments of a control row."""
     steps = np.arange((1 << field["bits"]) + 1) / (1 << field["bits"])
     if field["coordinate"] in (layout.Coordinate.SIN, layout.Coordinate.COS):
         return ((np.arange(64)[:, np.newaxis] + steps) * np.pi / 2).ravel()
@@ -111,4 +104,4 @@ def _row_borders(field: dict[str, int], row: int) -> np.ndarray:
 
 def _in_domain(name: str, z: np.ndarray) -> np.ndarray:
     z = z[np.isfinite(z) & (z != 0)]
-    return np.unique(z[z > 0] if name in _POSITIVE else z)
+    return np.unique(z[z > 0] if name in POSITIVE else z)

@@ -1,4 +1,4 @@
-"""One way to compare bits: the count is above zero, every difference is counted, the first one is shown."""
+"""Comparison of bit patterns: fails if there is nothing to compare, counts differences, shows the first."""
 
 import numpy as np
 
@@ -6,11 +6,7 @@ __all__ = ["assert_same_bits", "mismatches"]
 
 
 def mismatches(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Return the positions where two arrays of bit patterns differ.
-
-    Raises:
-        AssertionError: if there is nothing to compare, or shapes differ.
-    """
+    """Return the positions where two arrays of bit patterns differ; fail if the arrays are empty."""
     ours, theirs = _bits(ours), _bits(theirs)
     assert ours.shape == theirs.shape, f"shapes differ: {ours.shape} and {theirs.shape}"
     assert ours.size > 0, "nothing was compared"
@@ -18,9 +14,9 @@ def mismatches(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
 
 def assert_same_bits(ours: np.ndarray, theirs: np.ndarray, *cases: np.ndarray) -> None:
-    """Assert that two arrays hold the same bits; `cases` are the operands, shown in hex for the first difference.
+    """Assert that two arrays have the same bits; the operands of the first difference, `cases`, are shown in hex.
 
-    Floats are compared by their bits too, so that -0 is not 0, but any NaN equals any other.
+    Floats are also compared by their bits: -0 differs from 0, but all NaNs are equal.
     """
     wrong = mismatches(ours, theirs)
     if len(wrong):
@@ -28,7 +24,7 @@ def assert_same_bits(ours: np.ndarray, theirs: np.ndarray, *cases: np.ndarray) -
         shown = " ".join(f"{int(_bits(case)[first]):x}" for case in cases)
         ours, theirs = np.ravel(ours)[first], np.ravel(theirs)[first]
         raise AssertionError(f"{len(wrong)} of {np.size(cases[0] if cases else wrong)} differ; first: case {shown}: "
-                             f"ours {_shown(ours)}, theirs {_shown(theirs)}")  # fmt: skip
+                             f"ours {_format(ours)}, theirs {_format(theirs)}")  # fmt: skip
 
 
 def _bits(array) -> np.ndarray:
@@ -39,5 +35,5 @@ def _bits(array) -> np.ndarray:
         return np.where(np.isnan(array), np.nan, array.astype(np.float64)).view(np.int64)
 
 
-def _shown(value) -> str:
+def _format(value) -> str:
     return f"{value!r}" if value.dtype.kind == "f" else f"{int(value):x}"

@@ -1,6 +1,6 @@
-"""The activation functions by others: float64 (numpy and scipy) for many points, mpmath for exact ones.
+"""Reference activation functions: float64 (numpy and scipy) for many arguments, mpmath for exact values.
 
-The float64 forms are good to about 2**-45, relative: nothing against an FP32 last place. A test compares both.
+The relative error of the float64 forms is about 2**-45, negligible against an FP32 last place. A test compares both.
 """
 
 from types import SimpleNamespace
@@ -10,7 +10,10 @@ import numpy as np
 from mpmath import mp, mpf
 from scipy import special
 
-__all__ = ["ALPHA", "DIGITS", "exact", "reference"]
+__all__ = ["ALPHA", "DIGITS", "POSITIVE", "exact", "reference"]
+
+POSITIVE = frozenset({"ln", "sqrt", "rsqrt"})
+"""Functions that are defined for positive arguments only."""
 
 ALPHA = 0.1
 """Slope of the leaky functions in tests, rounded to FP32."""
@@ -29,7 +32,7 @@ _MPMATH = SimpleNamespace(
     logistic=lambda z: 1 / (1 + mp.exp(-z)), max=max, number=mpf, pi=mp.pi, sign=mp.sign, sin=mp.sin, sqrt=mp.sqrt,
     tanh=mp.tanh, where=lambda chosen, one, other: one if chosen else other,
 )  # fmt: skip
-"""What the functions are made of, by either."""
+"""Elementary functions of both libraries."""
 
 
 def _argument(m, z):
@@ -38,7 +41,7 @@ def _argument(m, z):
 
 def _dgelu_tanh(m, z, slope):
     v, gain = _argument(m, z), m.sqrt(8 / m.pi) * (1 + 3 * m.number("0.044715") * z * z)
-    # Either factor of the product vanishes long before z * z * z overflows the other.
+    # Each factor of the product is 0 long before z * z * z overflows in the other.
     return m.logistic(v) + m.where(m.abs(z) < 1e3, z * m.logistic(v) * m.logistic(-v) * gain, 0)
 
 
@@ -86,6 +89,6 @@ def reference(name: str, z) -> np.ndarray:
 
 
 def exact(name: str, z: float, alpha: float = float(_SLOPE)) -> mpmath.mpf:
-    """Return f(z) to `DIGITS` digits, for a finite z in the function's domain; alpha: slope of the leaky functions."""
+    """Return f(z) to `DIGITS` digits, for a finite z in the domain; `alpha` is the slope of the leaky functions."""
     with mp.workdps(DIGITS):
         return mpf(_FUNCTIONS[name](_MPMATH, mpf(float(z)), mpf(alpha)))

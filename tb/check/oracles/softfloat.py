@@ -1,9 +1,9 @@
-"""Berkeley SoftFloat 3 as an oracle over numpy arrays: FP32 arithmetic, comparisons, and conversions.
+"""Berkeley SoftFloat 3 as an oracle for numpy arrays: FP32 arithmetic, comparisons and conversions.
 
-The C sources come from the `softfloat` source distribution on PyPI, by pip and pinned by hash. They are built once,
-with our batch driver, into a shared library under sim_build/oracles/; the folder's name is a digest of all that goes
-into it, and a lock lets parallel test processes share one build. (Installing that distribution is no way: its setup.py
-runs `make clean` and `make` at the same time.)
+pip downloads the C sources, pinned by hash, as the `softfloat` source distribution of PyPI. They are compiled once with
+our batch driver into a shared library under sim_build/oracles/. The folder's name is a digest of all inputs of the
+build, and a lock lets parallel test processes share it. (Installing the distribution does not work: its setup.py runs
+`make clean` and `make` at the same time.)
 """
 
 import ctypes
@@ -41,7 +41,7 @@ FLAGS = (
 
 
 class OracleError(RuntimeError):
-    """The oracle's sources cannot be had; the message says which step failed."""
+    """The oracle cannot be built; the message names the failed step."""
 
 
 def _call(function: str, result_type, *operands: np.ndarray, operand_type=np.uint32, extra=()) -> np.ndarray:
@@ -56,13 +56,13 @@ def _call(function: str, result_type, *operands: np.ndarray, operand_type=np.uin
 
 
 mul_add = partial(_call, "f32_mulAdd", np.uint32)
-"""x * w + acc, rounded once, given FP32 bit patterns (uint32, one dimension, one length), as a bit pattern."""
+"""x * w + acc with one rounding; FP32 bit patterns (uint32, one dimension, equal lengths)."""
 
 add, multiply, divide = (partial(_call, f"f32_{name}", np.uint32) for name in ("add", "mul", "div"))
-"""a + b, a * b and a / b, likewise."""
+"""a + b, a * b and a / b of FP32 bit patterns."""
 
 equal, less, less_equal = (partial(_call, f"f32_{name}", bool) for name in ("eq", "lt", "le"))
-"""Whether a == b, a < b, a <= b, given FP32 bit patterns."""
+"""Whether a == b, a < b, a <= b, for FP32 bit patterns."""
 
 f32_to_f16 = partial(_call, "f32_to_f16", np.uint16)
 """FP32 bit patterns rounded to FP16 bit patterns."""
@@ -72,7 +72,7 @@ f16_to_f32 = partial(_call, "f16_to_f32", np.uint32, operand_type=np.uint16)
 
 
 def f32_to_i32(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (int32, invalid) of FP32 bit patterns; where invalid, the integer means nothing."""
+    """Return (int32, invalid) for FP32 bit patterns; an invalid integer has no meaning."""
     invalid = np.zeros(len(value), bool)
     return _call("f32_to_i32", np.int32, value, extra=(invalid,)), invalid
 
@@ -97,7 +97,7 @@ def _build(folder: Path, library: Path) -> None:
     sources = root / "source"
     includes = [root / "build" / "Linux-x86_64-GCC", sources, sources / "8086-SSE", sources / "include"]
     files = [file for pattern in SOURCES for file in sorted(sources.glob(pattern))]
-    # One translation unit: to start the compiler for each of a hundred small files takes most of the time.
+    # One translation unit: starting the compiler for a hundred small files would take most of the time.
     whole, unfinished = folder / "whole.c", library.with_suffix(".tmp")
     whole.write_text("".join(f'#include "{file}"\n' for file in (DRIVER, *files)))
     clang.compile_with("cc", [*FLAGS, *(f"-I{include}" for include in includes)], [whole], unfinished)
@@ -105,13 +105,13 @@ def _build(folder: Path, library: Path) -> None:
 
 
 def _download(folder: Path) -> Path:
-    """Fetch the source distribution with pip, which checks the hash before it opens the file."""
+    """Download the source distribution with pip, which checks the hash before it opens the file."""
     archive = BUILDS / f"softfloat-{VERSION}.tar.gz"
     if not archive.exists() or hashlib.sha256(archive.read_bytes()).hexdigest() != SHA256:
         requirements = folder / "requirements.txt"
         requirements.write_text(f"softfloat=={VERSION} --hash=sha256:{SHA256}\n")
         pip = (sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", "softfloat", "--require-hashes")
-        # To learn the distribution's name pip runs its setup.py, which would make all of it: a dry run is enough.
+        # pip runs the distribution's setup.py to learn its name, which would compile everything: a dry run suffices.
         dry = {"MAKEFLAGS": "-n"}
         _run(*pip, "--disable-pip-version-check", "--retries", "10", "-r", requirements, "-d", BUILDS, **dry)
     return archive

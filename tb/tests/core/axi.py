@@ -1,8 +1,9 @@
-"""Benches of the AXI ports against models that others wrote: the managers and the memory of cocotbext-axi.
+"""Benches of the AXI ports with independent models: the managers and the memory of cocotbext-axi.
 
-In one, managers write and read the HBM model (run/harness/hbm.v) through arbiters; in the other, units of the machine
-use a memory. A protocol checker (run/harness/axi_checker.v) is on every port. The tests are in
-run/harness/axi/tests.py."""
+In one bench, managers access the HBM model (run/harness/hbm.v) through arbiters; in the other, units of the machine
+access a memory. A protocol checker (run/harness/axi_checker.v) is on every port. The tests are in
+run/harness/axi/tests.py.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,13 +26,11 @@ from neuroncore_rtl.run.sim.layouts import define_lines
 __all__ = ["BENCH_BYTES", "CHECKER_VERILOG", "HbmBench", "RamBench", "design", "run_axi"]
 
 CHECKER_VERILOG = HBM_VERILOG.with_name("axi_checker.v")
-
-BENCH_BYTES = 1 << 16
-"""Size of the memory of `HbmBench`."""
+BENCH_BYTES = 1 << 16  # size of the memory of `HbmBench`
 
 
 class FullPort(wiring.Signature):
-    """The signals of an `AxiPort`, with what cocotbext-axi wants to see besides: size and kind of the bursts."""
+    """The signals of an `AxiPort`, plus size and burst type, which cocotbext-axi needs."""
 
     def __init__(self, size: int, id_bits: int):
         port = AxiPort(size, id_bits)
@@ -42,9 +41,9 @@ class FullPort(wiring.Signature):
 
 
 class HbmBench(wiring.Component):
-    """The HBM model with `ports` ports, and an arbiter at each for `each` managers; those of port 0 come first.
+    """The HBM model with `ports` ports, and an arbiter per port for `each` managers; port 0 has the first managers.
 
-    `dump` writes the memory's file; `idle` says that everything that was asked for has been answered.
+    `dump` writes the memory to its file; `idle` is set while no request is outstanding.
     """
 
     def __init__(self, size: int, ports: int, each: int):
@@ -76,9 +75,9 @@ class HbmBench(wiring.Component):
 
 
 class RamBench(wiring.Component):
-    """Units of the machine that read or write HBM, each with a port `axi`, at one arbiter, whose port is `axi`.
+    """Units of the machine with a port `axi` each, at one arbiter with the port `axi`; `idle`: no request outstanding.
 
-    What else a unit has for ports the bench has under the unit's name; and `idle`.
+    Other ports of a unit are under the unit's name.
     """
 
     def __init__(self, size: int, units: Mapping[str, wiring.Component]):
@@ -110,7 +109,7 @@ class RamBench(wiring.Component):
 
 
 def _check(m: Module, name: str, axi) -> Signal:
-    """Add a checker of a port; return whether everything that was asked for has been answered."""
+    """Add a protocol checker to a port; return whether no request is outstanding."""
     idle = Signal(name=f"{name}_idle")
     signals = {f"i_{name}": value for (name,), _, value in axi.signature.flatten(axi)}
     sizes = {"BYTES": len(axi.w.payload.strb), "ID_BITS": len(axi.aw.payload.id), "MAX_BEATS": MAX_BEATS}
@@ -119,20 +118,18 @@ def _check(m: Module, name: str, axi) -> Signal:
 
 
 def _clocked(module: str, sizes: Mapping[str, int], **ports: Value) -> Instance:
-    """Return an instance of a module written in Verilog, with its clock."""
     parameters = {f"p_{name}": size for name, size in sizes.items()}
     return Instance(module, **parameters, i_clk=ClockSignal(), i_rst=ResetSignal(), **ports)
 
 
 def _spread(m: Module, axi, port) -> None:
-    """Make the signals of an `AxiPort` inside those of a `FullPort` of what is around it."""
     for (name,), member, inside in axi.signature.flatten(axi):
         outside = getattr(port, name)
         m.d.comb += outside.eq(inside) if member.flow == Out else inside.eq(outside)
 
 
 def design(bench: wiring.Component) -> simulation.Design:
-    """Return a bench as a design to simulate."""
+    """Return the design of a bench, for simulation."""
     name = type(bench).__name__
     verilog = [path.read_text() for path in (HBM_VERILOG, CHECKER_VERILOG)]
     return simulation.Design(name, "\n".join((define_lines(HBM_ARGUMENTS), *verilog, to_verilog(name, bench))))
@@ -146,17 +143,9 @@ def run_axi(
     module: str = "tests",
     **settings: object,
 ) -> None:
-    """Run a test of a module of `run/harness/axi/`.
+    """Run one test, or all if None, of a module of `run/harness/axi/`, with settings for the test.
 
-    Arguments:
-        built: the bench that it is for.
-        test: its name; None: all of them, one after the other.
-        plusargs: for the simulator.
-        module: its module.
-        settings: for the test.
-
-    Raises:
-        SimulationFailed: if it fails, or a checker finds a violation.
+    Raises SimulationFailed if a test fails, or a checker finds a violation.
     """
     with simulation.run_directory("axi") as directory:
         env = {"COCOTB_LOG_LEVEL": "WARNING", "SETTINGS": json.dumps(settings)}

@@ -1,4 +1,4 @@
-"""A bench of the core's control port against the AXI4-Lite manager of cocotbext-axi, with no core behind the registers.
+"""Bench of the core's control port with the AXI4-Lite manager of cocotbext-axi, without a core.
 
 The tests are in run/harness/axi/lite_tests.py.
 """
@@ -19,7 +19,7 @@ __all__ = ["ControlBench", "control_design"]
 
 
 class ControlBench(wiring.Component):
-    """The registers of a core and the bridge before them: `s_axi`, and `host`, what the registers have besides."""
+    """The host registers of a core and the bridge before them; `host`: their ports other than the bus."""
 
     def __init__(self, config: Config):
         self.config = config
@@ -39,5 +39,5 @@ class ControlBench(wiring.Component):
 
 
 def control_design(config: Config) -> simulation.Design:
-    """Return the bench as a design to simulate."""
+    """Return the design of the bench, for simulation."""
     return simulation.Design("ControlBench", to_verilog("ControlBench", ControlBench(config)))

@@ -1,7 +1,7 @@
 """TEST=program: random programs of all engines on the whole core; every byte of HBM, SBUF and PSUM is golden's.
 
-Programs run one after the other in batches. Each batch has an HBM of its own temper: latency, bandwidth, pauses and
-answers out of order are drawn at random.
+Programs run one after another in batches. Each batch has a random HBM behaviour: latency, bandwidth, pauses, and
+responses out of order.
 """
 
 from collections import Counter
@@ -9,8 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program.image import Image
-from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program import Image, Program
 from neuroncore_rtl.run.jobs import ALIGNMENT, ImageJob
 from neuroncore_rtl.run.options import ORDER, random_hbm
 from neuroncore_rtl.run.report import progress
@@ -24,26 +23,22 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = ["TEST", "random_images"]
 
-BATCH = 16
-"""Programs of a simulation."""
-
-OPCODES = (*Opcode, *[Opcode.ACTIVATE] * 5)
-"""Those of the vector engine, and that of the scalar engine often enough to keep it busy."""
+BATCH = 16  # programs per simulation
+OPCODES = (*Opcode, *[Opcode.ACTIVATE] * 5)  # enough of the scalar engine's opcode to keep it busy
 
 TEMPERS = {
     "latency": (1, 8, 64, 150), "gap": (0, 0, 5), "rate": (0, 0, 4 * 256), "stall": (0, 40, 160),
     "reorder": (0, 100, 200), "interleave": (False, True),
 }  # fmt: skip
-"""What the behaviour of HBM is drawn from."""
+"""Candidates of the HBM behaviour."""
 
-LONGEST = (32, 300)
-"""Moving columns of a multiplication at most."""
+LONGEST = (32, 300)  # candidates of the largest number of moving columns of a multiplication
 
 
 def random_images(
     rng: np.random.Generator, config: Config, count: int, instructions: int, order: str = Program.order
 ) -> list[Image]:
-    """Return images of random programs, one behind the other; in half of them the bits that mean nothing are random."""
+    """Return images of random programs at consecutive addresses; in half of them the unused bits are random."""
     images, base = [], 0
     for _ in range(count):
         choices = CoreChoices(
@@ -110,7 +105,7 @@ TEST = Scenario(
     summary="random programs of all engines on the whole core, every byte of HBM, SBUF and PSUM against golden",
     options=(
         integer("COUNT", 32, "programs", 1, 100_000),
-        integer("INSTRUCTIONS", 60, "instructions of each program", 1, 1000),
+        integer("INSTRUCTIONS", 60, "instructions per program", 1, 1000),
         *configuration_options("tiny"),
         ORDER,
         SEED,

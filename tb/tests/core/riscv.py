@@ -1,6 +1,6 @@
-"""TEST=riscv: a program on the controller's processor, every instruction beside the golden hart.
+"""TEST=riscv: a program on the controller's processor, every instruction compared with the golden hart.
 
-The program is an ELF file, such as one of the public RISC-V tests, or a random one.
+The program is an ELF file, such as one of the public RISC-V tests, or random.
 """
 
 from collections.abc import Sequence
@@ -13,25 +13,15 @@ from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES, PATIENCE, CpuDevice, 
 from neuroncore_rtl.run.job import DeviceJob
 from neuroncore_rtl.run.report import progress, recordings, shown
 from neuroncore_rtl.run.result import Result
-from neuroncore_rtl.run.settings import (
-    RECORDED,
-    SEED,
-    Option,
-    Settings,
-    UsageError,
-    integer,
-    switch,
-)
+from neuroncore_rtl.run.settings import RECORDED, SEED, Option, Settings, UsageError, integer, switch
 from neuroncore_rtl.tb.check.riscv_lockstep import LockstepComparison, compare
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_riscv_program
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
-__all__ = ["EXTERNAL_RATE", "TEST", "followed", "random_executable", "verdict"]
+__all__ = ["EXTERNAL_RATE", "TEST", "follow", "random_executable", "verdict"]
 
 DEFAULT_COUNT = {"verilator": 10_000, "icarus": 1_000}
-
-EXTERNAL_RATE = 64
-"""Cycles of 65,536 in which a random program gets an external interrupt."""
+EXTERNAL_RATE = 64  # external interrupts of a random program, per 65,536 cycles
 
 
 def random_executable(seed: int, items: int) -> Executable:
@@ -41,7 +31,7 @@ def random_executable(seed: int, items: int) -> Executable:
 
 
 def verdict(outcome: Outcome, limit: int) -> list[str]:
-    """Return why a program did not pass, a sentence each."""
+    """Return the reasons why a program did not pass, one sentence each."""
     if outcome.ending == Ending.STUCK:
         return [f"no instruction retired for {PATIENCE:,} cycles"]
     if outcome.exit_code is None:
@@ -53,8 +43,8 @@ def verdict(outcome: Outcome, limit: int) -> list[str]:
     return [f"the program must write 1 to tohost when it passes, not {outcome.exit_code:#x}"]
 
 
-def followed(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[LockstepComparison, list[str]]:
-    """Return the comparison with the golden hart, and what is wrong beside its mismatch."""
+def follow(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[LockstepComparison, list[str]]:
+    """Return the comparison with the golden hart, and the problems other than its mismatch."""
     with progress(f"golden: {len(outcome.events):,} instructions"):
         comparison = compare(program, outcome.events)
     problems = []
@@ -69,7 +59,6 @@ def followed(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[Lo
 
 
 def _write_trace(outcome: Outcome) -> Path:
-    """Write what retired, a line each, and return the file."""
     path = recordings() / "traces" / "riscv.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
@@ -80,7 +69,6 @@ def _write_trace(outcome: Outcome) -> Path:
 
 
 def _random(settings: Settings) -> int | None:
-    """Return the parts of the random program; None: there is a program of ELF."""
     return None if settings.elf is not None else settings.count or DEFAULT_COUNT[settings.sim]
 
 
@@ -92,7 +80,7 @@ def _name(settings: Settings) -> str:
 def _jobs(settings: Settings) -> Jobs:
     count = _random(settings)
     if count is not None and not settings.lockstep:
-        raise UsageError("LOCKSTEP=0 must be given with ELF: a random program does not say whether it passed")
+        raise UsageError("LOCKSTEP=0 must be given with ELF: a random program does not report a result")
     random = count is not None
     program = random_executable(settings.seed, count) if random else read_executable(settings.elf, MEMORY_BYTES)
     given = {"limit": settings.limit, "stall": settings.stall, "seed": settings.seed}
@@ -107,19 +95,19 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     failures = verdict(outcome, settings.limit)
     if failures and program.compressed:
         failures.append(
-            f"{name} may have compressed instructions, which the processor does not know: use -march=rv32im"
+            f"{name} may have compressed instructions, which the processor does not support: use -march=rv32im"
         )
     compared, mismatches, lockstep = 0, 0, {}
     if settings.lockstep:
-        comparison, problems = followed(program, outcome, memory=random)
+        comparison, problems = follow(program, outcome, memory=random)
         failures += problems
         compared, mismatches = comparison.compared, int(comparison.mismatch is not None)
         lockstep = {"traps": comparison.traps, "interrupts": comparison.interrupts}
     instructions = outcome.counters["instructions"]
+    program_settings = {"ELF": None if random else str(settings.elf), "COUNT": _random(settings)}
     return Rows(
         label=f"{name}-{settings.sim}",
-        settings=settings.values
-        | {"ELF": None if random else str(settings.elf), "COUNT": _random(settings) if random else None},
+        settings=settings.values | program_settings,
         compared=compared,
         mismatches=mismatches,
         judge=None if settings.lockstep else "the program",
@@ -139,7 +127,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
 
 _COUNTS = ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items())
 _COUNT = f"parts of the random program, of one to nine instructions; default {_COUNTS}"
-_ELF = "program with the symbol tohost, to which it writes 1 if it passes; a random program if not given"
+_ELF = "program with the symbol tohost, to which it writes 1 if it passes; default: a random program"
 
 TEST = Scenario(
     name="riscv",
@@ -148,12 +136,10 @@ TEST = Scenario(
         Option(name="ELF", type=Path, default=None, help=_ELF),
         integer("COUNT", None, _COUNT, 1, 50_000),
         SEED,
-        integer("STALL", 0, "both buses refuse and delay in so many of 256 cycles, at random", 0, 192),
-        integer("LIMIT", 10_000_000, "cycles after which the program is given up", 1, 10**12),
-        switch(
-            "LOCKSTEP", 1, "0 leaves out the comparison with the golden hart: the program of ELF says whether it passed"
-        ),
-        switch("TRACE", 0, "1 keeps what retired, a line each"),
+        integer("STALL", 0, "random cycles per 256 in which each bus stalls", 0, 192),
+        integer("LIMIT", 10_000_000, "cycle limit", 1, 10**12),
+        switch("LOCKSTEP", 1, "0 skips the comparison with the golden hart: the program of ELF reports its result"),
+        switch("TRACE", 0, "1 writes the retired instructions, one per line"),
         *RECORDED,
     ),
     jobs=_jobs,

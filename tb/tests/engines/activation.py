@@ -1,4 +1,4 @@
-"""TEST=activation: random activations against golden, every byte, and the functions' errors against mpmath."""
+"""TEST=activation: random activations, every byte against golden, and the functions' errors against mpmath."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,15 +22,11 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = ["TEST", "error_job", "errors_by_name"]
 
-SAMPLES = 1024
-"""Arguments of each function whose results are compared with mpmath."""
-
-ALPHA = 0.1
-"""The parameter of the functions that have one."""
+SAMPLES = 1024  # arguments of each function, with results compared with mpmath
+ALPHA = 0.1  # parameter of the functions that have one
 
 
 def _arguments(rng: np.random.Generator, lanes: int, elements: int) -> np.ndarray:
-    """Return float32 arguments [lanes, elements], of every size from 2**-24 to 2**8 and of either sign."""
     size = np.exp2(rng.uniform(-24, 8, (lanes, elements)))
     near = rng.uniform(-8, 8, (lanes, elements))
     return np.where(rng.random((lanes, elements)) < 0.5, near, size * rng.choice([-1, 1], size.shape)).astype(
@@ -41,11 +37,7 @@ def _arguments(rng: np.random.Generator, lanes: int, elements: int) -> np.ndarra
 def error_job(functions: list[Function], config: Config, seed: int = 1, samples: int = SAMPLES) -> ElementwiseJob:
     """Return the job that evaluates each function over the same arguments, FP32 in and out.
 
-    Arguments:
-        functions: the functions.
-        config: the machine's parameters.
-        seed: of the arguments.
-        samples: arguments, over all lanes; fewer where SBUF has no room for their results.
+    There are `samples` arguments over all lanes, or fewer if SBUF has no room for the results.
     """
     lanes = config.partitions
     elements = min(-(-samples // lanes), config.sbuf_bytes // (4 * (1 + len(functions))))
@@ -64,7 +56,7 @@ def error_job(functions: list[Function], config: Config, seed: int = 1, samples:
 
 
 def errors_by_name(result: Result) -> dict[str, ReferenceErrors]:
-    """Return the errors of the functions of an `error_job`, by their names."""
+    """Return the errors of the functions of an `error_job`, by name."""
     functions, z = result.job.subject
     words = result.done.memories["sbuf"].view("<u4").reshape(len(z), 1 + len(functions), -1)[:, 1:]
     alpha = float(np.float32(ALPHA))

@@ -1,4 +1,4 @@
-"""Random instructions of the vector or the scalar engine, every byte of both memories against golden."""
+"""Random instructions of the vector or scalar engine, every byte of both memories against golden."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -28,30 +28,24 @@ __all__ = ["instruction_jobs", "instruction_options", "instruction_rows"]
 
 
 def instruction_options(first: Option) -> tuple[Option, ...]:
-    """Return the options of a bench of random instructions, after the one that chooses them."""
+    """Return the options of a TEST of random instructions, after the one that selects them."""
     return (
         first,
-        choice("DTYPE", None, "the only number format of the tensors, instead of all mixed", FORMATS),
+        choice("DTYPE", None, "number format of the tensors; default: all formats mixed", FORMATS),
         *configuration_options("tiny"),
         SEED,
-        integer("N", None, "elements a lane; random if not given", 1, 4096),
+        integer("N", None, "elements per lane; default: random", 1, 4096),
         integer("COUNT", 800, "instructions", 1, 4000),
-        integer("STALL", 0, "every stream and memory port pauses in so many of 256 cycles, at random", 0, 240),
+        integer("STALL", 0, "random cycles per 256 in which each stream and memory port pauses", 0, 240),
         *RECORDED,
     )
 
 
 def instruction_jobs(settings: Settings, label: str, opcodes: Sequence[Opcode], **drawn: object) -> Jobs:
-    """Yield the job of COUNT random instructions.
+    """Yield the job of COUNT random instructions of one engine; UsageError if the lanes have no unit for them.
 
-    Arguments:
-        settings: of a TEST with `instruction_options`.
-        label: names the choice in a refusal.
-        opcodes: of one engine; those for which its lanes have no unit are left out.
-        drawn: further fields of `tb.stimulus.elementwise_programs.Choices`.
-
-    Raises:
-        UsageError: if the lanes have units for none of them.
+    Opcodes without a unit in the lanes are skipped. The label names the selection in the error; `drawn` are other
+    fields of `tb.stimulus.elementwise_programs.Choices`.
     """
     config = settings.config
     engine = "scalar" if Opcode.ACTIVATE in opcodes else "vector"
@@ -67,7 +61,7 @@ def instruction_jobs(settings: Settings, label: str, opcodes: Sequence[Opcode], 
 
 
 def instruction_rows(settings: Settings, label: str, result: Result) -> Rows:
-    """Return the rows of random instructions; arguments as of `instruction_jobs`, and their result."""
+    """Return the rows of random instructions; for the label see `instruction_jobs`."""
     config, job = settings.config, result.job
     program, (engine,) = job.program, job.engines
     pairs = ((result.expected.memories[name], getattr(program, name)) for name in ("sbuf", "psum"))

@@ -1,4 +1,4 @@
-"""TEST=mac: edge decoders and multiply-accumulate against golden, on random cases or on a vector file."""
+"""TEST=mac: edge decoders and multiply-accumulate against golden, on random cases or a vector file."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,27 +28,24 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["FORMATS_PLAYED", "TEST", "MacUnit"]
 
-WORD = data.StructLayout({"format": FormatCode, "x": 32, "w": 32, "acc": 32, "x_half": 1, "w_half": 1})
-"""One case."""
-
-FORMATS_PLAYED = (*MAC_FORMATS, FP32)
-"""Formats of random cases; of FP32 a case multiplies one half by one half."""
-
+WORD = data.StructLayout({"format": FormatCode, "x": 32, "w": 32, "acc": 32, "x_half": 1, "w_half": 1})  # one case
+FORMATS_PLAYED = (*MAC_FORMATS, FP32)  # formats of random cases; an FP32 case multiplies one half by one half
 _HALVES = ("hi", "lo")
-
 _BY_CODE = list(FORMATS.values())
 
 
 class MacUnit(Playable):
-    """What one processing element and its two edge decoders compute: fp32(acc + x * w) of storage words, of FP32 of
-    their halves. A zero of a lower half is absent, as loader and mover have it.
+    """A processing element with its two edge decoders: fp32(acc + x * w) of storage words, for FP32 of their halves.
+
+    A zero lower half counts as absent, as in the loader and the mover.
 
     Arguments:
-        mac_latency: of :class:`Mac`, which registers `acc` where the decoded operands are registered here.
-        significand_bits: of the operands.
+        mac_latency: latency of :class:`Mac`, which registers `acc` in the cycle that registers the operands here.
+        significand_bits: significand bits of the operands.
 
     Ports:
-        word: format, x, w, acc; x_half, w_half: 1 for the lower halves, 0 for what is not FP32. result: FP32.
+        word: format, x, w, acc; x_half, w_half: 1 for FP32's lower halves, else 0.
+        result: FP32 sum.
     """
 
     def __init__(self, mac_latency: int, significand_bits: int = SIGNIFICAND_BITS):
@@ -71,32 +68,24 @@ class MacUnit(Playable):
 
 
 def random_cases(seed: int, formats: Sequence[Format], count: int) -> Cases:
-    """Return `count` random cases, spread over the formats, special values and ties over-represented."""
+    """Return `count` random cases, distributed over the formats, with frequent special values and ties."""
     rng = np.random.default_rng(seed)
     parts = []
     for number, fmt in enumerate(formats):
         share = (count + number) // len(formats)
-        for halves, some in _shares(fmt, share):
-            x, w, acc = stimulus.mac_cases(
-                rng, fmt, some, *(None if half is None else _HALVES[half] for half in halves)
-            )
-            operands = {"x": x, "w": w, "acc": acc}
-            operands |= {f"{name}_half": np.full(some, half or 0) for name, half in zip("xw", halves, strict=True)}
-            operands = {name: words.astype(np.uint32) for name, words in operands.items()}
-            parts.append(Cases.generated(np.full(some, fmt.code, np.uint8), operands))
+        pairs = list(product((0, 1), repeat=2)) if fmt == FP32 else [(None, None)]
+        for place, halves in enumerate(pairs):
+            some = (share + place) // len(pairs)
+            names = (None if half is None else _HALVES[half] for half in halves)
+            words = dict(zip(("x", "w", "acc"), stimulus.mac_cases(rng, fmt, some, *names), strict=True))
+            words |= {f"{name}_half": np.full(some, half or 0) for name, half in zip("xw", halves, strict=True)}
+            operands = {name: word.astype(np.uint32) for name, word in words.items()}
+            parts.append(Cases.from_operands(np.full(some, fmt.code, np.uint8), operands))
     return comparison.interleave(rng, parts)
 
 
-def _shares(fmt: Format, count: int) -> list[tuple[tuple[int | None, int | None], int]]:
-    """Return how many of the cases of a format multiply which halves; None: it has none."""
-    if fmt != FP32:
-        return [((None, None), count)]
-    pairs = list(product((0, 1), repeat=2))
-    return [(pair, (count + number) // len(pairs)) for number, pair in enumerate(pairs)]
-
-
 def compare(cases: Cases, mac_latency: int, file: Path | None = None) -> Comparison:
-    """Return the comparison of the RTL with golden on `cases`, which came from `file` or from no file."""
+    """Return the comparison of the RTL with golden on `cases`; file: their vector file, if any."""
     x, w, acc = (cases.operands[name] for name in ("x", "w", "acc"))
     none = np.zeros(len(cases), np.uint32)
     halves = {f"{name}_half": cases.operands.get(f"{name}_half", none) for name in "xw"}

@@ -1,4 +1,4 @@
-"""TEST=round: the rounding unit against golden, on random cases or on a vector file."""
+"""TEST=round: the rounding unit against golden, on random cases or a vector file."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,15 +20,13 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 
 __all__ = ["TEST"]
 
-MODES = ("rne", "sr")
-"""Rounding modes, in the order of the unit's bit `stochastic`."""
-
+MODES = ("rne", "sr")  # rounding modes, in the order of the unit's bit `stochastic`
 _BOTH = "both"
 _BY_CODE = list(FORMATS.values())
 
 
 def random_cases(seed: int, formats: Sequence[Format], modes: Sequence[str], count: int) -> Cases:
-    """Return `count` random cases, spread over formats and modes, special values, borders and ties over-represented."""
+    """Return `count` random cases over all formats and modes, with frequent special values, borders and ties."""
     rng = np.random.default_rng(seed)
     targets = [(fmt, mode) for fmt in formats for mode in modes]
     parts = []
@@ -40,12 +38,12 @@ def random_cases(seed: int, formats: Sequence[Format], modes: Sequence[str], cou
             "value": value.astype(np.uint32),
             "random": np.zeros(share, np.uint32) if random is None else random.astype(np.uint32),
         }
-        parts.append(Cases.generated(np.full(share, fmt.code, np.uint8), operands))
+        parts.append(Cases.from_operands(np.full(share, fmt.code, np.uint8), operands))
     return comparison.interleave(rng, parts)
 
 
 def compare(cases: Cases, latency: int, file: Path | None = None) -> Comparison:
-    """Return the comparison of the RTL with golden on `cases`, which came from `file` or from no file."""
+    """Return the comparison of the RTL with golden on `cases`; file: their vector file, if any."""
     stochastic, value, random = (cases.operands[name] for name in ("stochastic", "value", "random"))
     golden = np.zeros(len(cases), np.uint32)
     for code in np.unique(cases.formats):

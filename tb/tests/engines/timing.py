@@ -1,4 +1,4 @@
-"""TEST=timing: the cycles of every instruction of both engines, beside our formulas and the published costs."""
+"""TEST=timing: the cycles of every instruction of both engines, next to our formulas and the published costs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,30 +11,23 @@ from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import SIM, Settings, UsageError, configuration_options
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import dependent_period, latency, period
-from neuroncore_rtl.spec.isa import Context, Elementwise
+from neuroncore_rtl.spec.isa import Context
 from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, CostCase, formula
 from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = ["TEST", "has_units_for", "measurements_of", "timing_job"]
 
-SBUF_USED = 0x4000
-"""Bytes of a partition that the instructions of `tb.check.costs` use."""
-
-REPEATED = 3
-"""Periods that are measured of each kind."""
+SBUF_USED = 0x4000  # SBUF in use by the instructions of `tb.check.costs`, in bytes per partition
+REPEATED = 3  # number of measured periods of each kind
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Cycles of an instruction, measured and by the formulas of `spec.costs`.
+    """Cycles of an instruction with some elements per lane, measured and by the formulas of `spec.costs`.
 
-    Arguments:
-        case: the instruction.
-        elements: its elements a lane.
-        measured: alone, from when an idle engine takes it to when it retires; overlapped, from one to the next of a run
-            of independent ones; dependent, from one to the next of a run in which each waits until the one before is
-            written. All of `REPEATED` figures if they differ.
-        expected: the same by the formulas.
+    alone: from acceptance by an idle engine to retirement. overlapped: period of independent instructions. dependent:
+    period of instructions that each wait for the previous one's write. Periods are all `REPEATED` figures if they
+    differ.
     """
 
     case: CostCase
@@ -44,11 +37,10 @@ class Measurement:
 
     @property
     def as_expected(self) -> bool:
-        """Whether every figure is the formula's."""
+        """True if every figure equals the formula's."""
         return all(set(self.measured[name]) == {self.expected[name]} for name in self.expected)
 
     def line(self) -> str:
-        """Return it as a line of a table."""
         published = "-" if self.case.cost is None else f"{self.case.cost(self.elements):.0f}"
         cycles = {name: "/".join(map(str, sorted(set(found)))) for name, found in self.measured.items()}
         wrong = "" if self.as_expected else f"   by the formulas {', '.join(map(str, self.expected.values()))}"
@@ -61,25 +53,12 @@ class Measurement:
 HEADING = f"{'instruction':36} {'N':>4} {'alone':>7} {'dependent':>10} {'overlapped':>10} {'published':>10}"
 
 
-@dataclass(frozen=True)
-class _Planned:
-    """A case with a number of elements, its instruction, and the number of its first record on its engine."""
-
-    case: CostCase
-    instruction: Elementwise
-    engine: str
-    first: int
-
-
 def timing_job(
     config: Config, *, cases: Sequence[CostCase] = CASES, elements: Sequence[int] = ELEMENTS
 ) -> ElementwiseJob:
     """Return the job that runs every case with every number of elements: alone, overlapped and dependent.
 
-    Arguments:
-        config: the machine's parameters.
-        cases: the instructions.
-        elements: a lane's; each case takes the nearest that it can.
+    A case that cannot have a given number of elements per lane uses the nearest possible one.
     """
     plan, records, instructions = [], [], []
     counts = {"vector": 0, "scalar": 0}
@@ -88,17 +67,17 @@ def timing_job(
             instruction = case.build(case.elements(wanted, config), config)
             instruction.check(Context(config))
             engine = instruction.engine.name.lower()
-            plan.append(_Planned(case, instruction, engine, counts[engine]))
+            plan.append((case, instruction, engine, counts[engine]))
             kinds = [True] * (1 + REPEATED) + [False] * (1 + REPEATED)
             for number, overlap in enumerate([True, *kinds]):
-                # The first one runs alone: the next of either engine are offered when it has retired.
+                # The first one runs alone: both engines issue the next one after its retirement.
                 waits = counts if number < 2 else {}
                 one = replace(instruction, overlap=overlap)
                 instructions.append(one)
                 records.append(EngineRecord(engine=engine, word=one.encode(config), **waits))
                 counts[engine] += 1
     rng = np.random.default_rng(1)
-    # Values near 1, so that no operation has an easy case everywhere.
+    # Values near 1, so that no operation has trivial operands in all lanes.
     sbuf = rng.normal(0, 1, (config.partitions, SBUF_USED // 4)).astype("<f4").view(np.uint8)
     psum = rng.normal(0, 1, (config.columns, config.psum_bytes // 4)).astype("<f4").view(np.uint8)
     program = ElementwiseProgram(instructions=instructions, records=records, sbuf=sbuf, psum=psum)
@@ -108,10 +87,10 @@ def timing_job(
 def measurements_of(result: Result) -> list[Measurement]:
     """Return the measurements of a `timing_job`."""
     config, measurements = result.job.config, []
-    for one in result.job.subject:
-        events, first = result.outcome.parts[one.engine], one.first
+    for case, instruction, engine, first in result.job.subject:
+        events = result.outcome.parts[engine]
         retired = events.retired
-        # The first of a run fills the pipeline: the periods are those after it.
+        # The first instruction of a run fills the pipeline; the periods after it count.
         runs = {
             "overlapped": retired[first + 1 : first + 2 + REPEATED],
             "dependent": retired[first + 1 + REPEATED + 1 : first + 1 + 2 * (1 + REPEATED)],
@@ -119,14 +98,14 @@ def measurements_of(result: Result) -> list[Measurement]:
         formulas = {"alone": latency, "overlapped": period, "dependent": dependent_period}
         measured = {"alone": [retired[first] - events.events[first].issued]}
         measured |= {name: np.diff(cycles).tolist() for name, cycles in runs.items()}
-        expected = {name: cycles(one.instruction, config) for name, cycles in formulas.items()}
-        elements = int(np.prod(one.instruction.shape))
-        measurements.append(Measurement(case=one.case, elements=elements, measured=measured, expected=expected))
+        expected = {name: cycles(instruction, config) for name, cycles in formulas.items()}
+        elements = int(np.prod(instruction.shape))
+        measurements.append(Measurement(case=case, elements=elements, measured=measured, expected=expected))
     return measurements
 
 
 def has_units_for(case: CostCase, config: Config) -> bool:
-    """Return whether the lanes of a machine have the units of an instruction."""
+    """Return whether the machine's lanes have the units of an instruction."""
     machine = replace(config, sbuf_bytes=max(config.sbuf_bytes, SBUF_USED))
     try:
         case.build(case.elements(ELEMENTS[0], machine), machine).check(Context(machine))
@@ -161,13 +140,13 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
             "left out": len(CASES) - len(cases),
             "formulas": {case.name: formula(case, config) for case in cases},
         },
-        failures=(f"not as the formulas of spec/costs.py say: {', '.join(wrong)}",) if wrong else (),
+        failures=(f"cycles differ from the formulas of spec/costs.py: {', '.join(wrong)}",) if wrong else (),
     )
 
 
 TEST = Scenario(
     name="timing",
-    summary="cycles of every instruction of the vector and scalar engines, beside formulas and published costs",
+    summary="cycles of every vector and scalar instruction, next to formulas and published costs",
     options=(*configuration_options("tiny"), SIM),
     jobs=_jobs,
     rows=_rows,

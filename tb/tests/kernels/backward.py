@@ -1,4 +1,4 @@
-"""The gradients of layers, a TEST each: from HBM to HBM on the core, and what they would be in float64."""
+"""TESTs of the gradients of layers: from HBM to HBM on the core, compared with float64."""
 
 import numpy as np
 
@@ -9,25 +9,27 @@ from neuroncore_rtl.kernels.models.transformer.encoder import Dense, EncoderWeig
 from neuroncore_rtl.kernels.models.transformer.encoder_backward import encoder_backward
 from neuroncore_rtl.kernels.program import HbmTensor
 from neuroncore_rtl.kernels.tiling.transfer import load, store
+from neuroncore_rtl.kernels.training import linear_backward
 from neuroncore_rtl.kernels.training.attention_backward import attention_backward
 from neuroncore_rtl.kernels.training.embedding import embedding, embedding_backward
 from neuroncore_rtl.kernels.training.layernorm_backward import layernorm_backward
-from neuroncore_rtl.kernels.training.linear_backward import (
-    bias_gradient,
-    input_gradient,
-    input_gradient_t,
-    weight_gradient,
-)
 from neuroncore_rtl.run.settings import Settings, UsageError, choice, integer, switch
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.tb.tests.kernels import derivatives
-from neuroncore_rtl.tb.tests.kernels.layers import layer_bench
-from neuroncore_rtl.tb.tests.kernels.transformer import EPSILON, encoder_weights
+from neuroncore_rtl.tb.tests.kernels.derivatives import EPSILON
+from neuroncore_rtl.tb.tests.kernels.layers import layer_test, sizes
+from neuroncore_rtl.tb.tests.kernels.transformer import ATTENTION, draw_head, encoder_options, encoder_weights
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, References
 
 __all__ = ["TESTS"]
 
 
+@layer_test(
+    "the gradients of a linear layer's x, w and bias",
+    *sizes(M=(40, "tokens"), K=(96, "features of a token"), N=(72, "features of the result")),
+    choice("LAYOUT", "rows", "dx by tokens, or by features, [K, M]", ("rows", "features")),
+    switch("ADD", 0, "1 adds to existing gradients of w and bias"),
+)
 def _linear_backward(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     m, k, n, program = settings.m, settings.k, settings.n, bench.program
     x, tokens = bench.place("x", rng.normal(size=(m, k)), BF16)
@@ -44,16 +46,21 @@ def _linear_backward(bench: CoreWorkbench, settings: Settings, rng: np.random.Ge
     matrix, rows = identity(program, BF16), load(program, dy)
     dy_t = transpose(program, rows, matrix, "dy_t")
     if settings.layout == "rows":
-        store(program, dx, input_gradient(program, dy_t, w, matrix))
+        store(program, dx, linear_backward.input_gradient(program, dy_t, w, matrix))
     else:
         exact["dx"] = exact["dx"].T
-        store(program, dx, input_gradient_t(program, w, dy_t, matrix))
+        store(program, dx, linear_backward.input_gradient_t(program, w, dy_t, matrix))
     before = [load(program, one) if settings.add else None for one in (dw, dbias)]
-    store(program, dw, weight_gradient(program, x, rows, before[0]))
-    store(program, dbias, bias_gradient(program, rows, before[1]))
+    store(program, dw, linear_backward.weight_gradient(program, x, rows, before[0]))
+    store(program, dbias, linear_backward.bias_gradient(program, rows, before[1]))
     return {name: (place, exact[name]) for name, place in (("dx", dx), ("dw", dw), ("dbias", dbias))}
 
 
+@layer_test(
+    "the gradients of layer normalisation's x, gamma and beta",
+    *sizes(M=(40, "tokens")),
+    integer("N", 96, "features of a token", 2, 65536),
+)
 def _layernorm_backward(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     (m, n), program = (settings.m, settings.n), bench.program
     x, tokens = bench.place("x", rng.normal(1, 2, (m, n)), BF16)
@@ -68,17 +75,16 @@ def _layernorm_backward(bench: CoreWorkbench, settings: Settings, rng: np.random
     return {place.name: (place, exact[place.name]) for place in places}
 
 
+@layer_test("attention, and the gradients of its queries, keys and values", *ATTENTION)
 def _attention_backward(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     queries, width, count, causal = settings.seq, settings.dim, settings.heads, bool(settings.causal)
     program, keys, heads, exact = bench.program, settings.keys or queries, [], []
     dout, slopes = bench.place("dout", rng.normal(size=(queries, count * width)), BF16)
     for number in range(count):
-        q_t, q = bench.place(f"q_t{number}", rng.normal(size=(width, queries)), BF16)
-        k_t, k = bench.place(f"k_t{number}", rng.normal(size=(width, keys)), BF16)
-        v, values = bench.place(f"v{number}", rng.normal(size=(keys, width)), BF16)
-        heads.append(Head(*(load(program, matrix) for matrix in (q_t, k_t, v))))
+        head, values = draw_head(bench, rng, number, (queries, keys, width))
+        heads.append(Head(*(load(program, matrix) for matrix in head)))
         own = slopes[:, number * width : (number + 1) * width]
-        exact.append(derivatives.attention_gradients(q.T, k.T, values, own, causal))
+        exact.append(derivatives.attention_gradients(*values, own, causal))
     matrix = identity(program, BF16)
     attended = attention(program, heads, matrix, causal=causal)
     gradients = attention_backward(program, heads, attended, load(program, dout), matrix, causal=causal)
@@ -90,10 +96,16 @@ def _attention_backward(bench: CoreWorkbench, settings: Settings, rng: np.random
     return found
 
 
+@layer_test(
+    "rows of a table by number, and the gradient of the table",
+    *sizes(
+        VOCAB=(100, "rows of the table"), SEQ=(40, "tokens, each the number of a row"), DIM=(32, "features of a row")
+    ),
+)
 def _embedding(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     rows, tokens, features, program = settings.vocab, settings.seq, settings.dim, bench.program
     table, vectors = bench.place("table", rng.normal(size=(rows, features)), BF16)
-    # As in any text, some are there more than once.
+    # As in any text, some rows occur more than once.
     drawn = np.minimum(rng.integers(0, rows, tokens), rng.integers(0, rows, tokens))
     numbers, _ = bench.place("numbers", drawn[:, None], INT32)
     dy, slopes = bench.place("dy", rng.normal(size=(tokens, features)), BF16)
@@ -106,6 +118,11 @@ def _embedding(bench: CoreWorkbench, settings: Settings, rng: np.random.Generato
     return {"y": (y, vectors[drawn]), "dtable": (dtable, exact)}
 
 
+@layer_test(
+    "an encoder layer, and the gradients of its input and of all its parameters",
+    *encoder_options(48, 64, 128),
+    switch("CAUSAL", 0, "1 hides the tokens after a token's own"),
+)
 def _encoder_backward(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     shape, heads, causal = (settings.seq, settings.dim), settings.heads, bool(settings.causal)
     program = bench.program
@@ -114,12 +131,11 @@ def _encoder_backward(bench: CoreWorkbench, settings: Settings, rng: np.random.G
     x, values = bench.place("x", rng.normal(size=shape), BF16)
     weights, numbers = encoder_weights(bench, rng, settings.dim, settings.hidden)
     dy, slopes = bench.place("dy", rng.normal(size=shape), BF16)
-    exact = derivatives.encoder_gradients(values, numbers, heads, slopes, causal, EPSILON)
-    # What is added to all keys changes nothing: beside the others' gradients its own, zero, is told from an error.
+    exact = derivatives.encoder_gradients(values, numbers, heads, slopes, causal)
+    # The exact gradient of the key bias is zero. Next to the query and value gradients, its error has a scale.
     joint = {f"{name}.bias": number for number, name in enumerate(("query", "key", "value"))}
     exact["attention.bias"] = np.concatenate([exact.pop(name) for name in joint])
-    formats = {"x": BF16}
-    places = {name: bench.room(f"d{name}", value.shape, formats.get(name, FP32)) for name, value in exact.items()}
+    places = {name: bench.room(f"d{name}", value.shape, BF16 if name == "x" else FP32) for name, value in exact.items()}
 
     def row(name: str) -> HbmTensor:
         return places["attention.bias"][joint[name]] if name in joint else places[name][0]
@@ -140,51 +156,4 @@ def _encoder_backward(bench: CoreWorkbench, settings: Settings, rng: np.random.G
     return {f"d{name}": (place, exact[name]) for name, place in places.items()}
 
 
-TESTS = (
-    layer_bench(
-        "linear_backward",
-        _linear_backward,
-        "the gradients of a linear layer's x, w and bias",
-        integer("M", 40, "tokens", 1, 65536),
-        integer("K", 96, "features of a token", 1, 65536),
-        integer("N", 72, "features of the result", 1, 65536),
-        choice("LAYOUT", "rows", "dx by tokens, or by features, [K, M]", ("rows", "features")),
-        switch("ADD", 0, "1 adds to gradients of w and bias that are there"),
-    ),
-    layer_bench(
-        "layernorm_backward",
-        _layernorm_backward,
-        "the gradients of layer normalisation's x, gamma and beta",
-        integer("M", 40, "tokens", 1, 65536),
-        integer("N", 96, "features of a token", 2, 65536),
-    ),
-    layer_bench(
-        "attention_backward",
-        _attention_backward,
-        "attention, and the gradients of its queries, keys and values",
-        integer("SEQ", 64, "queries", 1, 65536),
-        integer("KEYS", None, "keys, as many as queries unless told", 1, 65536),
-        integer("DIM", 32, "features of a head", 1, 65536),
-        integer("HEADS", 2, "heads", 1, 1024),
-        switch("CAUSAL", 0, "1 hides keys after a query's own, the last query's being the last key"),
-    ),
-    layer_bench(
-        "encoder_backward",
-        _encoder_backward,
-        "an encoder layer, and the gradients of its input and of all its parameters",
-        integer("SEQ", 48, "tokens", 1, 65536),
-        integer("DIM", 64, "features of a token", 1, 65536),
-        integer("HEADS", 4, "heads, which divide the features", 1, 1024),
-        integer("HIDDEN", 128, "features of the MLP between its layers", 1, 65536),
-        switch("CAUSAL", 0, "1 hides tokens after a token's own"),
-    ),
-    layer_bench(
-        "embedding",
-        _embedding,
-        "rows of a table by number, and the gradient of the table",
-        integer("VOCAB", 100, "rows of the table", 1, 65536),
-        integer("SEQ", 40, "tokens, each the number of a row", 1, 65536),
-        integer("DIM", 32, "features of a row", 1, 65536),
-    ),
-)
-"""The TESTs."""
+TESTS = (_linear_backward, _layernorm_backward, _attention_backward, _encoder_backward, _embedding)

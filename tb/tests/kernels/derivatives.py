@@ -1,37 +1,40 @@
-"""Layers and their derivatives in float64: what backward kernels are compared with."""
+"""Layers and their derivatives in float64, the references of backward kernels."""
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
 __all__ = [
-    "attention", "attention_gradients", "crossentropy", "encoder_gradients", "gelu", "layernorm",
+    "EPSILON", "attention", "attention_gradients", "crossentropy", "encoded", "encoder_gradients", "gelu", "layernorm",
     "layernorm_gradients", "linear_gradients", "softmax", "softmax_gradient",
 ]  # fmt: skip
 
+Gradients = dict[str, np.ndarray]
+Weights = Mapping[str, np.ndarray]
+EPSILON = 1e-5  # of the variances in normalisations
 
-def linear_gradients(x: np.ndarray, w: np.ndarray, dy: np.ndarray) -> dict[str, np.ndarray]:
+
+def linear_gradients(x: np.ndarray, w: np.ndarray, dy: np.ndarray) -> Gradients:
     """Return dx, dw and dbias [1, outputs] of y = x w + bias."""
     return {"dx": dy @ w.T, "dw": x.T @ dy, "dbias": dy.sum(0, keepdims=True)}
 
 
-def layernorm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, epsilon: float = 1e-5) -> np.ndarray:
+def layernorm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, epsilon: float = EPSILON) -> np.ndarray:
     """Return (x - mean) / sqrt(variance + epsilon) * gamma + beta of each row."""
     return _normal(x, epsilon)[0] * gamma + beta
 
 
-def layernorm_gradients(
-    x: np.ndarray, gamma: np.ndarray, dy: np.ndarray, epsilon: float = 1e-5
-) -> dict[str, np.ndarray]:
+def layernorm_gradients(x: np.ndarray, gamma: np.ndarray, dy: np.ndarray) -> Gradients:
     """Return dx, dgamma and dbeta, [1, features] each."""
-    (normal, inverse), slopes = _normal(x, epsilon), dy * gamma
+    (normal, inverse), slopes = _normal(x, EPSILON), dy * gamma
     along = slopes.mean(1, keepdims=True) + normal * (slopes * normal).mean(1, keepdims=True)
     dgamma, dbeta = ((dy * weight).sum(0, keepdims=True) for weight in (normal, 1))
     return {"dx": (slopes - along) * inverse, "dgamma": dgamma, "dbeta": dbeta}
 
 
 def _normal(x: np.ndarray, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the normalised rows, and the inverse of their deviations."""
+    """Return the normalised rows, and the inverses of their standard deviations."""
     centred = x - x.mean(1, keepdims=True)
     inverse = 1 / np.sqrt((centred**2).mean(1, keepdims=True) + epsilon)
     return centred * inverse, inverse
@@ -44,23 +47,23 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 
 def softmax_gradient(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """Return the gradient of x, by that of y = softmax(x)."""
+    """Return the gradient of x, given the gradient of y = softmax(x)."""
     return y * (dy - (y * dy).sum(-1, keepdims=True))
 
 
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -> np.ndarray:
-    """Return softmax(q k.T / sqrt(width)) v; if causal, the last query sees all keys, others fewer.
+    """Return the attention softmax(q k.T / sqrt(width)) v.
 
-    Raises:
-        ValueError: if there are more queries than keys if causal: what sees no key has no softmax.
+    If causal, the last query sees all keys, each earlier one sees one less. Raises ValueError if causal with more
+    queries than keys, since a query without a key has no softmax.
     """
     return _weights(q, k, causal) @ v
 
 
 def attention_gradients(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, dout: np.ndarray, causal: bool = False
-) -> dict[str, np.ndarray]:
-    """Return dq, dk and dv; ValueError as of :func:`attention`."""
+) -> Gradients:
+    """Return dq, dk and dv; ValueError as :func:`attention`."""
     weights = _weights(q, k, causal)
     slopes = softmax_gradient(weights, dout @ v.T) / np.sqrt(q.shape[1])
     return {"dq": slopes @ k, "dk": slopes.T @ q, "dv": weights.T @ dout}
@@ -86,55 +89,53 @@ def gelu(x: np.ndarray, function: str = "gelu") -> tuple[np.ndarray, np.ndarray]
 
 
 def crossentropy(logits: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cross entropy of each row, [rows, 1], and the gradient of the logits by their sum.
-
-    Arguments:
-        logits: [rows, classes].
-        labels: integers [rows].
-    """
+    """Return the cross entropy of each row, [rows, 1], and the gradient of their sum with respect to the logits."""
     y, rows = softmax(logits), np.arange(len(labels))
     loss = -np.log(y[rows, labels])[:, None]
     y[rows, labels] -= 1
     return loss, y
 
 
-def encoder_gradients(
-    x: np.ndarray,
-    weights: dict[str, np.ndarray],
-    heads: int,
-    dy: np.ndarray,
-    causal: bool = False,
-    epsilon: float = 1e-5,
-) -> dict[str, np.ndarray]:
-    """Return the gradients of an encoder layer's parameters, by their names, and of x, by "x".
+def encoded(x: np.ndarray, weights: Weights, heads: int, causal: bool = False) -> np.ndarray:
+    """Return an encoder layer of x [tokens, features]; weights: see :func:`encoder_gradients`."""
+    return layernorm(_encoder_stages(x, weights, heads, causal)[-1], weights["second.gamma"], weights["second.beta"])
 
-    Arguments:
-        x, dy: [tokens, features].
-        weights: by name: `w` and `bias` of query, key, value, output, up and down, `gamma` and `beta` of the
-            normalisations first and second, such as "query.w".
-        causal: whether a token sees only those up to itself.
-    """
-    found = {}
+
+def _encoder_stages(x: np.ndarray, weights: Weights, heads: int, causal: bool) -> tuple:
+    """Return query, key and value by head, the attention, and the inputs of first norm, MLP, gelu, and second norm."""
 
     def dense(name: str, values: np.ndarray) -> np.ndarray:
         return values @ weights[f"{name}.w"] + weights[f"{name}.bias"]
+
+    parts = [np.split(dense(name, x), heads, axis=1) for name in ("query", "key", "value")]
+    mixed = np.concatenate([attention(*one, causal) for one in zip(*parts, strict=True)], axis=1)
+    sums = x + dense("output", mixed)
+    middle = layernorm(sums, weights["first.gamma"], weights["first.beta"])
+    up = dense("up", middle)
+    return parts, mixed, sums, middle, up, middle + dense("down", gelu(up)[0])
+
+
+def encoder_gradients(x: np.ndarray, weights: Weights, heads: int, dy: np.ndarray, causal: bool = False) -> Gradients:
+    """Return the gradients of an encoder layer's parameters by name, and of x by "x".
+
+    x and dy are [tokens, features]. The weights have names such as "query.w": `w` and `bias` of query, key, value,
+    output, up and down, `gamma` and `beta` of the normalisations first and second. If causal, a token sees itself and
+    earlier ones.
+    """
+    found = {}
 
     def dense_gradient(name: str, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         dx, found[f"{name}.w"], found[f"{name}.bias"] = linear_gradients(values, weights[f"{name}.w"], slopes).values()
         return dx
 
     def norm_gradient(name: str, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        gradients = layernorm_gradients(values, weights[f"{name}.gamma"], slopes, epsilon)
+        gradients = layernorm_gradients(values, weights[f"{name}.gamma"], slopes)
         dx, found[f"{name}.gamma"], found[f"{name}.beta"] = gradients.values()
         return dx
 
-    parts = [np.split(dense(name, x), heads, axis=1) for name in ("query", "key", "value")]
-    mixed = np.concatenate([attention(*one, causal) for one in zip(*parts, strict=True)], axis=1)
-    sums = x + dense("output", mixed)
-    middle = layernorm(sums, weights["first.gamma"], weights["first.beta"], epsilon)
-    up = dense("up", middle)
+    parts, mixed, sums, middle, up, last = _encoder_stages(x, weights, heads, causal)
     hidden, bends = gelu(up)
-    slopes = norm_gradient("second", middle + dense("down", hidden), dy)
+    slopes = norm_gradient("second", last, dy)
     slopes = slopes + dense_gradient("up", middle, dense_gradient("down", hidden, slopes) * bends)
     slopes = norm_gradient("first", sums, slopes)
     dmixed = np.split(dense_gradient("output", mixed, slopes), heads, axis=1)

@@ -1,7 +1,7 @@
-"""The kernels of rows, a TEST each: what they compute, and what that would be in float64.
+"""TESTs of kernels on rows: their operands, and their float64 references.
 
-TARGET=core is the machine as its users have it: an image that loads, computes and stores. TARGET=engine is the vector
-and the scalar engine alone, with a harness in place of the memories: they are built sooner than a core.
+TARGET=core runs an image that loads, computes and stores. TARGET=engine runs the vector and scalar engines only, with
+a harness as memory; that RTL builds faster than a core.
 """
 
 from functools import partial
@@ -25,13 +25,10 @@ from neuroncore_rtl.tb.tests.kernels.workbench import KernelBuild, KernelScenari
 __all__ = ["TESTS"]
 
 EPSILON = 1e-5
-
-FLOATS = ("fp32", "tf32", "bf16", "fp16")
-"""Formats that kernels are run with."""
-
-ROWS = integer("M", 40, "rows of the matrix, a partition each", 1, 65536)
+FLOATS = ("fp32", "tf32", "bf16", "fp16")  # formats of the kernels' operands
+ROWS = integer("M", 40, "rows of the matrix, one partition each", 1, 65536)
 COLUMNS = integer("N", 96, "columns of the matrix", 1, 65535)
-FORM = choice("FUNC", "gelu", "which form", ("gelu", "gelu_tanh"))
+FORM = choice("FUNC", "gelu", "form of the function", ("gelu", "gelu_tanh"))
 ADAMW = (
     integer("STEPS", 3, "steps of the optimiser", 1, 100),
     choice("ROUND", "sr", "rounding of the parameters", ("rne", "sr")),
@@ -118,7 +115,7 @@ def _topk(bench: Workbench, settings: Settings, rng: np.random.Generator) -> Ref
     x, exact = bench.place("x", rng.normal(0, 3, (settings.m, settings.n)), fmt)
     values, indices = bench.room("values", (settings.m, k), fmt), bench.room("indices", (settings.m, k), INT32)
     bench.append(topk, [values, indices], [x])
-    # A stable sort of the negated elements: equal ones stay in the order of their places.
+    # A stable sort of the negated elements: equal ones keep their order.
     order = np.argsort(-exact, axis=1, kind="stable")[:, :k]
     return {"values": (values, np.take_along_axis(exact, order, 1)), "indices": (indices, order.astype(float))}
 
@@ -131,12 +128,12 @@ def _kernel(name: str, build: KernelBuild, what: str, *options: Option, exact: s
 
 TESTS = (
     _kernel("softmax", _softmax, "softmax of the rows of a matrix, any shape, both engines"),
-    _kernel("softmax_backward", _softmax_backward, "the gradient of what a softmax is taken of"),
+    _kernel("softmax_backward", _softmax_backward, "the gradient of a softmax's input"),
     _kernel("crossentropy", _crossentropy, "the cross entropy of rows of classes, and the gradient of its mean"),
     _kernel("layernorm", _layernorm, "layer normalisation of the rows of a matrix, any shape"),
     _kernel("rmsnorm", _rmsnorm, "root-mean-square normalisation of the rows of a matrix"),
     _kernel("gelu", _gelu, "the Gaussian error linear unit and its gradient, both forms", FORM),
     _kernel("adamw", _adamw, "steps of AdamW with stochastic or nearest rounding of the parameters", *ADAMW),
-    _kernel("topk", _topk, "the largest K elements of each row and their places", K, exact="a sort"),
+    _kernel("topk", _topk, "the largest K elements of each row and their indices", K, exact="a sort"),
 )
-"""The TESTs, a row each: name, what it computes, the same in words, and options beside those that all have."""
+"""Each row: name, build function, description, and variables of this TEST only."""

@@ -1,6 +1,6 @@
-"""The layers of networks, a TEST each: from HBM to HBM on the core, and what they would be in float64."""
+"""TESTs of network layers: each runs from HBM to HBM on the core and is compared with float64."""
 
-import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,34 +14,43 @@ from neuroncore_rtl.kernels.tiling.transfer import load, store
 from neuroncore_rtl.run.options import TILE_OPTION, core_options
 from neuroncore_rtl.run.settings import Option, Settings, choice, integer
 from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.tb.tests.kernels import derivatives
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, KernelBuild, KernelScenario, References
 
-__all__ = ["TESTS", "layer_bench"]
+__all__ = ["TESTS", "layer_test", "sizes"]
 
 FUNCTIONS = {
     "identity": lambda z: z,
     "relu": lambda z: np.maximum(z, 0),
-    "gelu": lambda z: z * (1 + np.vectorize(math.erf)(z / np.sqrt(2))) / 2,
+    "gelu": lambda z: derivatives.gelu(z)[0],
 }
-"""What a linear layer may end with, in float64."""
+"""Activation functions of layers, in float64."""
 
 
-def layer_bench(name: str, build: KernelBuild, what: str, *options: Option, preset: str = "small") -> KernelScenario:
-    """Return the TEST of a layer, which runs on the core.
+def layer_test(what: str, *options: Option, preset: str = "small") -> Callable[[KernelBuild], KernelScenario]:
+    """Return a decorator that makes a TEST on the core of the function that builds a layer.
 
-    Arguments:
-        name: of the TEST.
-        build: what it computes.
-        what: the same in words.
-        options: its own variables.
-        preset: the configuration unless told.
+    The TEST has the function's name without the leading underscore, and `preset` as default configuration.
     """
-
-    summary = f"{what}, bit for bit and against float64"
     options = (*options, TILE_OPTION, *core_options("core", None, preset))
-    return KernelScenario(name=name, summary=summary, options=options, build=build)
+    summary = f"{what}, bit for bit and against float64"
+    return lambda build: KernelScenario(name=build.__name__[1:], summary=summary, options=options, build=build)
 
 
+def sizes(**known: tuple[int, str]) -> tuple[Option, ...]:
+    """Return a variable per size: its default and its meaning."""
+    return tuple(integer(name, default, what, 1, 65536) for name, (default, what) in known.items())
+
+
+LAYOUT = "y by tokens, without a function, or by features, [N, M], the layout of the next layer's input"
+
+
+@layer_test(
+    "a linear layer of any size, bias and function fused",
+    *sizes(M=(40, "tokens"), K=(96, "features of a token"), N=(72, "features of the result")),
+    choice("FUNC", "gelu", "function at the end of the layer, with y by features", tuple(FUNCTIONS)),
+    choice("LAYOUT", "features", LAYOUT, ("features", "rows")),
+)
 def _linear(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     m, k, n, program = settings.m, settings.k, settings.n, bench.program
     x, tokens = bench.place("x", rng.normal(size=(m, k)), BF16)
@@ -57,6 +66,18 @@ def _linear(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) 
     return {"y": (y, FUNCTIONS[settings.func](exact).T)}
 
 
+@layer_test(
+    "two-dimensional convolution of images, bias and function fused",
+    integer("IMAGES", 2, "number of images", 1, 64),
+    integer("CHANNELS", 8, "channels of an image", 1, 4096),
+    integer("HEIGHT", 12, "height of an image", 1, 512),
+    integer("WIDTH", 12, "width of an image", 1, 512),
+    integer("N", 16, "channels of the result", 1, 4096),
+    integer("FILTER", 3, "height and width of the filter", 1, 64),
+    integer("STRIDE", 1, "pixels from one position of the filter to the next", 1, 64),
+    integer("PADDING", 1, "rows and columns of zeros around an image", 0, 64),
+    choice("FUNC", "relu", "function at the end of the layer", tuple(FUNCTIONS)),
+)
 def _conv2d(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     count, channels, program = settings.images, settings.channels, bench.program
     shape, size, outputs = (channels, settings.height, settings.width), settings.filter, settings.n
@@ -74,6 +95,10 @@ def _conv2d(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) 
     return {"y": (y, np.stack(expected))}
 
 
+@layer_test(
+    "the gated layer of large language models: two products, their combination, and a third product",
+    *sizes(M=(40, "tokens"), K=(64, "features of a token"), N=(176, "hidden features")),
+)
 def _swiglu(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     (m, k, n), program = (settings.m, settings.k, settings.n), bench.program
     x, tokens = bench.place("x", rng.normal(size=(m, k)), BF16)
@@ -87,6 +112,12 @@ def _swiglu(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) 
     return {"y": (y, opened / (1 + np.exp(-opened)) * (tokens @ ups) @ back)}
 
 
+@layer_test(
+    "rotary position embedding of the heads of tokens",
+    *sizes(SEQ=(40, "tokens")),
+    integer("HEADS", 4, "heads of a token", 1, 1024),
+    integer("DIM", 32, "features of a head, an even number", 2, 4096),
+)
 def _rope(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     tokens, heads, width, program = settings.seq, settings.heads, settings.dim, bench.program
     x, values = bench.place("x", rng.normal(size=(tokens, heads * width)), BF16)
@@ -102,55 +133,10 @@ def _rope(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) ->
 
 
 def _correlation(image: np.ndarray, weights: np.ndarray, window: ConvWindow) -> np.ndarray:
-    """Return in float64 what a filter finds in an image at all its places."""
     padded = np.pad(image, [(0, 0), *((more, more) for more in window.padding)])
     places = np.lib.stride_tricks.sliding_window_view(padded, weights.shape[:2], (1, 2))
     down, across = window.stride
     return np.einsum("chwyx,yxco->ohw", places[:, ::down, ::across], weights, optimize=True)
 
 
-LAYOUT = "y by tokens, without a function, or by features, [N, M], as the next layer takes it"
-
-TESTS = (
-    layer_bench(
-        "linear",
-        _linear,
-        "a linear layer of any size, bias and function fused",
-        integer("M", 40, "tokens", 1, 65536),
-        integer("K", 96, "features of a token", 1, 65536),
-        integer("N", 72, "features of the result", 1, 65536),
-        choice("FUNC", "gelu", "what the layer ends with, of y by features", tuple(FUNCTIONS)),
-        choice("LAYOUT", "features", LAYOUT, ("features", "rows")),
-    ),
-    layer_bench(
-        "swiglu",
-        _swiglu,
-        "the gated layer of large language models, its two products and the one behind them",
-        integer("M", 40, "tokens", 1, 65536),
-        integer("K", 64, "features of a token", 1, 65536),
-        integer("N", 176, "hidden features", 1, 65536),
-    ),
-    layer_bench(
-        "rope",
-        _rope,
-        "rotary position embedding of the heads of tokens",
-        integer("SEQ", 40, "tokens", 1, 65536),
-        integer("HEADS", 4, "heads of a token", 1, 1024),
-        integer("DIM", 32, "features of a head, an even number", 2, 4096),
-    ),
-    layer_bench(
-        "conv2d",
-        _conv2d,
-        "two-dimensional convolution of images, bias and function fused",
-        integer("IMAGES", 2, "how many", 1, 64),
-        integer("CHANNELS", 8, "of an image", 1, 4096),
-        integer("HEIGHT", 12, "of an image", 1, 512),
-        integer("WIDTH", 12, "of an image", 1, 512),
-        integer("N", 16, "channels of the result", 1, 4096),
-        integer("FILTER", 3, "height and width of the filter", 1, 64),
-        integer("STRIDE", 1, "pixels from one place of the filter to the next", 1, 64),
-        integer("PADDING", 1, "rows and columns of zeros around an image", 0, 64),
-        choice("FUNC", "relu", "what the layer ends with", tuple(FUNCTIONS)),
-    ),
-)
-"""The TESTs."""
+TESTS = (_linear, _swiglu, _rope, _conv2d)

@@ -1,7 +1,7 @@
 """TEST=matmul: a matrix product of any shape, every element against golden, bit for bit.
 
-TARGET=core is the machine as its users have it: one image in HBM, which loads, multiplies and stores by itself.
-TARGET=engine is the tensor engine alone, with a harness in place of the memories.
+TARGET=core runs one image in HBM that loads, multiplies and stores. TARGET=engine runs the tensor engine only, with a
+harness as memory.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,6 @@ __all__ = ["TEST"]
 
 
 def _operands(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
-    """Return A and B, drawn from SEED."""
     rng, fmt = np.random.default_rng(settings.seed), format_named(settings.dtype)
     a = random_matrix(rng, fmt, settings.m, settings.k)
     return a, random_matrix(rng, fmt, settings.k, settings.n)
@@ -48,7 +47,6 @@ def _label(settings: Settings) -> str:
 
 
 def _moved(settings: Settings) -> int:
-    """Return the bytes that HBM must move."""
     m, k, n = settings.m, settings.k, settings.n
     return (m * k + k * n) * format_named(settings.dtype).bits // 8 + 4 * m * n
 
@@ -91,7 +89,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     else:
         product = np.ascontiguousarray(results[0].job.subject.elements(results[0].memory)).view(np.uint32)
         rows, label = bound | {"config": config.named} | results[0].rows, f"core-{label}"
-    # The image on golden is one truth, the product as an equation another: it knows nothing of tiles and copies.
+    # Second reference besides golden's run of the image: the product as an equation, without tiles and copies.
     with progress("golden product"):
         expected = golden.matrix_product(*_operands(settings), fmt, config.rows)
     again = f"{TEST.command(settings, WAVES=1)}, then make waves TEST=matmul"
@@ -101,7 +99,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
 
 TEST = Scenario(
     name="matmul",
-    summary="matrix product of any shape, from HBM to HBM on the core or on the tensor engine alone, against golden",
+    summary="matrix product of any shape, on the core or on the tensor engine only, against golden",
     options=(
         integer("M", 64, "rows of A and C", 1, 1 << 20),
         integer("K", 64, "columns of A, rows of B", 1, 1 << 20),

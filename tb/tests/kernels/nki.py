@@ -1,9 +1,9 @@
-"""TEST=nki: a kernel written for AWS's Neuron Kernel Interface, as it is, on this machine (docs/nki.md)."""
+"""TEST=nki: an unmodified kernel of AWS's Neuron Kernel Interface on this machine (docs/nki.md)."""
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,6 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.frontends.nki.costs import published_by_line
 from neuroncore_rtl.frontends.nki.dialects.load import kernels_in, load_kernel
 from neuroncore_rtl.frontends.nki.dialects.table import calls
-from neuroncore_rtl.frontends.nki.record import Recorded
 from neuroncore_rtl.frontends.nki.runtime.inputs import arguments_of, input_errors, reference_of
 from neuroncore_rtl.frontends.nki.runtime.raised import told
 from neuroncore_rtl.frontends.nki.runtime.run import NKI_ORDER, found_in, recorded
@@ -42,15 +41,6 @@ KERNEL = f"{EXAMPLES}/newer.py:attention"
 INPUTS = "q=16x32:bf16 k=16x32:bf16 v=32x16:bf16 causal=True"
 
 
-@dataclass(frozen=True)
-class _Recorded:
-    """A recorded kernel, its arguments, and the function of numpy that it is compared with."""
-
-    made: Recorded
-    arguments: Mapping[str, object]
-    reference: Callable | None
-
-
 def _jobs(settings: Settings) -> Jobs:
     if settings.list:
         return
@@ -64,20 +54,20 @@ def _jobs(settings: Settings) -> Jobs:
         label = f"run-program-{config.rows}x{config.columns}"
         label += f"-{settings.sim}" if settings.target == "core" else ""
         job = program_job(made.program, made.inputs, label, hbm_of(settings))
-    yield replace(job, subject=_Recorded(made, arguments, reference))
+    yield replace(job, subject=(made, arguments, reference))
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     if settings.list:
         return _listed(settings)
     (result,), config = results, settings.config
-    found = result.job.subject
-    done = ProgramResult(**vars(result), program=found.made.program)
+    made, arguments, reference = result.job.subject
+    done = ProgramResult(**vars(result), program=made.program)
     with refusals():
-        outputs = tuple(done.read(view.allocation.tensor(0)) for view in found.made.results)
+        outputs = tuple(done.read(view.allocation.tensor(0)) for view in made.results)
         against = {}
-        if found.reference:
-            against = {"against_numpy": input_errors(found.reference, found.arguments, outputs)}
+        if reference:
+            against = {"against_numpy": input_errors(reference, arguments, outputs)}
     lines = {}
     if done.cycles is not None:
         lines = {
@@ -87,13 +77,13 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
         }
     if done.profile is not None:
         lines |= {"profile": shown(done.profile), f"cycles_of_{done.busiest}": done.causes}
-    pairs = zip(outputs, found.made.results, strict=True)
+    pairs = zip(outputs, made.results, strict=True)
     return Rows(
         label=_label(settings),
         rows={
             "outputs": ", ".join(f"{list(one.shape)} {view.dtype}" for one, view in pairs),
-            "records": len(found.made.program.entries),
-            "inserted": dict(found.made.inserted) or "nothing",
+            "records": len(made.program.entries),
+            "inserted": dict(made.inserted) or "nothing",
             **against,
             "config": config.named,
             **lines,
@@ -108,7 +98,6 @@ def _label(settings: Settings) -> str:
 
 
 def _line_table(done: ProgramResult) -> dict[str, dict[str, object]]:
-    """Return the costs of the kernel's lines, and what is published of their instructions."""
     rows = line_table(done.lines, done.cycles)
     published = published_by_line(done.program.entries)
     for line in done.lines:
@@ -118,7 +107,7 @@ def _line_table(done: ProgramResult) -> dict[str, dict[str, object]]:
 
 
 def _listed(settings: Settings) -> Rows:
-    """Return what there is: the functions of KERNEL's file and of the files that ship, and every call."""
+    """Return the list of kernels in KERNEL's file and in the shipped files, and of all supported calls."""
     named = settings.kernel.rpartition(":")[0] or settings.kernel
     files = [named, *(str(file.relative_to(ROOT)) for file in sorted((ROOT / EXAMPLES).glob("[!_]*.py")))]
     found = {}
@@ -148,16 +137,16 @@ def _grid(text: str | None) -> tuple[int, ...]:
 
 TEST = Scenario(
     name="nki",
-    summary="a kernel of AWS's Neuron Kernel Interface, its file as it is; cycles of its lines",
+    summary="an unmodified kernel of AWS's Neuron Kernel Interface; cycles of its lines",
     options=(
         choice("KERNEL", KERNEL, "path/to/file.py:function"),
-        choice("INPUTS", INPUTS, "its arguments: name=128x512:bf16 random, name=file.npy, name=value"),
+        choice("INPUTS", INPUTS, "arguments of the kernel: name=128x512:bf16 (random), name=file.npy, name=value"),
         choice("GRID", None, "programs along each axis, such as 4 or 2x8"),
-        choice("REFERENCE", None, "path/to/file.py:function of numpy with the same arguments: the error is printed"),
-        switch("LIST", 0, "only list the kernels of KERNEL's file and those that ship, and every call"),
-        choice("TARGET", "core", "the RTL of the core, its timing model, or golden alone", ("core", "model", "golden")),
+        choice("REFERENCE", None, "path/to/file.py:function in numpy with the same arguments, to print the error"),
+        switch("LIST", 0, "1 only lists the kernels of KERNEL's file, the shipped kernels, and all calls"),
+        choice("TARGET", "core", "the RTL of the core, its timing model, or golden only", ("core", "model", "golden")),
         *configuration_options("small"),
-        choice("ORDER", NKI_ORDER, "of the instructions of a queue", ORDERS),
+        choice("ORDER", NKI_ORDER, "order of the instructions in a queue", ORDERS),
         SEED,
         *HBM_OPTIONS,
         *RECORDED,
@@ -166,4 +155,3 @@ TEST = Scenario(
     jobs=_jobs,
     rows=_rows,
 )
-"""The TEST."""

@@ -1,13 +1,11 @@
-"""Matrix products for TESTs: operands with special values, the program on the core, and jobs of the tensor engine."""
+"""Matrix products for TESTs: operands with special values, the program for the core, jobs for the tensor engine."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
 from neuroncore_rtl.kernels.library.matmul import matmul, passes
-from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.tensor import HbmTensor
+from neuroncore_rtl.kernels.program import HbmTensor, Image, Program, build_image
 from neuroncore_rtl.run.harness.engines.tensor import TENSOR_COUNTERS, TensorDevice, TensorWork
 from neuroncore_rtl.run.job import DeviceJob
 from neuroncore_rtl.run.result import Result
@@ -23,24 +21,23 @@ __all__ = [
     "product_jobs", "product_program", "random_matrix",
 ]  # fmt: skip
 
-MOST_INSTRUCTIONS = 1 << 19
-"""Instructions of the tensor engine in an image: about a minute of planning and 64 MiB of records."""
+MOST_INSTRUCTIONS = 1 << 19  # limit of tensor instructions in an image: a minute of planning, 64 MiB of records
 
 
 def ideal_cycles(m: int, k: int, n: int, fmt: Format, config: Config) -> int:
-    """Return the cycles in which every processing element multiplies in every cycle, rounded up."""
+    """Return the cycles of a product with every processing element busy in every cycle, rounded up."""
     return -(-m * k * n * len(passes(fmt)) // (config.rows * config.columns))
 
 
 def random_matrix(rng: np.random.Generator, fmt: Format, rows: int, columns: int) -> np.ndarray:
-    """Return storage words of `fmt`, uint32 of shape [rows, columns], values near 1 with special values among them."""
+    """Return uint32 storage words of `fmt` [rows, columns], near 1 with some special values."""
     special = stimulus.random_codes(rng, fmt, rows * columns).reshape(rows, columns)
     usual = stimulus.ordinary_codes(rng, fmt, rows * columns).reshape(rows, columns)
-    # One special element spoils a row of the result, so most are kept to a few rows and columns.
+    # One special element makes a whole row of the result special, so they are confined to a few rows.
     chosen = (rng.random((rows, 1)) < 0.1) & (rng.random((rows, columns)) < 0.1)
     matrix = np.where(chosen, special, usual).astype(np.uint32)
     if fmt == FP32:
-        # Its lower half is a number of its own in the array, and if it is zero it must not meet an infinity.
+        # The array multiplies the lower half separately; a zero lower half times infinity must not become NaN.
         infinite = chosen & (rng.random((rows, columns)) < 0.2)
         matrix[infinite] = rng.choice(stimulus.SIGNS, infinite.sum()) | FP32.infinity
         matrix &= np.where(rng.random((rows, columns)) < 0.2, 0xFFFF_F000, 0xFFFF_FFFF).astype(np.uint32)
@@ -50,13 +47,7 @@ def random_matrix(rng: np.random.Generator, fmt: Format, rows: int, columns: int
 def product_image(
     a: np.ndarray, b: np.ndarray, fmt: Format, config: Config, order: str = Program.order
 ) -> tuple[Image, HbmTensor]:
-    """Return the image that multiplies on the core, and the tensor of the product in HBM.
-
-    Arguments:
-        a, b: storage words of `fmt`, of shapes [M, K] and [K, N]; A is stored transposed.
-        fmt, config: number format and machine.
-        order: of the program's instructions.
-    """
+    """Return the image that multiplies A and B on the core, and the product in HBM; A is stored transposed."""
     program, product, left, right = product_program(*a.shape, b.shape[1], fmt, config, order)
     return build_image(program, [(left, a.T), (right, b)]), product
 
@@ -66,9 +57,7 @@ def product_program(
 ) -> tuple[Program, HbmTensor, HbmTensor, HbmTensor]:
     """Return the program that multiplies [M, K] by [K, N] on the core, the product, A transposed, and B.
 
-    Raises:
-        ValueError: if it would have more than `MOST_INSTRUCTIONS` of the tensor engine; as
-            :func:`kernels.library.matmul.matmul`.
+    Raises ValueError if the product exceeds `MOST_INSTRUCTIONS`, and as :func:`kernels.library.matmul.matmul`.
     """
     program = Program(config, order=order)
     left, right = program.space.hbm("a", fmt, (k, m)), program.space.hbm("b", fmt, (k, n))
@@ -79,7 +68,7 @@ def product_program(
 
 
 def check_instructions(m: int, k: int, n: int, fmt: Format, config: Config) -> None:
-    """Raise ValueError if a product takes too many instructions."""
+    """Raise ValueError if a product exceeds `MOST_INSTRUCTIONS`."""
     tiles = -(-m // config.columns) * -(-k // config.rows) * -(-n // config.psum_words)
     instructions = 2 * len(passes(fmt)) * tiles
     if instructions > MOST_INSTRUCTIONS:
@@ -101,14 +90,11 @@ def product_jobs(
     seed: int = 1,
     device: TensorDevice | None = None,
 ) -> Iterator[DeviceJob]:
-    """Yield the jobs of A x B on the tensor engine alone, a program each; the first one has a waveform.
+    """Yield the jobs of A x B on the tensor engine, one per program; only the first has a waveform, `name`.
 
-    Arguments:
-        a, b: storage words of `fmt`, of shapes [M, K] and [K, N].
-        fmt, config: number format and machine.
-        name: of the waveform.
-        stall, seed: see `run.harness.engines.tensor.TensorWork`.
-        device: a tensor engine of that configuration; None: that of its Verilog.
+    A and B are storage words of `fmt`, [M, K] and [K, N]; for stall and seed see
+    `run.harness.engines.tensor.TensorWork`. A given device must have that configuration; otherwise the current sources
+    are built.
     """
     for program in tiled_products(a, b, fmt, config):
         yield DeviceJob(
@@ -122,7 +108,7 @@ def product_jobs(
 
 
 def gathered(results: list[Result], shape: tuple[int, int]) -> np.ndarray:
-    """Return the product that jobs of the tensor engine left in PSUM, uint32 [M, N] (FP32, or INT32 for INT8)."""
+    """Return the product that the jobs computed in PSUM, uint32 [M, N] (FP32; INT32 for INT8)."""
     product = np.zeros(shape, np.uint32)
     for result in results:
         result.job.subject.gather(result.outcome.memories["psum"], product)
@@ -130,13 +116,13 @@ def gathered(results: list[Result], shape: tuple[int, int]) -> np.ndarray:
 
 
 def counters_of(results: list[Result]) -> dict[str, int]:
-    """Return the sums of the tensor engine's counters over jobs."""
+    """Return the tensor engine's counters, summed over all jobs."""
     return {name: sum(result.outcome.counters[name] for result in results) for name in TENSOR_COUNTERS}
 
 
 def multiply_on_core(
     a: np.ndarray, b: np.ndarray, fmt: Format, config: Config, on: EngineTarget | None = None, **how: object
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """Return A x B as the RTL computes it, and the counters' sums; arguments as of `product_jobs`, and the target."""
+    """Return A x B from the RTL, and the summed counters; arguments: see `product_jobs`, and the target."""
     results = [*run_jobs(product_jobs(a, b, fmt, config, **how), on or EngineTarget())]
     return gathered(results, (len(a), b.shape[1])), counters_of(results)

@@ -1,12 +1,12 @@
-"""TEST=sr: what stochastic rounding is for, shown on the hardware, with a plot.
+"""TEST=sr: the purpose of stochastic rounding, shown on the hardware, with a plot.
 
-The published example: to 1024 in FP16, 0.5 is added 2,048 times. To nearest even it stays at 1024, where the distance
-of two FP16 numbers is 1; stochastic rounding arrives near 2048. And gradient descent with BF16 weights, which stops as
-soon as its steps are less than half a last place, and goes on with stochastic rounding.
+The published example adds 0.5 to 1024 in FP16, 2,048 times. Rounding to nearest even stays at 1024, where adjacent FP16
+numbers are 1 apart; stochastic rounding arrives near 2048. The second experiment is gradient descent with BF16 weights:
+rounding to nearest even stops when a step is below half a last place, stochastic rounding continues.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,42 +14,24 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode, round_stochastic
 from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend_stochastic
-from neuroncore_rtl.kernels.program.rows import Rows
 from neuroncore_rtl.run.options import STALL
-from neuroncore_rtl.run.report import recordings, shown
+from neuroncore_rtl.run.report import shown
 from neuroncore_rtl.run.result import Result
 from neuroncore_rtl.run.settings import RECORDED, SEED, Settings, configuration_options, integer, refusals
 from neuroncore_rtl.spec.formats import BF16, FP16
+from neuroncore_rtl.tb.tests.figures import headless_pyplot, write_figure
 from neuroncore_rtl.tb.tests.kernels.workbench import EngineWorkbench
 from neuroncore_rtl.tb.tests.scenario import Jobs, Scenario
 from neuroncore_rtl.tb.tests.scenario import Rows as ReportRows
 
 __all__ = ["TEST"]
 
-ADDITIONS, START, ADDEND = 2048, 1024.0, 0.5
-"""The published example (AWS Neuron documentation, rounding modes)."""
+ADDITIONS, START, ADDEND = 2048, 1024.0, 0.5  # the published example (AWS Neuron documentation, rounding modes)
 
 SAMPLES, FEATURES, RATE = 16, 4, 1 / 32
 
-_M = integer("M", 16, "independent runs, a partition each", 1, 1024)
+_M = integer("M", 16, "independent runs, one partition each", 1, 1024)
 _STEPS = integer("STEPS", 400, "steps of gradient descent", 1, 2000)
-
-
-@dataclass(frozen=True)
-class _Experiment:
-    """Both experiments on a workbench.
-
-    Arguments:
-        bench: with their programs.
-        sums, fitted: sums and weights after each step, by rounding.
-        inputs, targets: of the descent, float64.
-    """
-
-    bench: EngineWorkbench
-    sums: Mapping[str, Rows]
-    fitted: Mapping[str, Rows]
-    inputs: np.ndarray
-    targets: np.ndarray
 
 
 def _jobs(settings: Settings) -> Jobs:
@@ -59,7 +41,7 @@ def _jobs(settings: Settings) -> Jobs:
     inputs, weights = rng.normal(0, 1, (SAMPLES, FEATURES)), rng.uniform(1, 2, FEATURES)
     seeds, sums, fitted = {"rne": None, "sr": seed}, {}, {}
     with refusals():
-        # To nearest even all runs are the same, so one will do.
+        # With rounding to nearest even, all runs are equal: one suffices.
         for name, rows in (("rne", 1), ("sr", runs)):
             sums[name], _ = bench.place(f"sums {name}", np.full((rows, ADDITIONS + 1), START), FP16)
             fitted[name], _ = bench.place(f"weights {name}", np.zeros((rows, (steps + 1) * FEATURES)), BF16)
@@ -70,17 +52,16 @@ def _jobs(settings: Settings) -> Jobs:
             accumulate(bench.program, sums[name], 1, ADDEND, rounding)
         for name, rounding in seeds.items():
             descend_stochastic(bench.program, fitted[name], problem, rounding)
-    experiment = _Experiment(bench, sums, fitted, exact_inputs.reshape(SAMPLES, FEATURES), exact_targets)
+    experiment = bench, sums, fitted, exact_inputs.reshape(SAMPLES, FEATURES), exact_targets
     yield replace(bench.job("sr", settings), subject=experiment)
 
 
 def _rows(settings: Settings, results: Sequence[Result]) -> ReportRows:
     (result,), runs, steps = results, settings.m, settings.steps
-    found = result.job.subject
-    codes = partial(found.bench.codes, result=result)
-    sums = {name: decode(codes(rows), FP16) for name, rows in found.sums.items()}
-    fitted = {name: decode(codes(rows), BF16).reshape(-1, steps + 1, FEATURES) for name, rows in found.fitted.items()}
-    x, y = found.inputs, found.targets
+    bench, own_sums, own_weights, x, y = result.job.subject
+    codes = partial(bench.codes, result=result)
+    sums = {name: decode(codes(rows), FP16) for name, rows in own_sums.items()}
+    fitted = {name: decode(codes(rows), BF16).reshape(-1, steps + 1, FEATURES) for name, rows in own_weights.items()}
     losses = {n: np.mean((w @ x.T - y) ** 2, -1) for n, w in fitted.items()}
     losses["float64"] = _descend(x, y, steps)
     plot = _plot(sums, losses)
@@ -97,12 +78,12 @@ def _rows(settings: Settings, results: Sequence[Result]) -> ReportRows:
         "plot": shown(plot),
     }
     failures = () if untiled else ("the sums differ from those of one tensor without tiles",)
-    rows = found.bench.rows(settings, result)
+    rows = bench.rows(settings, result)
     return replace(rows, rows={**rows.rows, **extra}, failures=failures)
 
 
 def _accumulate(runs: int, seed: int) -> np.ndarray:
-    """Return the sums [runs, steps] of the example as one tensor: no tiles, no instructions."""
+    """Return the sums [runs, steps] of the example, computed without tiles or instructions."""
     sums = np.full((runs, ADDITIONS + 1), START)
     for step in range(1, ADDITIONS + 1):
         words = (sums[:, step - 1] + ADDEND).astype(np.float32).view(np.uint32)
@@ -111,7 +92,6 @@ def _accumulate(runs: int, seed: int) -> np.ndarray:
 
 
 def _descend(x: np.ndarray, y: np.ndarray, steps: int) -> np.ndarray:
-    """Return the squared error after each step of the descent in float64."""
     weights, losses = np.zeros(FEATURES), []
     for _ in range(steps + 1):
         residues = x @ weights - y
@@ -121,36 +101,22 @@ def _descend(x: np.ndarray, y: np.ndarray, steps: int) -> np.ndarray:
 
 
 def _plot(sums: dict[str, np.ndarray], losses: dict[str, np.ndarray]) -> Path:
-    """Draw both experiments and return where the picture is."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
+    pyplot = headless_pyplot()
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     left.plot(START + ADDEND * np.arange(ADDITIONS + 1), "k--", lw=1, label="exact")
-    left.plot(sums["sr"].T, color="tab:blue", lw=0.5, alpha=0.5)
-    left.plot([], color="tab:blue", label=f"stochastic, {len(sums['sr'])} runs")
-    left.plot(sums["rne"][0], color="tab:red", label="to nearest even")
-    left.set(title="FP16: 1024 + 0.5 + 0.5 + ...", xlabel="additions", ylabel="sum")
     right.semilogy(losses["float64"], "k--", lw=1, label="float64")
-    right.semilogy(losses["sr"].T, color="tab:blue", lw=0.5, alpha=0.5)
-    right.semilogy([], color="tab:blue", label=f"BF16 weights, stochastic, {len(losses['sr'])} runs")
-    right.semilogy(losses["rne"][0], color="tab:red", label="BF16 weights, to nearest even")
+    for plot, found, what in ((left.plot, sums, ""), (right.semilogy, losses, "BF16 weights, ")):
+        plot(found["sr"].T, color="tab:blue", lw=0.5, alpha=0.5)
+        plot([], color="tab:blue", label=f"{what}stochastic, {len(found['sr'])} runs")
+        plot(found["rne"][0], color="tab:red", label=f"{what}to nearest even")
+    left.set(title="FP16: 1024 + 0.5 + 0.5 + ...", xlabel="additions", ylabel="sum")
     right.set(title="Gradient descent, least squares", xlabel="steps", ylabel="mean squared error")
-    for axes in (left, right):
-        axes.legend(frameon=False)
-        axes.spines[["top", "right"]].set_visible(False)
-    path = recordings() / "plots" / "sr.png"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-    return path
+    return write_figure(figure, "sr")
 
 
 TEST = Scenario(
     name="sr",
-    summary="what stochastic rounding is for: a long FP16 sum and BF16 gradient descent, with a plot",
+    summary="the purpose of stochastic rounding: a long FP16 sum and BF16 gradient descent, with a plot",
     options=(_M, _STEPS, *configuration_options("tiny"), SEED, STALL, *RECORDED),
     jobs=_jobs,
     rows=_rows,

@@ -1,4 +1,4 @@
-"""Attention, and what a transformer makes of it, a TEST each: from HBM to HBM on the core, and in float64."""
+"""TESTs of attention and of transformer layers: from HBM to HBM on the core, compared with float64."""
 
 from collections.abc import Sequence
 
@@ -12,37 +12,69 @@ from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_scalar
 from neuroncore_rtl.kernels.tiling.blocks import cut
 from neuroncore_rtl.kernels.tiling.transfer import load, load_together, store
-from neuroncore_rtl.run.settings import Settings, integer, switch
+from neuroncore_rtl.run.settings import Option, Settings, integer, switch
 from neuroncore_rtl.spec.formats import BF16, INT32
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.tb.tests.kernels import derivatives
-from neuroncore_rtl.tb.tests.kernels.layers import layer_bench
+from neuroncore_rtl.tb.tests.kernels.derivatives import EPSILON
+from neuroncore_rtl.tb.tests.kernels.layers import layer_test, sizes
 from neuroncore_rtl.tb.tests.kernels.workbench import CoreWorkbench, References
 
-__all__ = ["TESTS", "encoded", "encoder_weights"]
+__all__ = ["ATTENTION", "TESTS", "draw_head", "encoder_options", "encoder_weights"]
+
+ATTENTION = (
+    *sizes(SEQ=(64, "queries")),
+    integer("KEYS", None, "keys; default: the number of queries", 1, 65536),
+    *sizes(DIM=(32, "features of a head")),
+    integer("HEADS", 2, "heads", 1, 1024),
+    switch("CAUSAL", 0, "1 hides the keys after a query's own; the last query's own is the last key"),
+)
+"""Variables of attention."""
 
 
+def encoder_options(tokens: int, features: int, hidden: int) -> tuple[Option, ...]:
+    """Return the variables of an encoder layer with these defaults."""
+    return (
+        *sizes(SEQ=(tokens, "tokens"), DIM=(features, "features of a token")),
+        integer("HEADS", 4, "heads, a divisor of DIM", 1, 1024),
+        *sizes(HIDDEN=(hidden, "hidden features of the MLP")),
+    )
+
+
+def draw_head(
+    bench: CoreWorkbench, rng: np.random.Generator, number: int, shape: tuple[int, int, int]
+) -> tuple[tuple[HbmTensor, ...], tuple[np.ndarray, ...]]:
+    """Place a random q_t, k_t and v for the head of this number; return them, and q, k and v in float64.
+
+    The shape is the number of queries, of keys, and of features.
+    """
+    queries, keys, width = shape
+    shapes = {"q_t": (width, queries), "k_t": (width, keys), "v": (keys, width)}
+    pairs = [bench.place(f"{name}{number}", rng.normal(size=size), BF16) for name, size in shapes.items()]
+    (q_t, q), (k_t, k), (v, values) = pairs
+    return (q_t, k_t, v), (q.T, k.T, values)
+
+
+@layer_test("scaled dot-product attention of any number of queries, keys and heads", *ATTENTION)
 def _attention(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     queries, keys, width, program = settings.seq, settings.keys or settings.seq, settings.dim, bench.program
     y, placed, exact = bench.room("y", (queries, settings.heads * width), BF16), [], []
     for number in range(settings.heads):
-        q_t, q = bench.place(f"q_t{number}", rng.normal(size=(width, queries)), BF16)
-        k_t, k = bench.place(f"k_t{number}", rng.normal(size=(width, keys)), BF16)
-        v, values = bench.place(f"v{number}", rng.normal(size=(keys, width)), BF16)
-        placed.append((q_t, k_t, v))
-        exact.append(derivatives.attention(q.T, k.T, values, bool(settings.causal)))
+        head, values = draw_head(bench, rng, number, (queries, keys, width))
+        placed.append(head)
+        exact.append(derivatives.attention(*values, bool(settings.causal)))
 
     def finish(out: Tensor, rows: slice, columns: slice) -> None:
-        # By all ports, as nothing hides what is stored last.
+        # Through all HBM ports: no other work hides the latency of the last stores.
         for few in cut(0, out.partitions, -(-out.partitions // program.config.hbm_ports)):
             program.append(dma_copy(y[rows, columns][few], out[few]), next(program.stores))
 
-    attention(program, _loaded(program, placed), causal=bool(settings.causal), finish=finish)
+    attention(program, _load_heads(program, placed), causal=bool(settings.causal), finish=finish)
     return {"y": (y, np.concatenate(exact, axis=1))}
 
 
-def _loaded(program: Program, heads: Sequence[tuple[HbmTensor, HbmTensor, HbmTensor]]) -> list[Head]:
-    """Append what loads q_t, k_t and v of heads: what scores are made of comes before the values of the head before."""
+def _load_heads(program: Program, heads: Sequence[tuple[HbmTensor, ...]]) -> list[Head]:
+    """Append the loads of heads: q_t and k_t, which the scores need, precede v of the previous head."""
     found: list[Head] = []
     scored: list[list[Rows]] = []
     for number in range(len(heads) + 1):
@@ -53,28 +85,10 @@ def _loaded(program: Program, heads: Sequence[tuple[HbmTensor, HbmTensor, HbmTen
     return found
 
 
-EPSILON = 1e-5
-
-
-def encoded(x: np.ndarray, weights: dict[str, np.ndarray], heads: int, causal: bool = False) -> np.ndarray:
-    """Return an encoder layer of x [tokens, features] in float64; weights: by the names of `encoder_weights`."""
-
-    def dense(name: str, values: np.ndarray) -> np.ndarray:
-        return values @ weights[f"{name}.w"] + weights[f"{name}.bias"]
-
-    def normed(name: str, values: np.ndarray) -> np.ndarray:
-        return derivatives.layernorm(values, weights[f"{name}.gamma"], weights[f"{name}.beta"], EPSILON)
-
-    parts = (np.split(dense(name, x), heads, axis=1) for name in ("query", "key", "value"))
-    mixed = [derivatives.attention(*one, causal) for one in zip(*parts, strict=True)]
-    h = normed("first", x + dense("output", np.concatenate(mixed, axis=1)))
-    return normed("second", h + dense("down", derivatives.gelu(dense("up", h))[0]))
-
-
 def encoder_weights(
     bench: CoreWorkbench, rng: np.random.Generator, features: int, hidden: int
 ) -> tuple[EncoderWeights, dict[str, np.ndarray]]:
-    """Place random parameters of an encoder layer; return them, and their numbers by name."""
+    """Place random parameters of an encoder layer; return them, and their float64 values by name."""
     shapes = dict.fromkeys(EncoderWeights._fields, (features, features)) | {
         "up": (features, hidden),
         "down": (hidden, features),
@@ -96,15 +110,23 @@ def encoder_weights(
     return EncoderWeights(*placed), numbers
 
 
+@layer_test(
+    "an encoder layer of a transformer: attention, MLP with gelu, each with a residual and layer normalisation",
+    *encoder_options(48, 64, 128),
+)
 def _encoder(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     x, values = bench.place("x", rng.normal(size=(settings.seq, settings.dim)), BF16)
     weights, numbers = encoder_weights(bench, rng, settings.dim, settings.hidden)
     y = bench.room("y", x.shape, BF16)
     layer = encoder(bench.program, load(bench.program, x), weights, settings.heads, epsilon=EPSILON)
     store(bench.program, y, layer.last.y)
-    return {"y": (y, encoded(values, numbers, settings.heads))}
+    return {"y": (y, derivatives.encoded(values, numbers, settings.heads))}
 
 
+@layer_test(
+    "the encoder layer, causal, one token at a time, with the keys and values of earlier tokens in HBM",
+    *encoder_options(12, 32, 64),
+)
 def _decoder(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     tokens, features, program = settings.seq, settings.dim, bench.program
     x, values = bench.place("x", rng.normal(size=(tokens, features)), BF16)
@@ -121,37 +143,7 @@ def _decoder(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator)
     program.append(dma_scatter(y, found.tiles[0], position[:1]))
     program.append(tensor_scalar(position, position, 1, AluOp.ADD))
     bench.runs = [0, *(1 for _ in range(tokens))]
-    return {"y": (y, encoded(values, numbers, settings.heads, causal=True))}
+    return {"y": (y, derivatives.encoded(values, numbers, settings.heads, causal=True))}
 
 
-TESTS = (
-    layer_bench(
-        "attention",
-        _attention,
-        "scaled dot-product attention of any number of queries, keys and heads",
-        integer("SEQ", 64, "queries", 1, 65536),
-        integer("KEYS", None, "keys, as many as queries unless told", 1, 65536),
-        integer("DIM", 32, "features of a head", 1, 65536),
-        integer("HEADS", 2, "heads", 1, 1024),
-        switch("CAUSAL", 0, "1 hides keys after a query's own, the last query's being the last key"),
-    ),
-    layer_bench(
-        "encoder",
-        _encoder,
-        "an encoder layer of a transformer: attention, MLP with gelu, each with a residual and layer normalisation",
-        integer("SEQ", 48, "tokens", 1, 65536),
-        integer("DIM", 64, "features of a token", 1, 65536),
-        integer("HEADS", 4, "heads, which divide the features", 1, 1024),
-        integer("HIDDEN", 128, "features of the MLP between its layers", 1, 65536),
-    ),
-    layer_bench(
-        "decoder",
-        _decoder,
-        "the same layer, causal, a token at a time, with the keys and values of those before in HBM",
-        integer("SEQ", 12, "tokens", 1, 65536),
-        integer("DIM", 32, "features of a token", 1, 65536),
-        integer("HEADS", 4, "heads, which divide the features", 1, 1024),
-        integer("HIDDEN", 64, "features of the MLP between its layers", 1, 65536),
-    ),
-)
-"""The TESTs."""
+TESTS = (_attention, _encoder, _decoder)

@@ -1,25 +1,21 @@
-"""What a kernel is put to work in: from HBM to HBM on the core, or from SBUF to SBUF on the two engines alone.
+"""Workbench of a kernel: from HBM to HBM on the core, or from SBUF to SBUF on the vector and scalar engines only.
 
-A TEST places numbers and appends kernels, and need not know where that is; every byte that results is compared with
-golden, and the results themselves with float64.
+A TEST places numbers and appends kernels in the same way on both. Every result byte is compared with golden, and the
+results are compared with float64.
 """
 
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import prod
 from types import MappingProxyType
 
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.program.image import build_image
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.rows import Rows as MatrixRows
-from neuroncore_rtl.kernels.program.rows import place_rows, replicate
-from neuroncore_rtl.kernels.program.tensor import HbmTensor
+from neuroncore_rtl.kernels.program import HbmTensor, Program, build_image, place_rows, replicate
+from neuroncore_rtl.kernels.program import Rows as MatrixRows
 from neuroncore_rtl.kernels.tiling.streamed import streamed
 from neuroncore_rtl.run.activity import hbm_cycles, roofline
 from neuroncore_rtl.run.arrays import encode
@@ -38,56 +34,43 @@ from neuroncore_rtl.tb.tests.scenario import Jobs, Rows, Scenario
 
 __all__ = [
     "SIZES", "CoreWorkbench", "Draws", "EngineWorkbench", "KernelBuild", "KernelScenario", "References", "Workbench",
-    "kernel_jobs",
 ]  # fmt: skip
 
 SIZES = (
     "M", "K", "N", "SEQ", "KEYS", "DIM", "HEADS", "HIDDEN", "VOCAB", "IMAGES", "CHANNELS", "HEIGHT", "WIDTH", "FILTER",
 )  # fmt: skip
-"""Variables by which results are told apart, in the order in which they name one."""
+"""Variables that distinguish results, in the order in which a label has them."""
 
 ELSEWHERE = {*SIZES, "PRESET", "ROWS", "COLUMNS", "DTYPE", "SIM", "TARGET", "LANES", "WAVES", "DEPTH", "PROFILE"}
-"""Variables that a label names otherwise, or that change no result."""
+"""Variables that a label contains in another form, or that do not change results."""
 
 Matrix = MatrixRows | HbmTensor
 Matrices = Sequence[Matrix]
 Kernel = Callable[..., None]
-References = Mapping[str, tuple[Matrix, np.ndarray]]
-"""Results by a name for people, and what each would be in float64."""
+References = Mapping[str, tuple[Matrix, np.ndarray]]  # results by name, each with its float64 reference
 
 
 class Draws(np.random.Generator):
-    """Random numbers: what would be too large to be simulated is refused before it is drawn.
-
-    Arguments:
-        seed: as of :func:`numpy.random.default_rng`, whose numbers these are.
-    """
+    """Random numbers of :func:`numpy.random.default_rng`; refuses arrays too large to simulate before it draws them."""
 
     def __init__(self, seed: int):
         super().__init__(np.random.PCG64(seed))
 
     def normal(self, loc=0.0, scale=1.0, size=()) -> np.ndarray:
-        """Return normal numbers; UsageError if they have more bytes than there is room for."""
+        """Return normal numbers; UsageError if HBM has no room for them."""
         check_room(np.dtype(np.float64).itemsize * prod(np.atleast_1d(np.array(size, dtype=object))))
         return super().normal(loc, scale, size)
 
 
 KernelBuild = Callable[["Workbench", Settings, np.random.Generator], References]
-"""Places random numbers, appends a kernel, and returns its references."""
+"""Places random numbers, appends a kernel, and returns the references."""
 
 
 class Workbench(ABC):
-    """A program under construction, and the memory that it starts from.
+    """A program under construction, and its initial contents: placed matrices and their codes.
 
-    Arguments:
-        config: the machine's parameters.
-        order, tile: of the program, see :class:`kernels.program.Program`.
-
-    Attributes:
-        program: what was appended.
-        contents: what was placed, with its codes.
-        references: results by a name for people, and what each would be in float64.
-        runs: numbers of sections, in the order in which an image runs them; None: every one once.
+    For the order and the tile see :class:`kernels.program.Program`. The references are results by name, each with its
+    float64 reference. `runs` are the executed sections in order; None: every section once.
     """
 
     runs: Sequence[int] | None = None
@@ -100,30 +83,30 @@ class Workbench(ABC):
 
     @abstractmethod
     def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> Matrix:
-        """Return a new matrix [rows, columns] that starts from zero."""
+        """Return a new matrix [rows, columns], initially zero."""
 
     @abstractmethod
     def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> Matrix:
-        """Return new parameters [size] that all of some rows share."""
+        """Return new parameters [size] for all rows of a matrix with `rows` rows."""
 
     @abstractmethod
     def append(self, kernel: Kernel, results: Matrices, operands: Matrices, shared: Matrices = ()) -> None:
-        """Append a kernel; for its arguments see :func:`kernels.tiling.streamed.streamed`."""
+        """Append a kernel; see :func:`kernels.tiling.streamed.streamed` for the arguments."""
 
     @abstractmethod
     def job(self, test: str, settings: Settings) -> Job:
-        """Return the job of the program; its subject is this workbench."""
+        """Return the job of the program, with this workbench as its subject."""
 
     @abstractmethod
     def codes(self, matrix: Matrix, result: Result) -> np.ndarray:
         """Return the codes of a matrix after the run."""
 
     def place(self, name: str, values: np.ndarray, fmt: Format = FP32) -> tuple[Matrix, np.ndarray]:
-        """Put numbers [rows, columns] into memory; return where they are, and as float64 what they are in `fmt`."""
+        """Place numbers [rows, columns]; return the matrix, and the numbers rounded to `fmt` as float64."""
         return self._fill(self.room(name, values.shape, fmt), values, fmt)
 
     def share(self, name: str, values: np.ndarray, rows: int, fmt: Format = FP32) -> tuple[Matrix, np.ndarray]:
-        """Put parameters that `rows` rows share into memory; return what `place` does."""
+        """Place parameters for all `rows` rows of a matrix; return as `place`."""
         return self._fill(self.vector(name, len(values), rows, fmt), values, fmt)
 
     def _fill(self, matrix: Matrix, values: np.ndarray, fmt: Format) -> tuple[Matrix, np.ndarray]:
@@ -132,7 +115,6 @@ class Workbench(ABC):
         return matrix, decode(codes, fmt)
 
     def _ideal_cycles(self) -> dict[str, int]:
-        """Return for each engine how many cycles its instructions take if it never waits."""
         cycles = dict.fromkeys(ENGINES, 0)
         for one, times in self._executed():
             if one.engine.name.lower() in cycles:
@@ -140,13 +122,12 @@ class Workbench(ABC):
         return cycles
 
     def _executed(self) -> Iterator[tuple[Instruction, int]]:
-        """Yield the instructions, and how often each is executed."""
         times = None if self.runs is None else Counter(self.runs)
         for entry in self.program.entries:
             yield entry.instruction, 1 if times is None else times[entry.section]
 
     def rows(self, settings: Settings, result: Result) -> Rows:
-        """Return the rows of a result: cycles beside bounds, activity, and errors against the references."""
+        """Return the rows of a result: cycles and bounds, activity, and errors against the references."""
         config = {} if result.prediction else {"config": self.config.named}
         errors = {}
         for name, (matrix, reference) in self.references.items() if result.done.memories else ():
@@ -159,12 +140,11 @@ class Workbench(ABC):
         )
 
     @abstractmethod
-    def _activity(self, settings: Settings, result: Result) -> dict[str, object]:
-        """Return the rows that tell of the engines' activity."""
+    def _activity(self, settings: Settings, result: Result) -> dict[str, object]: ...
 
 
 def label_of(settings: Settings) -> str:
-    """Return what tells a result from others of the same TEST."""
+    """Return the label of a result, unique among those of the same TEST."""
     values, config = settings.values, settings.config
     shape = "x".join(str(values[name]) for name in SIZES if values.get(name) is not None)
     own = (f"{name.lower()}{value}" for name, value in settings.told.items() if name not in ELSEWHERE)
@@ -176,29 +156,25 @@ def label_of(settings: Settings) -> str:
 
 
 class CoreWorkbench(Workbench):
-    """Matrices are in HBM; the program is an image that loads them tile by tile, computes and stores."""
+    """Matrices in HBM; the program is an image that loads them tile by tile, computes and stores."""
 
     def _ideal_cycles(self) -> dict[str, int]:
-        """Return for each engine how many cycles its instructions take if it never waits, of the tensor engine those in
-        which a column enters the array."""
+        """Return the cycles of each engine without stalls; the tensor engine's count the moved columns."""
         columns = sum(one.columns * times for one, times in self._executed())
         return super()._ideal_cycles() | {"tensor": columns}
 
     def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> HbmTensor:
-        """Return a new matrix [rows, columns] in HBM."""
         check_room(self.program.space.used(Storage.HBM) + prod(shape) * fmt.bits // 8)
         return self.program.space.hbm(name, fmt, shape)
 
     def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> HbmTensor:
-        """Return new parameters [size] in HBM."""
         return self.program.space.hbm(name, fmt, (size,))
 
     def append(self, kernel: Kernel, results: Matrices, operands: Matrices, shared: Matrices = ()) -> None:
-        """Append a kernel from HBM to HBM."""
         streamed(self.program, kernel, results, operands, shared)
 
     def job(self, test: str, settings: Settings) -> ImageJob:
-        """Return the job of the image; for the timing model it has no contents."""
+        """Return the job of the image; for the timing model the image has no contents."""
         modelled = settings.target == "model"
         with refusals():
             image = build_image(self.program, () if modelled else self.contents, runs=self.runs)
@@ -207,11 +183,9 @@ class CoreWorkbench(Workbench):
         return ImageJob(machine=self.config, images=[image], behaviour=hbm_of(settings), subject=self, **names)
 
     def codes(self, matrix: HbmTensor, result: Result) -> np.ndarray:
-        """Return the codes of a matrix in HBM."""
         return matrix.elements(result.memory)
 
     def rows(self, settings: Settings, result: Result) -> Rows:
-        """Return the rows of a result, with the bound of HBM."""
         bound = hbm_cycles(self._moved(), self.config, settings.bandwidth)
         return replace(super().rows(settings, result), hbm_cycles=bound)
 
@@ -222,28 +196,24 @@ class CoreWorkbench(Workbench):
         return {"roofline": bound} | result.rows
 
     def _moved(self) -> int:
-        """Return the bytes that the program reads from HBM and writes to it."""
         copied = ((times, part) for one, times in self._executed() for part in one.transfers)
         return sum(times * size for times, (_, storage, size) in copied if storage == Storage.HBM)
 
 
 class EngineWorkbench(Workbench):
-    """Matrices are in SBUF from the start to the end."""
+    """Matrices in SBUF during the whole run."""
 
     def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> MatrixRows:
-        """Return a new matrix [rows, columns] in SBUF."""
         return place_rows(self.program.space, name, fmt, *shape, kept=True)
 
     def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> MatrixRows:
-        """Return new parameters [size] in every partition of SBUF."""
         return replicate(self.program.space.sbuf(name, fmt, (size,), kept=True), rows)
 
     def append(self, kernel: Kernel, results: Matrices, operands: Matrices, shared: Matrices = ()) -> None:
-        """Append a kernel on what is in SBUF."""
         kernel(self.program, *results, *(operand for operand in operands if operand not in results), *shared)
 
     def memories(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return SBUF and PSUM before the program runs, as much as it uses, uint8 [partitions, bytes]."""
+        """Return the initial SBUF and PSUM, uint8 [partitions, bytes], as many bytes as the program uses."""
         sizes = [max(4, -(-self.program.end(storage) // 4) * 4) for storage in (Storage.SBUF, Storage.PSUM)]
         sbuf = np.zeros((self.config.partitions, sizes[0]), np.uint8)
         for rows, codes in self.contents:
@@ -259,7 +229,7 @@ class EngineWorkbench(Workbench):
             if count > PROGRAM_DEPTH:
                 raise UsageError(
                     f"{test} must have at most {PROGRAM_DEPTH:,} instructions of the {engine} engine, not {count:,}: "
-                    "fewer rows or steps, or more lanes, make it shorter"
+                    "reduce rows or steps, or add lanes"
                 )
         sbuf, psum = self.memories()
         instructions = [entry.instruction for entry in self.program.entries]
@@ -267,7 +237,6 @@ class EngineWorkbench(Workbench):
         return ElementwiseJob(config=config, program=program, name=test, stall=settings.stall, subject=self)
 
     def codes(self, matrix: MatrixRows, result: Result) -> np.ndarray:
-        """Return the codes of a matrix in SBUF."""
         return matrix.read(result.done.memories["sbuf"])
 
     def _activity(self, settings: Settings, result: Result) -> dict[str, object]:
@@ -276,41 +245,29 @@ class EngineWorkbench(Workbench):
         return counters | dict(result.files)
 
 
-def kernel_jobs(name: str, build: KernelBuild, settings: Settings) -> Jobs:
-    """Yield the job of a TEST that builds a program on a workbench.
-
-    Arguments:
-        name: of the TEST.
-        build: places random numbers, appends kernels, and returns the references.
-        settings: with the TEST's variables.
-    """
-    bench_of = EngineWorkbench if settings.target == "engine" else CoreWorkbench
-    bench = bench_of(settings.config, settings.order, settings.values.get("TILE"))
-    with refusals():
-        bench.references = build(bench, settings, Draws(settings.seed))
-    yield bench.job(name, settings)
-
-
 @dataclass(frozen=True, kw_only=True)
 class KernelScenario(Scenario):
-    """The TEST of a program that is built on a workbench.
-
-    Arguments:
-        build: places random numbers, appends kernels, and returns the references.
-    """
+    """TEST of a program that is built on a workbench; build: see `KernelBuild`."""
 
     build: KernelBuild
     jobs: Callable[[Settings], Jobs] = field(init=False)
     rows: Callable[[Settings, Sequence[Result]], Rows] = field(init=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "jobs", partial(kernel_jobs, self.name, self.build))
+        object.__setattr__(self, "jobs", self._jobs)
         object.__setattr__(self, "rows", lambda settings, results: results[0].job.subject.rows(settings, results[0]))
         super().__post_init__()
 
+    def _jobs(self, settings: Settings) -> Jobs:
+        bench_of = EngineWorkbench if settings.target == "engine" else CoreWorkbench
+        bench = bench_of(settings.config, settings.order, settings.values.get("TILE"))
+        with refusals():
+            bench.references = self.build(bench, settings, Draws(settings.seed))
+        yield bench.job(self.name, settings)
+
 
 def error_figures(values: np.ndarray, reference: np.ndarray) -> dict[str, str]:
-    """Return how far results are from float64: the largest and the root-mean-square error, and relative ones."""
+    """Return the largest, the root-mean-square and relative errors of results against float64."""
     error = np.abs(values - reference)
     size = np.abs(reference).max()
     relative = error[reference != 0] / np.abs(reference[reference != 0])

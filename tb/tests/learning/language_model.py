@@ -1,4 +1,4 @@
-"""The language model of `kernels.models.charlm` in float64: the same training with derivatives of its own."""
+"""The language model of `kernels.models.charlm` in float64: the same training with independent derivatives."""
 
 from collections.abc import Mapping
 
@@ -7,35 +7,32 @@ import numpy as np
 from neuroncore_rtl.kernels.models.charlm.network import Sizes
 from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.tb.tests.kernels import derivatives
-from neuroncore_rtl.tb.tests.kernels.transformer import EPSILON, encoded
+from neuroncore_rtl.tb.tests.learning.learning import adamw_step
 
 __all__ = ["losses", "scores", "trained", "written_text"]
 
-Parameters = Mapping[str, np.ndarray]
-"""By their names (`kernels.models.charlm.network.Sizes.shapes`)."""
+Parameters = Mapping[str, np.ndarray]  # parameters by name (`kernels.models.charlm.network.Sizes.shapes`)
 
 
 def scores(parameters: Parameters, sizes: Sizes, inputs: np.ndarray) -> np.ndarray:
-    """Return the scores of what may come behind each character, [inputs, characters]."""
+    """Return the scores of the character after each input character, [inputs, characters]."""
     return _forward(parameters, sizes, inputs)[0]
 
 
 def losses(parameters: Parameters, sizes: Sizes, window: np.ndarray) -> np.ndarray:
-    """Return the cross entropy of each character of a window but the first; window: numbers [context + 1]."""
+    """Return the cross entropy of each character of a window after the first; window: numbers [context + 1]."""
     return derivatives.crossentropy(scores(parameters, sizes, window[:-1]), window[1:])[0][:, 0]
 
 
 def gradients(parameters: Parameters, sizes: Sizes, window: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
-    """Return the mean cross entropy of a window, and how it changes with every parameter."""
+    """Return the mean cross entropy of a window, and its gradient with respect to every parameter."""
     inputs, labels = window[:-1], window[1:]
     logits, passed = _forward(parameters, sizes, inputs)
     lost, slopes = derivatives.crossentropy(logits, labels)
     last = derivatives.linear_gradients(passed[-1], parameters["output.w"], slopes / len(labels))
     found, slopes = {"output.w": last["dw"], "output.bias": last["dbias"][0]}, last["dx"]
     for layer in reversed(range(sizes.layers)):
-        own = derivatives.encoder_gradients(
-            passed[layer], _layer(parameters, layer), sizes.heads, slopes, causal=True, epsilon=EPSILON
-        )
+        own = derivatives.encoder_gradients(passed[layer], _layer(parameters, layer), sizes.heads, slopes, causal=True)
         slopes = own.pop("x")
         found |= {
             f"layer{layer}.{name}": value.reshape(parameters[f"layer{layer}.{name}"].shape)
@@ -49,30 +46,23 @@ def gradients(parameters: Parameters, sizes: Sizes, window: np.ndarray) -> tuple
 def trained(
     start: Parameters, sizes: Sizes, windows: np.ndarray, options: AdamW
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return the mean cross entropy of every step, and the parameters behind the last one.
+    """Return the mean cross entropy of every step, and the final parameters.
 
-    Arguments:
-        start: parameters that training begins with.
-        sizes: of the network.
-        windows: numbers [steps, windows of a step, context + 1].
-        options: hyperparameters.
+    The windows are numbers [steps, windows per step, context + 1].
     """
-    parameters, o, found = {name: value.copy() for name, value in start.items()}, options, []
+    parameters, found = {name: value.copy() for name, value in start.items()}, []
     moments = {name: (np.zeros_like(value), np.zeros_like(value)) for name, value in parameters.items()}
     for step, batch in enumerate(windows, start=1):
         each = [gradients(parameters, sizes, window) for window in batch]
         found.append(np.mean([lost for lost, _ in each]))
         for name, p in parameters.items():
-            (m, v), g = moments[name], np.mean([own[name] for _, own in each], axis=0)
-            m += (1 - o.beta1) * (g - m)
-            v += (1 - o.beta2) * (g * g - v)
-            root = np.sqrt(v / (1 - o.beta2**step)) + o.epsilon
-            p -= o.rate * (o.decay * p + m / (1 - o.beta1**step) / root)
+            gradient = np.mean([own[name] for _, own in each], axis=0)
+            adamw_step(options, step, p, gradient, *moments[name])
     return np.array(found), parameters
 
 
 def written_text(parameters: Parameters, sizes: Sizes, prompt: np.ndarray, count: int) -> np.ndarray:
-    """Return the numbers of so many characters behind a prompt, each that of the highest score."""
+    """Return the numbers of `count` characters after a prompt, each the one with the highest score."""
     found = [*prompt]
     for _ in range(count):
         found.append(scores(parameters, sizes, np.array(found))[-1].argmax())
@@ -80,14 +70,12 @@ def written_text(parameters: Parameters, sizes: Sizes, prompt: np.ndarray, count
 
 
 def _forward(parameters: Parameters, sizes: Sizes, inputs: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the scores, and what goes into every layer and comes from the last one."""
     passed = [parameters["embedding"][inputs] + parameters["position"][: len(inputs)]]
     for layer in range(sizes.layers):
-        passed.append(encoded(passed[-1], _layer(parameters, layer), sizes.heads, causal=True))
+        passed.append(derivatives.encoded(passed[-1], _layer(parameters, layer), sizes.heads, causal=True))
     return passed[-1] @ parameters["output.w"] + parameters["output.bias"], passed
 
 
 def _layer(parameters: Parameters, layer: int) -> dict[str, np.ndarray]:
-    """Return the parameters of an encoder layer, as `tb.tests.kernels.derivatives` names them."""
     start = f"layer{layer}."
     return {name.removeprefix(start): value for name, value in parameters.items() if name.startswith(start)}

@@ -1,5 +1,7 @@
-"""What TESTs share in which a network learns on the core: one image runs on it, or on golden beside the timing model,
-and the losses are drawn."""
+"""Shared parts of TESTs in which a network learns on the core.
+
+One image trains the network, on the RTL or on golden with the timing model; the losses are drawn.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,32 +11,27 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.kernels.program import Image
+from neuroncore_rtl.kernels.training.adamw import AdamW
 from neuroncore_rtl.run.check.runs import cycles_of_runs
 from neuroncore_rtl.run.jobs import ImageJob
 from neuroncore_rtl.run.options import hbm_of
-from neuroncore_rtl.run.report import recordings
-from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.run.result import Result, predicted_rows
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.costs import busy_cycles
+from neuroncore_rtl.tb.tests.figures import headless_pyplot, write_figure
 
 __all__ = [
-    "Curve", "cycles_by_run", "disagreements", "draw_losses", "ended", "ends_of", "ideal_training_cycles",
-    "learning_job", "learning_rows",
+    "Curve", "adamw_step", "cycles_by_run", "disagreements", "draw_losses", "ends_of", "golden_failures",
+    "ideal_training_cycles", "learning_job", "learning_rows", "target_rows",
 ]  # fmt: skip
 
-LIMIT = 5_000_000
-"""Cycles that a section may take before a run is stopped."""
+LIMIT = 5_000_000  # cycle limit of a section
 
 
 def learning_job(image: Image, settings: Settings, name: str, note: str, subject: object = None) -> ImageJob:
-    """Return the job of an image that trains a network.
+    """Return the job of an image that trains a network, with `name` for its files and `subject` as in `ImageJob`.
 
-    Arguments:
-        image: the image, with its runs of sections.
-        settings: of the TEST, with the options of the core.
-        name: of the recorded files.
-        note: what golden computes, for the progress display.
-        subject: see `ImageJob`.
+    The note describes golden's work in the progress display.
     """
     simulated = {} if settings.target == "model" else {"limit": LIMIT * len(image.runs)}
     name = name if settings.target == "model" else f"{name}-{settings.sim}"
@@ -43,14 +40,22 @@ def learning_job(image: Image, settings: Settings, name: str, note: str, subject
 
 
 def learning_rows(result: Result) -> dict[str, object]:
-    """Return the rows of a report that tell of the run of one image."""
+    """Return the report rows of the run of one image."""
     if result.prediction is not None:
         return result.profile_rows
     return {"busy": result.rows["busy"], **result.files, **result.profile_rows}
 
 
-def ended(result: Result) -> Iterator[str]:
-    """Say if golden alone, without RTL, has not run to its end."""
+def target_rows(label: str, settings: Settings, results: Sequence[Result]) -> tuple[str, dict[str, object]]:
+    """Return the label of a report, and its rows of the timing model or of the core."""
+    predictions = [result.prediction for result in results if result.prediction]
+    if predictions:
+        return label, predicted_rows(sum(predictions[1:], predictions[0]), settings.config)
+    return f"core-{label}-{settings.sim}", {"config": settings.config.named}
+
+
+def golden_failures(result: Result) -> Iterator[str]:
+    """Yield a failure if golden, as the only executor, has not completed without an error."""
     if result.prediction is not None:
         (outcome,) = result.expected.outcomes
         if (outcome.exit_code, outcome.error) != (0, None):
@@ -66,8 +71,7 @@ def cycles_by_run(result: Result) -> list[int]:
 
 
 def ideal_training_cycles(image: Image) -> int:
-    """Return the cycles of the busiest engine if it never waits, of the tensor engine those in which a column enters
-    the array."""
+    """Return the cycles of the busiest engine without stalls; the tensor engine's count the moved columns."""
     cycles, times = Counter(), Counter(image.runs)
     for block, entries in zip(image.blocks, image.entries, strict=True):
         once = sum(busy_cycles(entry.instruction, image.config) for entry in entries)
@@ -75,8 +79,18 @@ def ideal_training_cycles(image: Image) -> int:
     return max(cycles.values())
 
 
+def adamw_step(
+    options: AdamW, step: int, p: np.ndarray, gradient: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> None:
+    """Update parameters `p` and their moments in place, in float64, by the step of this number, from 1."""
+    first += (1 - options.beta1) * (gradient - first)
+    second += (1 - options.beta2) * (gradient * gradient - second)
+    root = np.sqrt(second / (1 - options.beta2**step)) + options.epsilon
+    p -= options.rate * (options.decay * p + first / (1 - options.beta1**step) / root)
+
+
 def ends_of(curves: Mapping[str, np.ndarray]) -> dict[str, dict[str, str]]:
-    """Return for a report how far losses have fallen; curves: those of all steps, by name."""
+    """Return the fall of the losses, for a report; curves: losses of all steps, by name."""
     ends = {name: _ends(losses) for name, losses in curves.items()}
     return {
         "loss, first and last quarter": {name: f"{first:.3f} to {last:.3f}" for name, (first, last) in ends.items()}
@@ -84,27 +98,22 @@ def ends_of(curves: Mapping[str, np.ndarray]) -> dict[str, dict[str, str]]:
 
 
 def disagreements(losses: np.ndarray) -> Iterator[str]:
-    """Say if nothing was learned; losses: of all steps."""
+    """Yield a failure if nothing was learned; losses: of all steps."""
     first, last = _ends(losses)
     if not last < first:
-        yield f"the loss must fall, but the last steps' is {last:.3f} and that of the first ones {first:.3f}"
+        yield f"the loss must fall, but is {last:.3f} in the last steps after {first:.3f} in the first ones"
 
 
 def _ends(losses: np.ndarray) -> tuple[float, float]:
-    """Return the mean losses of the first and the last steps, a quarter each."""
     few = -(-len(losses) // 4)
     return float(losses[:few].mean()), float(losses[-few:].mean())
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Losses in a picture.
+    """Losses in a picture, float64 [steps].
 
-    Arguments:
-        losses: float64 [steps].
-        label: what they are.
-        colour, line: of the means of a few steps; see matplotlib.
-        faint: whether each step's loss is there, too.
+    Colour and line are the style of the moving mean, see matplotlib; `faint` also draws each step's loss.
     """
 
     losses: np.ndarray
@@ -115,19 +124,8 @@ class Curve:
 
 
 def draw_losses(name: str, title: str, curves: Sequence[Curve]) -> Path:
-    """Draw losses, and over them means of a few steps; return where the picture is.
-
-    Arguments:
-        name: of the picture.
-        title: above it.
-        curves: of as many steps each.
-    """
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
+    """Draw the losses and their moving means; return the path of the picture."""
+    figure, axes = headless_pyplot().subplots(figsize=(7, 4.2), layout="constrained")
     for curve in curves:
         count = len(curve.losses)
         few = max(1, count // 20)
@@ -137,10 +135,4 @@ def draw_losses(name: str, title: str, curves: Sequence[Curve]) -> Path:
             axes.plot(steps, curve.losses, color=curve.colour, lw=0.5, alpha=0.3)
         axes.plot(steps[few - 1 :], means, curve.line, color=curve.colour, lw=1.2, label=curve.label)
     axes.set(title=title, xlabel="steps", ylabel="cross entropy")
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    path = recordings() / "plots" / f"{name}.png"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-    return path
+    return write_figure(figure, name)

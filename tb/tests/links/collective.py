@@ -1,6 +1,6 @@
-"""The TESTs of collectives: their variables, their job, and the judge of its result.
+"""TESTs of one kind of collective each: variables, job, and comparison of every byte of every core's HBM.
 
-Every byte of every core's HBM is compared, those that no collective may write among them.
+The comparison includes the bytes that no collective may write.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,14 +28,10 @@ _OPS = {op.name.lower(): op for op in ReduceOp}
 
 
 def ring_bound(instance: Instance, kind: CollectiveKind, group: Group, size: int, reduced: int) -> int | None:
-    """Return the cycles in which the links of a ring carry what a collective of one group has to move, if it uses both
-    directions, rounded up; None where the ring says nothing.
+    """Return the least cycles of a collective of one group on a ring, rounded up; None where the ring gives no bound.
 
-    Arguments:
-        instance: the instance.
-        kind, group: of the collective.
-        size: bytes of the longer of src and dst.
-        reduced: bytes of as many elements, as their partial results travel.
+    The bound assumes that the links carry data in both directions all the time. `size` is the bytes of the longer of
+    src and dst, `reduced` those of as many elements in the format of partial results.
     """
     share = (group.ranks - 1) / group.ranks
     moved = {
@@ -48,15 +44,13 @@ def ring_bound(instance: Instance, kind: CollectiveKind, group: Group, size: int
     return None if moved is None else int(-(-moved // (CHANNELS * instance.link_bytes)))
 
 
+_SHARED = (CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_GATHER, CollectiveKind.ALL_TO_ALL)
 BUS_SHARES = {
     CollectiveKind.ALL_REDUCE: lambda n: 2 * (n - 1) / n,
-    CollectiveKind.REDUCE_SCATTER: lambda n: (n - 1) / n,
-    CollectiveKind.ALL_GATHER: lambda n: (n - 1) / n,
-    CollectiveKind.ALL_TO_ALL: lambda n: (n - 1) / n,
-    CollectiveKind.BROADCAST: lambda n: 1,
-    CollectiveKind.SEND: lambda n: 1,
+    **dict.fromkeys(_SHARED, lambda n: (n - 1) / n),
+    **dict.fromkeys((CollectiveKind.BROADCAST, CollectiveKind.SEND), lambda n: 1),
 }
-"""What of a rank's bytes crosses the bus at least, as NCCL's benchmarks count it."""
+"""Least share of a rank's bytes on the bus, as NCCL's benchmarks count it."""
 
 
 def _jobs(name: str, kind: CollectiveKind, settings: Settings) -> Iterator[Job]:
@@ -102,7 +96,7 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     if bound is not None:
         measures |= {"ring_bound_cycles": bound, "efficiency": f"{bound / cycles:.1%}"}
     if kind in BUS_SHARES:
-        measures["bus_bandwidth"] = f"{BUS_SHARES[kind](group.ranks) * size / cycles:.2f} bytes a cycle and rank"
+        measures["bus_bandwidth"] = f"{BUS_SHARES[kind](group.ranks) * size / cycles:.2f} bytes per cycle and rank"
     return Rows(
         label=label,
         ideal_cycles=bound,
@@ -122,32 +116,27 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
 
 
 def waits_of(outcome: Outcome, cores: Sequence[int], cycles: int) -> dict[str, str]:
-    """Return the shares of the cycles in which the channels of the cores that take part wait, and for what."""
-    channels = [
-        outcome.parts[core].counters["collective"][f"channel{channel}"] for core in cores for channel in range(CHANNELS)
-    ]
+    """Return the shares of the cycles in which the channels of participating cores stall, by cause."""
+    counted = [outcome.parts[core].counters["collective"] for core in cores]
+    channels = [counters[f"channel{channel}"] for counters in counted for channel in range(CHANNELS)]
     names = [name for name in channels[0] if name.startswith("wait_")]
     totals = {name: sum(counters[name] for counters in channels) for name in names}
     return {name.removeprefix("wait_"): f"{total / cycles / len(channels):.1%}" for name, total in totals.items()}
 
 
-_BYTES = "bytes of the longer of a rank's src and dst, as far as they are whole elements of each block"
-_DATA = (
-    integer("BYTES", 65536, _BYTES, 2, 1 << 26),
-    choice("DTYPE", "fp32", "format of the elements", _DTYPES),
-)
+_BYTES = "bytes of the longer of a rank's src and dst, rounded down to whole elements per block"
+_DATA = (integer("BYTES", 65536, _BYTES, 2, 1 << 26), choice("DTYPE", "fp32", "format of the elements", _DTYPES))
 _REDUCTION = (
-    choice("OP", "sum", "how two elements become one", _OPS),
-    choice("ROUND", "rne", "last rounding of bf16: to nearest even, or stochastic", ("rne", "sr")),
-    switch("NARROW", 0, "1: partial results travel as bf16"),
+    choice("OP", "sum", "operation on two elements", _OPS),
+    choice("ROUND", "rne", "final rounding of bf16: to nearest even, or stochastic", ("rne", "sr")),
+    switch("NARROW", 0, "1 sends partial results as bf16"),
 )
 
 
 def _test(name: str, kind: CollectiveKind, summary: str) -> Scenario:
-    """Return the TEST of a kind of collective, which every group executes."""
     options = collective_options(
-        integer("GROUPS", 1, "groups side by side", 1, 64),
-        integer("STRIDE", 1, "cores that take part from a rank to the next; so many groups are woven together", 1, 63),
+        integer("GROUPS", 1, "concurrent groups", 1, 64),
+        integer("STRIDE", 1, "participating cores from one rank to the next; as many groups interleave", 1, 63),
         *(() if kind == CollectiveKind.BARRIER else _DATA),
         *(_REDUCTION if kind in (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER) else ()),
     )
@@ -162,11 +151,9 @@ TESTS = tuple(
         ("allgather", CollectiveKind.ALL_GATHER, "all-gather"),
         ("broadcast", CollectiveKind.BROADCAST, "broadcast from a group's first core"),
         ("alltoall", CollectiveKind.ALL_TO_ALL, "all-to-all"),
-        ("sendrecv", CollectiveKind.SEND, "every core to the next of its group,"),
+        ("sendrecv", CollectiveKind.SEND, "transfer from every core to the next one of its group"),
         ("barrier", CollectiveKind.BARRIER, "barrier"),
     )
 )
-"""The TESTs of one kind of collective each; every byte of every core's HBM is compared."""
 
 ALLREDUCE = TESTS[0]
-"""The first of them, which measurements use."""

@@ -1,8 +1,7 @@
-"""TEST=collectives: random collectives of random groups of cores, every byte of every core's HBM against golden.
+"""TEST=collectives: random collectives of random groups of cores; every byte of every core's HBM is golden's.
 
-Each core executes its part of them one after the other without a reset, and those of groups that have no core in common
-are under way at once. They run in batches; each has an HBM and wires of its own temper. The picture and the timeline
-are of the first batch.
+Each core executes its collectives one after another without a reset; groups without a common core run at the same time.
+Each batch has a random HBM behaviour. The picture and the timeline show the first batch.
 """
 
 from collections import Counter
@@ -24,12 +23,10 @@ from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
 
 __all__ = ["TEST"]
 
-BATCH = 50
-"""Collectives of a simulation."""
-
+BATCH = 50  # collectives per simulation
 
 TEMPERS = {"latency": (1, 8, 64, 150), "gap": (0, 0, 5), "port_rate": (0, 0, 4 * 256), "stall": (0, 0, 40, 160)}
-"""What the behaviour of HBM is drawn from."""
+"""Candidates of the HBM behaviour; the engines need responses in order."""
 
 
 def _label(settings: Settings) -> str:
@@ -59,12 +56,8 @@ def _rows(settings: Settings, results: Iterable[Result]) -> Rows:
     for done in results:
         outcome, workload, (name, behaviour) = done.outcome, done.job.workload, done.job.subject
         _, cycles = span_of(instance, outcome)
-        sums.update(
-            instructions=sum(map(len, workload.lists.values())),
-            cycles=cycles,
-            seconds=outcome.seconds,
-            disturbed=sum(outcome.links.disturbed),
-        )
+        disturbed, instructions = sum(outcome.links.disturbed), sum(map(len, workload.lists.values()))
+        sums.update(instructions=instructions, cycles=cycles, seconds=outcome.seconds, disturbed=disturbed)
         kinds.update(issue.kind.name.lower() for issue in workload.issues)
         counts = [issue.count for issue in workload.issues if issue.kind != CollectiveKind.BARRIER]
         sizes.update(10 ** (len(str(count)) - 1) for count in counts)
@@ -100,10 +93,10 @@ def _rows(settings: Settings, results: Iterable[Result]) -> Rows:
 
 TEST = Scenario(
     name="collectives",
-    summary="random collectives of random groups one after the other, every byte of every core's HBM against golden",
+    summary="random collectives of random groups, every byte of every core's HBM against golden",
     options=(
         integer("COUNT", 100, "collectives", 1, 1_000_000),
-        integer("BYTES", 8192, "bytes of a rank's src or dst at most", 4096, 1 << 22),
+        integer("BYTES", 8192, "largest size of a rank's src or dst, in bytes", 4096, 1 << 22),
         *INSTANCE_OPTIONS,
         *TARGET_OPTIONS,
         ERRORS,

@@ -1,5 +1,7 @@
-"""Gradients of all ranks, added by the hardware in one format: the conditions, which must change no bit of their sum,
-the jobs, the sums, and how exact they are."""
+"""All-reduce of gradients in one format: the conditions, the jobs, the sums, and their errors.
+
+No condition may change a bit of the sums.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -26,37 +28,17 @@ from neuroncore_rtl.tb.tests.links.workloads import workload_job
 
 __all__ = ["GIVEN", "SUM_DTYPES", "Added", "Vectors", "conditions_of", "sum_jobs"]
 
-SUM_DTYPES = (CollectiveType.FP32, CollectiveType.BF16)
-"""Formats in which the gradients are added; BF16 stochastically."""
-
-STEP = 1
-"""The stream of random numbers: that of the first step of training."""
-
-
-GIVEN = "as given"
-"""The condition that the others are held against."""
-
-PAUSES = 96
-"""Cycles of 256 in which a slow HBM pauses more than the given one."""
-
-DISTURBED = 0.005
-"""Share of the frames that are disturbed where ranks come late, unless more are in any case."""
-
-LATE = 1000
-"""Cycles by which ranks come late, at most."""
+SUM_DTYPES = (CollectiveType.FP32, CollectiveType.BF16)  # formats of the sums; BF16 rounds stochastically
+STEP = 1  # stream of random numbers: the one of the first training step
+GIVEN = "as given"  # reference condition
+PAUSES = 96  # additional pauses of a slow HBM, in cycles per 256
+DISTURBED = 0.005  # least share of disturbed frames where ranks are late
+LATE = 1000  # largest delay of a rank in cycles
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Where an all-reduce runs, and what befalls it.
-
-    Arguments:
-        instance: the instance.
-        group: the core of every rank.
-        behaviour: of HBM.
-        errors: share of the frames that are disturbed.
-        late: cycles that a rank may come late, at most.
-    """
+    """Instance, core of every rank, HBM, share of disturbed frames, and largest delay of a rank in cycles."""
 
     instance: Instance
     group: Group
@@ -66,11 +48,7 @@ class Condition:
 
 
 def conditions_of(settings: Settings) -> Mapping[str, Condition]:
-    """Return the conditions by what tells them from each other; the first one is `GIVEN`.
-
-    Raises:
-        UsageError: if there is no such instance, or it has more cores than a group.
-    """
+    """Return the conditions by name, `GIVEN` first; UsageError if the instance is illegal or exceeds a group."""
     instance, errors = instance_of(settings), share_of(settings)
     ranks = instance.chips * settings.cores
     if ranks > MAX_RANKS:
@@ -96,14 +74,7 @@ def conditions_of(settings: Settings) -> Mapping[str, Condition]:
 
 
 def workload_of(condition: Condition, codes: np.ndarray, dtype: CollectiveType, seed: int) -> Workload:
-    """Return the all-reduce of a vector of each rank.
-
-    Arguments:
-        condition: where.
-        codes: [ranks, elements], the vectors.
-        dtype: their format.
-        seed: of stochastic rounding, and of what else is in the memories.
-    """
+    """Return the all-reduce of `codes`, [ranks, elements]; seed: of stochastic rounding and of all other memory."""
     rng = np.random.default_rng(seed)
     kind, stochastic = CollectiveKind.ALL_REDUCE, dtype == CollectiveType.BF16
     made = lists_side_by_side(
@@ -120,13 +91,9 @@ def workload_of(condition: Condition, codes: np.ndarray, dtype: CollectiveType, 
 
 @dataclass(frozen=True)
 class Vectors:
-    """The vectors of an all-reduce.
+    """Vectors of an all-reduce under the condition of this name.
 
-    Arguments:
-        dtype: their format.
-        name, condition: of the all-reduce, its condition.
-        gradients: float32 [ranks, elements].
-        codes: [ranks, elements], the gradients, rounded to the format to nearest.
+    The gradients are float32 [ranks, elements]; the codes are the gradients rounded to the format to nearest.
     """
 
     dtype: CollectiveType
@@ -137,20 +104,13 @@ class Vectors:
 
     @property
     def label(self) -> str:
-        """Format and condition."""
         return f"{self.dtype.name}, {self.name}"
 
 
 def sum_jobs(
     dtype: CollectiveType, gradients: np.ndarray, conditions: Mapping[str, Condition], settings: Settings
 ) -> Iterator[Job]:
-    """Yield the jobs that add gradients in a format, one under each condition; their subjects are `Vectors`.
-
-    Arguments:
-        dtype, gradients: see `Vectors`.
-        conditions: by name, `GIVEN` among them.
-        settings: with the option TARGET.
-    """
+    """Yield a job per condition that adds gradients in a format; the subjects are `Vectors`."""
     codes = encode(gradients, COLLECTIVE_FORMATS[dtype])
     for name, condition in conditions.items():
         first = dtype == SUM_DTYPES[0] and name == GIVEN
@@ -168,37 +128,36 @@ def sum_jobs(
 
 @dataclass(frozen=True)
 class Added:
-    """Gradients that were added in one format under each condition.
-
-    Arguments:
-        dtype: the format.
-        results: by condition.
-    """
+    """Sums of gradients in one format; results: by condition."""
 
     dtype: CollectiveType
     results: Mapping[str, Result]
 
     @property
-    def given(self) -> Result:
-        """The result under the first condition."""
+    def reference(self) -> Result:
         return self.results[GIVEN]
 
     @cached_property
     def sums(self) -> dict[str, np.ndarray]:
-        """The sums of each rank by condition, [ranks, elements]."""
-        return {name: np.stack([*_sums(result.job, result.hbm)]) for name, result in self.results.items()}
+        """Sums of each rank by condition, [ranks, elements]."""
+        found = {}
+        for name, result in self.results.items():
+            vectors, lists = result.job.subject, result.job.workload.lists
+            parts = [result.hbm[core, lists[core][0].dst :] for core in vectors.condition.group.cores]
+            found[name] = np.stack([part[: vectors.codes[0].nbytes].view(vectors.codes.dtype) for part in parts])
+        return found
 
     @property
-    def bound(self) -> int:
-        """The cycles that a ring's links need at least under the first condition."""
-        vectors = self.given.job.subject
+    def ring_cycles(self) -> int:
+        """Least cycles of a ring's links under the reference condition."""
+        vectors = self.reference.job.subject
         elements, condition = vectors.codes.shape[1], vectors.condition
         size, reduced = (elements * element_bytes(dtype) for dtype in (self.dtype, CollectiveType.FP32))
         return ring_bound(condition.instance, CollectiveKind.ALL_REDUCE, condition.group, size, reduced)
 
     def errors(self) -> dict[str, GradientErrors]:
-        """Return how far the sums are from the exact ones; of stochastic ones golden's to nearest even, too."""
-        name, fmt, job = self.dtype.name, COLLECTIVE_FORMATS[self.dtype], self.given.job
+        """Return the errors of the sums; for stochastic rounding also those of golden's rounding to nearest."""
+        name, fmt, job = self.dtype.name, COLLECTIVE_FORMATS[self.dtype], self.reference.job
         summed, gradients = self.sums[GIVEN][0], job.subject.gradients
         if self.dtype != CollectiveType.BF16:
             return {name: errors_of(decode(summed, fmt), gradients, fmt)}
@@ -208,11 +167,3 @@ class Added:
             f"{name} stochastically": errors_of(decode(summed, fmt), gradients, fmt, stochastic=True),
             f"{name} to nearest even by golden": errors_of(decode(nearest, fmt), gradients, fmt),
         }
-
-
-def _sums(job: Job, hbm: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the sums of each rank."""
-    codes = job.subject.codes
-    for core in job.subject.condition.group.cores:
-        dst = job.workload.lists[core][0].dst
-        yield hbm[core, dst : dst + codes[0].nbytes].view(codes.dtype)

@@ -1,11 +1,12 @@
-"""TEST=gradients: real input. The gradients of a network, of one shard of the training set on each core, are added by
-the hardware.
+"""TEST=gradients: the hardware adds the gradients of a network, each core's from its own shard of the training set.
 
-The network is the one that reads handwritten digits (`kernels.models.digits`), before its first step; numpy computes
-each rank's gradient in FP32. All parameters' gradients, one vector, are all-reduced twice: in FP32, and in BF16 with
-stochastic rounding. Every rank must get the same bits, and golden's; and the same under all conditions
-(`tb.tests.links.gradient_sums`). Beside that stands the average in float64: how far each of the sums is from it, and
-from what rounding allows. The division by the number of ranks, to an average, is the host's, in float64.
+The network classifies handwritten digits (`kernels.models.digits`) and is untrained; numpy computes each rank's
+gradient
+in FP32. The vector of all parameters' gradients is all-reduced in FP32, and in BF16 with stochastic rounding. Every
+rank
+must get golden's bits, the same under all conditions (`tb.tests.links.gradient_sums`). The report has the distance of
+each sum from the float64 average, compared with the bound of the roundings. The host divides by the number of ranks, in
+float64.
 """
 
 import hashlib
@@ -28,11 +29,7 @@ __all__ = ["TEST"]
 
 
 def disagreements(sums: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Say where ranks have other sums than rank 0, or a condition has other sums than the first one.
-
-    Arguments:
-        sums: codes [ranks, elements] by condition.
-    """
+    """Yield the differences between ranks, and between conditions; sums: codes [ranks, elements] by condition."""
     first, expected = next(iter(sums.items()))
     for name, codes in sums.items():
         for rank in np.flatnonzero((codes != codes[0]).any(axis=1)):
@@ -53,16 +50,15 @@ def _failures(one: Added, errors: Mapping[str, GradientErrors]) -> Iterator[str]
 
 
 def _rows_of(one: Added, errors: Mapping[str, GradientErrors]) -> Iterator[tuple[str, object]]:
-    """Yield the rows of the report that are of one format."""
-    name, sums, bound = one.dtype.name, [*one.sums.values()], one.bound
+    name, sums, bound = one.dtype.name, [*one.sums.values()], one.ring_cycles
     yield f"{name} cycles", {what: result.cycles for what, result in one.results.items()}
-    yield f"{name} ring bound", {"cycles": bound, "efficiency": f"{bound / max(one.given.cycles, 1):.1%}"}
+    yield f"{name} ring bound", {"cycles": bound, "efficiency": f"{bound / max(one.reference.cycles, 1):.1%}"}
     same = all((codes == codes[0]).all() for codes in sums), all((codes[0] == sums[0][0]).all() for codes in sums)
     words = ["yes" if answer else "no" for answer in same]
     yield f"{name} same bits", {"on every rank": words[0], "under all conditions": words[1]}
     yield f"{name} sums", {"sha256": hashlib.sha256(sums[0][0].tobytes()).hexdigest()[:16]}
     for what, found in errors.items():
-        yield f"error of {what}", found.shown()
+        yield f"error of {what}", found.rows()
 
 
 def _jobs(settings: Settings) -> Iterator[Job]:
@@ -83,11 +79,11 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
     return Rows(
         label=f"{target_label(settings)}{chips}x{settings.cores}-{settings.topology}-{settings.sim}",
         names=[one.job.subject.label for one in results],
-        cycles=sum(one.given.cycles for one in both),
-        ideal_cycles=sum(one.bound for one in both),
+        cycles=sum(one.reference.cycles for one in both),
+        ideal_cycles=sum(one.ring_cycles for one in both),
         rows={
             "ranks": ranks,
-            "parameters": f"{parameters:,}, as training begins with them (He's, drawn from SEED)",
+            "parameters": f"{parameters:,}, initial (He's, drawn from SEED)",
             "average": "sum / ranks, divided by the host in float64; errors are relative to the average in float64",
             **{name: row for one in zip(both, errors, strict=True) for name, row in _rows_of(*one)},
             "disturbed_frames": sum(sum(links.disturbed) for links in activities),
@@ -100,11 +96,8 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
 
 TEST = Scenario(
     name="gradients",
-    summary="gradients of a network that learns to read handwritten digits, of a shard on each core, added by the "
-    "hardware: the same bits on every rank, wherever it sits and whatever delays it",
-    options=collective_options(
-        switch("BOTH", 0, "1 adds the gradients on the other topology, too, which takes a build of its own")
-    ),
+    summary="gradients of a network, one shard per core, added by the hardware: the same bits on every rank",
+    options=collective_options(switch("BOTH", 0, "1 also adds the gradients on the other topology (another build)")),
     jobs=_jobs,
     rows=_rows,
 )

@@ -1,4 +1,4 @@
-"""Variables of the TESTs of an instance: its chips and links, what befalls the wires, and who takes part."""
+"""Variables of the TESTs of an instance: chips, links, disturbances of the wires, and participating cores."""
 
 from neuroncore_rtl.run.options import LATENCY, STALL
 from neuroncore_rtl.run.settings import RECORDED, SEED, Option, Settings, UsageError, choice, integer
@@ -12,56 +12,48 @@ __all__ = [
     "share_of",
 ]  # fmt: skip
 
-_CHIPS = MAX_CORES // CORES_PER_CHIP
-"""Chips of an instance at most."""
-
-CHIPS = 4
-"""Of an instance that is not described further."""
-
-LINK_BYTES = 16
-"""Of a flit between engines without cores around them."""
+_CHIPS = MAX_CORES // CORES_PER_CHIP  # largest number of chips
+CHIPS = 4  # default number of chips
+LINK_BYTES = 16  # default bytes of a flit between engines without cores
 
 ERRORS = choice(
-    "ERRORS", "0", "share of the frames of every wire that is disturbed, from 0 to 0.01: a bit turned, lost, repeated"
+    "ERRORS", "0", "share of disturbed frames on every wire, from 0 to 0.01: a bit flipped, a frame lost or repeated"
 )
 
-_INSTANCE = "a named instance: its chips, and its links if there are no whole cores at them"
-_LINK_BYTES = "bytes of a flit: 8, 16, 32 or 64, instead of 16, INSTANCE's, or what goes with the preset of whole cores"
+_INSTANCE = "a named instance, for its chips and, without whole cores, its links"
+_LINK_BYTES = "bytes of a flit: 8, 16, 32 or 64; default: 16, INSTANCE's, or those of the whole cores' preset"
 INSTANCE_OPTIONS = (
     choice("INSTANCE", None, _INSTANCE, INSTANCES),
-    integer("CHIPS", None, f"chips of two cores, instead of {CHIPS} or those of INSTANCE", 2, _CHIPS),
-    choice("TOPOLOGY", Topology.RING.value, "how the chips are tied", (topology.value for topology in Topology)),
-    integer("WIDTH", None, "chips in a row of a torus, instead of as square a one as can be", 2, _CHIPS // 2),
+    integer("CHIPS", None, f"chips of two cores; default: {CHIPS}, or those of INSTANCE", 2, _CHIPS),
+    choice("TOPOLOGY", Topology.RING.value, "topology of the links", (topology.value for topology in Topology)),
+    integer("WIDTH", None, "chips in a row of a torus; default: as square as possible", 2, _CHIPS // 2),
     integer("LINK_BYTES", None, _LINK_BYTES, 8, 64),
     integer("LINK_LATENCY", 2, "cycles of a link's wire", 1, 64),
 )
-"""Which instance."""
+"""Variables of the instance."""
 
-CORES = integer("CORES", 2, "of each chip that take part", 1, 2)
-
-_CORE = "core whose insides a waveform shows; for few chips, as every core is compiled for itself"
+CORES = integer("CORES", 2, "participating cores of each chip", 1, 2)
+_CORE = "core in the waveform; for few chips, because every core is compiled separately"
 CORE = integer("CORE", None, _CORE, 0, MAX_CORES - 1)
-
-_TARGET = "the collective engines alone, or whole cores, which get the collectives as images"
+_TARGET = "the collective engines only, or whole cores, which execute the collectives as images"
 TARGET_OPTIONS = (
     choice("TARGET", "engine", _TARGET, ("engine", "core")),
     choice("PRESET", "tiny", "named configuration of whole cores", PRESETS),
     CORE,
 )
-"""What the collectives run on."""
+"""Variables of the hardware that executes collectives."""
 
 
 def collective_options(*own: Option) -> tuple[Option, ...]:
-    """Return the variables of a TEST of one collective after the other; own: what others have not."""
+    """Return the variables of a TEST of collectives; own: those of this TEST only."""
     return (*INSTANCE_OPTIONS, *TARGET_OPTIONS, CORES, *own, ERRORS, SEED, LATENCY, STALL, *RECORDED)
 
 
 def instance_of(settings: Settings) -> Instance:
-    """Return the instance that the variables describe. Its cores are those of PRESET if TARGET is the core; else there
-    is only HBM of them, whose beats are of twice a flit, as far as there are such.
+    """Return the instance that the variables describe; UsageError if it is illegal.
 
-    Raises:
-        UsageError: if there is none such.
+    For TARGET=core, its cores are those of PRESET; otherwise only their HBMs exist, with beats of two flits if
+    possible.
     """
     named = INSTANCES.get(settings.values.get("INSTANCE"))
     chips = settings.chips or (named.chips if named else CHIPS)
@@ -82,11 +74,7 @@ def instance_of(settings: Settings) -> Instance:
 
 
 def share_of(settings: Settings) -> float:
-    """Return the share of disturbed frames.
-
-    Raises:
-        UsageError: if it is none.
-    """
+    """Return the share of disturbed frames; UsageError if ERRORS is not a share."""
     try:
         share = float(settings.errors)
     except ValueError:
@@ -97,16 +85,9 @@ def share_of(settings: Settings) -> float:
 
 
 def groups_of(instance: Instance, cores: int, groups: int, stride: int) -> list[Group]:
-    """Return equal groups of all chips' cores, side by side.
+    """Return equal, concurrent groups of `cores` of each chip's two; UsageError if the cores cannot be divided so.
 
-    Arguments:
-        instance: the instance.
-        cores: of each chip that take part, 1 or 2.
-        groups: how many.
-        stride: cores that take part from one rank to the next; so many groups are woven into each other.
-
-    Raises:
-        UsageError: if the cores cannot be shared out so.
+    Each rank is `stride` participating cores after the previous one, and `stride` groups interleave.
     """
     step = CORES_PER_CHIP // cores
     taking_part = instance.chips * cores
@@ -114,6 +95,6 @@ def groups_of(instance: Instance, cores: int, groups: int, stride: int) -> list[
     if taking_part % groups or groups % stride:
         raise UsageError(f"GROUPS must divide {taking_part} cores and be a multiple of STRIDE={stride}, not {groups}")
     if not 2 <= ranks <= MAX_RANKS:
-        raise UsageError(f"GROUPS must leave 2 to {MAX_RANKS} cores to a group, not {ranks}")
+        raise UsageError(f"GROUPS must result in 2 to {MAX_RANKS} cores per group, not {ranks}")
     blocks = range(0, taking_part, stride * ranks)
     return [Group(step * (block + first), step * stride, ranks) for block in blocks for first in range(stride)]

@@ -1,7 +1,7 @@
-"""TEST=router: traffic between all cores of an instance, over routers and links alone, with every flit accounted for.
+"""TEST=router: traffic between all cores of an instance, over routers and links only.
 
-Flits go between random cores or in a pattern, wires may disturb their frames, and a wire may be cut. What came is held
-against what was sent, and what each link has carried against golden's routes.
+Flits are sent between random cores or in a pattern; wires may disturb frames, and one wire may be cut. Received flits
+are compared with sent ones, and the flits on each link with golden's routes.
 """
 
 from collections import Counter
@@ -26,25 +26,20 @@ from neuroncore_rtl.tb.tests.scenario import Rows, Scenario
 __all__ = ["NOTICE", "PATTERNS", "TEST", "failures_of", "measures_of", "noticed_after", "traffic_of"]
 
 PATTERNS = {"uniform": 0, "hotspot": 1, "tornado": 2, "neighbour": 2, "all_to_all": 3}
-"""How sources choose destinations, and the number of that in `run/harness/links/fabric.v`. hotspot: one flit in eight
-goes to core 0. tornado: almost half way round each ring; neighbour: to the next chip; on channel 1 the other way,
-both."""
+"""Patterns of destinations, and their numbers in `run/harness/links/fabric.v`.
 
-CUT_CYCLE = 1000
-"""When a wire is cut."""
+hotspot: one flit in eight is sent to core 0. tornado: almost half way around each ring. neighbour: to the next chip; on
+channel 1, the last two use the other direction.
+"""
 
-PATIENCE = 3 * LinkEnd.DEAD_CYCLES
-"""Cycles without a flit that moves, after which none will."""
-
-NOTICE = LinkEnd.DEAD_CYCLES + 256
-"""Cycles from a cut until the end that listens gives the link up, at most: first comes what is under way."""
-
-LISTED = 5
-"""Failures of a kind that are told one by one."""
+CUT_CYCLE = 1000  # cycle of the cut
+PATIENCE = 3 * LinkEnd.DEAD_CYCLES  # cycles without any moving flit after which the traffic is stuck
+NOTICE = LinkEnd.DEAD_CYCLES + 256  # most cycles from a cut to a dead link: in-flight flits arrive first
+LISTED = 5  # largest number of listed failures of a kind
 
 
 def partners_of(instance: Instance, pattern: str) -> list[int]:
-    """Return the core that each port sends to, for a pattern of one partner each; an empty list for the others."""
+    """Return the destination core of each port, for patterns with fixed destinations; an empty list for others."""
     if pattern not in ("tornado", "neighbour"):
         return []
     columns = instance.chips if instance.topology == Topology.RING else instance.width
@@ -62,11 +57,7 @@ def partners_of(instance: Instance, pattern: str) -> list[int]:
 
 
 def traffic_of(instance: Instance, settings: Settings) -> Traffic:
-    """Return the traffic that the variables describe.
-
-    Raises:
-        UsageError: if there is no such wire to cut.
-    """
+    """Return the traffic that the variables describe; UsageError if CUT is not a wire."""
     wires = instance.chips * instance.directions
     if settings.cut is not None and settings.cut >= wires:
         raise UsageError(f"CUT must be a wire from 0 to {wires - 1}, not {settings.cut}")
@@ -88,7 +79,7 @@ def traffic_of(instance: Instance, settings: Settings) -> Traffic:
 
 
 def failures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[str]:
-    """Yield what is wrong with a run, a sentence each."""
+    """Yield the failures of a run, one sentence each."""
     yield from map(str, outcome.errors[:LISTED])
     yield from _shortfalls(outcome, may_miss=traffic.cut is not None)
     if outcome.ending != Ending.FINISHED and traffic.cut is None:
@@ -105,7 +96,6 @@ def failures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> Itera
 
 
 def _shortfalls(outcome: Outcome, *, may_miss: bool) -> Iterator[str]:
-    """Yield the ways on which flits are lost or too many."""
     sent, received = outcome.counters["sent"], outcome.counters["received"]
     wrong = [way for way in sorted(sent.keys() | received.keys()) if sent[way] != received[way]]
     if may_miss:
@@ -116,11 +106,11 @@ def _shortfalls(outcome: Outcome, *, may_miss: bool) -> Iterator[str]:
             f"must arrive, not {received[way]:,}"
         )
     if len(wrong) > LISTED:
-        yield f"{len(wrong) - LISTED:,} more ways have lost flits, or too many"
+        yield f"{len(wrong) - LISTED:,} more ways have lost or duplicated flits"
 
 
 def _deaths(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[str]:
-    """Yield what is wrong with the links that were given up: sound ones that were, a cut one that was not in time."""
+    """Yield the intact links that were declared dead, and a cut link that was not, or too late."""
     cut = None if traffic.cut is None else link_of(instance, traffic.cut.wire)
     for link in dead_links(instance, outcome.links.dead):
         if link != cut:
@@ -128,19 +118,18 @@ def _deaths(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[
     if traffic.cut is not None:
         noticed, name = noticed_after(instance, traffic.cut, outcome), link_name(instance, traffic.cut.wire)
         if noticed is None:
-            yield f"{name} was cut, and the end that listens to it has not noticed"
+            yield f"{name} was cut, but its receiving end has not declared the link dead"
         elif not 0 <= noticed <= NOTICE:
-            yield f"{name} must be given up {NOTICE:,} cycles after the cut at most, not {noticed:,}"
+            yield f"{name} must be dead at most {NOTICE:,} cycles after the cut, not {noticed:,}"
 
 
 def noticed_after(instance: Instance, cut: Cut, outcome: Outcome) -> int | None:
-    """Return how long after the cut the end that listens to the wire has given it up; None if it has not."""
+    """Return the cycles from a cut until the receiving end declares the link dead; None if it does not."""
     dead = outcome.links.dead.get(opposite(instance, cut.wire))
     return None if dead is None else dead - cut.cycle
 
 
 def _carried(instance: Instance, sent: Mapping[Way, int]) -> Counter[int]:
-    """Return the flits that each wire has to carry, by golden's routes."""
     found = Counter()
     for way, flits in sent.items():
         for hop in route(instance, *way):
@@ -149,14 +138,14 @@ def _carried(instance: Instance, sent: Mapping[Way, int]) -> Counter[int]:
 
 
 def measures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> dict[str, object]:
-    """Return what a report says of a run."""
+    """Return the report rows of a run."""
     cycles, flits = max(outcome.cycles, 1), outcome.counters["received"].total()
     ports = CHANNELS * instance.cores
     links = link_table(instance, outcome.links.counters, outcome.cycles, outcome.links.dead)
     measures = {
         "flits": flits,
         "latency": {"mean": f"{outcome.counters['latency']:.1f}", "longest": outcome.counters["longest"]},
-        "accepted_load": f"{flits / cycles / ports:.1%} of a flit a cycle and port",
+        "accepted_load": f"{flits / cycles / ports:.1%} flits per cycle and port",
         "flits_a_cycle": f"{flits / cycles:.2f}",
         **link_summary(instance, links, sum(outcome.links.disturbed)),
         "discarded": sum(counters["discarded"] for counters in outcome.links.counters),
@@ -206,15 +195,15 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
 
 TEST = Scenario(
     name="router",
-    summary="traffic over routers and links alone: every flit arrives once, in order and unchanged",
+    summary="traffic over routers and links only: every flit arrives once, in order and unchanged",
     options=(
         *INSTANCE_OPTIONS,
-        choice("PATTERN", "uniform", "where flits go", PATTERNS),
-        integer("FLITS", 100_000, "of all sources", 1, 1 << 29),
-        integer("LOAD", 100, "percent of the cycles in which an idle source makes a flit", 1, 100),
-        integer("STALL", 0, "percent of the cycles in which a sink takes nothing", 0, 90),
+        choice("PATTERN", "uniform", "pattern of the destinations", PATTERNS),
+        integer("FLITS", 100_000, "flits from all sources", 1, 1 << 29),
+        integer("LOAD", 100, "percent of the cycles in which an idle source injects a flit", 1, 100),
+        integer("STALL", 0, "percent of the cycles in which a sink stalls", 0, 90),
         ERRORS,
-        integer("CUT", None, "wire that is cut, which must be reported: directions * chip + direction", 0),
+        integer("CUT", None, "wire to cut; the link must be reported: directions * chip + direction", 0),
         SEED,
         *RECORDED,
     ),

@@ -1,9 +1,8 @@
-"""TEST=tensor_parallel: a linear layer whose weights are divided among the cores of an instance, their partial products
-summed up on the links while the arrays work.
+"""TEST=tensor_parallel: a linear layer with its weights divided among the cores of an instance.
 
-The same programs run twice, with the all-reduces and without them: what the second takes less is what overlapping
-costs. Every byte of every core's HBM is golden's; the result is also that of the product and the sum as equations,
-which know nothing of tiles, copies and strips; and its error is measured against float64.
+The links add the partial products while the arrays compute. The same programs run with and without the all-reduces; the
+difference is the cost of the overlap. Every byte of every core's HBM is golden's. The result also equals the product
+and the sum as equations, which are independent of tiles, copies and strips; its error against float64 is reported.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,21 +39,15 @@ _FORMATS = [fmt.name for fmt in MATMUL_FORMATS if fmt is not INT8]
 
 
 def expected_result(x: np.ndarray, w: np.ndarray, fmt: Format, rows: int, shards: Sequence[Shard]) -> np.ndarray:
-    """Return Y as equations have it, FP32 codes [M, N]: products of each rank's part of K, and their sum by strips.
+    """Return Y by equations, FP32 codes [M, N]: products of each rank's part of K, and their sum by strips.
 
-    Arguments:
-        x, w: codes of `fmt`, [M, K] and [K, N].
-        fmt: their format.
-        rows: of a core's array.
-        shards: of all ranks, in order.
+    x and w are codes of `fmt`, [M, K] and [K, N]; a core's array has `rows` rows; the shards are those of all ranks.
     """
     ranks, depth = len(shards), w.shape[0]
     parts = [slice(rank * depth // ranks, (rank + 1) * depth // ranks) for rank in range(ranks)]
     partial = np.stack([golden.matrix_product(x[:, part], w[part], fmt, rows).reshape(-1) for part in parts])
-    strips = [
-        [e.instruction for e in shard.program.entries if e.queue == collective_queue(shard.program.config)]
-        for shard in shards
-    ]
+    queue = collective_queue(shards[0].program.config)
+    strips = [[e.instruction for e in shard.program.entries if e.queue == queue] for shard in shards]
     result, done = np.zeros(partial.shape[1], np.uint32), 0
     for instructions in zip(*strips, strict=True):
         part = slice(done, done + instructions[0].count)
@@ -64,14 +57,10 @@ def expected_result(x: np.ndarray, w: np.ndarray, fmt: Format, rows: int, shards
 
 
 def error_shares(y: np.ndarray, x: np.ndarray, w: np.ndarray, fmt: Format, ranks: int) -> tuple[float, float]:
-    """Return the largest error of a result by the largest magnitude of the exact one, and the largest share of an
-    element's error in what as many additions in FP32 may be off by.
+    """Return the largest error relative to the largest result, and the largest error relative to its rounding bound.
 
-    Arguments:
-        y: FP32 codes [M, N].
-        x, w: codes of `fmt`, [M, K] and [K, N].
-        fmt: their format.
-        ranks: whose sums were added.
+    The bound assumes as many FP32 additions as the hardware performs, including those of the ranks. y are FP32 codes
+    [M, N], x and w codes of `fmt`, [M, K] and [K, N].
     """
     left, right = (decode(codes, fmt).astype(np.float64) for codes in (x, w))
     exact, magnitudes = left @ right, np.abs(left) @ np.abs(right)
@@ -84,7 +73,7 @@ def error_shares(y: np.ndarray, x: np.ndarray, w: np.ndarray, fmt: Format, ranks
 def _images(
     instance: Instance, group: Group, x: np.ndarray, w: np.ndarray, fmt: Format, settings: Settings, *, reduce: bool
 ) -> tuple[list[Image], list[Shard]]:
-    """Return the image of every core, of which those outside the group have nothing to do; and the ranks' shards."""
+    """Return the images of all cores, idle ones outside the group, and the shards of the ranks."""
     try:
         how = {"fmt": fmt, "strips": settings.strips, "reduce": reduce, "order": settings.order}
         shards = tensor_parallel_programs(instance, group, x, w, **how)
@@ -161,14 +150,14 @@ def _rows(settings: Settings, results: Sequence[Result]) -> Rows:
 
 
 def _stored(done: Result) -> int:
-    """Return the cycle in which the last record of any core has finished that is not a collective."""
+    """Return the cycle in which the last record other than a collective is retired."""
     queue = collective_queue(done.job.config)
     events = (event for run in done.outcome.parts.values() for event in run.events)
     return max(event.retired or 0 for event in events if event.queue != queue)
 
 
 def _roofline(instance: Instance, group: Group, m: int, k: int, n: int, fmt: Format, bandwidth: int) -> str:
-    """Say how many cycles a core's array, its HBM and the links need, if what must be moved is moved once."""
+    """Return the cycles of a core's array, of its HBM and of the links, with each byte moved once."""
     array = -(-ideal_cycles(m, k, n, fmt, instance.core) // group.ranks)
     product = 4 * m * n
     moved = (m * k + k * n) * fmt.bits // 8 // group.ranks + 3 * product  # stored; read and written by the all-reduce
@@ -183,17 +172,16 @@ def _roofline(instance: Instance, group: Group, m: int, k: int, n: int, fmt: For
 
 TEST = Scenario(
     name="tensor_parallel",
-    summary="a linear layer whose weights are divided among whole cores, the sum of their products on the links while "
-    "the arrays work, against golden",
+    summary="a linear layer with its weights divided among whole cores, products added on the links meanwhile",
     options=(
         *(option for option in variables.INSTANCE_OPTIONS if option.name not in ("INSTANCE", "CHIPS")),
         integer("CHIPS", 2, "chips of two cores", 2, 64),
         variables.CORES,
         choice("PRESET", "tiny", "named configuration of a core", PRESETS),
         integer("M", 64, "rows of X and Y", 1, 1 << 16),
-        integer("K", 128, "columns of X, rows of W, shared out among the cores", 1, 1 << 16),
+        integer("K", 128, "columns of X, rows of W, divided among the cores", 1, 1 << 16),
         integer("N", 64, "columns of W and Y", 1, 1 << 16),
-        integer("STRIPS", 4, "of Y, each with an all-reduce", 1, 4096),
+        integer("STRIPS", 4, "strips of Y, each with an all-reduce", 1, 4096),
         dtype_option(_FORMATS),
         variables.ERRORS,
         ORDER,

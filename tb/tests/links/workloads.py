@@ -1,5 +1,7 @@
-"""Workloads of collectives as jobs: for the collective engines of an instance and its links, which is fast, or for all
-of its cores, which boot them as images."""
+"""Jobs of collective workloads, for the collective engines and links of an instance or for its whole cores.
+
+The engines alone simulate faster; whole cores boot the workload as images.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,27 +29,20 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.stimulus.collective_programs import Workload
 
-__all__ = [
-    "collective_events", "collective_images", "engine_job", "span_of", "target_label", "workload_failures",
-    "workload_job",
-]  # fmt: skip
+__all__ = ["collective_events", "engine_job", "span_of", "target_label", "workload_failures", "workload_job"]
 
 
 def target_label(settings: Settings) -> str:
-    """Return what the label of a run begins with: the preset of its cores, nothing if they are not there."""
+    """Return the beginning of a run's label: the preset of whole cores."""
     return f"{settings.preset}-" if settings.target == "core" else ""
 
 
 def workload_job(
     instance: Instance, workload: Workload, settings: Settings, *, check_axi: bool = True, **given: object
 ) -> Job:
-    """Return a workload as a job for the TARGET.
+    """Return the job of a workload for TARGET: see `engine_job` for the engines; whole cores also take CORE.
 
-    Arguments:
-        instance, workload, check_axi: see `engine_job`. A whole core starts after the delay before its first
-            collective; the other delays are as long as a record takes.
-        settings: with the option TARGET, and for whole cores `CORE`.
-        given: behaviour, errors, name, pictures and subject.
+    A whole core starts after the delay before its first collective; it ignores the later delays.
     """
     if settings.target == "engine":
         return engine_job(instance, workload, check_axi=check_axi, **given)
@@ -72,16 +67,9 @@ def engine_job(
     limit: int = 20_000_000,
     **names: object,
 ) -> "CollectiveJob":
-    """Return a workload as a job for the collective engines alone.
+    """Return the job of a workload for the collective engines only; `errors` is the share of disturbed frames.
 
-    Arguments:
-        instance: the instance.
-        workload: the lists of the engines, and the contents of HBM.
-        behaviour: of HBM.
-        errors: share of the frames that are disturbed.
-        check_axi: whether the AXI ports are watched.
-        limit: cycles after which the run is stopped.
-        names: name, pictures and subject, see `run.job.Job`.
+    The run ends after `limit` cycles. For name, pictures and subject see `run.job.Job`.
     """
     kinds = {issue.kind.name.lower().replace("_", "-") for issue in workload.issues}
     own = {name: getattr(workload, name) for name in ("lists", "memories", "delays")}
@@ -97,7 +85,7 @@ def engine_job(
 
 
 def collective_images(instance: Instance, workload: Workload) -> list[Image]:
-    """Return the image of each core, behind the data of the workload; a core without a list has nothing to do."""
+    """Return the image of each core, at an address after the workload's data; empty for a core without a list."""
     base = -(-workload.memories.shape[1] // PAGE) * PAGE
     return [
         build_image(collectives_program(instance.core, workload.lists.get(core, []), base))
@@ -106,13 +94,13 @@ def collective_images(instance: Instance, workload: Workload) -> list[Image]:
 
 
 def collective_events(instance: Instance, outcome: Outcome) -> list[list[Event]]:
-    """Return what became of each core's collectives, in their order."""
+    """Return the events of each core's collectives, in order."""
     queue = collective_queue(instance.core)
     return [[event for event in part.events if event.queue == queue] for part in outcome.parts.values()]
 
 
 def span_of(instance: Instance, outcome: Outcome) -> tuple[int, int]:
-    """Return the cycles of the first collective that was taken and of the last that was retired; 0 if there is none."""
+    """Return the cycles in which the first collective was accepted and the last one retired; 0 without collectives."""
     events = [event for own in collective_events(instance, outcome) for event in own]
     return (
         min((event.issued for event in events), default=0),
@@ -121,7 +109,7 @@ def span_of(instance: Instance, outcome: Outcome) -> tuple[int, int]:
 
 
 def workload_failures(instance: Instance, workload: Workload, outcome: Outcome) -> Iterator[str]:
-    """Yield what is wrong with the collectives besides the contents of HBM; errors of whole cores are not told here."""
+    """Yield the failures of the collectives, except wrong bytes of HBM and errors of whole cores."""
     events = collective_events(instance, outcome)
     faults = outcome.faults
     for fault in faults.values():
@@ -137,19 +125,16 @@ def workload_failures(instance: Instance, workload: Workload, outcome: Outcome) 
             if retired[core] < len(events[core]) and core not in faults
         ][: 2 * LISTED]
     else:
-        channels = [
-            part.counters["collective"][f"channel{channel}"]
-            for part in outcome.parts.values()
-            for channel in range(CHANNELS)
-        ]
+        counted = [part.counters["collective"] for part in outcome.parts.values()]
+        channels = [counters[f"channel{channel}"] for counters in counted for channel in range(CHANNELS)]
         sent, received = (sum(counters[way] for counters in channels) for way in ("sent", "received"))
         if sent != received:
-            yield f"as many flits must be received as are sent, {sent:,}, not {received:,}"
+            yield f"{sent:,} sent flits must be received, not {received:,}"
     yield from _hasty(workload, events)
 
 
 def _hasty(workload: Workload, events: Sequence[Sequence[Event]]) -> Iterator[str]:
-    """Name the barriers that let a core through before another one has come."""
+    """Yield the barriers that released a core before the arrival of another one."""
     for issue in workload.issues:
         found = [events[core][place : place + 1] for core, place in issue.places.items()]
         if issue.kind != CollectiveKind.BARRIER or not any(event and event[0].retired for event in found):
@@ -162,56 +147,45 @@ def _hasty(workload: Workload, events: Sequence[Sequence[Event]]) -> Iterator[st
 
 
 def _duration(instance: Instance, outcome: Outcome) -> int:
-    """Return the cycles from the first collective that was taken to the last that was retired."""
     begin, end = span_of(instance, outcome)
     return end - begin
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollectiveJob(DeviceJob):
-    """A workload on the collective engines alone, see `engine_job`."""
+    """A workload on the collective engines only, see `engine_job`."""
 
     workload: Workload
 
     def work(self, seed: int, *, sampled: bool = False, profiled: bool = False) -> CollectiveWork:
-        """Return the lists, and the disturbances."""
         return replace(self.load, seed=seed, sampled=sampled)
 
     def golden(self) -> Expected:
-        """Return HBM of each core after golden has executed the lists."""
         memories = self.workload.memories.copy()
         golden_run(self.workload.lists, {core: memories[core] for core in self.workload.lists}, self.instance.cores)
         return Expected(memories={"hbm": memories})
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterator[str]:
-        """Yield what is wrong with the collectives."""
         return workload_failures(self.instance, self.workload, outcome)
 
     def differences(self, found: Mapping[str, np.ndarray], expected: Expected) -> Iterator[str]:
-        """Yield the first bytes of HBM that differ."""
         return first_differences(found["hbm"], expected.memories["hbm"])
 
     def cycles(self, outcome: Outcome) -> int:
-        """Return the cycles from the first collective that was taken to the last that was retired."""
         return _duration(self.instance, outcome)
 
     def tracks(self, outcome: Outcome) -> list[TrackGroup]:
-        """Return the tracks of all engines and of the links."""
         samples, events = outcome.links.samples, collective_events(self.instance, outcome)
         return [engine_tracks(self.workload.lists, events, samples[-1].cycle), *link_tracks(self.instance, samples)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _CollectiveImageJob(ImageJob):
-    """A workload on whole cores, each with its list as the image that it boots."""
-
     workload: Workload
 
     def failures(self, outcome: Outcome, expected: Expected) -> Iterable[str]:
-        """Return what is wrong with the images or with their collectives."""
         own = workload_failures(self.machine, self.workload, outcome)
         return dict.fromkeys([*super().failures(outcome, expected), *own])
 
     def cycles(self, outcome: Outcome) -> int:
-        """Return the cycles from the first collective that was taken to the last that was retired."""
         return _duration(self.machine, outcome)

@@ -1,1 +1,1 @@
-"""What others have written to tell right from wrong, applied to the hardware and to golden."""
+"""Third-party test suites, applied to the hardware and to golden."""

@@ -1,4 +1,4 @@
-"""`make oracle`: a suite that others have written, from where the user has it, against the hardware and golden."""
+"""`make oracle`: a third-party test suite, from the user's copy, against the hardware and golden."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,12 +9,7 @@ from neuroncore_rtl.run.settings import Settings, UsageError
 from neuroncore_rtl.run.sim.vectors import chosen
 from neuroncore_rtl.tb.stimulus.fpgen import read_fpgen
 from neuroncore_rtl.tb.stimulus.testfloat import PROGRAM, TESTFLOAT_FUNCTIONS, read_testfloat
-from neuroncore_rtl.tb.tests.oracle.programs import (
-    elf_files,
-    run_architecture_tests,
-    run_tests,
-    signed_programs,
-)
+from neuroncore_rtl.tb.tests.oracle.programs import elf_files, run_architecture_tests, run_tests, signed_programs
 from neuroncore_rtl.tb.tests.oracle.reductions import run_all_reduces
 from neuroncore_rtl.tb.tests.oracle.scalars import report_of_scalars
 
@@ -23,14 +18,9 @@ __all__ = ["SUITES", "Suite", "run_oracle", "run_suite"]
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """A suite that others have written, and what is done with it.
+    """A third-party test suite from `origin`, `tried` at one commit, with `takes`, the variables of some suites only.
 
-    Arguments:
-        origin: where it is to be had. tried: the commit that was run.
-        expects: what FROM must be.
-        find: returns what there is to run in FROM, if there is anything; None: there is no FROM.
-        run: runs it, given the settings and what was found.
-        takes: variables that only some suites take.
+    `find` returns the tests in FROM, which `expects` describes, if any; None: the suite has no FROM. `run` runs them.
     """
 
     origin: str
@@ -49,7 +39,6 @@ def _vectors(path: Path) -> list[Path]:
 
 
 def _testfloat(path: Path) -> Path | None:
-    """Return the program, wherever below a folder it is, or a folder of its outputs."""
     if path.is_file() or any((path / f"{name}.txt").is_file() for name in TESTFLOAT_FUNCTIONS):
         return path
     return next((file for file in sorted(path.rglob(PROGRAM)) if file.is_file()), None)
@@ -94,15 +83,10 @@ SUITES = {
         takes=("CHIPS", "BYTES", "SEED"),
     ),
 }
-"""By name."""
 
 
 def run_suite(settings: Settings) -> Report:
-    """Run the suite that the settings name.
-
-    Raises:
-        UsageError: there is none, FROM is not what it expects, or a variable is not of this suite.
-    """
+    """Run the suite that the settings name; UsageError if SUITE, FROM or a variable does not fit it."""
     if settings.suite is None:
         raise UsageError(f"SUITE must be one of {', '.join(SUITES)}")
     suite, of_some = SUITES[settings.suite], {name for one in SUITES.values() for name in one.takes}
@@ -110,21 +94,20 @@ def run_suite(settings: Settings) -> Report:
         takers = " or ".join(other for other, one in SUITES.items() if name in one.takes)
         raise UsageError(f"{name} must be given with SUITE={takers}, not {settings.suite}")
     own = {name: value for name, value in settings.values.items() if name in suite.takes or name not in of_some}
-    return suite.run(Settings(own), _found(settings.suite, settings.values["FROM"]))
+    return suite.run(Settings(own), _find_tests(settings.suite, settings.values["FROM"]))
 
 
-def _found(name: str, given: str | None) -> object:
-    """Return what there is of a suite in FROM."""
+def _find_tests(name: str, given: str | None) -> object:
     suite = SUITES[name]
     if suite.find is None:
         if given is not None:
-            raise UsageError(f"FROM must not be given with SUITE={name}, whose inputs are computed here")
+            raise UsageError(f"FROM must not be given with SUITE={name}: its inputs are computed here")
         return None
     path = None if given is None else Path(given).expanduser()
     found = suite.find(path) if path is not None and path.exists() else None
     if not found:
         instead = "" if path is None else f", not {shown(path)!r}"
-        raise UsageError(f"FROM must be {suite.expects}{instead}; it comes from {suite.origin} (tried: {suite.tried})")
+        raise UsageError(f"FROM must be {suite.expects}{instead}; source: {suite.origin} (tried: {suite.tried})")
     return found
 
 

@@ -1,5 +1,7 @@
-"""Programs of RISC-V suites on the controller's processor: each judges itself, or leaves a signature in memory; every
-instruction is compared with the golden hart as well."""
+"""Programs of RISC-V test suites on the controller's processor.
+
+A program checks itself, or writes a signature to memory. Every instruction is also compared with the golden hart.
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -15,45 +17,30 @@ from neuroncore_rtl.run.harness.run import Device, run
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.settings import Settings
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
-from neuroncore_rtl.tb.tests.core.riscv import followed, verdict
+from neuroncore_rtl.tb.tests.core.riscv import follow, verdict
 
 __all__ = ["elf_files", "run_architecture_tests", "run_tests", "signed_programs"]
 
-LIMIT = 2_000_000
-"""Cycles after which a program is given up; those of the suites take some thousands."""
-
-EXTENSIONS = ("I", "M", "Zifencei", "privilege")
-"""Folders of riscv-arch-test."""
+LIMIT = 2_000_000  # cycle limit of a program; the suites' programs take some thousands
+EXTENSIONS = ("I", "M", "Zifencei", "privilege")  # folders of riscv-arch-test
 
 OTHERWISE = {
     r"misalign-(lh|lhu|lw|sh|sw)-\d+": "misaligned loads and stores",
     r"misalign-(b\w+|jal)-\d+|misalign2-jalr-\d+": "jumps between words",
 }
-"""Why a reference is of another machine that the architecture allows as well, by the name of the test."""
+"""Reasons why a reference is of another legal machine, by test name."""
 
-MEMORY_BYTES = 2 << 20
-"""Of the memory that they run in; a test of JAL is as long as its reach, a MiB to either side."""
-
+MEMORY_BYTES = 2 << 20  # size of memory; a test of JAL reaches one MiB in both directions
 _TEST = re.compile(r"(rv\d+)([a-z]+)-([a-z]+)-(\S+)")
+GROUPS = ("rv32ui", "rv32um", "rv32mi")  # base instructions, multiplication and division, machine mode
 
-GROUPS = ("rv32ui", "rv32um", "rv32mi")
-"""Of riscv-tests: the base instructions, multiplication and division, and machine mode."""
-
-NOT_THERE = {
-    "rv32mi-p-breakpoint": "trigger registers",
-    "rv32mi-p-pmpaddr": "memory protection",
-}
-"""Tests of these of what is optional and the processor has not."""
+NOT_THERE = {"rv32mi-p-breakpoint": "trigger registers", "rv32mi-p-pmpaddr": "memory protection"}
+"""Tests of optional features that the processor does not have."""
 
 
 @dataclass(frozen=True)
 class Test:
-    """A program of a suite.
-
-    Arguments:
-        path: the ELF file. group: what it belongs to.
-        reference: the words of its signature, uint32; None if it judges itself.
-    """
+    """A program of a suite; reference: words of its signature, uint32; None if it checks itself."""
 
     path: Path
     group: str
@@ -61,7 +48,7 @@ class Test:
 
 
 def elf_files(path: Path) -> list[Path]:
-    """Return the ELF files below a folder, in order."""
+    """Return the ELF files in a folder and its subfolders, in order."""
 
     def is_elf(file: Path) -> bool:
         with file.open("rb") as opened:
@@ -71,18 +58,16 @@ def elf_files(path: Path) -> list[Path]:
 
 
 def run_tests(settings: Settings, files: Sequence[Path], device: Device | None = None) -> Report:
-    """Run the tests of riscv-tests; device: another processor than ours, to see that a broken one is noticed."""
+    """Run riscv-tests; device: a replacement of the processor, to prove that faults are detected."""
     left_out = Counter()
-    return _report(
-        "riscv-tests", settings, list(_tests(files, left_out)), left_out, device or CpuDevice(memory_bytes=MEMORY_BYTES)
-    )
+    return _report("riscv-tests", settings, list(_tests(files, left_out)), left_out, device)
 
 
 def _tests(files: Sequence[Path], left_out: Counter) -> Iterator[Test]:
     for path in files:
         found = _TEST.fullmatch(path.name)
         if not found:
-            left_out["by its name no test of instructions"] += 1
+            left_out["not named as a test of instructions"] += 1
             continue
         machine, group, environment, _ = found.groups()
         if machine != "rv32":
@@ -97,28 +82,20 @@ def _tests(files: Sequence[Path], left_out: Counter) -> Iterator[Test]:
             yield Test(path, machine + group)
 
 
-def run_architecture_tests(
-    settings: Settings, found: tuple[list[Path], list[Path]], device: Device | None = None
-) -> Report:
-    """Run the tests of riscv-arch-test, as :func:`run_tests` does; found: their ELF files, and the references."""
+def run_architecture_tests(settings: Settings, found: Sequence[list[Path]], device: Device | None = None) -> Report:
+    """Run riscv-arch-test; found: ELF files and references; device: as :func:`run_tests`."""
     left_out = Counter()
-    return _report(
-        "riscv-arch-test",
-        settings,
-        list(_signed(*found, left_out)),
-        left_out,
-        device or CpuDevice(memory_bytes=MEMORY_BYTES),
-    )
+    return _report("riscv-arch-test", settings, list(_signed(*found, left_out)), left_out, device)
 
 
 def signed_programs(path: Path) -> tuple[list[Path], list[Path]] | None:
-    """Return the ELF files below a folder, and the reference signatures; None if one of them is not there."""
+    """Return the ELF files of a folder, and the reference signatures; None if either is missing."""
     programs, references = elf_files(path), sorted(path.rglob("*.reference_output"))
     return (programs, references) if programs and references else None
 
 
 def _signed(programs: Sequence[Path], references: Sequence[Path], left_out: Counter) -> Iterator[Test]:
-    """A program and its reference have a name, and the folder of an extension, in common."""
+    """Yield the tests; a program and its reference share a name and the folder of an extension."""
     known = {
         (file.parent.parent.name, file.stem): file
         for file in references
@@ -137,10 +114,11 @@ def _signed(programs: Sequence[Path], references: Sequence[Path], left_out: Coun
             yield Test(path, path.parent.name, words)
 
 
-def _report(suite: str, settings: Settings, tests: Sequence[Test], left_out: Counter, device: Device) -> Report:
+def _report(suite: str, settings: Settings, tests: Sequence[Test], left_out: Counter, device: Device | None) -> Report:
+    device = device or CpuDevice(memory_bytes=MEMORY_BYTES)
     table, failures, compared, mismatches = defaultdict(Counter), [], 0, 0
     for test in tests:
-        problems, events, differs = _run(test, device, settings)
+        problems, events, differs = _run_test(test, device, settings)
         compared, mismatches = compared + events, mismatches + differs
         row = table[test.group]
         row.update(files=1, passed=not problems, failed=bool(problems), instructions=events)
@@ -161,13 +139,13 @@ def _report(suite: str, settings: Settings, tests: Sequence[Test], left_out: Cou
     )
 
 
-def _run(test: Test, device: Device, settings: Settings) -> tuple[list[str], int, int]:
-    """Run a test; return what is wrong with it, a sentence each, and how many instructions were compared and differ."""
+def _run_test(test: Test, device: Device, settings: Settings) -> tuple[list[str], int, int]:
+    """Run a test; return its problems, one sentence each, and the numbers of compared and of differing instructions."""
     program = read_executable(test.path, MEMORY_BYTES)
     work = CpuWork(program=program, limit=LIMIT, trace=True, memory=test.reference is not None)
     outcome = run(device, work, sim=settings.sim, doing=f"running {test.path.name}")
     problems = verdict(outcome, LIMIT)
-    comparison, wrong = followed(program, outcome, memory=False)
+    comparison, wrong = follow(program, outcome, memory=False)
     problems += wrong
     if comparison.mismatch:
         problems.append(f"golden disagrees: {comparison.mismatch}")
@@ -191,6 +169,6 @@ def _signature_problems(test: Test, memory: bytes, who: str) -> list[str]:
         return []
     at = differs[0]
     return [
-        f"{len(differs)} of {len(words)} words of the signature of {who} are not the reference's, the first is number "
+        f"{len(differs)} of {len(words)} words of the signature of {who} differ from the reference, first in word "
         f"{at}: {words[at]:08x}, not {test.reference[at]:08x}"
     ]

@@ -1,4 +1,4 @@
-"""All-reduces of every type, operation and size over the links, of inputs whose result nccl-tests knows beforehand."""
+"""All-reduces of every type, operation and size over the links, with results known from nccl-tests."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -29,18 +29,14 @@ from neuroncore_rtl.tb.tests.links.workloads import engine_job
 __all__ = ["AllReduce", "all_reduces", "run_all_reduces", "wrong_results"]
 
 NOT_THERE = "int8, uint8, uint32, int64, uint64, float16, float64, fp8; prod, avg, premulsum"
-"""Types and operations of nccl-tests that the collective engines do not have."""
+"""Types and operations of nccl-tests without support in the collective engines."""
 
 
 @dataclass(frozen=True)
 class AllReduce:
-    """One of them.
+    """An all-reduce of the first cores, see `spec.isa.collective.Collective`.
 
-    Arguments:
-        dtype, op, narrow: see `spec.isa.collective.Collective`.
-        ranks: cores that take part, from the first one on.
-        count: elements.
-        src: where every rank has its own in HBM; the results go behind them.
+    Every rank has its operands at the HBM address `src`; the results follow.
     """
 
     dtype: CollectiveType
@@ -52,7 +48,6 @@ class AllReduce:
 
     @property
     def name(self) -> str:
-        """What the table counts together."""
         return f"{self.dtype.name.lower()} {self.op.name.lower()}{', narrow' if self.narrow else ''}"
 
     @property
@@ -62,11 +57,10 @@ class AllReduce:
 
     @property
     def dst(self) -> int:
-        """Where the results go."""
         return self.src + self.pitch
 
     def instruction(self, rank: int) -> Collective:
-        """Return what a rank executes."""
+        """Return the instruction of a rank."""
         kind, group = CollectiveKind.ALL_REDUCE, Group(0, 1, self.ranks)
         places = {"rank": rank, "src": self.src, "dst": self.dst, "pitch": self.pitch}
         what = {"dtype": self.dtype, "op": self.op, "narrow": self.narrow, "count": self.count}
@@ -74,10 +68,10 @@ class AllReduce:
 
 
 def all_reduces(cores: int, largest: int) -> Iterator[AllReduce]:
-    """Yield those of 2, of 3 and of all cores, of one element up to the largest size, doubling, and of one less."""
+    """Yield all-reduces of 2, of 3 and of all cores, with powers of two of elements, and one element less."""
     place = 0
     kinds = [(dtype, op, False) for dtype, op in product(CollectiveType, ReduceOp)]
-    kinds.append((CollectiveType.BF16, ReduceOp.SUM, True))  # partial sums travel as BF16, which rounds none of these
+    kinds.append((CollectiveType.BF16, ReduceOp.SUM, True))  # partial sums are sent as BF16, without any rounding here
     for ranks, (dtype, op, narrow) in product(sorted({2, 3, cores}), kinds):
         most = largest // element_bytes(dtype)
         powers = [1 << power for power in range(most.bit_length())]
@@ -88,7 +82,7 @@ def all_reduces(cores: int, largest: int) -> Iterator[AllReduce]:
 
 
 def workload_of(cores: int, listed: Sequence[AllReduce], seed: int) -> Workload:
-    """Return them as what the cores of an instance execute, one after the other."""
+    """Return the all-reduces as the workload of an instance, one after another."""
     memories = np.zeros((cores, -(-(listed[-1].dst + listed[-1].pitch) // COLLECTIVE_PAGE) * COLLECTIVE_PAGE), np.uint8)
     lists, issues = {core: [] for core in range(cores)}, []
     for one in listed:
@@ -102,19 +96,14 @@ def workload_of(cores: int, listed: Sequence[AllReduce], seed: int) -> Workload:
 
 
 def wrong_results(one: AllReduce, seed: int, memories: Sequence[np.ndarray]) -> int:
-    """Return how many results of an all-reduce are not the expected ones, over all ranks.
-
-    Arguments:
-        one: the all-reduce. seed: of its inputs.
-        memories: of each core, uint8 [bytes], after it.
-    """
+    """Return the number of wrong results over all ranks, given each core's memory, uint8 [bytes], and the seed."""
     results = expected(one.dtype, one.op, one.ranks, seed, one.count)
     found = [memories[rank][one.dst : one.dst + results.nbytes].view(results.dtype) for rank in range(one.ranks)]
     return sum(int((own != results).sum()) for own in found)
 
 
 def run_all_reduces(settings: Settings) -> Report:
-    """Run them all, and compare every element on every rank; settings: with the options CHIPS, BYTES, SEED and SIM."""
+    """Run all of them, and compare every element on every rank; settings: CHIPS, BYTES, SEED and SIM."""
     engines = ALLREDUCE.settings(CHIPS=settings.chips, SIM=settings.sim, SEED=settings.seed)
     instance = instance_of(engines)
     listed = list(all_reduces(instance.cores, settings.bytes))
@@ -131,7 +120,7 @@ def run_all_reduces(settings: Settings) -> Report:
             row[f"{who}_wrong"] += wrong
             if wrong:
                 what = f"{one.name} of {one.count:,} elements, {one.ranks} ranks"
-                failures.append(f"{what}: {wrong:,} results of {who} are not what nccl-tests expects")
+                failures.append(f"{what}: {wrong:,} results of {who} are not those of nccl-tests")
     return Report(
         test="oracle",
         label=f"nccl-tests-{settings.sim}",

@@ -1,4 +1,4 @@
-"""Cases of scalar operations, with the results that others expect of them, through units of the hardware and golden."""
+"""Third-party cases of scalar operations with their results, on units of the hardware and on golden."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -26,14 +26,8 @@ def report_of_scalars(
 ) -> Report:
     """Play the cases of a suite, print the first wrong results, and return the report.
 
-    Every case goes through every unit that computes its operation. What is expected decides, not golden, which is
-    compared with it as the hardware is.
-
-    Arguments:
-        suite: its name.
-        reading: its cases.
-        settings: with the options FROM, SIM, MAC_LATENCY and VECTOR_LATENCY.
-        mutate: changes the Verilog of the units, to see that a broken one is noticed.
+    Every case runs on every unit that computes its operation. The suite's results decide; hardware and golden are both
+    compared with them. `mutate` changes the Verilog of the units, to prove that faults are detected.
     """
 
     @cache
@@ -48,12 +42,12 @@ def report_of_scalars(
             if taken.any():
                 row = table[f"{cases.operation}, {operation.unit}"]
                 row.update(dict.fromkeys(("cases", *WRONG, "differ"), 0))
-                failures += _played(cases, operation, np.flatnonzero(taken), device(operation.unit), settings.sim, row)
+                failures += _play(cases, operation, np.flatnonzero(taken), device(operation.unit), settings.sim, row)
     compared, wrong = (sum(row[name] for row in table.values()) for name in ("cases", WRONG[0]))
     golden_wrong = sum(row[WRONG[1]] for row in table.values())
     for who, count in (("the hardware", wrong), ("golden", golden_wrong)):
         if count:
-            failures.append(f"{count:,} of {compared:,} results of {who} are not what {suite} expects")
+            failures.append(f"{count:,} of {compared:,} results of {who} are not those of {suite}")
     return Report(
         test="oracle",
         label=f"{suite}-{settings.sim}",
@@ -68,10 +62,10 @@ def report_of_scalars(
     )
 
 
-def _played(
+def _play(
     cases: ScalarCases, operation: OracleOperation, places: np.ndarray, device: PlayerDevice, sim: str, row: Counter
 ) -> list[str]:
-    """Play the cases at some places, count in a row of the table, and return what else is wrong, a sentence each."""
+    """Play the cases at some places, update a row of the table, and return other problems, one sentence each."""
     operands = [operand[places] for operand in cases.operands]
     expected, fmt = _canonical(cases.expected[places], operation.result), operation.result
     doing = f"{len(places):,} cases of {cases.operation}, {operation.unit}"
@@ -96,5 +90,5 @@ def _played(
 
 
 def _canonical(words: np.ndarray, fmt: Format) -> np.ndarray:
-    """Return words with the machine's NaN for any; the hardware's are taken as they are, and so must have that one."""
+    """Return words with the canonical NaN for any NaN; hardware results are compared unchanged."""
     return canonical(words, fmt).astype(np.uint32) if fmt.is_float else words.astype(np.uint32)

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Scalar operations that other people's cases are about: which units of the hardware compute them, and golden."""
+"""Scalar operations of third-party suites: the hardware units that compute them, and golden."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,20 +32,18 @@ ORACLE_UNITS: Mapping[str, Callable[[int, int], Playable]] = {
     "widen": lambda mac, vector: PlayedUnit(Widen(1), ("dtype", "word"), output="fp32"),
     "round": lambda mac, vector: PlayedUnit(Fp32Rounder(), _ROUNDER_PORTS, output="word"),
 }
-"""Units, by the latencies of the multiply-accumulate and of the lanes' ALU: a processing element with edge decoders,
-and of a vector lane the ALU, its multiply-add, the divider, and both ends."""
+"""Units, given the latencies of the multiply-accumulate and of the lanes' ALU.
+
+They are a processing element with edge decoders, and a vector lane's ALU, multiply-add, divider, widening and rounding.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OracleOperation:
-    """An operation as one unit computes it.
+    """An operation on one of `ORACLE_UNITS`.
 
-    Arguments:
-        unit: one of `ORACLE_UNITS`.
-        fields: from the operands to the inputs of the unit, by name, uint32.
-        golden: from the operands to the results; words (uint32).
-        result: format of the result.
-        takes: from the operands to which cases the unit takes; all of them if None. why: the others are left out.
+    `fields` maps the operands to the unit's inputs by name, and `golden` maps them to the results, uint32 words.
+    `takes` maps them to a mask of the cases to play, None for all, and `why` is the reason for skipping the others.
     """
 
     unit: str
@@ -57,7 +55,7 @@ class OracleOperation:
 
 
 def nan(words: np.ndarray) -> np.ndarray:
-    """Return which words of FP32 are NaN."""
+    """Return a mask of the FP32 words that are NaN."""
     return words << np.uint32(1) > np.uint32(FP32.infinity << 1)
 
 
@@ -70,10 +68,7 @@ def _alu(op: AluOp, **limits: object) -> tuple[OracleOperation]:
         zero = np.zeros_like(a)
         return {"op": _full(a, op), "integer": zero, "uint32": zero, "a": a, "b": zero if b is None else b}
 
-    def golden(a, b=0):
-        return alu(op, a, b)
-
-    return (OracleOperation(unit="ALU", fields=fields, golden=golden, **limits),)
+    return (OracleOperation(unit="ALU", fields=fields, golden=lambda a, b=0: alu(op, a, b), **limits),)
 
 
 def _on_words(function: Callable, *operands: np.ndarray) -> np.ndarray:
@@ -81,13 +76,14 @@ def _on_words(function: Callable, *operands: np.ndarray) -> np.ndarray:
 
 
 def _widened(fmt: Format) -> tuple[OracleOperation]:
-    def fields(word):
-        return {"dtype": _full(word, fmt.code), "word": word}
-
     def golden(word):
         return arith.widen(word.astype(arith.storage_dtype(fmt)), fmt)
 
-    return (OracleOperation(unit="widen", fields=fields, golden=golden),)
+    return (
+        OracleOperation(
+            unit="widen", fields=lambda word: {"dtype": _full(word, fmt.code), "word": word}, golden=golden
+        ),
+    )
 
 
 def _rounded(fmt: Format) -> tuple[OracleOperation]:
@@ -149,4 +145,3 @@ ORACLE_OPERATIONS: Mapping[str, tuple[OracleOperation, ...]] = {
     **{f"{fmt.name} to fp32": _widened(fmt) for fmt in (FP16, BF16, INT32, UINT32)},
     **{f"fp32 to {fmt.name}": _rounded(fmt) for fmt in (FP16, BF16, INT32, UINT32)},
 }
-"""By name."""

@@ -1,5 +1,8 @@
-"""What a soak runs: a program on a machine and what disturbs it, whole in itself, so that it can be kept as a file, cut
-down when it fails, and run again when the generators that drew it have changed."""
+"""Test case of a soak: a program, its machine, and the disturbances.
+
+A case is self-contained: a file holds all of it, a failing case can be reduced, and it runs again after the random
+generators have changed.
+"""
 
 import base64
 import json
@@ -7,26 +10,28 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Self, get_args
 
 import numpy as np
 
+from neuroncore_rtl.kernels.text.assembly import parse_record, record_text
 from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.harness.outcome import Ending
 from neuroncore_rtl.run.result import Result
+from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance, Topology
+from neuroncore_rtl.tb.tests.soak import machines
 
 __all__ = [
-    "Case", "CaseKind", "ListedCase", "Verdict", "array_from", "array_json", "config_from", "hbm_from",
-    "instance_from", "instance_json", "kind_of", "usual", "verdict_of", "without",
+    "Case", "CaseKind", "ConfigCase", "ListedCase", "Stored", "Verdict", "kind_of", "smaller_sizes", "text_of",
+    "verdict_of", "without",
 ]  # fmt: skip
 
 
 class CaseKind:
-    """Why a case fails, roughly: what is cut down must go on failing so, or it may end as another fault."""
+    """Kind of failure. A reduced case must fail in the same kind, or it may show another defect."""
 
     NONE = ""
     BYTES = "bytes differ"
@@ -40,14 +45,7 @@ class CaseKind:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What came of a run.
-
-    Arguments:
-        kind: one of :class:`CaseKind`; `CaseKind.NONE` if it has passed.
-        compared: bytes, or instructions of the controller, that were compared with golden.
-        cycles: that it took.
-        failures: what is wrong, a sentence each.
-    """
+    """Kind of failure, see :class:`CaseKind`, compared bytes or controller instructions, cycles, and failures."""
 
     kind: str
     compared: int
@@ -56,13 +54,7 @@ class Verdict:
 
 
 def kind_of(ending: Ending, failures: Collection[str], compared: int, mismatches: int) -> str:
-    """Return why a run has failed.
-
-    Arguments:
-        ending: how it ended.
-        failures: what is wrong beside the bytes that differ, a sentence each.
-        compared, mismatches: bytes.
-    """
+    """Return the kind of a run's failure, by its end, its failures other than wrong bytes, and its bytes."""
     if ending in (Ending.LIMIT, Ending.STUCK, Ending.DEAD):
         return CaseKind.HANG
     if any("error" in failure for failure in failures):
@@ -77,86 +69,107 @@ def kind_of(ending: Ending, failures: Collection[str], compared: int, mismatches
 
 
 def verdict_of(result: Result, ending: Ending, cycles: int) -> Verdict:
-    """Return the verdict on cores or engines that have HBM; ending, cycles: of the run."""
+    """Return the verdict on a run of cores or engines with HBM."""
     kind = kind_of(ending, result.failures, result.compared, result.mismatches)
-    said = (*result.failures, *result.differences)
-    return Verdict(kind=kind, compared=result.compared, cycles=cycles, failures=said)
+    messages = (*result.failures, *result.differences)
+    return Verdict(kind=kind, compared=result.compared, cycles=cycles, failures=messages)
 
 
-class Case(ABC):
-    """A program, its machine, and what disturbs both. Cases that agree in their machine share a build.
+def text_of(instruction: isa.Instruction) -> str:
+    """Return an instruction as a line of assembly."""
+    return record_text(isa.Record(instruction=instruction))
+
+
+class Stored:
+    """Immutable dataclass that a file holds as JSON, one key per field."""
+
+    def as_json(self) -> dict[str, object]:
+        """Return the fields as JSON; instructions become lines of assembly."""
+        return {field.name: _packed(getattr(self, field.name)) for field in fields(self)}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, object]) -> Self:
+        """Return the object that `as_json` describes."""
+        return cls(**{field.name: _unpacked(found[field.name], field.type) for field in fields(cls)})
+
+    def variants(self, **values: object) -> Iterator[Self]:
+        """Yield a copy per value that differs from the field of that name, with only that field changed."""
+        for name, value in values.items():
+            if getattr(self, name) != value:
+                yield replace(self, **{name: value})
+
+    def with_item(self, name: str, number: int, item: object) -> Self:
+        """Return a copy with one element of the tuple `name` replaced."""
+        before = getattr(self, name)
+        return replace(self, **{name: (*before[:number], item, *before[number + 1 :])})
+
+
+class Case(Stored, ABC):
+    """Program, machine and disturbances. Cases with equal machines share a build.
+
+    Common fields of subclasses: `behaviour`, the behaviour of HBM; `errors`, the share of disturbed frames on links;
+    `stall`, the number of cycles in 256 in which each stream or bus pauses; `garble`, the seed of random unused bits of
+    records, None for plain records; `seed`, the seed of the other disturbances.
 
     Attributes:
-        subject: names the kind of case, and the class in a file.
-        machine: the parameters of what is built; None: there is one for all.
-        size: instructions, as far as they can be left out.
+        subject: name of the class in a file.
+        machine: parameters of the RTL to build; None: the RTL has no parameters.
+        size: number of instructions that can be removed.
     """
 
     subject: ClassVar[str]
     machine: Config | Instance | None
+
+    @classmethod
+    @abstractmethod
+    def draw(cls, rng: np.random.Generator, machine: Config | Instance | None) -> Self:
+        """Return a random case on a machine."""
+
+    @classmethod
+    @abstractmethod
+    def drawn_machine(cls, rng: np.random.Generator) -> Config | Instance | None:
+        """Return a random machine."""
 
     @property
     @abstractmethod
     def size(self) -> int: ...
 
     @abstractmethod
-    def run(self) -> Verdict:
-        """Run it on the RTL and on golden.
-
-        Raises:
-            ValueError: if there can be no such program.
-            SimulationFailed: if the simulation breaks off.
-        """
+    def judge(self) -> Verdict:
+        """Execute the case on the RTL and on golden; ValueError if it is illegal, SimulationFailed if that breaks."""
 
     @abstractmethod
     def without(self, numbers: Collection[int]) -> Self:
-        """Return it without the instructions of these numbers.
-
-        Raises:
-            ValueError: if there can be no such program.
-        """
+        """Return the case without the instructions of these numbers; ValueError if it is not legal then."""
 
     def smaller(self, number: int) -> Iterator[Self]:
-        """Yield it with the instruction of a number made smaller, the smallest first; nothing if that is none such."""
+        """Yield the case with smaller versions of one instruction, the smallest first."""
         yield from ()
 
     def calmer(self) -> Iterator[Self]:
-        """Yield it with less that disturbs it, each on the same machine."""
+        """Yield the case with fewer disturbances, on the same machine."""
         yield from ()
 
     def plainer(self) -> Iterator[Self]:
-        """Yield it on machines that are more as usual; each has to be built."""
+        """Yield the case on machines closer to the default; each needs a build."""
         yield from ()
 
     @abstractmethod
     def covers(self) -> Counter[str]:
-        """Return what it has, `dimension:value`, and how often."""
+        """Return the number of occurrences of each feature, `dimension:value`."""
 
     @abstractmethod
     def lines(self) -> list[str]:
-        """Return the program for people, a line an instruction."""
-
-    @abstractmethod
-    def as_json(self) -> dict[str, object]:
-        """Return what :meth:`from_json` makes it of."""
-
-    @classmethod
-    @abstractmethod
-    def from_json(cls, found: Mapping[str, object]) -> Self:
-        """Return the case of a file."""
+        """Return the program as text, one line per instruction."""
 
     @property
     def text(self) -> str:
-        """What a file of it has."""
+        """Contents of the case's file."""
         return json.dumps({"subject": self.subject, **self.as_json()})
 
 
 class ListedCase(Case):
-    """A case whose instructions are one list.
-
-    Attributes:
-        items: what can be left out.
-    """
+    """Case with all of its instructions in one tuple, `items`."""
 
     items: tuple
 
@@ -168,48 +181,67 @@ class ListedCase(Case):
         return replace(self, items=without(self.items, numbers))
 
 
+class ConfigCase(Case):
+    """Case on a single core or on one of its engines."""
+
+    machine: Config
+
+    @classmethod
+    def drawn_machine(cls, rng: np.random.Generator) -> Config:
+        """Return the parameters of a random core."""
+        return machines.drawn_config(rng)
+
+    def plainer(self) -> Iterator[Self]:
+        return (replace(self, machine=config) for config in machines.plainer_configs(self.machine))
+
+
 def without(items: tuple, numbers: Collection[int]) -> tuple:
-    """Return items but those of some numbers."""
+    """Return the items except those of some numbers."""
     return tuple(item for number, item in enumerate(items) if number not in numbers)
 
 
-def array_json(array: np.ndarray) -> dict[str, object]:
-    """Return bytes, uint8 of any shape, as JSON."""
-    packed = zlib.compress(np.ascontiguousarray(array).tobytes(), 9)
-    return {"shape": list(array.shape), "zlib": base64.b64encode(packed).decode()}
+def smaller_sizes(size: int) -> list[int]:
+    """Return the sizes to try instead of `size`: 1 and its half."""
+    return sorted({1, size // 2} - {0, size}) if size else []
 
 
-def array_from(found: Mapping[str, object]) -> np.ndarray:
-    """Return the bytes of :func:`array_json`."""
+def _packed(value: object) -> object:
+    match value:
+        case np.ndarray():  # uint8 of any shape
+            data = zlib.compress(np.ascontiguousarray(value).tobytes(), 9)
+            return {"shape": list(value.shape), "zlib": base64.b64encode(data).decode()}
+        case isa.Instruction():
+            return text_of(value)
+        case tuple():
+            return [_packed(one) for one in value]
+        case Stored():
+            return value.as_json()
+        case Config() | Hbm() | Instance():
+            return asdict(value)
+    return value
+
+
+def _unpacked(value: object, kind: type) -> object:
+    """Return the value that `_packed` made JSON of; kind: the type of its field."""
+    if kind in _READERS:
+        return _READERS[kind](value)
+    if isinstance(value, str) and kind is not str:
+        return parse_record(value).instruction
+    if isinstance(value, list):
+        return tuple(_unpacked(one, next(iter(get_args(kind)), kind)) for one in value)
+    return kind.from_json(value) if isinstance(value, dict) else value
+
+
+def _array_from(found: Mapping[str, object]) -> np.ndarray:
     data = zlib.decompress(base64.b64decode(found["zlib"]))
     return np.frombuffer(data, np.uint8).reshape(found["shape"]).copy()
 
 
-def config_from(found: Mapping[str, int]) -> Config:
-    """Return the core's parameters of JSON."""
-    return Config(**found)
-
-
-def instance_json(instance: Instance) -> dict[str, object]:
-    """Return an instance as JSON."""
-    return asdict(instance) | {"topology": instance.topology.value}
-
-
-def instance_from(found: Mapping[str, object]) -> Instance:
-    """Return the instance of JSON."""
-    return Instance(**{**found, "topology": Topology(found["topology"]), "core": config_from(found["core"])})
-
-
-def hbm_from(found: Mapping[str, object]) -> Hbm:
-    """Return the behaviour of JSON."""
-    return Hbm(**{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()})
-
-
-def usual(config: Config) -> Iterator[Config]:
-    """Yield configurations that differ from usual in less: first in nothing but rows and columns, then in one less."""
-    defaults = {field.name: field.default for field in fields(Config) if field.name not in ("rows", "columns", "cores")}
-    changed = {name: value for name, value in defaults.items() if getattr(config, name) != value}
-    one_by_one = [{name: value} for name, value in changed.items()]
-    for values in [changed, *one_by_one] if len(changed) > 1 else one_by_one:
-        with suppress(ValueError):  # some only go together
-            yield config.with_overrides(**values)
+_READERS = {
+    np.ndarray: _array_from,
+    Config: lambda found: Config(**found),
+    Hbm: lambda found: Hbm(**{name: tuple(one) if isinstance(one, list) else one for name, one in found.items()}),
+    Instance: lambda found: Instance(
+        **{**found, "topology": Topology(found["topology"]), "core": Config(**found["core"])}
+    ),
+}

@@ -1,4 +1,4 @@
-"""What a soak runs, drawn: the case of an index is a function of the seed and that index alone."""
+"""Random case of a soak as a function of the seed and an index only, and the case of a file."""
 
 import json
 from pathlib import Path
@@ -16,19 +16,18 @@ from neuroncore_rtl.tb.tests.soak.tensor_case import TensorCase
 
 __all__ = ["PER_MACHINE", "SUBJECTS", "case_of", "drawn_case", "machine_number", "read_case", "subject_of"]
 
-PER_MACHINE = 40
-"""Cases of a machine: to build it takes as long as to run so many."""
+PER_MACHINE = 40  # cases per machine: a build takes as long as this many runs
 
 SUBJECTS: dict[str, type[Case]] = {
     one.subject: one for one in (CoreCase, CollectiveCase, TensorCase, ElementwiseCase, RiscvCase, InstanceCase)
 }
 
 TURNS = ("core", "collective", "tensor", "elementwise", "riscv", "instance", "core", "core")
-"""Whose machine is the next: each one's soon, and a whole core's, in which everything meets, most often."""
+"""Kinds of consecutive machines. The whole core, which combines all units, is the most frequent."""
 
 
 def machine_number(index: int) -> int:
-    """Return the number of the machine of a case."""
+    """Return the number of a case's machine."""
     return index // PER_MACHINE
 
 
@@ -38,28 +37,20 @@ def subject_of(index: int) -> str:
 
 
 def drawn_case(seed: int, index: int) -> Case:
-    """Return the case of an index, from 0 on."""
+    """Return the case of an index, from 0."""
     kind = SUBJECTS[subject_of(index)]
     machine = kind.drawn_machine(np.random.default_rng((seed, machine_number(index), 0)))
-    return kind.drawn(np.random.default_rng((seed, index, 1)), machine)
+    return kind.draw(np.random.default_rng((seed, index, 1)), machine)
 
 
 def case_of(text: str) -> Case:
-    """Return the case of what a file has.
-
-    Raises:
-        ValueError: if it is none.
-    """
+    """Return the case of a file's contents; ValueError, KeyError or TypeError if they are malformed."""
     found = json.loads(text)
     return SUBJECTS[found.pop("subject")].from_json(found)
 
 
 def read_case(path: Path) -> Case:
-    """Return the case of a file.
-
-    Raises:
-        UsageError: if it has none; the message names the file.
-    """
+    """Return the case of a file; UsageError, which names the file, if it holds none."""
     try:
         return case_of(path.read_text(encoding="utf-8"))
     except (ValueError, KeyError, TypeError, OSError) as error:

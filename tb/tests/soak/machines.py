@@ -1,5 +1,12 @@
-"""Machines that a soak draws: every parameter that a configuration, or an instance, has, over its range as far as a
-simulation is built in minutes; and the tempers of their memories."""
+"""Random machines and HBM behaviours of a soak, the plainer ones next to a machine, and coverage labels of both.
+
+Every parameter of a configuration or an instance is drawn over its range, as far as a build takes minutes only.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, fields, replace
 
 import numpy as np
 
@@ -7,29 +14,26 @@ from neuroncore_rtl.run.harness.hbm import Hbm
 from neuroncore_rtl.run.options import random_hbm
 from neuroncore_rtl.spec.config import LONE_UNITS, Config
 from neuroncore_rtl.spec.instance import Instance, Topology
+from neuroncore_rtl.tb.tests.core.program import TEMPERS
+from neuroncore_rtl.tb.tests.links.collectives import TEMPERS as LINK_TEMPERS
 
-__all__ = ["SIDES", "TEMPERS", "drawn_config", "drawn_hbm", "drawn_instance"]
+__all__ = [
+    "SIDES", "drawn_config", "drawn_hbm", "drawn_instance", "hbm_labels", "instance_labels", "machine_labels",
+    "plainer_configs", "plainer_instances",
+]  # fmt: skip
 
-SIDES = (2, 3, 4, 4, 5, 6, 7, 8, 8, 12, 16)
-"""Rows and columns. What more of them are is the same again, and takes as many times as long."""
-
-SBUF = (4, 8, 8, 12, 16, 24, 32, 192)
-"""KiB a partition: mostly few, as all of it is compared."""
-
+SIDES = (2, 3, 4, 4, 5, 6, 7, 8, 8, 12, 16)  # rows and columns; more of them only cost more time
+SBUF = (4, 8, 8, 12, 16, 24, 32, 192)  # SBUF in KiB per partition; mostly small, because all of it is compared
 DMA_ENGINES = (1, 2, 2, 3, 4, 5, 8, 16)
 
-TEMPERS = {
-    "latency": (1, 8, 64, 150), "gap": (0, 0, 5), "rate": (0, 0, 4 * 256), "stall": (0, 40, 160),
-    "reorder": (0, 100, 200), "interleave": (False, True),
-}  # fmt: skip
-"""What the behaviour of a core's HBM is drawn from."""
-
-LINK_TEMPERS = {"latency": (1, 8, 64, 150), "gap": (0, 0, 5), "port_rate": (0, 0, 4 * 256), "stall": (0, 0, 40, 160)}
-"""What that of an instance's is drawn from, whose engines take no answers out of order."""
+WHOLE_RANGE = (
+    "mac_latency", "add_latency", "vector_latency", "scalar_depth", "cast_latency", "records_ahead", "counters",
+)  # fmt: skip
+"""Parameters that may have any value of their range."""
 
 
 def drawn_config(rng: np.random.Generator, sides: tuple[int, ...] = SIDES) -> Config:
-    """Return parameters of a core that is alone; sides: what its rows and columns are drawn from."""
+    """Return the parameters of a random single core; sides: candidates for its rows and columns."""
 
     def of(*values: int) -> int:
         return int(rng.choice(values))
@@ -46,8 +50,8 @@ def drawn_config(rng: np.random.Generator, sides: tuple[int, ...] = SIDES) -> Co
     line, sbuf = power("line_bytes", chosen["hbm_bytes"]), 1024 * of(*SBUF)
     chosen["dma_engines"] = of(*DMA_ENGINES)
     chosen["hbm_ports"] = int(rng.integers(1, min(Config.RANGES["hbm_ports"][1], chosen["dma_engines"]) + 1))
-    chosen |= {name: within(name) for name in _WHOLE}
-    # A unit that is not there is one less to be wrong.
+    chosen |= {name: within(name) for name in WHOLE_RANGE}
+    # Optional units are mostly present: an absent unit cannot be wrong.
     chosen |= {name: int(rng.random() < 0.8) for name, span in Config.RANGES.items() if span == (0, 1)}
     rows, columns = of(*sides), of(*sides)
     chosen["line_bytes"] = max(line, Config(rows=rows, columns=columns).load_bytes)
@@ -57,31 +61,13 @@ def drawn_config(rng: np.random.Generator, sides: tuple[int, ...] = SIDES) -> Co
     if chosen["lane_partitions"] > 1:
         chosen |= {f"vector_{unit}": 0 for unit in LONE_UNITS}
     chosen["edge_latency"] = 1 + chosen["mac_latency"] % Config.RANGES["edge_latency"][1]
-    return Config(
-        rows=rows,
-        columns=columns,
-        significand_bits=of(8, 12, 12),
-        psum_words=power("psum_words"),
-        psum_banks=power("psum_banks"),
-        semaphores=power("semaphores"),
-        **chosen,
-    )
-
-
-_WHOLE = (
-    "mac_latency", "add_latency", "vector_latency", "scalar_depth", "cast_latency", "records_ahead", "counters",
-)  # fmt: skip
-"""Parameters that may have any value of their range."""
+    chosen["significand_bits"] = of(8, 12, 12)
+    chosen |= {name: power(name) for name in ("psum_words", "psum_banks", "semaphores")}
+    return Config(rows=rows, columns=columns, **chosen)
 
 
 def drawn_instance(rng: np.random.Generator, core: Config, chips: tuple[int, ...]) -> Instance:
-    """Return an instance.
-
-    Arguments:
-        rng: decides the rest.
-        core: parameters of its cores.
-        chips: what their number is drawn from.
-    """
+    """Return a random instance of such cores; chips: candidates for its number of chips."""
     count = int(rng.choice(chips))
     widths = [width for width in range(2, count // 2 + 1) if count % width == 0]
     torus = bool(widths) and rng.random() < 0.5
@@ -96,5 +82,44 @@ def drawn_instance(rng: np.random.Generator, core: Config, chips: tuple[int, ...
 
 
 def drawn_hbm(rng: np.random.Generator, *, links: bool = False) -> Hbm:
-    """Return the behaviour of an HBM; links: of those of an instance."""
+    """Return a random HBM behaviour; links: for an instance, where responses arrive in order."""
     return random_hbm(rng, **(LINK_TEMPERS if links else TEMPERS))
+
+
+def plainer_configs(config: Config) -> Iterator[Config]:
+    """Yield configurations closer to the default: all parameters but rows and columns reset, then each one of them."""
+    defaults = {field.name: field.default for field in fields(Config) if field.name not in ("rows", "columns", "cores")}
+    changed = {name: value for name, value in defaults.items() if getattr(config, name) != value}
+    one_by_one = [{name: value} for name, value in changed.items()]
+    for values in [changed, *one_by_one] if len(changed) > 1 else one_by_one:
+        with suppress(ValueError):  # some parameters depend on each other
+            yield config.with_overrides(**values)
+
+
+def plainer_instances(instance: Instance, used: int) -> Iterator[Instance]:
+    """Yield instances closer to the default, with at least the cores 0 to `used`."""
+    ring = replace(instance, topology=Topology.RING, width=2)
+    chips = max(2, used // 2 + 1)
+    plain = replace(ring, chips=chips, link_bytes=16, link_latency=2)
+    for one in (plain, replace(ring, chips=chips), ring):
+        if one != instance:
+            yield one
+
+
+def machine_labels(config: Config) -> Counter[str]:
+    """Return the labels of a core's parameters, `parameter:value`."""
+    return Counter({f"{name}:{value}": 1 for name, value in asdict(config).items()})
+
+
+def instance_labels(instance: Instance, errors: float) -> Counter[str]:
+    """Return the labels of an instance's parameters and of its rate of disturbed frames."""
+    numbers = {name: getattr(instance, name) for name in ("chips", "link_bytes", "link_latency", "topology")}
+    found = {f"{name}:{value}": 1 for name, value in numbers.items()}
+    return Counter({**found, f"cores:{instance.cores}": 1, f"errors on links:{errors}": 1})
+
+
+def hbm_labels(behaviour: Hbm) -> Counter[str]:
+    """Return the labels of the parameters that make an HBM slower than the default, and of its latency."""
+    disturbed = ("gap", "port_rate", "rate", "stall", "reorder", "interleave")
+    found = [f"stall:HBM {name.replace('_', ' ')}" for name in disturbed if getattr(behaviour, name)]
+    return Counter([*(found or ["stall:HBM none"]), f"latency of HBM:{behaviour.latency}"])

@@ -86,7 +86,7 @@ def placed(monkeypatch):
             raise clocks[seed]
         return {"fmax_mhz": clocks[seed], "critical_path": f"of {seed}", "used": {}}
 
-    monkeypatch.setattr(area, "flattened", lambda *arguments: Seven())
+    monkeypatch.setattr(area, "synthesise_unit", lambda *arguments: Seven())
     monkeypatch.setattr(area, "place", place)
     return clocks
 

@@ -190,7 +190,7 @@ DISAGREEMENTS = {
     "base": ({}, {"group": G(7, -2, 3)}, "base, not 3 and 7"),
     "count": ({}, {"count": 5}, "count, not 4 and 5"),
     "root": ({"kind": K.BROADCAST, "root": 0}, {"kind": K.BROADCAST, "root": 1}, "root, not 0 and 1"),
-    "kind, both send": ({"kind": K.SEND, "root": 1}, {"kind": K.SEND}, "who sends: both are at SEND"),
+    "kind, both send": ({"kind": K.SEND, "root": 1}, {"kind": K.SEND}, "the sender: both are at SEND"),
 }
 """What rank 1 says otherwise than the others, and what of it is said."""
 
@@ -246,9 +246,9 @@ EXCHANGE = {"kind": K.ALL_TO_ALL, "count": 1, "pitch": 64, "dst": 64}
             {"count": 17},
             {"count": 17, "src": 64},
             None,
-            "core 1: ALL_REDUCE: src at 64 and dst at 0 must not overlap so",
+            "core 1: ALL_REDUCE: src at 64 and dst at 0 must not overlap this way",
         ),
-        (EXCHANGE, EXCHANGE, None, "must not overlap so"),
+        (EXCHANGE, EXCHANGE, None, "must not overlap this way"),
     ],
 )
 def test_what_is_wrong_with_an_instruction(first, second, cause, message):

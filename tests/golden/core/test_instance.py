@@ -203,7 +203,7 @@ def test_a_core_of_an_instance_that_runs_alone_waits_for_ever():
 
 
 def test_memories_are_those_of_all_cores():
-    with pytest.raises(ValueError, match="memories must be those of 4 cores, not 3"):
+    with pytest.raises(ValueError, match="memories must have one entry for each of 4 cores, not 3"):
         run_instance(CONFIG, np.zeros((3, 64), np.uint8))
 
 

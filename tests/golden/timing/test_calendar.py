@@ -36,7 +36,7 @@ def test_lines_go_ahead_of_those_whose_bank_is_busy(count, taken, waits, patienc
     columns(Calendars(calendar, other, other, other, bank_places(CONFIG)), moves)
     held = np.zeros(timing.LINE_BUFFER + 1, np.int64)
     banks = (np.arange(count) % CONFIG.sbuf_banks).astype(np.uint8)
-    accesses = Accesses(banks, 0, count, begin=0, cycles=count, turns=1, until=10 * BUSY)
+    accesses = Accesses(banks, 0, count, begin=0, cycles=count, interval=1, until=10 * BUSY)
     done, last, waited, written = buffered_lines(calendar, held, accesses, 0, patience)
     assert (done, last, waited) == (count, taken, waits)
     assert (written >= BUSY) == (patience == BUSY)

@@ -57,7 +57,7 @@ def test_a_wait_without_an_update_is_reported():
     image = product()
     first, *others = image.records[0]
     stuck = replace(first, waits=(Wait(200, 1),))
-    with pytest.raises(ValueError, match="must not wait for ever, but one of queue"):
+    with pytest.raises(ValueError, match="a record of queue .* waits for ever"):
         predict(replace(image, records=((stuck, *others), *image.records[1:])))
 
 

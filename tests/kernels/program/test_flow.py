@@ -134,7 +134,7 @@ def test_the_operations_of_a_run_are_told_from_what_the_controller_read():
     names = [operation.code.name for operation, _ in executed(image.flow, outcome.loaded)]
     assert names.count("AGAIN") == 3 + 3 and names[-1] == "END" and names.count("UNLESS_LESS") == 4 + 3 + 3
     assert len([*executed(image.flow, outcome.loaded[:-1])]) < len(names)
-    with pytest.raises(ValueError, match="sections and path must be those of a run"):
+    with pytest.raises(ValueError, match="sections and path must be given for an image with registers or loops"):
         predict(image)
 
 

@@ -118,7 +118,7 @@ def test_a_task_that_kills_its_workers_is_named(dask, tmp_path):
     rows = list(rows_of(tmp_path, tasks, ClusterExecutor(dask.address)))
     assert statuses(rows) == {"passed": 6, "broken": 1}
     [failed] = [row for row in rows if row["failure"]]
-    assert failed["label"] == "killer7" and failed["failure"].startswith("4 workers have died of it; the last: tcp://")
+    assert failed["label"] == "killer7" and failed["failure"].startswith("it has killed 4 workers; the last: tcp://")
 
 
 @pytest.mark.slow
@@ -189,7 +189,7 @@ def test_other_sources_are_refused(dask, tmp_path):
     dask.scheduler()
     dask.worker(python_path=place.parent)
     [row] = rows_of(tmp_path, [Task("one", key_of(1), simulate, ("matmul", []))], ClusterExecutor(dask.address))
-    assert row["status"] == "broken" and "must have the sources that are here" in row["failure"]
+    assert row["status"] == "broken" and "must have the sources of this machine" in row["failure"]
 
 
 @pytest.mark.slow

@@ -8,8 +8,15 @@ from functools import partial
 import pytest
 
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove_equivalent
-from neuroncore_rtl.tb.campaign.mutation.legal import watched
-from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, as_seen, mutants_of, ports_of, rtlil_of
+from neuroncore_rtl.tb.campaign.mutation.legal import add_watcher
+from neuroncore_rtl.tb.campaign.mutation.netlist import (
+    PREPARED,
+    Mutant,
+    mutants_of,
+    ports_of,
+    rtlil_of,
+    select_observed,
+)
 from tests.tb.campaign.clamp import Clamp, Two
 
 LIMIT = 200  # a clamp's largest output
@@ -38,7 +45,7 @@ ALL = range(1, 8)
 def test_a_step_takes_a_promise_for_true(bits, most, finding, tmp_path):
     """A higher limit is none behind a clamp: if that promises no more than it puts out, a step is enough."""
     mutants = limits(tmp_path, bits)
-    promise = partial(watched, component=Clamp(), legal=lambda m, clamp: clamp.o <= most, part="first")
+    promise = partial(add_watcher, component=Clamp(), legal=lambda m, clamp: clamp.o <= most, part="first")
     proofs = {
         mutant.number: proof.finding for mutant, proof in prove_equivalent(mutants, 0, tmp_path, 1, promise=promise)
     }
@@ -46,7 +53,9 @@ def test_a_step_takes_a_promise_for_true(bits, most, finding, tmp_path):
 
 
 def test_promises_do_not_contradict_themselves(tmp_path):
-    promise = partial(watched, component=Clamp(), legal=lambda m, clamp: (clamp.o < 5) & (clamp.o > 9), part="first")
+    promise = partial(
+        add_watcher, component=Clamp(), legal=lambda m, clamp: (clamp.o < 5) & (clamp.o > 9), part="first"
+    )
     with pytest.raises(RuntimeError, match="Assumptions are unsatisfiable"):
         list(prove_equivalent(limits(tmp_path, (4,)), 0, tmp_path, promise=promise))
 
@@ -54,13 +63,13 @@ def test_promises_do_not_contradict_themselves(tmp_path):
 def test_promises_are_of_ports_that_are_there(tmp_path):
     """`large` of the first of two is read by nobody."""
     limits(tmp_path, ())
-    with pytest.raises(ValueError, match=r"top\.unit\.first has no large, of which it is said what is legal"):
-        watched((tmp_path / PREPARED).read_text(), Clamp(), lambda m, clamp: clamp.large, "first")
+    with pytest.raises(ValueError, match=r"top\.unit\.first has no port large, which its legal inputs depend on"):
+        add_watcher((tmp_path / PREPARED).read_text(), Clamp(), lambda m, clamp: clamp.large, "first")
 
 
 def test_what_is_legal_is_known_of_an_output_that_another_stands_for(tmp_path):
     """In proofs it is no port then."""
     mutants_of(rtlil_of(Clamp(), lambda m, clamp: {"o": clamp.o[0]}), 1, 1, tmp_path)
-    text, clamp = as_seen((tmp_path / PREPARED).read_text()), Clamp()
+    text, clamp = select_observed((tmp_path / PREPARED).read_text()), Clamp()
     (name,) = (port.name for port, signal in ports_of(clamp) if signal is clamp.o)
-    assert f"connect \\{name} \\{name}\n" in watched(text, clamp, lambda m, clamp: clamp.o <= LIMIT)
+    assert f"connect \\{name} \\{name}\n" in add_watcher(text, clamp, lambda m, clamp: clamp.o <= LIMIT)

@@ -75,7 +75,7 @@ def test_a_task_that_kills_its_workers_is_named_and_others_are_not(tmp_path):
     assert statuses(rows) == {"passed": 20, "broken": 1}
     [failed] = [row for row in rows if row["failure"]]
     assert failed["label"] == "killer7" and failed["raised"] == "WorkerDied"
-    assert failed["failure"] == "3 workers have died of it; the last: its worker ended with status -9"
+    assert failed["failure"] == "it has killed 3 workers; the last: its worker ended with status -9"
 
 
 class Suspicious(LocalExecutor):
@@ -117,7 +117,7 @@ def test_a_task_is_not_blamed_for_another_on_its_worker(tmp_path, monkeypatch):
         rows = list(campaign(tasks, store, blaming := Suspicious(), "squares"))
     assert statuses(rows) == {"passed": 8, "broken": 1}
     [failed] = [row for row in rows if row["failure"]]
-    assert (failed["label"], failed["failure"]) == ("killer1", "4 workers have died of it; the last: the only one")
+    assert (failed["label"], failed["failure"]) == ("killer1", "it has killed 4 workers; the last: the only one")
     assert blaming.handed_out["killer1"] == 2 and blaming.handed_out.total() > len(tasks) + 1
 
 
@@ -179,7 +179,7 @@ def test_a_full_disk_ends_the_campaign_and_keeps_what_is_done(tmp_path, monkeypa
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
         patch.setattr(Store, "add", add)
         rows_of(tmp_path, tasks)
-    assert "8 tasks, 0 known: 3 passed, 0 failed, 0 broken; 5 are left, and the same command" in capsys.readouterr().err
+    assert "8 tasks, 0 known: 3 passed, 0 failed, 0 broken; 5 remain, repeat the command" in capsys.readouterr().err
     assert Store(tmp_path / "rows.jsonl").rows() == kept
     assert rows_of(tmp_path, tasks)[:3] == sorted(kept, key=lambda row: row["number"])
     assert "8 tasks, 3 known: 8 passed" in capsys.readouterr().err
@@ -223,7 +223,7 @@ def test_a_campaign_that_is_ended_keeps_its_rows_and_leaves_no_process(tmp_path,
     _, said = run.communicate(timeout=120)
     assert run.returncode != 0
     if number == signal.SIGINT:
-        assert "waiting: 9 tasks, 0 known: 5 passed, 0 failed, 0 broken; 4 are left" in said
+        assert "waiting: 9 tasks, 0 known: 5 passed, 0 failed, 0 broken; 4 remain" in said
     workers = [int(path.name.partition("-")[2]) for path in started]
     assert len(workers) == 2
     while any(map(_lives, workers)):

@@ -19,14 +19,14 @@ from neuroncore_rtl.run.harness.outcome import Ending, Outcome
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import MultiplyMoving
-from neuroncore_rtl.tb.campaign.soak.coverage import coverage, coverage_table, expected
-from neuroncore_rtl.tb.campaign.soak.runs import COVERED, judged, soaks
-from neuroncore_rtl.tb.campaign.soak.shrink import Shrinking, shrunk
+from neuroncore_rtl.tb.campaign.soak.coverage import coverage, coverage_table, expected_values
+from neuroncore_rtl.tb.campaign.soak.runs import COVERED, judge_case, soak_tasks
+from neuroncore_rtl.tb.campaign.soak.shrink import Shrinking, shrink
 from neuroncore_rtl.tb.campaign.task import perform
 from neuroncore_rtl.tb.cli import soak
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.stimulus.tensor_programs import replayed
-from neuroncore_rtl.tb.tests.soak import draw, tensor_case
+from neuroncore_rtl.tb.tests.soak import draw, machines, tensor_case
 from neuroncore_rtl.tb.tests.soak.case import CaseKind, kind_of
 from neuroncore_rtl.tb.tests.soak.draw import PER_MACHINE, SUBJECTS, TURNS, case_of, drawn_case
 from neuroncore_rtl.tb.tests.soak.machines import drawn_config
@@ -43,7 +43,7 @@ def cases(each: int, machines: int = MACHINES):
 
 def test_cases_cover_every_engine_opcode_and_collective():
     rows = [{COVERED: json.dumps(case.covers())} for case in cases(2)]
-    missing = {name: values - set(coverage(rows).get(name, ())) for name, values in expected().items()}
+    missing = {name: values - set(coverage(rows).get(name, ())) for name, values in expected_values().items()}
     # Of units, each machine either has one or it has not.
     assert {name: values for name, values in missing.items() if values and not values <= {"0", "1"}} == {}
     assert set(SUBJECTS) == set(TURNS)
@@ -76,7 +76,7 @@ def test_a_case_is_what_its_seed_and_index_say():
     said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     assert said.splitlines() == [drawn_case(SEED, number * PER_MACHINE + 1).text for number in range(len(SUBJECTS))]
     assert len({case.text for case in cases(2, len(SUBJECTS))}) == 2 * len(SUBJECTS)
-    tasks = soaks(SEED, 10)
+    tasks = soak_tasks(SEED, 10)
     first = [next(tasks) for _ in range(PER_MACHINE + 1)]
     assert len({task.key for task in first}) == len(first) and len({task.group for task in first}) == 2
 
@@ -125,10 +125,10 @@ class Numbers:
         return (replace(self, machine=machine) for machine in range(self.machine))
 
 
-def shrink(fails, tries=1000, builds=100, count=200):
+def shrink_numbers(fails, tries=1000, builds=100, count=200):
     said = []
     shrinking = Shrinking(fails, tries, builds, said.append)
-    return shrunk(Numbers(tuple(range(count))), shrinking), shrinking, said
+    return shrink(Numbers(tuple(range(count))), shrinking), shrinking, said
 
 
 def test_a_failure_is_cut_down_to_what_it_takes():
@@ -137,19 +137,19 @@ def test_a_failure_is_cut_down_to_what_it_takes():
     def fails(case):
         return 3 in case.items and any(item >= 20 for item in case.items) and case.machine >= 4
 
-    small, shrinking, said = shrink(fails)
+    small, shrinking, said = shrink_numbers(fails)
     assert sorted(small.items)[0] == 3 and len(small.items) == 2 and 20 <= max(small.items) < 40
     assert small.machine == 4 and small.disturbed == 0
     assert shrinking.tried < 150 and said
-    assert shrink(fails)[0] == small
+    assert shrink_numbers(fails)[0] == small
 
 
 def test_what_cuts_down_is_bounded():
     runs = []
-    small, shrinking, _ = shrink(lambda case: runs.append(case) or 3 in case.items, tries=10)
+    small, shrinking, _ = shrink_numbers(lambda case: runs.append(case) or 3 in case.items, tries=10)
     assert shrinking.tried == len(runs) == 10 and 3 in small.items and small.size < 200
     machines = []
-    small, shrinking, _ = shrink(lambda case: machines.append(case.machine) or case.machine == 9, builds=3)
+    small, shrinking, _ = shrink_numbers(lambda case: machines.append(case.machine) or case.machine == 9, builds=3)
     assert shrinking.built == 3 and len(set(machines)) == 4 and small.size == 1
 
 
@@ -159,7 +159,7 @@ def test_what_cannot_be_run_costs_no_try():
             raise ValueError("1 needs 0")
         return 1 in case.items
 
-    small, shrinking, _ = shrink(fails)
+    small, shrinking, _ = shrink_numbers(fails)
     assert small.items == (0, 1) and shrinking.tried < 40
 
 
@@ -231,10 +231,10 @@ def golden_with_a_defect(device, work, *, doing):
 def check_that_it_is_found_and_repeated(monkeypatch, tmp_path, done, most):
     """The command that is printed shows a failure of a few instructions."""
     assert done.exit_code == 1, done.output
-    [(left, path)] = re.findall(r"^  (\d+) of \d+ instructions are left: make soak CASE=(\S+)$", done.output, re.M)
+    [(left, path)] = re.findall(r"^  (\d+) of \d+ instructions remain: make soak CASE=(\S+)$", done.output, re.M)
     assert 1 <= int(left) <= most, done.output
     case = soak.read_case(soak.Path(path))
-    assert case.size == int(left) and judged(case).kind == CaseKind.BYTES
+    assert case.size == int(left) and judge_case(case).kind == CaseKind.BYTES
     again = CliRunner().invoke(app, ["soak", f"CASE={path}"])
     assert again.exit_code == 1 and f"FAILED: {CaseKind.BYTES}" in again.output
     assert "golden" in again.output and all(line in again.output for line in case.lines())
@@ -264,7 +264,7 @@ def test_replayed_programs_are_legal():
     case = drawn_case(SEED, TURNS.index("tensor") * PER_MACHINE)
     loads = {n for n, item in enumerate(case.items) if getattr(item, "name", "") == "LOAD_STATIONARY"}
     with pytest.raises(ValueError, match="MULTIPLY_MOVING"):
-        judged(case.without(loads))
+        judge_case(case.without(loads))
 
 
 @pytest.mark.slow
@@ -280,6 +280,6 @@ def test_a_defect_of_the_hardware_is_found_cut_down_kept_and_repeated(monkeypatc
     running._built.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(TensorDevice, "design", broken)
-        patch.setattr(tensor_case, "drawn_config", lambda rng: Config(rows=4, columns=4))
+        patch.setattr(machines, "drawn_config", lambda rng: Config(rows=4, columns=4))
         check_that_it_is_found_and_repeated(patch, tmp_path, soaked(patch, tmp_path, "RUNS=1", "TRIES=60"), most=4)
     running._built.cache_clear()

@@ -24,7 +24,7 @@ def test_rows_are_read_back(tmp_path):
     filled(tmp_path / "new" / "rows.jsonl")
     store = Store(tmp_path / "new" / "rows.jsonl")
     assert store.rows() == ROWS
-    assert store.known("3") and not store.known("5")
+    assert store.has_result("3") and not store.has_result("5")
 
 
 def test_last_row_of_a_key_counts_and_a_broken_one_is_not_known(tmp_path):
@@ -32,9 +32,9 @@ def test_last_row_of_a_key_counts_and_a_broken_one_is_not_known(tmp_path):
     filled(path, [ROWS[0], ROWS[1], {**ROWS[0], "status": "broken"}])
     store = Store(path)
     assert [row["key"] for row in store.rows()] == ["0", "1"]
-    assert not store.known("0") and store.known("1")
+    assert not store.has_result("0") and store.has_result("1")
     filled(path, [{**ROWS[0], "status": "failed"}])
-    assert Store(path).known("0")
+    assert Store(path).has_result("0")
 
 
 @pytest.mark.parametrize("cut", range(1, 8))
@@ -68,7 +68,7 @@ def _fill_up(path, size):
         with pytest.raises(OSError) as raised:
             store.add(ROWS[2])
         assert raised.value.filename == str(path)
-        assert not store.known("2")
+        assert not store.has_result("2")
         assert path.read_bytes().endswith(b"\n")
 
 

@@ -14,6 +14,7 @@ from neuroncore_rtl.__main__ import app
 from neuroncore_rtl.run.report import Report
 from neuroncore_rtl.run.settings import SEED, SIM, WAVES, Command, Option, configuration_options, dtype_option
 from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.parameters import parameters
 from neuroncore_rtl.tb.cli import overview, registry
 
 FIXTURE = Command(
@@ -171,10 +172,28 @@ def test_help_fits_a_screen():
 @pytest.mark.parametrize("name", [*registry.tests(), *(command.name for command in registry.COMMANDS)])
 def test_help_of_one_has_its_variables_and_the_presets(name):
     one = registry.tests().get(name) or next(command for command in registry.COMMANDS if command.name == name)
-    sections = sections_of(overview.described(one, "make", width=1000))
-    assert sections["variables"] == {f"{option.name}=": option.describe() for option in one.options}
-    assert list(sections.get("PRESET=, named configurations", PRESETS)) == list(PRESETS)
+    sections = sections_of(overview.command_help(one, "make", width=1000))
+    machine = [option.name for option in one.options if option.name.lower() in parameters()]
+    others = {f"{option.name}=": option.describe() for option in one.options if option.name not in machine}
+    assert sections.get("variables", {}) == others
     assert one.summary in next(iter(sections.values())).values()
+    short, complete = sections_of_machine(sections), sections_of_machine(help_of(one, complete=True))
+    assert sorted(complete) == sorted(machine) and set(short) == set(machine) & set(overview.COMMON)
+    assert all(parameters()[name.lower()].sentence[:-1] in text for name, text in complete.items())
+    if set(short) != set(machine):
+        assert sections["more"]["ALL=1"].startswith(f"{len(machine) - len(short)} more")
+    if machine:
+        assert list(help_of(one, complete=True)["PRESET=, named configurations"]) == list(PRESETS)
+
+
+def help_of(one, complete: bool):
+    return sections_of(overview.command_help(one, "make", width=1000, complete=complete))
+
+
+def sections_of_machine(sections) -> dict[str, str]:
+    """Return the parameters of the machine that a help text lists."""
+    rows = [row for heading, rows in sections.items() if heading.startswith("machine, ") for row in rows.items()]
+    return {name.rstrip("="): text for name, text in rows}
 
 
 def test_help_by_its_command():
@@ -184,6 +203,9 @@ def test_help_by_its_command():
     assert cli("help").stdout.startswith("targets:")
     assert cli("help", "matmul").stdout.startswith("make sim TEST=matmul:")
     assert cli("help", "bench").stdout.startswith("make bench:")
+    assert "SCALAR_DEPTH" not in cli("help", "matmul").stdout
+    assert "SCALAR_DEPTH" in cli("help", "matmul", "ALL=1").stdout
+    assert "must be ALL=0 or ALL=1" in cli("help", "matmul", "NONE=1").stderr
     result = cli("help", "gone")
     assert result.exit_code == 2 and "TEST must be one of" in result.stderr
 

@@ -30,7 +30,7 @@ def page(monkeypatch, tmp_path):
     path.write_text(PAGE)
     (tmp_path / "mac-1.json").write_text(json.dumps(RECORD))
     monkeypatch.setattr(figures, "documents", lambda: [path])
-    monkeypatch.setattr(figures.filled, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(figures.fill_figures, "__defaults__", (tmp_path,))
     return path
 
 
@@ -69,7 +69,7 @@ def test_nothing_is_run_that_was_not_asked_for(page, commands):
 
 
 def test_a_part_of_no_command_is_refused(page, commands):
-    with pytest.raises(UsageError, match="ONLY must be a part of a command that documents show, not 'allreduce'"):
+    with pytest.raises(UsageError, match="ONLY must be a part of a command in the documents, not 'allreduce'"):
         figures.check_figures(COMMAND.settings(["ONLY=allreduce"]))
     assert commands == []
 

@@ -70,8 +70,8 @@ def test_scalar_cases_pass(tmp_path):
 def test_a_suite_that_expects_otherwise_fails_the_hardware_and_golden(tmp_path, capsys):
     report = fpgen_report(tmp_path, "b32* =0 +1.000000P-126 +1.000000P-2 -> +0.200001P-126\n")
     assert report.problems == [
-        "1 of 1 results of the hardware are not what fpgen expects",
-        "1 of 1 results of golden are not what fpgen expects",
+        "1 of 1 results of the hardware are not those of fpgen",
+        "1 of 1 results of golden are not those of fpgen",
     ]
     said = "sample.fptest:1: multiply 00800000 3e800000: expected 00200001, RTL 00200000, golden 00200000"
     assert said in capsys.readouterr().out
@@ -83,7 +83,7 @@ def test_broken_hardware_is_noticed(tmp_path):
     broken = faulty_wire("overflow", "1'h0")
     report = scalars.report_of_scalars("fpgen", reading, settings(SUITE="fpgen"), mutate=broken)
     assert report.mismatches == 1
-    assert report.problems[0] == "1 of 1 results of the hardware are not what fpgen expects"
+    assert report.problems[0] == "1 of 1 results of the hardware are not those of fpgen"
 
 
 def test_broken_golden_is_noticed(tmp_path, monkeypatch):
@@ -91,7 +91,7 @@ def test_broken_golden_is_noticed(tmp_path, monkeypatch):
     broken = replace(divide, golden=lambda a, b: np.zeros_like(a))
     monkeypatch.setattr(scalars, "ORACLE_OPERATIONS", {**ORACLE_OPERATIONS, "divide": (broken,)})
     report = fpgen_report(tmp_path, SAMPLE.splitlines()[-1])
-    assert report.problems[0] == "1 of 1 results of golden are not what fpgen expects"
+    assert report.problems[0] == "1 of 1 results of golden are not those of fpgen"
 
 
 def test_nothing_to_compare_is_no_success(tmp_path):
@@ -138,7 +138,7 @@ def test_own_signatures(tmp_path):
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ([1, 2], "2 of 2 words of the signature of the hardware are not the reference's, the first is number 0: "),
+        ([1, 2], "2 of 2 words of the signature of the hardware differ from the reference, first in word 0: "),
         ([1, 2, 3], "its signature must have 3 words, not 2"),
     ],
 )
@@ -181,11 +181,11 @@ def test_a_golden_all_reduce_in_another_order_gives_the_same_and_a_wrong_one_is_
     ("given", "message"),
     [
         ({}, "SUITE must be one of riscv-tests, riscv-arch-test, fpgen, testfloat, nccl-tests"),
-        ({"SUITE": "riscv-tests"}, "FROM must be a folder with the ELF files of its isa/, .*; it comes from https://"),
-        ({"SUITE": "riscv-arch-test", "FROM": "{}"}, "FROM must be a folder with its ELF files.*, not '{}'; it comes"),
+        ({"SUITE": "riscv-tests"}, "FROM must be a folder with the ELF files of its isa/, .*; source: https://"),
+        ({"SUITE": "riscv-arch-test", "FROM": "{}"}, "FROM must be a folder with its ELF files.*, not '{}'; source"),
         (
             {"SUITE": "fpgen", "FROM": "{}"},
-            "FROM must be a folder with IBM's files .*, not '{}'; it comes .*tried",
+            "FROM must be a folder with IBM's files .*, not '{}'; source: .*tried",
         ),
         ({"SUITE": "testfloat", "FROM": "{}/gone"}, "FROM must be the program testfloat_gen, .*, not '{}/gone'"),
         ({"SUITE": "nccl-tests", "FROM": "{}"}, "FROM must not be given with SUITE=nccl-tests"),

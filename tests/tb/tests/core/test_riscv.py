@@ -135,7 +135,7 @@ def test_bench_runs_random_programs():
 
 
 def test_a_random_program_is_not_run_without_comparison():
-    with pytest.raises(UsageError, match="LOCKSTEP=0 must be given with ELF: a random program does not say"):
+    with pytest.raises(UsageError, match="LOCKSTEP=0 must be given with ELF: a random program does not report"):
         report_of("riscv", "COUNT=200 LOCKSTEP=0")
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.tb.tests.kernels import derivatives
-from neuroncore_rtl.tb.tests.kernels.transformer import encoded
+from neuroncore_rtl.tb.tests.kernels.derivatives import encoded
 
 STEP = 1e-6
 

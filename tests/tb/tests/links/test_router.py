@@ -156,7 +156,7 @@ def test_a_cut_wire_is_noticed_by_name_and_in_time(wire):
 def test_a_cut_that_nobody_notices_fails():
     given, outcome, _ = run("verilator", "uniform")
     (failure,) = bench.failures_of(RING, replace(given, cut=Cut(1, 10)), outcome)
-    assert failure == "link chip 0 down -> chip 2 was cut, and the end that listens to it has not noticed"
+    assert failure == "link chip 0 down -> chip 2 was cut, but its receiving end has not declared the link dead"
 
 
 def test_partners_on_a_torus():

@@ -1,7 +1,4 @@
-"""Functions that Numba compiles once: their code is kept in `sim_build`, and loaded without Numba.
-
-To import Numba and to compile takes longer than most programs do; what it made of a function is loaded in milliseconds.
-"""
+"""Cache of functions that Numba compiles: stored in `sim_build`, later loaded in milliseconds without Numba."""
 
 import ctypes
 import hashlib
@@ -19,23 +16,18 @@ from llvmlite import binding
 from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.golden.arith.machine_code import load_compiled
 
-__all__ = ["OPTIONS", "kept_function"]
+__all__ = ["OPTIONS", "cached_function"]
 
 OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""What `numba.njit` is told of a function that is kept, beside its signature."""
+"""Options of `numba.njit` for a cached function, besides its signature."""
 
 
 @cache
-def kept_function(module: str, name: str) -> Callable[..., None]:
-    """Return a compiled function, which takes arrays for pointers, and integers. Other threads go on while it runs.
+def cached_function(module: str, name: str) -> Callable[..., None]:
+    """Return a compiled function of integers and of arrays (for its pointers). It runs without the GIL.
 
-    It is compiled if its code is not there: if its module, anything in `spec/`, Numba or the processor is another one.
-    The module may use no other sources.
-
-    Arguments:
-        module: full name of the module, which need not be imported for code that is there.
-        name: in it, of a function that `numba.njit` has compiled with `OPTIONS` for one signature, of pointers and
-            int64, without a result.
+    A change of its module, of `spec/`, Numba or the processor recompiles it. The module may use no other sources; it is
+    imported only to compile. `numba.njit` must have `OPTIONS` and one signature of pointers and int64 without a result.
     """
     path = SIM_BUILD / "golden" / f"{name}-{_digest(module)}.ll"
     if not path.is_file():
@@ -46,9 +38,9 @@ def kept_function(module: str, name: str) -> Callable[..., None]:
     code = path.read_text()
     native, engine = load_compiled(binding.parse_assembly(code), code.split(maxsplit=2)[1])
     function = ctypes.CFUNCTYPE(ctypes.c_int32)(native)
-    nothing = np.zeros(2, np.uint64)  # places of the result and of an exception, of which there are none
+    nothing = np.zeros(2, np.uint64)  # Numba's slots for a result and an exception; both unused
 
-    def call(*arguments: np.ndarray | int, engine=engine) -> None:  # the engine holds the code
+    def call(*arguments: np.ndarray | int, engine=engine) -> None:  # the engine owns the code
         function(*map(_argument, (nothing[:1], nothing[1:], *arguments)))
 
     return call
@@ -59,7 +51,7 @@ def _argument(value: np.ndarray | int) -> ctypes.c_void_p | ctypes.c_int64:
 
 
 def _compiled(module: str, name: str) -> str:
-    """Return a function in LLVM's intermediate language, behind a comment with its name there."""
+    """Return a function in LLVM's intermediate language, preceded by a comment with its LLVM name."""
     dispatcher = getattr(import_module(module), name)
     (signature,) = dispatcher.signatures
     native = dispatcher.overloads[signature].fndesc.llvm_func_name
@@ -67,7 +59,7 @@ def _compiled(module: str, name: str) -> str:
 
 
 def _digest(module: str) -> str:
-    """Return what changes with all that the code of a module's functions depends on."""
+    """Return a hash of everything that the compiled code of a module depends on."""
     found = find_spec(module)
     assert found is not None and found.origin is not None
     sources = [Path(found.origin), *sorted((ROOT / "spec").rglob("*.py"))]

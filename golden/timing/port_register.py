@@ -1,20 +1,15 @@
-"""What stands between a queue and its engine on a machine with `port_latency`: one record, which waits there."""
+"""Register between a queue and its engine on a machine with `port_latency`. It holds one record."""
 
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.prediction import Timed
 from neuroncore_rtl.golden.timing.queue import EngineModel, Queue, offer
 from neuroncore_rtl.spec.isa import Record
 
-__all__ = ["Waiting"]
+__all__ = ["PortRegister"]
 
 
-class Waiting:
-    """An engine to its queue, and a queue to its engine.
-
-    Arguments:
-        agenda: what happens when.
-        model: the engine.
-    """
+class PortRegister:
+    """Acts as the engine for the queue, and as the queue for the engine."""
 
     queue: Queue
 
@@ -24,16 +19,16 @@ class Waiting:
         self._held: tuple[Record, Timed] | None = None
 
     def ready(self) -> int | None:
-        """Return the first cycle in which it takes an instruction; None if that is not known."""
+        """Return the first cycle in which it accepts an instruction, or None if unknown."""
         return 0 if self._held is None else None
 
     def start(self, record: Record, timed: Timed) -> None:
-        """Take an instruction in this cycle."""
+        """Accept an instruction in this cycle."""
         self._held = record, timed
         self._agenda.at(self._agenda.now + 1, self.engine_ready)
 
     def engine_ready(self) -> None:
-        """Offer what waits to the engine."""
+        """Offer the held record to the engine."""
         if self._held is not None:
             offer(self._agenda, self._model, self.engine_ready, self._give)
 
@@ -44,5 +39,5 @@ class Waiting:
         self._agenda.at(self._agenda.now + 1, self.queue.engine_ready)
 
     def retire(self, record: Record, timed: Timed) -> None:
-        """Pass on that the engine finishes a record in this cycle."""
+        """Tell the queue that the engine finishes a record in this cycle."""
         self.queue.retire(record, timed)

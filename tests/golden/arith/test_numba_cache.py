@@ -1,4 +1,4 @@
-"""Functions that Numba compiled: what is kept, when it is compiled again, and that it is loaded without Numba."""
+"""Cache of functions that Numba compiled: hits, recompilation after a change, loading without Numba."""
 
 import subprocess
 import sys
@@ -6,12 +6,12 @@ import sys
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import kept
+from neuroncore_rtl.golden.arith import numba_cache
 
 SOURCE = """
 from numba import carray, njit
 from numba.types import CPointer, int64, void
-from neuroncore_rtl.golden.arith.kept import OPTIONS
+from neuroncore_rtl.golden.arith.numba_cache import OPTIONS
 
 @njit(void(CPointer(int64), int64, int64), **OPTIONS)
 def raised(words, count, power):
@@ -33,29 +33,29 @@ print("numba" in sys.modules)
 
 @pytest.fixture
 def compiled(tmp_path, monkeypatch):
-    """Return a function that writes a module, keeps its function, and returns its results and how often it compiled."""
-    monkeypatch.setattr(kept, "SIM_BUILD", tmp_path / "sim_build")
-    monkeypatch.setattr(kept, "ROOT", tmp_path)
+    """Return a function that writes and runs a module, and returns its results and the number of compilations."""
+    monkeypatch.setattr(numba_cache, "SIM_BUILD", tmp_path / "sim_build")
+    monkeypatch.setattr(numba_cache, "ROOT", tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "spec").mkdir()
     calls = []
-    before = kept._compiled
-    monkeypatch.setattr(kept, "_compiled", lambda *names: calls.append(names) or before(*names))
+    before = numba_cache._compiled
+    monkeypatch.setattr(numba_cache, "_compiled", lambda *names: calls.append(names) or before(*names))
 
     def run(number: int) -> tuple[list[int], int]:
-        (tmp_path / "a_kept_module.py").write_text(SOURCE.format(number=number))
-        sys.modules.pop("a_kept_module", None)
-        kept.kept_function.cache_clear()
+        (tmp_path / "a_cached_module.py").write_text(SOURCE.format(number=number))
+        sys.modules.pop("a_cached_module", None)
+        numba_cache.cached_function.cache_clear()
         words = np.arange(4)
-        kept.kept_function("a_kept_module", "raised")(words, 3, 2)
+        numba_cache.cached_function("a_cached_module", "raised")(words, 3, 2)
         return words.tolist(), len(calls)
 
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     yield run
-    kept.kept_function.cache_clear()
+    numba_cache.cached_function.cache_clear()
 
 
-def test_code_is_kept_until_a_source_changes(compiled, tmp_path):
+def test_code_is_cached_until_a_source_changes(compiled, tmp_path):
     assert compiled(10) == ([10, 11, 14, 3], 1)
     assert compiled(10) == ([10, 11, 14, 3], 1)
     assert compiled(20) == ([20, 21, 24, 3], 2)
@@ -64,12 +64,12 @@ def test_code_is_kept_until_a_source_changes(compiled, tmp_path):
 
 
 def test_another_processor_has_other_code(monkeypatch):
-    names = [kept._digest("neuroncore_rtl.golden.scalar.evaluation")]
-    monkeypatch.setattr(kept.binding, "get_host_cpu_name", lambda: "another")
-    names.append(kept._digest("neuroncore_rtl.golden.scalar.evaluation"))
+    names = [numba_cache._digest("neuroncore_rtl.golden.scalar.evaluation")]
+    monkeypatch.setattr(numba_cache.binding, "get_host_cpu_name", lambda: "another")
+    names.append(numba_cache._digest("neuroncore_rtl.golden.scalar.evaluation"))
     assert names[0] != names[1]
 
 
-def test_what_is_kept_runs_without_numba():
+def test_a_cached_function_runs_without_numba():
     runs = [subprocess.run([sys.executable, "-c", USE], check=True, capture_output=True, text=True) for _ in range(2)]
     assert runs[1].stdout == "False\n"

@@ -1,0 +1,279 @@
+"""Pictures of the documents: one per engine, the queue, the 128-byte record, and softmax as dataflow.
+
+`python -m neuroncore_rtl.tb.cli.pictures` writes them into `docs/`.
+"""
+
+from neuroncore_rtl import ROOT
+from neuroncore_rtl.run.view.diagram import Diagram
+from neuroncore_rtl.spec.isa.record import HEADER_BITS, HEADER_FIELDS, RECORD_BITS, RECORD_BYTES
+
+__all__ = ["PICTURES", "main"]
+
+
+def tensor_engine() -> Diagram:
+    """Draw the tensor engine: two instruction paths into one array, sums into PSUM."""
+    d = Diagram(1000, 360, "Tensor engine: loads and multiplications meet in the systolic array")
+    queue = d.box("control", 14, 40, 130, 64, "Queue", "records in order")
+    checker = d.box("control", 184, 40, 130, 64, "Checker", "rules of the ISA")
+    loader = d.box("control", 354, 14, 150, 56, "Loader", "4 columns per cycle")
+    mover = d.box("control", 354, 82, 150, 56, "Mover", "1 column per cycle")
+    sbuf = d.box("memory", 354, 206, 130, 110, "SBUF", "one line of every", "partition per bank")
+    edge = d.box("engine", 566, 206, 140, 110, "Edge", "decodes any format", "to array operands;", "skews the rows")
+    array = d.box(
+        "engine",
+        740,
+        150,
+        150,
+        166,
+        "Array",
+        "rows x columns",
+        "multiply-accumulate",
+        "weights stay,",
+        "sums move down",
+    )
+    psum = d.box("memory", 740, 34, 150, 64, "PSUM", "FP32, 8 banks")
+    d.arrow(queue.right(), checker.left(), kind="control")
+    d.arrow(checker.right(), (334, 72), (334, 42), loader.left(), kind="control")
+    d.arrow(checker.right(), (334, 72), (334, 110), mover.left(), kind="control")
+    d.arrow((429, 142), (429, 202), kind="control", label="addresses")
+    d.arrow((508, 42), (530, 42), (530, 186), (390, 186), (390, 202), kind="control")
+    d.arrow(sbuf.right(0.3), edge.left(0.3), label="stationary")
+    d.arrow(sbuf.right(0.7), edge.left(0.7), label="moving")
+    d.arrow(edge.right(), (array.left()[0], edge.right()[1]))
+    d.arrow(array.top(0.35), psum.bottom(0.35), label="sums")
+    d.arrow(psum.bottom(0.75), array.top(0.75), label="accumulate")
+    d.legend(14, 344, "memory", "engine", "control")
+    return d
+
+
+def vector_engine() -> Diagram:
+    """Draw the pipeline of a vector lane."""
+    d = Diagram(1000, 330, "Vector engine: the pipeline of one lane")
+    front = d.box("control", 14, 30, 150, 60, "Front end", "checks and steps")
+    memory = d.box("memory", 14, 140, 110, 110, "Memory", "operands a, b", "SBUF or PSUM")
+    names = [
+        ("Widen", "to FP32", "or INT32"),
+        ("ALU 0", "a op0 s0", ""),
+        ("ALU 1", "result op1 b", "or s1"),
+        ("Extras", "negate, dropout,", "statistics"),
+        ("Cast", "round or", "saturate"),
+    ]
+    boxes = []
+    for number, (name, *lines) in enumerate(names):
+        boxes.append(d.box("engine", 164 + 138 * number, 140, 104, 110, name, *filter(None, lines)))
+    result = d.box("memory", 164 + 138 * len(names), 140, 110, 110, "Memory", "result dst", "SBUF or PSUM")
+    d.arrow(memory.right(), boxes[0].left())
+    for left, right in zip(boxes, [*boxes[1:], result], strict=True):
+        d.arrow(left.right(), right.left())
+    d.arrow((89, 94), (89, 136), kind="control", label="addresses")
+    d.arrow(
+        front.right(),
+        (boxes[2].top()[0], 60),
+        boxes[2].top(),
+        kind="control",
+        label="control word, delayed with the data",
+    )
+    d.arrow((470, 254), (470, 276), (516, 276), (516, 254))
+    d.text(493, 293, "running result of a reduction or scan", "small mid")
+    d.legend(14, 318, "memory", "engine", "control")
+    return d
+
+
+def scalar_engine() -> Diagram:
+    """Draw the pipeline of an activation lane."""
+    d = Diagram(1000, 350, "Scalar engine: the pipeline of one lane")
+    front = d.box("control", 14, 30, 150, 60, "Front end", "checks and steps")
+    memory = d.box("memory", 14, 140, 110, 110, "Memory", "operand a, bias", "SBUF or PSUM")
+    names = [
+        ("Widen", "any format", "to FP32"),
+        ("Affine", "a * scale + bias"),
+        ("Function", "argument, table,", "polynomial"),
+        ("Sum", "running sum", "of the results"),
+        ("Cast", "round, nearest", "or stochastic"),
+    ]
+    boxes = []
+    for number, (name, *lines) in enumerate(names):
+        boxes.append(d.box("engine", 164 + 138 * number, 140, 110, 110, name, *lines))
+    result = d.box("memory", 164 + 138 * len(names), 140, 110, 110, "Memory", "result dst", "SBUF or PSUM")
+    d.arrow(memory.right(), boxes[0].left())
+    for left, right in zip(boxes, [*boxes[1:], result], strict=True):
+        d.arrow(left.right(), right.left())
+    d.arrow((69, 94), (69, 136), kind="control", label="addresses")
+    d.arrow(
+        front.right(),
+        (boxes[2].top()[0], 60),
+        boxes[2].top(),
+        kind="control",
+        label="control word, delayed with the data",
+    )
+    tables = d.box("memory", boxes[2].x, 280, 110, 32, "", "coefficient tables")
+    d.arrow(tables.top(), boxes[2].bottom())
+    d.legend(14, 338, "memory", "engine", "control")
+    return d
+
+
+def dma_engine() -> Diagram:
+    """Draw a DMA engine: a source side and a destination side around one byte stream."""
+    d = Diagram(1000, 330, "DMA engine: source side and destination side")
+    queue = d.box("control", 14, 24, 120, 60, "Queue", "copies in order")
+    checker = d.box("control", 170, 24, 120, 60, "Checker", "rules of the ISA")
+    sequencer = d.box("control", 326, 24, 140, 60, "Sequencer", "one job per copy")
+    source = d.box("control", 520, 14, 190, 52, "Source addresses", "chunks of up to a beat")
+    target = d.box("control", 780, 14, 206, 52, "Destination addresses", "chunks of up to a beat")
+    memory = d.box("memory", 326, 160, 130, 96, "Source", "HBM, SBUF or PSUM")
+    reader = d.box("engine", 500, 160, 110, 96, "Reader", "aligns beats")
+    caster = d.box("engine", 640, 160, 100, 96, "Caster", "changes", "the format")
+    ring = d.box("engine", 770, 160, 76, 96, "Ring", "buffer")
+    writer = d.box("engine", 876, 160, 110, 96, "Writer", "to HBM, SBUF", "or PSUM")
+    d.arrow(queue.right(), checker.left(), kind="control")
+    d.arrow(checker.right(), sequencer.left(), kind="control")
+    d.arrow(sequencer.right(16 / 60), source.left(26 / 52), kind="control")
+    d.arrow(sequencer.right(0.9), (745, 78), (745, 40), target.left(), kind="control")
+    d.arrow((555, 70), reader.top(), kind="control")
+    d.arrow((931, 70), writer.top(), kind="control")
+    for left, right in ((memory, reader), (reader, caster), (caster, ring), (ring, writer)):
+        d.arrow(left.right(), right.left())
+    d.arrow((390, 156), (390, 88), kind="control", label="row numbers")
+    d.text(660, 284, "one stream of bytes; copy n + 1 reads while copy n writes", "small mid")
+    d.legend(14, 316, "memory", "engine", "control")
+    return d
+
+
+def collective_engine() -> Diagram:
+    """Draw a collective engine: two channels, one per direction of the ring."""
+    d = Diagram(1000, 370, "Collective engine: two channels in opposite directions")
+    queue = d.box("control", 14, 30, 120, 64, "Queue", "one operation", "at a time")
+    checker = d.box("control", 14, 137, 120, 64, "Checker", "rules, ranks")
+    router = d.box("link", 866, 14, 120, 310, "Router", "links to both", "neighbours")
+    for number, y in enumerate((14, 180)):
+        hbm = d.box("memory", 234, y, 120, 144, "HBM", f"port {number}")
+        d.frame(424, y, 380, 144, f"channel {number}")
+        load = d.box("engine", 440, y + 14, 96, 46, "Loader")
+        store = d.box("engine", 440, y + 82, 96, 46, "Storer")
+        reduce = d.box("engine", 566, y + 82, 96, 46, "Reduce")
+        send = d.box("engine", 692, y + 14, 96, 46, "Sender")
+        d.arrow((hbm.right()[0], load.left()[1]), load.left())
+        d.arrow(store.left(), (hbm.right()[0], store.left()[1]))
+        d.arrow(load.right(), send.left())
+        d.arrow((600, y + 37), (600, y + 78))
+        d.arrow(reduce.left(), store.right())
+        d.arrow((640, y + 78), (640, y + 50), (688, y + 50))
+        d.arrow(send.right(), (router.left()[0], send.right()[1]))
+        d.arrow((router.left()[0], y + 105), (666, y + 105))
+        d.arrow(checker.right(), (394, 169), (394, y + 122), (420, y + 122), kind="control")
+    d.text(
+        394, 344, "first half of the vector through channel 0, second half, in the other direction, through channel 1"
+    )
+    d.arrow(queue.bottom(), checker.top(), kind="control")
+    d.legend(14, 362, "memory", "engine", "control", "link")
+    return d
+
+
+def queue() -> Diagram:
+    """Draw a queue: from a doorbell to retirement."""
+    d = Diagram(1000, 300, "Queue: the life of a record")
+    doorbell = d.box("control", 14, 40, 130, 64, "Doorbell", "address and count", "of a block")
+    fetch = d.box("control", 184, 40, 130, 64, "Fetch", "records ahead", "of their turn")
+    wait = d.box("control", 354, 40, 130, 64, "Wait", "two semaphores")
+    issue = d.box("control", 524, 40, 130, 64, "Issue", "instruction")
+    engine = d.box("engine", 694, 40, 130, 64, "Engine", "executes")
+    retire = d.box("control", 864, 40, 122, 64, "Retire", "two updates")
+    d.box("control", 354, 180, 300, 64, "Semaphores", "16-bit counters shared by all queues")
+    hbm = d.box("memory", 184, 180, 130, 64, "HBM", "records of 128 bytes")
+    for left, right in ((doorbell, fetch), (fetch, wait), (wait, issue), (issue, engine), (engine, retire)):
+        d.arrow(left.right(), right.left(), kind="control")
+    d.arrow(hbm.top(), fetch.bottom())
+    d.arrow((419, 176), (419, 108), kind="control", label="at least a value?")
+    d.arrow((925, 108), (925, 212), (658, 212), kind="control")
+    d.text(790, 206, "set, add, subtract", "small mid")
+    d.legend(14, 284, "memory", "engine", "control")
+    return d
+
+
+def record() -> Diagram:
+    """Draw the 128-byte record, and its header to scale with the first bit of each field."""
+    d = Diagram(1000, 250, "Record: 128 bytes, a header and an instruction")
+    d.text(
+        14,
+        24,
+        f"record of {RECORD_BYTES} bytes, bit 0 at the left; below, the header: engine, two waits, two updates",
+        "small",
+    )
+    width = 972 / 8
+    d.box("control", 14, 34, width, 44, "", "header")
+    d.box(
+        "engine",
+        14 + width,
+        34,
+        972 - width,
+        44,
+        "",
+        f"instruction of the engine, bits {HEADER_BITS} to {RECORD_BITS - 1}",
+    )
+    d.arrow((14, 82), (14, 116), kind="control")
+    d.arrow((14 + width, 82), (14 + width, 98), (986, 98), (986, 116), kind="control")
+    x, bit = 14.0, 0
+    short = {"semaphore": "sem", "reserved": "reserved", "engine": "", "value": "value"}
+    kinds = {"wait": "memory", "upda": "link", "engi": "control", "rese": "plain"}
+    for name, bits in HEADER_FIELDS:
+        size = 972 * bits / HEADER_BITS
+        d.box(kinds[name[:4]], x, 120, size, 52, "", *([short[name.rpartition("_")[2]]] if bits > 2 else []))
+        if bits > 2:
+            d.text(x + 1, 188, str(bit))
+        x, bit = x + size, bit + bits
+    for name, at in (("wait 0", 15), ("wait 1", 40), ("update 0", 66), ("update 1", 92)):
+        d.text(14 + 972 * at / HEADER_BITS, 212, name, "name mid")
+    d.text(
+        14,
+        238,
+        "Wait until the semaphore is at least the value. Update after the instruction: set, add or subtract the value.",
+    )
+    return d
+
+
+def softmax() -> Diagram:
+    """Draw softmax of one tile as dataflow over the engines."""
+    d = Diagram(1000, 300, "Softmax of a tile: dataflow over DMA, vector and scalar engine")
+    load = d.box("memory", 14, 100, 110, 72, "DMA load", "x to SBUF")
+    top = d.box("engine", 164, 100, 130, 72, "Vector", "bias = -max(x)")
+    power = d.box("engine", 334, 100, 190, 72, "Scalar", "power = exp(x + bias)", "total = sum(power)")
+    inverse = d.box("engine", 564, 100, 130, 72, "Vector", "total = 1 / total")
+    product = d.box("engine", 734, 100, 130, 72, "Vector", "y = power * total")
+    store = d.box("memory", 884, 100, 102, 72, "DMA store", "y to HBM")
+    for left, right in ((load, top), (top, power), (power, inverse), (inverse, product), (product, store)):
+        d.arrow(left.right(), right.left())
+    d.arrow(load.bottom(), (69, 210), (429, 210), power.bottom(), label="x")
+    d.arrow(power.top(), (429, 60), (799, 60), product.top(), label="power")
+    d.text(
+        500,
+        252,
+        "While the scalar engine computes the exponentials of tile n, the vector engine divides tile n - 1.",
+        "small mid",
+    )
+    d.legend(14, 286, "memory", "engine")
+    return d
+
+
+PICTURES = {
+    "tensor_engine": tensor_engine,
+    "vector_engine": vector_engine,
+    "scalar_engine": scalar_engine,
+    "dma_engine": dma_engine,
+    "collective_engine": collective_engine,
+    "queue": queue,
+    "record": record,
+    "softmax": softmax,
+}
+"""Functions that draw the pictures, by the file's name in `docs/pictures/`."""
+
+
+def main() -> None:
+    """Write all pictures."""
+    folder = ROOT / "docs" / "pictures"
+    folder.mkdir(exist_ok=True)
+    for name, draw in PICTURES.items():
+        (folder / f"{name}.svg").write_text(draw().svg())
+
+
+if __name__ == "__main__":
+    main()

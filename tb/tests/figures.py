@@ -1,0 +1,31 @@
+"""Figures of TESTs, written as PNG files without a display."""
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from neuroncore_rtl.run.report import recordings
+
+__all__ = ["headless_pyplot", "write_figure"]
+
+
+def headless_pyplot() -> ModuleType:
+    """Import and return matplotlib's `pyplot`; only TESTs with a plot pay for the import."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def write_figure(figure: Any, name: str) -> Path:
+    """Add legends, write a figure to the folder of recordings, close it, and return the path."""
+    for axes in figure.axes:
+        axes.legend(frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+    path = recordings() / "plots" / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    headless_pyplot().close(figure)
+    return path
