@@ -7,12 +7,13 @@ import ast
 import enum
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.kernels.text import assembly
+from neuroncore_rtl.kernels.text.markdown import markdown_table
 from neuroncore_rtl.spec import host_map, isa, memory_map
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, MATMUL_FORMATS, FloatFormat
@@ -39,13 +40,17 @@ def page() -> str:
     sections = (
         *(
             "# Instruction set",
-            "Made from `spec/` by `python -m neuroncore_rtl.kernels.text.reference`; the words are the source's.",
+            "Generated from `spec/` by `python -m neuroncore_rtl.kernels.text.reference`.",
         ),
         *("## Records", _prose(record)),
         *("The header:", _layout(isa.HEADER_FIELDS), _documented(record)["HEADER_FIELDS"]),
         *("The instruction follows at bit " + str(isa.HEADER_BITS) + " of the record. Engines:", _codes(isa.Engine)),
-        *("What an update does:", _codes(isa.UpdateOp)),
-        *("Counters of every queue:", _documented(engine)["QUEUE_COUNTERS"], _table(("number", "name"), counters)),
+        *("Operations of an update:", _codes(isa.UpdateOp)),
+        *(
+            "Counters of every queue:",
+            _documented(engine)["QUEUE_COUNTERS"],
+            markdown_table(("number", "name"), counters),
+        ),
         *("### NOP", _prose(isa.Nop)),
         *("## Formats", _formats()),
         *("## Tensor engine", _layout(isa.TENSOR_FIELDS)),
@@ -54,7 +59,7 @@ def page() -> str:
         *("## Vector and scalar engine", _prose(elementwise), _layout(isa.ELEMENTWISE_FIELDS), _prose(isa.Elementwise)),
         *("A tensor (`dst_`, `a_`, `b_`):", _prose(isa.Access), "Storages:", _codes(isa.Storage)),
         *("A scalar in memory, in `scalar0` or `scalar1`:", _layout(isa.POINTER_FIELDS), _prose(isa.Pointer)),
-        *("The number of an element:", _prose(isa.Index)),
+        *("The number of an element (`index`):", _prose(isa.Index)),
         *("### Opcodes", _prose(isa.Opcode), _opcodes()),
         *("### Operations", *_enumeration(isa.AluOp)),
         *("### Functions", _functions()),
@@ -67,7 +72,7 @@ def page() -> str:
         *("### Reductions and types", *_enumeration(collective.ReduceOp), *_enumeration(collective.CollectiveType)),
         *("### What ranks must agree on", _layout(collective.SIGNATURE_FIELDS, collective.SIGNATURE_OFFSETS)),
         _documented(agreement)["SIGNATURE_FIELDS"],
-        *("### What the rules judge", _prose(rules)),
+        *("### Fields that rules check", _prose(rules)),
         *("## Assembly", _prose(assembly)),
         *("## Errors", "### Rules", *_enumeration(isa.Rule), "### Other causes", *_enumeration(isa.Cause)),
         *("## Memory map", _prose(memory_map), _memory_map()),
@@ -84,14 +89,14 @@ def _layout(layout: Layout, offsets: Mapping[str, int] | None = None) -> str:
         bits = str(first) if width == 1 else f"{first}-{first + width - 1}"
         rows.append((bits, str(width), f"`{name}`"))
         first += width
-    return _table(("bits", "width", "field"), rows)
+    return markdown_table(("bits", "width", "field"), rows)
 
 
 def _codes(kind: type[enum.IntEnum]) -> str:
     """Return the members of an enumeration as a table."""
     words = _documented(kind)
     rows = [(str(int(member)), f"`{member.name}`", words.get(member.name, "")) for member in kind]
-    return _table(("code", "name", "meaning"), rows)
+    return markdown_table(("code", "name", "meaning"), rows)
 
 
 def _enumeration(kind: type[enum.IntEnum]) -> tuple[str, str]:
@@ -105,7 +110,7 @@ def _opcodes() -> str:
         (str(int(code)), f"`{code.name}`", "scalar" if code in isa.SCALAR_OPCODES else "vector", words[code.name])
         for code in isa.Opcode
     ]
-    return _table(("code", "name", "engine", "meaning"), rows)
+    return markdown_table(("code", "name", "engine", "meaning"), rows)
 
 
 def _functions() -> str:
@@ -113,7 +118,7 @@ def _functions() -> str:
         (str(f.code), f"`{f.name}`", f"`{f.derivative_of}`" if f.derivative_of else "", "yes" if f.has_alpha else "")
         for f in FUNCTIONS.values()
     ]
-    return _table(("code", "name", "derivative of", "alpha"), rows)
+    return markdown_table(("code", "name", "derivative of", "alpha"), rows)
 
 
 def _formats() -> str:
@@ -122,14 +127,14 @@ def _formats() -> str:
         parts = (f.exponent_bits, f.mantissa_bits) if isinstance(f, FloatFormat) else ("", "")
         used = "yes" if f in MATMUL_FORMATS else ""
         rows.append((str(f.code), f"`{f.name}`", str(f.bits), *map(str, parts), used))
-    return _table(("code", "name", "bits", "exponent", "mantissa", "tensor engine"), rows)
+    return markdown_table(("code", "name", "bits", "exponent", "mantissa", "tensor engine"), rows)
 
 
 def _memory_map() -> str:
     words = _documented(memory_map)
     assigned = map(_assigned, ast.parse(inspect.getsource(memory_map)).body)
     constants = [name for name in assigned if name in memory_map.__all__]
-    return _table(
+    return markdown_table(
         ("name", "value", "meaning"),
         [(f"`{name}`", f"`{getattr(memory_map, name):#x}`", words.get(name, "")) for name in constants],
     )
@@ -143,7 +148,7 @@ def _host_registers() -> Iterator[str]:
         for field in register.fields:
             bits = str(field.low) if field.width == 1 else f"{field.low}-{field.low + field.width - 1}"
             rows.append(("", f"`{field.name}`", bits, "", field.meaning))
-    yield _table(("offset", "name", "bits", "access", "meaning"), rows)
+    yield markdown_table(("offset", "name", "bits", "access", "meaning"), rows)
     words, names = _documented(host_map), ", ".join(f"`{name}`" for name in Config.RANGES)
     yield f"`PARAMETER_WORDS` = `{host_map.PARAMETER_WORDS:#x}`: {words['PARAMETER_WORDS']} They are {names}."
     yield f"`COUNTER_WORDS` = `{host_map.COUNTER_WORDS:#x}`: {words['COUNTER_WORDS']}"
@@ -187,11 +192,6 @@ def _assigned(node: ast.stmt) -> str | None:
 def _plain(text: str) -> str:
     """Return text without the roles of documentation tools."""
     return re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"`\1`", text)
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":

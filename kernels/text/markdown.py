@@ -1,0 +1,11 @@
+"""Markdown of generated pages."""
+
+from collections.abc import Iterable
+
+__all__ = ["markdown_table"]
+
+
+def markdown_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a table; bars in cells are escaped."""
+    lines = [head, ("---",) * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

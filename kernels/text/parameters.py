@@ -1,0 +1,144 @@
+"""The page of a machine's parameters, made from `spec.parameters`.
+
+`python -m neuroncore_rtl.kernels.text.parameters` writes docs/parameters.md.
+"""
+
+from dataclasses import asdict
+
+from neuroncore_rtl import ROOT
+from neuroncore_rtl.kernels.text.markdown import markdown_table
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.parameters import PARAMETER_GROUPS, Parameter, parameters
+
+__all__ = ["EFFECTS", "PARAMETERS_PAGE", "parameters_page", "write_parameters"]
+
+PARAMETERS_PAGE = ROOT / "docs" / "parameters.md"
+
+INTRODUCTION = """
+# Parameters
+
+Generated from `spec/` by `python -m neuroncore_rtl.kernels.text.parameters`.
+
+These parameters describe a machine (`spec/config.py`). `PRESET=` selects a named set of values. A variable with the
+parameter's name in capitals overrides one of them: `make sim TEST=matmul PRESET=small ROWS=8`. `make help TEST=matmul`
+prints the same list. Other sizes, for example skews and drain times, are derived from the parameters.
+
+The [last table](#presets) has the values of the presets. The last column of the others gives measurements and derived
+rates with the page of their source. Unless it says otherwise, areas and clocks are those of an ECP5, one unit alone.
+"""
+
+EFFECTS = {
+    "rows": "`small`, 16 x 16, takes 716,837 LUTs of an UltraScale+, `medium`, 32 x 32, 1,697,474"
+    " ([FPGA](fpga.md#ultrascale-on-paper)).",
+    "columns": "A product smaller than the array pays for the whole array: on 128 x 128, 13 x 17 x 18 takes 183 cycles,"
+    " ideally 1 ([tensor engine](tensor_engine.md#utilisation)).",
+    "mac_latency": "1, 4 and 5 stages: 29.0, 77.0 and 112 MHz with 500, 438 and 439 LUT4 ([FPGA](fpga.md#units))."
+    " Utilisation of 128 x 128 by 512 x 512 x 512 is 97.7 % with 1 stage and 92.0 % with 5"
+    " ([tensor engine](tensor_engine.md#stages)).",
+    "significand_bits": "8: a decoder at the edge takes 133 LUT4 instead of 502; the multiply-accumulate hardly"
+    " shrinks ([tensor engine](tensor_engine.md#stages)).",
+    "add_latency": "A PSUM partition reaches 30 MHz with 2 stages and 47 MHz with 4. Columns that accumulate in the"
+    " same word are `add_latency` + 2 cycles apart ([tensor engine](tensor_engine.md#stages)).",
+    "edge_latency": "Each stage delays all sums by one cycle ([tensor engine](tensor_engine.md#timing)).",
+    "vector_latency": "A lane with all units reaches 11.9 MHz with 1 stage and 15,362 LUT4. With 6 stages and without"
+    " divider, power, search and random units it reaches 61 MHz with 7,439 LUT4 ([FPGA](fpga.md#units)).",
+    "vector_division": "A division takes 8 cycles per element, a remainder 93"
+    " ([vector engine](vector_engine.md#decisions)).",
+    "vector_power": "A power takes 14 cycles per element ([vector engine](vector_engine.md#decisions)).",
+    "vector_search": "MAX8 takes N + 8 cycles for N elements, FIND_INDEX8 N + 16"
+    " ([vector engine](vector_engine.md#timing)).",
+    "vector_statistics": "BN_STATS takes N + 6 cycles for N elements, BN_AGGR 4N + 22"
+    " ([vector engine](vector_engine.md#timing)).",
+    "vector_random": "It draws the words that make a tensor round to the same bits in any tiling"
+    " ([numbers](numbers.md#the-random-word)).",
+    "lane_partitions": "2 saves 13,000 places of LUTs on preset `fpga` ([FPGA](fpga.md#a-core)).",
+    "scalar_depth": "1: 22.2 MHz, 5,507 LUT4 ([FPGA](fpga.md#units)). 2, without trigonometry and random bits:"
+    " 52.5 MHz, 4,134 LUT4 ([FPGA](fpga.md#the-activation-lane)).",
+    "scalar_trigonometry": "Its window of 2 / pi takes 7 multipliers ([FPGA](fpga.md#the-activation-lane)).",
+    "scalar_random": "Without trigonometry and random bits, a lane of depth 2 takes 4,134 LUT4 instead of 5,508"
+    " ([FPGA](fpga.md#the-activation-lane)).",
+    "hbm_ports": "With 256 bytes per cycle, HBM and array of preset `full` need 8,192 cycles each for a BF16 product of"
+    " 512 x 512 x 512 ([performance](performance.md#the-core)).",
+    "hbm_bytes": "A record costs its port 128 / `hbm_bytes` beats ([core](core.md#why-does-this-stall)).",
+    "sbuf_bytes": "16 KiB instead of 64 KiB, with PSUM banks of 128 words, saves 60 block RAMs of preset `fpga`"
+    " ([FPGA](fpga.md#a-core)).",
+    "sbuf_banks": "A request that conflicts stalls; a line port that has waited 16 cycles gets priority"
+    " ([core](core.md#memories)).",
+    "line_bytes": "8, with records that queues receive beat by beat, shortens the wires of preset `fpga` from 456,000"
+    " to 402,000 ([FPGA](fpga.md#a-core)). Shorter lines cause more conflicts ([core](core.md#sizes-of-the-memories)).",
+    "psum_words": "See `sbuf_bytes`.",
+    "psum_banks": "2 instead of 8 saves 2,100 places of LUTs on preset `fpga` ([FPGA](fpga.md#a-core)).",
+    "local_bytes": "It takes block RAM twice, a copy for each of its two readers"
+    " ([core](core.md#sizes-of-the-memories)).",
+    "port_latency": "1 cuts the slowest path of a core on an FPGA, and adds one to four cycles per unit"
+    " ([core](core.md#waiting-for-each-other)).",
+    "dma_engines": "An engine takes 8,749 places of LUTs on preset `fpga` ([FPGA](fpga.md#a-core)).",
+    "dma_beats": "The buffer is block RAM from 128 beats on, LUTs at 32 ([core](core.md#sizes-of-the-memories)).",
+    "cast_lanes": "A cast between adjacent elements moves this many per cycle, other copies `hbm_bytes` bytes"
+    " ([core](core.md#dma)).",
+    "cast_latency": "A cast element is accepted 6 cycles after its arrival with 1 stage, 7 + `cast_latency` with more"
+    " ([timing model](timing_model.md#rules)).",
+    "cores": "On a ring of 16 chips an all-reduce of 1,048,576 bytes takes 62,180 cycles, 98.8% of the ring's bound"
+    " ([NeuronLink](neuronlink.md#how-fast)).",
+    "semaphores": "They are LUTs, a copy for each reader ([core](core.md#sizes-of-the-memories)). Boot clears one per"
+    " cycle ([core](core.md#life-of-an-image)).",
+    "records_ahead": "With a fetch of 74 cycles, a queue gets one record per 19 cycles (4 in flight), 9 (8) or 37 (2)"
+    " ([core](core.md#why-does-this-stall)).",
+    "counters": "Boards have 0, because a bitstream has no reader of them ([FPGA](fpga.md#a-core)).",
+}
+"""Effect of each parameter, in Markdown; a test checks that each figure is on a page that the text links to."""
+
+
+def write_parameters() -> None:
+    """Write the page."""
+    PARAMETERS_PAGE.write_text(parameters_page())
+
+
+def parameters_page() -> str:
+    """Return the page."""
+    known = parameters()
+    sections = [INTRODUCTION.strip()]
+    for group, names in PARAMETER_GROUPS.items():
+        sections += [f"## {group[0].upper()}{group[1:]}", _group_table([known[name] for name in names])]
+    sections += [
+        "## Presets",
+        "Values that differ from the default, or that every preset must give:",
+        _preset_table(known),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _group_table(group: list[Parameter]) -> str:
+    rows = [
+        (f"`{one.name}`", _values(one), _number(one.default), _upper(one.sentence), EFFECTS[one.name]) for one in group
+    ]
+    return markdown_table(("name", "values", "default", "meaning", "cost and benefit"), rows)
+
+
+def _values(one: Parameter) -> str:
+    """Return the allowed values: a list if there are few, otherwise the range."""
+    if one.choices:
+        return ", ".join(map(_number, one.choices))
+    return f"{_number(one.low)} to {_number(one.high)}"
+
+
+def _preset_table(known: dict[str, Parameter]) -> str:
+    values = {name: asdict(config) for name, config in PRESETS.items()}
+    rows = []
+    for name, one in known.items():
+        cells = [_number(found[name]) if found[name] != one.default else "" for found in values.values()]
+        if any(cells):
+            rows.append((f"`{name}`", _number(one.default), *cells))
+    return markdown_table(("name", "default", *(f"`{name}`" for name in PRESETS)), rows)
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _upper(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
+
+
+if __name__ == "__main__":
+    write_parameters()

@@ -1,0 +1,37 @@
+"""The page of parameters: up to date, and its figures are those of the pages that it cites."""
+
+import re
+
+import pytest
+
+from neuroncore_rtl.kernels.text.parameters import EFFECTS, PARAMETERS_PAGE, parameters_page
+from neuroncore_rtl.spec.parameters import parameters
+
+FIGURE = re.compile(r"(?<![\w.#])\d[\d,.]*\d(?!\w)|(?<![\w.#])\d(?![\w.,])")
+
+
+def figures(text: str) -> list[str]:
+    """Return the numbers in a text, outside of links."""
+    return FIGURE.findall(re.sub(r"\]\([^)]*\)", " ", text))
+
+
+def test_the_page_is_up_to_date():
+    assert PARAMETERS_PAGE.read_text() == parameters_page(), "run python -m neuroncore_rtl.kernels.text.parameters"
+
+
+def test_each_parameter_has_an_effect():
+    assert set(EFFECTS) == set(parameters())
+
+
+@pytest.mark.parametrize("name", EFFECTS)
+def test_figures_are_on_a_cited_page(name):
+    """Parameter values are no figures: numbers below 10 are not searched."""
+    pages = re.findall(r"\]\((\w+\.md)", EFFECTS[name])
+    text = " ".join((PARAMETERS_PAGE.parent / page).read_text() for page in pages)
+    found = figures(text)
+    assert [figure for figure in figures(EFFECTS[name]) if len(figure) > 1 and figure not in found] == []
+    assert pages or EFFECTS[name].startswith("See `")
+
+
+def test_the_figures_of_all_effects_are_searched():
+    assert sum(len(figure) > 1 for text in EFFECTS.values() for figure in figures(text)) > 50
