@@ -88,8 +88,7 @@ class _State(_PyEngineState):
 
 class Engine(PySimEngine):
     """What `amaranth.sim.Simulator` takes for an engine. Processes are those of the clock, and of tests; those of the
-    unit are apart. It writes no waveforms.
-    """
+    unit are apart. It writes no waveforms."""
 
     def __init__(self, design):
         self._design = design

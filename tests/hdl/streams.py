@@ -18,8 +18,7 @@ _QUIET = 20
 @dataclass
 class Played:
     """What passed on each stream: payloads, and the cycles in which they were taken; what was watched, in every cycle
-    and after the last one.
-    """
+    and after the last one."""
 
     payloads: dict[Hashable, list[int]] = field(default_factory=dict)
     cycles: dict[Hashable, list[int]] = field(default_factory=dict)

@@ -16,8 +16,7 @@ SEED = 2584
 class Sundry(wiring.Component):
     """What units are made of: logic in a chain, registers that are reset and others, a memory of two halves, read
     at once and with the clock, another clock that registers make, whose reset does not wait for it, and its falling
-    edge.
-    """
+    edge."""
 
     word: In(8)
     go: In(1)

@@ -75,8 +75,7 @@ def assert_verdicts(
 
 def pass_on(dut: Checker, words: Sequence[int], stall: float = 0.0) -> tuple[Played, list[int], tuple[int, int] | None]:
     """Let words flow through a checker whose output stalls; return what passed, the cycles in which it showed
-    something, and the cause and the number of its error. What it shows counts as busy, and in the end it is not.
-    """
+    something, and the cause and the number of its error. What it shows counts as busy, and in the end it is not."""
     watch = [dut.busy, dut.o.valid, *(dut.error[name] for name in ("valid", "cause", "number"))]
     stalls = {"i": 0.0, "o": stall}
     played = play(dut, {"i": words}, {"o": 0}, stall=stalls, watch=watch, cycles=30 * len(words) + 50)

@@ -1,6 +1,5 @@
 """FP32 adder and fused multiply-add, also as a multiplier, against golden: at every latency, in bulk, and broken on
-purpose.
-"""
+purpose."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -23,8 +23,7 @@ NARROW = {BF16, FP8E3M4, FP8E4M3, FP8E5M2, INT8}
 
 def ties() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return BF16 operands and accumulators whose sums are halfway between two numbers but for the last place of the
-    accumulator, or of the product, at any distance of their exponents: what is shifted out decides.
-    """
+    accumulator, or of the product, at any distance of their exponents: what is shifted out decides."""
     distances = 2.0 ** np.arange(-40, 41)
     products = np.concatenate([distances, distances * (1 + 2**-7)])
     accs = np.float32([1, 1 + 2**-23, 1 + 2**-22, 2 - 2**-23, 1 + 2**-8])

@@ -1,6 +1,5 @@
 """Bursts of several managers on one memory: every beat, every answer to whom it belongs, and what lies behind the
-end.
-"""
+end."""
 
 import random
 from collections import deque

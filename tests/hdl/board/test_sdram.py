@@ -1,6 +1,5 @@
 """The SDRAM controller with the model of a chip: every word, every rule of the data sheet, and that the model keeps
-them.
-"""
+them."""
 
 import dataclasses
 import re

@@ -49,8 +49,7 @@ class Lists:
 
 def operations(one: Collective, channel: int, rounds: int | None = None) -> Lists:
     """Return the lists that a rank executes on a channel, from the description in `spec.isa.collective`, of so many
-    rounds at most.
-    """
+    rounds at most."""
     kind, n, r = one.kind, one.group.ranks, one.rank
     barrier, d = kind == K.BARRIER, 1 - 2 * channel
     dtype, count = (T.FP32, 1) if barrier else (one.dtype, one.count)

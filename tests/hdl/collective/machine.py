@@ -51,8 +51,7 @@ class Outcome:
     """Memories at the end, uint8 [cores, bytes]; errors; cycles in which each core retired; counters of each core; whom
     each core waits for at the end, if it does; cycles in which each needed its clock; sums over all cycles of the
     numbers of those whom it waits for, plus one; flits of all kinds that each has sent in the end, and whenever it
-    retired, and those that it has got by then.
-    """
+    retired, and those that it has got by then."""
 
     memories: np.ndarray
     errors: Sequence[CollectiveFault]

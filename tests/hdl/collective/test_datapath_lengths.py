@@ -22,8 +22,7 @@ def test_every_bit_of_a_length_counts_beside_the_others(transfer):
 @simulated(lambda: CollectiveLoader(*TRIED))
 async def test_a_load_ends_behind_its_last_beat(ctx, dut, words):
     """With a word, and an even number of beats; what is behind it is right, too. Words come burst by burst, as fast as
-    the link takes them on average, and those at the end as they are asked for.
-    """
+    the link takes them on average, and those at the end as they are asked for."""
     axi, parts, elsewhere = dut.axi, HBM_BYTES // LINK_BYTES, 1 << 32
     ops = [operation(4 * words, FP32, 0), operation(3, FP32, elsewhere)]
     ends = [line(n) for n in range(parts * (words - 20), parts * words + 1)]

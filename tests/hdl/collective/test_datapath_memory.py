@@ -249,8 +249,7 @@ def test_loads_that_nobody_takes_are_kept(words):
 @pytest.mark.parametrize(("zeros", "lengths"), [(0, [9] * 30), (CollectiveLoader.OPERATIONS, [40, 1])])
 def test_all_of_the_room_is_used(zeros, lengths):
     """Of words by operations of nine, and of operations by many that need none and a last one of several bursts, while
-    no beat is taken.
-    """
+    no beat is taken."""
     dut, memory, bursts = CollectiveLoader(*TRIED), bytes(SIZE), []
     _, hbm_bytes = TRIED
     ops = [operation(1, FP32, 0, zero=1)] * zeros

@@ -50,8 +50,7 @@ class Traffic:
 
     def add(self, elements: int, dtype: CollectiveType, ties: bool = False, **fields) -> None:
         """Add an operation; `fields` are those of a `ReceiveOp`. With `ties` sums of FP32 are a bit away from halfway
-        between two of BF16, or halfway.
-        """
+        between two of BF16, or halfway."""
         rng, bf16 = self.rng, dtype == BF16
         first, address = int(rng.integers(1 << 32)), 64 * int(rng.integers(1 << 34))
         common = {"dtype": dtype, "elements": elements}

@@ -20,8 +20,7 @@ K = CollectiveKind
 @pytest.mark.parametrize("network", [{}, {"stall": 200}])
 def test_whoever_sends_waits_for_the_token(network, rng):
     """Over a long way, and to one who has waited, all data goes before it comes: to each channel last, as pauses will
-    have it. Barriers with a third core in between let the receiver be there first.
-    """
+    have it. Barriers with a third core in between let the receiver be there first."""
     counts = [*(2 * GRANULE,) * 40, *(1, 2, GRANULE + 1) * 2]
     barrier = all_reduce(Group(0, 2, 2), kind=K.BARRIER)
     sends = [all_reduce(kind=K.SEND, root=1, count=count, dst=1 << 16) for count in counts]

@@ -24,8 +24,7 @@ SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
 
 def check(channel, jobs, stall=0.0, hold=None) -> Played:
     """Play jobs one after the other, and compare the operations with those in plain Python; it is busy until all of a
-    job's are taken. What is received begins with a granule.
-    """
+    job's are taken. What is received begins with a granule."""
     wanted = [(one, operations(one, channel)) for one in jobs]
     expected = {name: [(one, op) for one, lists in wanted for op in getattr(lists, name)] for name in SHAPES}
     counts = {name: len(ops) for name, ops in expected.items()}

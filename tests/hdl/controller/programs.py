@@ -22,8 +22,7 @@ TOP = LOCAL_BASE + MEMORY_BYTES
 @dataclass(frozen=True)
 class Run:
     """What a program did: its trace, registers by number, memory, uint8 from LOCAL_BASE on, if it was asked for, and
-    where its labels are.
-    """
+    where its labels are."""
 
     trace: list[TraceEntry]
     registers: list[int]

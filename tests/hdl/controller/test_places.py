@@ -43,8 +43,7 @@ handler: csrrs x20, mepc, x0; csrrs x21, mtval, x0; csrrw x0, mepc, x29; mret
 @pytest.mark.parametrize("stall", [0, 128])
 def test_code_and_handlers_at_places_that_differ_in_a_bit(stall):
     """A jump, an exception and both interrupts lead to each; with both interrupts the external one is first. Of
-    vectors an exception knows nothing.
-    """
+    vectors an exception knows nothing."""
     text = "li x5, TIMER_COMPARE; li x6, -1; li x7, INTERRUPT_PENDING; li x8, 1; li x2, 0x880; csrrw x0, mie, x2\n"
     text += "".join(f"li x{10 + n}, {word}\n" for n, word in enumerate(CODE))
     for number, place in enumerate(NEAR):

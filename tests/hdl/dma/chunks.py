@@ -21,8 +21,7 @@ def grids(size: int) -> dict[Storage, int]:
 
 def any_chunk(rng: np.random.Generator, size: int, base: int) -> dict:
     """Return a chunk that an access of `size` bytes, or a burst of such, may be; half of them are of HBM, from `base`
-    on.
-    """
+    on."""
     storage = (Storage.SBUF, Storage.PSUM, Storage.HBM, Storage.HBM)[rng.integers(4)]
     grid = grids(size)[storage]
     place = int(rng.integers(grid)) if rng.random() < 0.7 else 0

@@ -51,8 +51,7 @@ SEEN = ("busy", "wait_axi_read", "wait_axi_write", "wait_line_read", "wait_line_
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """The memories at the end; errors; cycles in which copies were taken, retired and failed, as the ports show it;
-    counters (since an error); what the ports showed of what they count: `SEEN`.
-    """
+    counters (since an error); what the ports showed of what they count: `SEEN`."""
 
     memories: Memories
     errors: Sequence[Error]

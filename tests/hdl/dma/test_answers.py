@@ -154,8 +154,7 @@ async def test_a_good_answer_behind_an_error_retires_nothing(ctx, answers):
 @simulated(Answers)
 async def test_a_failed_copy_of_many_bursts_behind_copies_that_wait_for_their_turn(ctx, answers):
     """Seven copies wrote nothing, and their turns pass while the next one, all of whose bursts HBM answers in a row,
-    is over: it failed in its first burst, and has more than `BURSTS` behind it.
-    """
+    is over: it failed in its first burst, and has more than `BURSTS` behind it."""
     await step(ctx, answers, burst=1, close=1)
     for _ in range(Answers.COPIES - 1):
         await step(ctx, answers, close=1)

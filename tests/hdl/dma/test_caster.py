@@ -28,8 +28,7 @@ def piece(src, dst, raw, offset=0):
 
 def codes_of(rng, fmt):
     """Return codes of a format, of which each bit decides: a lone one, all those below one, one more or less in an
-    infinity; and others.
-    """
+    infinity; and others."""
     ones = [1 << bit for bit in range(fmt.bits)]
     every = (1 << fmt.bits) - 1
     codes = [0, every, *ones, *(one - 1 for one in ones[1:])]

@@ -149,8 +149,7 @@ def placed(name, storage, dimension, count, step, **place):
 
 def walks(config):
     """Yield copies that walk as many steps of a size as a memory has room for, to its end or to its start, or one byte
-    or one step more; and from partition to partition, likewise, or a partition or two more or less.
-    """
+    or one step more; and from partition to partition, likewise, or a partition or two more or less."""
     limits = {storage: storage_bytes(storage, config) for storage in (Storage.SBUF, Storage.PSUM)}
     limits[Storage.HBM] = 1 << HBM_ADDRESS_BITS
     for name, (storage, limit) in product(("src", "dst"), limits.items()):
@@ -173,8 +172,7 @@ def walks(config):
 
 def row_numbers(config):
     """Yield gathers and scatters whose row numbers are at the borders of SBUF, whose rows are any number of bytes
-    apart, and copies of no element.
-    """
+    apart, and copies of no element."""
     for way, side in (("gather", "src"), ("scatter", "dst")):
         place = {f"{side}_storage": Storage.HBM, way: 1}
         for count, over in product((1, 2, config.partitions, *(1 << bit for bit in range(3, 16))), (0, 1)):
@@ -254,8 +252,7 @@ def full_of_bits(rng, count):
 
 def asked(fields):
     """Return the fields of a legal copy's job, and what they are, by definition: a run has as many dimensions as lie at
-    adjacent addresses, and the rows of a gather or scatter are runs of their own.
-    """
+    adjacent addresses, and the rows of a gather or scatter are runs of their own."""
     indexed = {"src": fields["gather"], "dst": fields["scatter"]}
     rows, expected = fields["gather"] or fields["scatter"], {}
     for name in ("src", "dst"):

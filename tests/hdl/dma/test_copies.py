@@ -60,6 +60,7 @@ def test_no_simulator_finds_unknown_bits(sim, seed=16):
 @pytest.mark.parametrize("stall", [0, 100])
 def test_copies_see_those_before_them(stall):
     """From place to place through every three memories; what was read may be overwritten."""
+
     rng = np.random.default_rng(17)
     memories = random_memories(rng, CONFIG)
     program = []
@@ -109,8 +110,7 @@ def test_rows_beyond_the_limit_are_skipped(stall, latency):
 
 def test_every_bit_of_a_row_number_its_limit_and_its_step():
     """Numbers beside their limit, or a bit away from it, of rows that are all the same one; and a row far from the
-    table's address.
-    """
+    table's address."""
     rng = np.random.default_rng(20)
     memories, base = random_memories(rng, CONFIG), 1 << HBM_ADDRESS_BITS - 1
     tile, program = tensor(Storage.SBUF, 0x2000, (1, 1), INT32, axis=0), []

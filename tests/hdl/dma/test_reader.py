@@ -70,8 +70,7 @@ ROOM = 32
 @simulated(lambda: Reader(SIZE, ROOM), worn=WORN)
 async def test_chunks(ctx, dut, stall, base, rng):
     """Pieces of chunks of all sizes, at any place, with formats and errors of their own; HBM and lines take their time,
-    and all of the room is used.
-    """
+    and all of the room is used."""
     chunks = [
         any_chunk(rng, SIZE, base) | {"formats": int(rng.integers(1 << Formats.as_shape().size))} for _ in range(CHUNKS)
     ]

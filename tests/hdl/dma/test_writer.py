@@ -19,8 +19,7 @@ SIZE, CHUNKS = 8, 200
 @pytest.mark.parametrize(("stall", "held"), [(0, ()), (0.1, ("aw",)), (0.6, ()), (0.1, ("aw", "w"))])
 def test_chunks(base, stall, held, rng):
     """Every beat as soon as its bytes are there, in its place; addresses behind the last of their beats. HBM may take
-    nothing for long.
-    """
+    nothing for long."""
     dut, chunks = HbmWriter(SIZE), [any_chunk(rng, SIZE, base) for _ in range(CHUNKS)]
     content = rng.bytes(sum(chunk["bytes"] for chunk in chunks))
     memory = bytearray(rng.bytes(SPAN))

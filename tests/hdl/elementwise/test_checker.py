@@ -62,8 +62,7 @@ def asks_for(values, config):
 def powers_of_two():
     """Yield the fields of instructions whose number of elements is a power of two, split in every way between two
     dimensions, or the most that there may be and a power of two; and of some that walk by a power of two as many steps,
-    up or down.
-    """
+    up or down."""
     for opcode in (Opcode.BN_STATS, Opcode.MAX8):
         for first, second in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
             for large in range(16):
@@ -91,8 +90,7 @@ def of_pair(code=FP32.code, **changes):
 def borders(config):
     """Yield the fields of instructions that end where memory does, or an element beyond, upward and downward; with
     every number of axes and of a function, and numbers of partitions around those that there are. And of transposes
-    of a block but for a bit.
-    """
+    of a block but for a bit."""
     for code, size in ((INT8.code, 1), (FP32.code, 4)):
         for access, dimension, bit in product(("dst", "a", "b"), range(DIMENSIONS), range(8)):
             elements = (1 << bit) + 1

@@ -92,8 +92,7 @@ def execute(values, config, stored):
 @dataclass
 class Seen:
     """What a run showed: the cycles of each kind of event, how many reads were taken, and of each memory how often one
-    was not, the steps, as words, whether it was busy and active in each cycle, and what it counted and reported.
-    """
+    was not, the steps, as words, whether it was busy and active in each cycle, and what it counted and reported."""
 
     taken: list = field(default_factory=list)
     requests: list = field(default_factory=list)

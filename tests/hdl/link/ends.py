@@ -18,8 +18,7 @@ NUMBERS = 1 << SEQUENCE_BITS
 @dataclass(frozen=True)
 class Said:
     """A frame: its flit and virtual channel, None if it carries none; the other fields of a body; what is in the place
-    of a flit if there is none.
-    """
+    of a flit if there is none."""
 
     flit: tuple[int, int] | None = None
     sequence: int = 0

@@ -25,8 +25,7 @@ _COUNTERS = tuple(LinkCounters.as_shape().members)
 @dataclass
 class Outcome:
     """What a run did: of each path the flits that were taken and that came, and in which cycles; of each end the
-    counters, and the cycle in which it was dead; how often what befell a frame.
-    """
+    counters, and the cycle in which it was dead; how often what befell a frame."""
 
     sent: dict
     sent_at: dict

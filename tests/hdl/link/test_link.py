@@ -98,8 +98,7 @@ def test_idle_link_is_not_dead(counts):
 @pytest.mark.parametrize(("busy", "arrived"), [(False, 100), (True, 0x55), *slow((True, 0xAA))])
 def test_cut_link_is_dead(busy, arrived):
     """The end that hears nothing reports it in time, and the other one if flits of it are under way, whatever number
-    the first of them has.
-    """
+    the first of them has."""
     cut_at, slack = arrived + LinkEnd.SEND_LATENCY + 2, 12
     limit = cut_at + LinkEnd.DEAD_CYCLES + slack
     outcome = run_pair(link_bytes=1, flits={(0, 0): 4000 * busy}, cycles=limit, cut=(0, cut_at))

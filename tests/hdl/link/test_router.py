@@ -31,8 +31,7 @@ SAMPLES = [ring(2), ring(3), ring(8), ring(13), ring(16), torus(2, 2), torus(4, 
 
 def cases(instance: Instance) -> dict[tuple[int | None, int], dict[tuple[int, int, int], int]]:
     """Return what every router has to choose, by golden: by the side and the virtual channel that a flit comes from,
-    and then by chip, destination and channel, the output.
-    """
+    and then by chip, destination and channel, the output."""
     found = {}
     for source in range(0, instance.cores, CORES_PER_CHIP):
         for destination in range(instance.cores):

@@ -73,8 +73,7 @@ class Machine:
 @simulated(lambda: Router(RING))
 async def test_every_stream_in_every_cycle_is_that_of_the_model(ctx, router, reset):
     """On each chip of a ring, all inputs to each output, and to any, and few at once; a reset comes in the middle of
-    work.
-    """
+    work."""
     dice = random.Random(1)
 
     async def again():

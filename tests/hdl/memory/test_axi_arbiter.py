@@ -1,6 +1,5 @@
 """The arbiter: turns, the order of writes, the way back. What it does with real traffic is in
-tests/tb/tests/core/test_axi.py.
-"""
+tests/tb/tests/core/test_axi.py."""
 
 import random
 

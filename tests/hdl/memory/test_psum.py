@@ -44,8 +44,7 @@ def random_updates(rng, spacing, count):
 
 def run(add_latency, updates):
     """Return what updates left, by their cycle, read at the first cycle in which it can be, by the two ports in turn;
-    without the reads that had to give way, which happens exactly where an update reads the same bank.
-    """
+    without the reads that had to give way, which happens exactly where an update reads the same bank."""
     psum = Psum(1, BANK, add_latency)
     by_cycle = {update.cycle: update for update in updates}
 

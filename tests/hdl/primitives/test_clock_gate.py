@@ -1,6 +1,5 @@
 """A clock that is gated never stands still too early: every gated unit has a twin without a gate in these runs, and a
-simulation ends where they differ. They are in the slow set: each needs a machine of its own.
-"""
+simulation ends where they differ. They are in the slow set: each needs a machine of its own."""
 
 import pytest
 from amaranth import Module, Signal

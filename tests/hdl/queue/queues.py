@@ -176,8 +176,7 @@ class QueueModel:
 
     def step(self, values, *, rings=None, asked=False, came=None, issued=False, finished=(), updated=None, halt=False):
         """Move on by a cycle in which: a block was rung; the request was taken; a record came; the instruction was
-        taken; these lanes were told to have finished; the update of this lane, or the NOP's (`OWN`), was taken.
-        """
+        taken; these lanes were told to have finished; the update of this lane, or the NOP's (`OWN`), was taken."""
         self.counters[self.state(values)] += 1
         clears = self.here and not self.cleared and holds(self.here[0], values) and self.flying < IN_FLIGHT and not halt
         if self.offer() is None and any(lane.offers for lane in self.lanes):

@@ -73,8 +73,7 @@ class Values(list):
 @simulated(lambda count, latency: Semaphores(QUEUES, count, latency=latency))
 async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, latency, worn, rng):
     """Changes may come a cycle later; of few semaphores the upper bits of a number do not count; and after a reset they
-    are as new.
-    """
+    are as new."""
     values = Values([0] * dut.count)
     seen = {"refused": 0, "satisfied": 0, "short": 0, "taken": [0] * (QUEUES + 1)}
     last = QUEUES

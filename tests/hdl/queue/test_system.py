@@ -79,8 +79,7 @@ def only_once_failed(free):
 
 def ordered_program(rng, count):
     """Return programs in which records wait for adds of earlier ones, so that they end; and what is left of semaphores
-    0 to 7. Semaphores 0 to 5 only grow, and are waited for; 6 and 7 are set and subtracted in one queue each.
-    """
+    0 to 7. Semaphores 0 to 5 only grow, and are waited for; 6 and 7 are set and subtracted in one queue each."""
     programs, values = {queue: [] for queue in range(3)}, [0] * 8
     for _ in range(count):
         queue = int(rng.integers(3))
@@ -271,8 +270,7 @@ def test_the_watchdog_names_a_record_that_does_not_finish(lane, rng):
 @pytest.mark.parametrize("peer", [None, 5])
 def test_the_watchdog_names_the_collective_that_waits_for_another_core(peer, rng):
     """Not the one behind it, which waits for a semaphore, nor the vector engine's record, which waits for that one;
-    unless nobody is waited for.
-    """
+    unless nobody is waited for."""
     last = item(COLLECTIVE, waits=[(5, 1)], updates=[(ADD, 6, 1)])
     programs = {VECTOR: [item(VECTOR, waits=[(6, 1)])], COLLECTIVE: [item(COLLECTIVE), item(COLLECTIVE), last]}
     wanted = (VECTOR, 0, Cause.WATCHDOG, 6 | 1 << 8) if peer is None else (COLLECTIVE, 1, Cause.STUCK, 1 << 8 | peer)

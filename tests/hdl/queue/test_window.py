@@ -1,6 +1,5 @@
 """Words through the windows against memories that are arrays, with stalls, some of which take a write before they do
-it; and what does not exist.
-"""
+it; and what does not exist."""
 
 import pytest
 
@@ -26,8 +25,7 @@ CONFIGS = {
 
 class Memories:
     """Serves the line ports of a window from a dictionary of words, by storage, partition and address; writes some
-    later than it takes them.
-    """
+    later than it takes them."""
 
     def __init__(self, rng, ctx, dut, size):
         self.rng, self.ctx, self.dut, self.size = rng, ctx, dut, size

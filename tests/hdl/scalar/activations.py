@@ -112,8 +112,7 @@ def near_quarter_turns() -> np.ndarray:
 @cache
 def halfway_products() -> dict[str, np.ndarray]:
     """Return cases whose exact result is halfway between two numbers, or that but for one bit: of a negative number
-    leaky_relu is the product with the parameter. Results are normal, or subnormal with each number of bits.
-    """
+    leaky_relu is the product with the parameter. Results are normal, or subnormal with each number of bits."""
     numbers, alphas = [], []
     for dropped in range(1, FP32.precision - 1):  # bits below the least number, 2**-149
         for low in (0, *(1 << bit for bit in range(dropped - 1))):

@@ -58,8 +58,7 @@ def random_operands(rng, shape):
 )
 async def test_array_multiplies_with_the_weights_of_the_last_swap(ctx, array, rows, columns, mac_latency, rng):
     """Swaps and load steps at random, in the same cycle and one behind the other: each column sum is the chain of
-    multiply-adds with what was loaded before the latest swap, the swap of its own column included.
-    """
+    multiply-adds with what was loaded before the latest swap, the swap of its own column included."""
     cycles, tiles = 250, tile_count(columns)
     x_bits, x, x_present = random_operands(rng, (cycles, rows))
     w_bits, w, w_present = random_operands(rng, (cycles, rows, LOAD_COLUMNS))

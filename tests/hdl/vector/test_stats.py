@@ -93,8 +93,7 @@ async def give(ctx, unit, word, idle: int, **sample):
 
 def measured_stats(sequences, rng, share_of=SHARES.__getitem__, latency=1, hurry=0):
     """Return [sequences, 4] results 1, 2, 4 and 5 of BN_STATS, one sequence right behind the other; the elements
-    `hurry` cycles too fast.
-    """
+    `hurry` cycles too fast."""
     unit = WithUnits(latency)
     interval = unit.statistics.interval
 
@@ -185,8 +184,7 @@ def measured_aggregates(sequences, rng, latency=1, hurry=0):
 
 def aggregate_sequences(rng):
     """Return sequences of sets, and what golden makes of each: of any words, of values of one size with empty sets
-    first, last and between, and of counts of both zeros alone.
-    """
+    first, last and between, and of counts of both zeros alone."""
     sequences = []
     for counts in ([0, 3, 0, 7, 1], [5, 0, 0, 2], [0, 4], [6, 0]):
         values = [np.array(counts), rng.normal(size=len(counts)), rng.uniform(1, 9, len(counts))]
