@@ -1,4 +1,4 @@
-"""Cases of a parametrised test that only the slow set has."""
+"""Marker for slow cases of a parametrised test."""
 
 import pytest
 
@@ -6,5 +6,5 @@ __all__ = ["slow"]
 
 
 def slow(*cases) -> list:
-    """Return slow cases; those of several parameters are tuples."""
+    """Return cases with the mark `slow`; a tuple has several parameters."""
     return [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow) for case in cases]

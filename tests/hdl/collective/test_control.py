@@ -13,7 +13,7 @@ from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.link import CORE_BITS
 from tests.hdl.collective.announcements import field_at, other_side, with_kind
-from tests.hdl.simulation import WORN, drive, put, simulate_each, simulated
+from tests.hdl.simulation import WARM_UP, drive, put, simulate_each, simulated
 from tests.hdl.streams import play
 
 SEED = 496
@@ -152,7 +152,7 @@ def send(dice, ops, stall, own, announcements, **options):
 
     watch = [dut.peer, dut.refuses, dut.disagreement.valid, dut.disagreement.core, dut.disagreement.field]
     played = play(
-        dut, inputs, {"o": len(beats)}, constants={"own": own}, stall=stall, seed=dice.getrandbits(32), worn=WORN,
+        dut, inputs, {"o": len(beats)}, constants={"own": own}, stall=stall, seed=dice.getrandbits(32), warm_up=WARM_UP,
         others=[partners], watch=watch, **options,
     )  # fmt: skip
     peers = [played.watched[cycle][0] for cycle in played.cycles["o"]]
@@ -380,6 +380,6 @@ def test_credit_manager(slow, dice):
     words = [ReceiveOp.const(op).as_bits() for op in ops]
     played = play(
         dut, {"i": words}, {"o": len(ops)}, stall={"i": 0.0, "o": 0.3}, hold={"o": lambda cycle: left[0] > 1},
-        others=[neighbours], worn=WORN,
+        others=[neighbours], warm_up=WARM_UP,
     )  # fmt: skip
     assert played.payloads["o"] == words

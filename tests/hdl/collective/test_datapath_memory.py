@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.spec.isa.collective import CollectiveType, element_bytes
 from tests.hdl.collective.beats import beats_of_bytes
 from tests.hdl.memory.axi_memory import serve_reads, serve_writes
-from tests.hdl.simulation import WORN, drive, put, simulate_each, simulated
+from tests.hdl.simulation import WARM_UP, drive, put, simulate_each, simulated
 from tests.hdl.slow import slow
 from tests.hdl.streams import Played, play
 
@@ -34,13 +34,23 @@ def operation(elements: int, dtype: CollectiveType, address: int, **flags) -> di
 
 
 def load(
-    link_bytes: int, hbm_bytes: int, ops, *, stall=0.0, hold=0, worn=0, size=SIZE, limit=20_000, fails=False, **options
+    link_bytes: int,
+    hbm_bytes: int,
+    ops,
+    *,
+    stall=0.0,
+    hold=0,
+    warm_up=0,
+    size=SIZE,
+    limit=20_000,
+    fails=False,
+    **options,
 ) -> Played:
     """Load from a memory of random bytes, and compare all that passed.
 
     Arguments:
         fails: whether HBM's error is to be seen; what passed then means nothing.
-        hold: cycles in which no beat is taken. worn, limit: of `play`. size: bytes of the memory. options: of
+        hold: cycles in which no beat is taken. warm_up, limit: of `play`. size: bytes of the memory. options: of
             `serve_reads`.
     """
     memory = np.random.default_rng(SEED).bytes(size)
@@ -56,7 +66,7 @@ def load(
     words = [LoadOp.const(op).as_bits() for op in ops]
     played = play(
         dut, {"ops": words}, {"beats": len(expected)}, stall=stall, hold={"beats": lambda cycle: cycle < hold},
-        seed=SEED, others=(reads,), finished="idle", watch=(dut.error,), worn=worn,
+        seed=SEED, others=(reads,), finished="idle", watch=(dut.error,), warm_up=warm_up,
         limit=limit,
     )  # fmt: skip
     assert played.watched[-1][0] == fails
@@ -66,12 +76,12 @@ def load(
     return played
 
 
-def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, worn=0, fails=False, **options) -> Played:
+def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, warm_up=0, fails=False, **options) -> Played:
     """Store random beats, and compare the memory.
 
     Arguments:
         fails: whether HBM's error is to be seen; the memory then is as it may be.
-        stall: of the streams, and unless it is for each of them, of HBM. worn: of
+        stall: of the streams, and unless it is for each of them, of HBM. warm_up: of
             `play`. bursts, options: of `serve_writes`.
     """
     rng = np.random.default_rng(SEED)
@@ -89,7 +99,7 @@ def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, worn=
     watch = (dut.error, dut.beats.valid & dut.beats.ready, dut.axi.aw.valid | dut.axi.w.valid)
     played = play(
         dut, {"ops": words, "beats": beats}, {}, stall=stall, seed=SEED, others=(writes,), finished="quiet",
-        watch=watch, worn=worn,
+        watch=watch, warm_up=warm_up,
     )  # fmt: skip
     assert played.watched[-1][0] == fails
     assert fails or memory == expected
@@ -110,8 +120,8 @@ def test_transfers_of_every_kind(transfer, link_bytes, hbm_bytes):
         ops.append(operation(elements, dtype, address, **(flags if transfer is load else {})))
     tried = (link_bytes, hbm_bytes) == TRIED
     for stall, latency in ((0.5, 3), (0, 20))[: 1 + tried]:
-        worn = WORN if tried else 0
-        transfer(link_bytes, hbm_bytes, ops, stall=stall, latency=latency, worn=worn)
+        warm_up = WARM_UP if tried else 0
+        transfer(link_bytes, hbm_bytes, ops, stall=stall, latency=latency, warm_up=warm_up)
     print(f"{len(ops)} operations")
 
 

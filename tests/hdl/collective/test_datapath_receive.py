@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp, element_bytes
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from tests.hdl.collective.beats import beats_of_bytes, bytes_of_beats
-from tests.hdl.simulation import WORN, drive, put, simulated
+from tests.hdl.simulation import WARM_UP, drive, put, simulated
 from tests.hdl.slow import slow
 from tests.hdl.streams import play
 
@@ -132,7 +132,7 @@ def test_random_operations(link_bytes, stall):
     numbers = np.arange(1, 4 * most + 1, 1 + (link_bytes == 64))
     for elements in [int(n) for n in traffic.rng.permutation(numbers)] * max(1, 32 // most):
         traffic.add_random(elements)
-    played = traffic.play(stall=stall, worn=WORN if link_bytes == 8 else 0)
+    played = traffic.play(stall=stall, warm_up=WARM_UP if link_bytes == 8 else 0)
     assert traffic.wrong(played) == []
     print(f"{len(traffic.ops)} operations, {sum(map(len, traffic.results['store']))} bytes stored")
 

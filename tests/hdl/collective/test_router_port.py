@@ -9,7 +9,7 @@ from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.link import CORE_BITS, FlitKind
 from tests.hdl.collective.announcements import field_at, other_side, with_kind
-from tests.hdl.simulation import WORN, drive, simulate_each, simulated
+from tests.hdl.simulation import WARM_UP, drive, simulate_each, simulated
 
 SEED = 1729
 
@@ -31,7 +31,7 @@ def fields(payload) -> tuple[int, ...]:
     return header.kind, header.source, payload.data, header.destination, header.channel
 
 
-@simulated(port, worn=WORN)
+@simulated(port, warm_up=WARM_UP)
 async def test_what_comes_goes_on_by_its_kind(ctx, dut, dice):
     for _ in range(1000):
         kind, valid, room = dice.choice(list(FlitKind)), dice.getrandbits(1), dice.getrandbits(1)
@@ -47,7 +47,7 @@ async def test_what_comes_goes_on_by_its_kind(ctx, dut, dice):
         assert ready == (kind != FlitKind.DATA or room)
 
 
-@simulated(port, worn=WORN)
+@simulated(port, warm_up=WARM_UP)
 async def test_what_goes_is_chosen_by_its_haste(ctx, dut, dice):
     """One flit a cycle where the router takes it; a refusal is told once."""
     core, waiting, has_refused, refuses, counts = dice.getrandbits(CORE_BITS), None, 0, 0, dict.fromkeys(FlitKind, 0)

@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.spec.isa.collective import GRANULE
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from tests.hdl.collective.jobs import job_bits, operations
-from tests.hdl.simulation import WORN
+from tests.hdl.simulation import WARM_UP
 from tests.hdl.slow import slow
 from tests.hdl.streams import Played, play
 from tests.oracles.collectives import large_collective, random_collective
@@ -32,7 +32,7 @@ def check(channel, jobs, stall=0.0, hold=None) -> Played:
     dut = Schedule(channel)
     inputs = {"i": [job_bits(one) for one in jobs]}
     played = play(
-        dut, inputs, counts, stall=stall, seed=SEED, limit=limit, hold=hold, worn=WORN, watch=(dut.busy,),
+        dut, inputs, counts, stall=stall, seed=SEED, limit=limit, hold=hold, warm_up=WARM_UP, watch=(dut.busy,),
     )  # fmt: skip
     for name, shape in SHAPES.items():
         for payload, (one, want) in zip(played.payloads[name], expected[name], strict=True):

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.width_converter import BYTES_BITS, WidthConverter
 from tests.hdl.collective.beats import beats_of_bytes
-from tests.hdl.simulation import WORN, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, simulated
 from tests.hdl.streams import play
 
 SEED = 6765
@@ -82,7 +82,7 @@ def test_operations(small, large, stall):
         outputs[taken] = len(wanted[taken])
         ports |= {given: port.i, taken: port.o}
         processes.append(partial(operate, unit=port, begun=begun, sizes=sizes, pace=lambda: dice.random() < stall))
-    played = play(dut, inputs, outputs, ports=ports, stall=stall, seed=SEED, others=processes, worn=WORN)
+    played = play(dut, inputs, outputs, ports=ports, stall=stall, seed=SEED, others=processes, warm_up=WARM_UP)
     for name, beats in wanted.items():
         bits = 8 * dut.units[name.split()[0]].o_bytes
         for payload, (beat, count, last) in zip(played.payloads[name], beats, strict=True):

@@ -3,7 +3,7 @@
 import pytest
 
 from neuroncore_rtl.hdl.controller.decoder import REGION_BITS, Decoder
-from tests.hdl.simulation import WORN, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, simulated
 
 SEED = 4004
 REGIONS = ((4,), (1, 2))
@@ -18,9 +18,9 @@ def owner_of(region: int) -> int | None:
     return next((number for number, regions in enumerate(REGIONS) if region in regions), None)
 
 
-@pytest.mark.parametrize(("ready_share", "worn"), [(1.0, 0), (0.5, 0), (0.5, WORN)])
+@pytest.mark.parametrize(("ready_share", "warm_up"), [(1.0, 0), (0.5, 0), (0.5, WARM_UP)])
 @simulated(lambda: Decoder(REGIONS))
-async def test_every_request_goes_to_its_owner_and_its_answer_back(ctx, dut, ready_share, worn, rng):
+async def test_every_request_goes_to_its_owner_and_its_answer_back(ctx, dut, ready_share, warm_up, rng):
     """At random, with answers from the next cycle on; a request waits until the one before it is answered."""
     asked, answered = [], []
     waiting = None  # owner, cycles until it answers, result, error

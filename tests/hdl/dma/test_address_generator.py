@@ -7,7 +7,7 @@ import pytest
 from neuroncore_rtl.hdl.dma.address_generator import DmaAddressGenerator
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS, Storage
-from tests.hdl.simulation import WORN, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, simulated
 
 SEED = 1597
 
@@ -62,7 +62,7 @@ async def begin(ctx, dut, side, indexed):
 
 
 @pytest.mark.parametrize("stall", [0, 0.4])
-@simulated(DmaAddressGenerator, worn=WORN)
+@simulated(DmaAddressGenerator, warm_up=WARM_UP)
 async def test_walks(ctx, dut, stall, rng):
     """The runs of the description, one in each cycle in which it is taken; a row takes a cycle more."""
     total = 0

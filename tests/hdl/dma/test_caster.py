@@ -13,7 +13,7 @@ from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32
 from neuroncore_rtl.spec.isa import DmaCopy, Storage
 from tests.hdl.dma.copies import tensor
-from tests.hdl.simulation import WORN
+from tests.hdl.simulation import WARM_UP
 from tests.hdl.streams import play
 
 SIZE = 8
@@ -57,7 +57,7 @@ def test_every_cast_is_that_of_golden(rng):
             expected += [(int.from_bytes(raw[first:end], "little"), end - first)] if src is dst else found
             first = end
     cycles = 2 * len(expected) + len(words)
-    played = play(Caster(SIZE, 1, 1), {"i": words}, {"o": len(expected)}, cycles=cycles, worn=WORN)
+    played = play(Caster(SIZE, 1, 1), {"i": words}, {"o": len(expected)}, cycles=cycles, warm_up=WARM_UP)
     assert list(bytes_of(played)) == expected
 
 

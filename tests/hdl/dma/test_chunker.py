@@ -7,7 +7,7 @@ from neuroncore_rtl.hdl.dma.job import Run, chunk_layout
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Storage
 from tests.hdl.dma.chunks import grids
-from tests.hdl.simulation import WORN, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, simulated
 from tests.hdl.streams import play
 
 SEED = 10946
@@ -42,7 +42,9 @@ def test_runs_are_cut_at_the_grid_of_their_memory(stall, rng):
     dut, runs = Chunker(SIZE), [any_run(rng) for _ in range(RUNS)]
     wanted = [chunk_layout(SIZE).const(chunk).as_bits() for run in runs for chunk in chunks_of(run)]
     inputs = {"i": [Run.const(run).as_bits() for run in runs]}
-    played = play(dut, inputs, {"o": len(wanted)}, stall=stall, seed=SEED, worn=WORN, watch=(dut.busy, dut.o.valid))
+    played = play(
+        dut, inputs, {"o": len(wanted)}, stall=stall, seed=SEED, warm_up=WARM_UP, watch=(dut.busy, dut.o.valid)
+    )
     assert played.payloads["o"] == wanted
     assert all(busy == valid for busy, valid in played.watched)
     first = played.cycles["o"][0]

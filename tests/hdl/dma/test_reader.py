@@ -9,7 +9,7 @@ from neuroncore_rtl.hdl.dma.reader import Reader
 from neuroncore_rtl.hdl.memory.port import LineRead
 from neuroncore_rtl.spec.isa import Storage
 from tests.hdl.dma.chunks import BASES, any_chunk, beats_of
-from tests.hdl.simulation import WORN, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, simulated
 
 SEED = 2311
 
@@ -67,7 +67,7 @@ ROOM = 32
         for number, base in enumerate(BASES)
     ],
 )
-@simulated(lambda: Reader(SIZE, ROOM), worn=WORN)
+@simulated(lambda: Reader(SIZE, ROOM), warm_up=WARM_UP)
 async def test_chunks(ctx, dut, stall, base, rng):
     """Pieces of chunks of all sizes, at any place, with formats and errors of their own; HBM and lines take their time,
     and all of the room is used."""

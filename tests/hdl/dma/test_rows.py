@@ -8,7 +8,7 @@ from neuroncore_rtl.hdl.dma.job import JobRows
 from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
-from tests.hdl.simulation import WORN, drive, random_bits, simulated
+from tests.hdl.simulation import WARM_UP, drive, random_bits, simulated
 from tests.hdl.slow import slow
 
 SEED = 31337
@@ -51,7 +51,7 @@ def expected_of(rows: dict[str, int], numbers: list[int]) -> dict[str, list[tupl
 
 @pytest.mark.parametrize("latency", [*slow(0), 1])
 @pytest.mark.parametrize("stalls", [*slow(((0, 0, 0),), ((0.5, 0, 0),), ((0, 0.7, 0.2),)), (0.2, 0.3, 0.9)])
-@simulated(lambda latency: RowReader(SIZE, latency), worn=WORN)
+@simulated(lambda latency: RowReader(SIZE, latency), warm_up=WARM_UP)
 async def test_rows(ctx, dut, stalls, latency, rng):
     """Jobs one after another; of the last ones a number may fail, and the first such one is kept."""
     counts = [1, 2, 63, 64, 65, 128, *(int(n) for n in rng.integers(1, 90, 8))]

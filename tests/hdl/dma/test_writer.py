@@ -8,7 +8,7 @@ from neuroncore_rtl.hdl.dma.writer import HbmWriter
 from neuroncore_rtl.spec.isa import Storage
 from tests.hdl.dma.chunks import BASES, SPAN, any_chunk, beats_of
 from tests.hdl.memory.axi_memory import serve_writes
-from tests.hdl.simulation import WORN, drive, simulate
+from tests.hdl.simulation import WARM_UP, drive, simulate
 
 SEED = 2584
 
@@ -80,7 +80,7 @@ def test_chunks(base, stall, held, rng):
 
     serve = partial(serve_writes, axi=dut.axi, memory=memory, bursts=bursts, base=base, stall=stall, seed=SEED)
     serve = partial(serve, hold=300, held=held)
-    simulate(dut, bench, background=[serve], worn=WORN)
+    simulate(dut, bench, background=[serve], warm_up=WARM_UP)
     assert given == lines and memory == expected
     in_hbm = [chunk for chunk in chunks if chunk["storage"] == Storage.HBM]
     wanted = [(chunk["address"] // SIZE * SIZE, len(list(beats_of(chunk, SIZE)))) for chunk in in_hbm]

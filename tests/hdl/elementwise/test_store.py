@@ -10,7 +10,7 @@ from neuroncore_rtl.hdl.elementwise.store import ResultStore
 from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS
 from neuroncore_rtl.spec.timing import STORE_LATENCY
 from tests.hdl.elementwise.instructions import CONFIGS
-from tests.hdl.simulation import WORN, drive, random_bits, simulated
+from tests.hdl.simulation import WARM_UP, drive, random_bits, simulated
 
 SEED = 4181
 
@@ -50,7 +50,7 @@ def written(config, write, words, enable) -> dict[str, int]:
 
 @pytest.mark.parametrize("stall", [0, 0.3, 0.7])
 @pytest.mark.parametrize("name", ["8x4", "registered"])
-@simulated(lambda name: ResultStore(CONFIGS[name], DEPTH), worn=WORN)
+@simulated(lambda name: ResultStore(CONFIGS[name], DEPTH), warm_up=WARM_UP)
 async def test_every_port_in_every_cycle(ctx, dut, name, stall, rng):
     config = CONFIGS[name]
     latency, before = STORE_LATENCY[config.port_latency], BEFORE[config.port_latency]

@@ -1,4 +1,4 @@
-"""Routes and routers: every flit leaves where golden says, once and in order, at a flit a cycle, and nobody starves."""
+"""Routes and routers: every flit leaves once, in order, at the output of the golden model, without starvation."""
 
 import random
 from collections import Counter, defaultdict
@@ -30,19 +30,18 @@ SAMPLES = [ring(2), ring(3), ring(8), ring(13), ring(16), torus(2, 2), torus(4, 
 
 
 def cases(instance: Instance) -> dict[tuple[int | None, int], dict[tuple[int, int, int], int]]:
-    """Return what every router has to choose, by golden: by the side and the virtual channel that a flit comes from,
-    and then by chip, destination and channel, the output."""
+    """Return the golden route of all flits: outputs by (chip, destination, channel), for each input."""
     found = {}
     for source in range(0, instance.cores, CORES_PER_CHIP):
         for destination in range(instance.cores):
             for channel in range(CHANNELS):
-                came, chip = (None, 0), source // CORES_PER_CHIP
+                source_port, chip = (None, 0), source // CORES_PER_CHIP
                 for hop in route(instance, source, destination, channel):
-                    place = found.setdefault(came, {})
-                    place[chip, destination, channel] = link_output(hop.direction, hop.vc)
-                    came, chip = (hop.direction ^ 1, hop.vc), instance.neighbour(chip, hop.direction)
+                    outputs = found.setdefault(source_port, {})
+                    outputs[chip, destination, channel] = link_output(hop.direction, hop.vc)
+                    source_port, chip = (hop.direction ^ 1, hop.vc), instance.neighbour(chip, hop.direction)
                 port = CHANNELS * (destination % CORES_PER_CHIP) + channel
-                found.setdefault(came, {})[chip, destination, channel] = local_output(instance, port)
+                found.setdefault(source_port, {})[chip, destination, channel] = local_output(instance, port)
     return found
 
 
@@ -61,13 +60,13 @@ def test_routes_are_those_of_golden(instance):
 
 
 def run(instance: Instance, chip: int, given: dict[int, list[int]], wanted: dict[int, int], **options) -> Played:
-    """Run a router; its streams are called "in" or "out", and their number.
+    """Run a router; its streams are called ("in" or "out", number).
 
     Arguments:
-        instance, chip: of the router.
+        instance, chip: position of the router.
         given: flits by input.
-        wanted: how many flits leave, by output; none at others.
-        options: of `play`.
+        wanted: expected number of flits by output; 0 at all others.
+        options: options of `play`.
     """
     dut = Router(instance)
     ports = {}
@@ -87,15 +86,15 @@ def flit(destination: int, channel: int, data: int, source: int = 0) -> int:
 @pytest.mark.parametrize("instance", [ring(4), torus(3, 2)], ids=["ring", "torus"])
 @pytest.mark.parametrize("stall", [0.0, 0.3, 0.8])
 def test_every_flit_leaves_once_in_order_and_where_it_must(instance, stall):
-    dice = random.Random(f"{instance.topology} {stall}")
-    chip = dice.randrange(instance.chips)
+    rng = random.Random(f"{instance.topology} {stall}")
+    chip = rng.randrange(instance.chips)
     given, wanted, found, counts = defaultdict(list), defaultdict(list), defaultdict(list), Counter()
     for (side, vc), expected in cases(instance).items():
         choices = [(key, output) for key, output in expected.items() if key[0] == chip]
         first, inputs = (local_output(instance, 0), 4) if side is None else (link_output(side, vc), 1)
         for port in range(first, first + inputs):
             for number in range(40 if choices else 0):
-                (_, destination, channel), output = dice.choice(choices)
+                (_, destination, channel), output = rng.choice(choices)
                 given[port].append(flit(destination, channel, 1000 * port + number, source=port))
                 wanted[port, output].append(given[port][-1])
                 counts[output] += 1
@@ -109,7 +108,7 @@ def test_every_flit_leaves_once_in_order_and_where_it_must(instance, stall):
 
 RING = ring(4)
 ON, HOME = link_output(0, 0), local_output(RING, 3)
-"""Where flits to cores 4 and 3 leave chip 1."""
+"""Outputs of chip 1 for flits to cores 4 and 3."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""PSUM's storage: sums that are added or overwrite, the least spacing between them, and everyone else's way to it."""
+"""PSUM storage: accumulation and overwriting, the minimum spacing of updates, and accesses of other units."""
 
 from collections import namedtuple
 from itertools import permutations
@@ -15,13 +15,13 @@ from tests.hdl.simulation import drive, simulate, simulated
 SEED = 1977
 
 BANK = 512
-"""Words of a bank."""
+"""Words per bank."""
 
 WORDS = (0, 1, 511, 512, 4095)
-"""Addresses of words in use; in a test of sums the first two hold integers."""
+"""Addresses of the used words; in tests of sums the first two hold integers."""
 
 Update = namedtuple("Update", "cycle address accumulate integer bits")
-"""What comes in a cycle, and the bits that are added, or overwrite, if it does not accumulate."""
+"""An update in a cycle; `bits` are added, or overwrite the word if it does not accumulate."""
 
 
 def bits_of(value: float) -> int:
@@ -29,7 +29,7 @@ def bits_of(value: float) -> int:
 
 
 def random_updates(rng, spacing, count):
-    """Return updates, every word used again after `spacing` cycles."""
+    """Return updates that use a word again after at least `spacing` cycles."""
     updates, free_at, cycle = [], {}, 0
     while len(updates) < count:
         address = int(rng.choice(WORDS))
@@ -43,13 +43,15 @@ def random_updates(rng, spacing, count):
 
 
 def run(add_latency, updates):
-    """Return what updates left, by their cycle, read at the first cycle in which it can be, by the two ports in turn;
-    without the reads that had to give way, which happens exactly where an update reads the same bank."""
+    """Return the result of each update, by its cycle, read by alternating ports as soon as possible.
+
+    Reads that stall are missing; a read stalls exactly where an update reads the same bank.
+    """
     psum = Psum(1, BANK, add_latency)
     by_cycle = {update.cycle: update for update in updates}
 
     async def bench(ctx):
-        left, taken = {}, False
+        results, taken = {}, False
         for cycle in range(updates[-1].cycle + psum.spacing + 3):
             update, before = by_cycle.get(cycle), by_cycle.get(cycle - 1)
             ctx.set(psum.valid, update is not None)
@@ -60,18 +62,18 @@ def run(add_latency, updates):
             ctx.set(psum.sums, before.bits if before else 0xDEADBEEF)
             before, port = (psum.reads, psum.shared_reads)[:: 1 if cycle % 2 else -1]
             if taken:
-                left[cycle - 1 - psum.spacing] = ctx.get(before.data)
+                results[cycle - 1 - psum.spacing] = ctx.get(before.data)
             readable = by_cycle.get(cycle - psum.spacing)
             ctx.set(before.valid, 0)
             ctx.set(port.valid, readable is not None)
             if readable:
                 ctx.set(port.address, 4 * readable.address)
                 bank = readable.address // BANK
-                meets = update is not None and update.accumulate and update.address // BANK == bank
-                assert ctx.get(port.ready) == (not meets)
+                conflict = update is not None and update.accumulate and update.address // BANK == bank
+                assert ctx.get(port.ready) == (not conflict)
             taken = readable is not None and bool(ctx.get(port.ready))
             await ctx.tick()
-        return left
+        return results
 
     return simulate(psum, bench)
 
@@ -95,16 +97,15 @@ def test_sums_are_added_and_overwrite_with_the_least_spacing(add_latency, rng):
     updates = random_updates(rng, spacing, 200)
     used = {(update.cycle, update.address) for update in updates}
     tight = sum((cycle - spacing, address) in used for cycle, address in used)
-    print(f"{len(updates)} updates, {tight} of them exactly {spacing} cycles behind the one before on their word")
+    print(f"{len(updates)} updates, {tight} of them exactly {spacing} cycles after the previous one of their word")
     assert tight > 10
-    left, expected = run(add_latency, updates), expected_of(updates)
-    assert len(updates) / 2 < len(left) < len(updates)
-    assert left == {cycle: expected[cycle] for cycle in left}
+    results, expected = run(add_latency, updates), expected_of(updates)
+    assert len(updates) / 2 < len(results) < len(updates)
+    assert results == {cycle: expected[cycle] for cycle in results}
 
 
 @pytest.mark.parametrize("add_latency", Fp32Adder.CUTS)
-def test_the_spacing_is_needed(add_latency):
-    """One cycle less, and an update is lost: the hazard rule is not longer than it must be."""
+def test_with_less_spacing_an_update_is_lost(add_latency):
     spacing = Psum.spacing_of(add_latency) - 1
     updates = [Update(place * spacing, 7, int(place > 0), 0, bits_of(1)) for place in (0, 1, 4)]
     assert expected_of(updates)[4 * spacing] == bits_of(3)
@@ -112,8 +113,7 @@ def test_the_spacing_is_needed(add_latency):
 
 
 @simulated(lambda: Psum(3, BANK, 1))
-async def test_words_are_written_from_outside_byte_by_byte_beside_the_sums(ctx, psum, rng):
-    """Random writes of bytes, which give way exactly where a sum is written to the same bank; then all is read back."""
+async def test_byte_writes_stall_exactly_where_a_sum_is_written_to_the_same_bank(ctx, psum, rng):
     count, columns = 300, 3
     writes_sum = psum.spacing - 1  # cycles from `valid` to the write
     memory = np.zeros((columns, 4096, 4), np.uint8)
@@ -129,10 +129,10 @@ async def test_words_are_written_from_outside_byte_by_byte_beside_the_sums(ctx, 
         data = int.from_bytes(octets.tobytes(), "little")
         drive(ctx, psum.writes, valid=1, address=4 * address, enable=enable, mask=mask, data=data)
         updated = updates.get(cycle - writes_sum)
-        meets = updated is not None and updated // BANK == address // BANK
-        assert ctx.get(psum.writes.ready) == (not meets)
-        stalled += meets
-        if not meets:
+        conflict = updated is not None and updated // BANK == address // BANK
+        assert ctx.get(psum.writes.ready) == (not conflict)
+        stalled += conflict
+        if not conflict:
             chosen = np.array([[enable >> c & mask >> b & 1 for b in range(4)] for c in range(columns)], bool)
             memory[:, address] = np.where(chosen, octets, memory[:, address])
         if updated is not None:
@@ -149,5 +149,5 @@ async def test_words_are_written_from_outside_byte_by_byte_beside_the_sums(ctx, 
         await ctx.tick()
         for port, address in [*zip(ports, pair, strict=True)][: 1 + apart]:
             assert ctx.get(port.data).to_bytes(4 * columns, "little") == memory[:, address].tobytes()
-    print(f"{count} writes, {stalled} of them had to wait")
+    print(f"{count} writes, {stalled} of them stalled")
     assert count / 10 < stalled < count / 2

@@ -1,4 +1,4 @@
-"""PSUM beside a model of it: sums, both ports that read and the one that writes, all at random and at once."""
+"""PSUM against a model: random sums, reads by both ports and writes at the same time."""
 
 from collections import deque
 
@@ -19,11 +19,11 @@ from tests.oracles.words import on_words
 SEED = 1978
 COLUMNS, BANK, CYCLES = 3, 16, 1_000
 LIMIT = 1 << 24
-"""Of integers that the array's sums are: less than this."""
+"""Bound of the absolute values of integer sums."""
 
 BITS = (PSUM_BANKS * BANK - 1).bit_length()
 ADDRESSES = [0, *(1 << bit for bit in range(BITS)), *((1 << BITS) - 1 ^ 1 << bit for bit in range(BITS))]
-"""Words that differ in one bit of their addresses from others."""
+"""Addresses that differ from others in one bit."""
 
 
 def words_of(packed: int) -> list[int]:
@@ -35,22 +35,18 @@ def packed(words) -> int:
 
 
 class Model:
-    """What is in PSUM, and what is on its way there; a word of every address for each column.
-
-    Arguments:
-        psum: the unit.
-    """
+    """Contents of PSUM, a word per column and address, and the updates in the pipeline."""
 
     def __init__(self, psum: Psum):
         self.words = np.zeros((COLUMNS, PSUM_BANKS * BANK), np.uint32)
         self.pipeline = deque([None] * (psum.spacing - 1))
 
     def busy(self) -> set[int]:
-        """Return words that must not be used again yet."""
+        """Return the words that must not be used again yet."""
         return {update["address"] for update in self.pipeline if update}
 
     def add(self, update: dict, sums: np.ndarray) -> None:
-        """Form the results of an update that was asked for in the cycle before."""
+        """Compute the results of an update that was issued in the cycle before."""
         old = update["old"]
         if update["integer"]:
             values = sums.view(np.float32).astype(np.int64).astype(np.uint32)
@@ -62,7 +58,7 @@ class Model:
 
 
 def random_update(rng, model: Model) -> dict | None:
-    """Return what is done to a word that is free, and of which columns; or None."""
+    """Return an update of a free word, with its range of columns, or None."""
     address = int(rng.choice(ADDRESSES))
     if rng.random() < 0.3 or address in model.busy():
         return None
@@ -73,7 +69,7 @@ def random_update(rng, model: Model) -> dict | None:
 
 
 def random_sums(rng, update: dict | None) -> np.ndarray:
-    """Return the sums of an update, anything if there is none; those of FP32 go with what is there."""
+    """Return the sums of an update, or random words without one; FP32 sums are often related to the stored word."""
     if update and update["integer"]:
         values = rng.integers(1 - LIMIT, LIMIT, COLUMNS) >> rng.integers(0, 25, COLUMNS)
         return values.astype(np.float32).view(np.uint32)
@@ -87,8 +83,7 @@ def random_sums(rng, update: dict | None) -> np.ndarray:
 
 @pytest.mark.parametrize("banks", [8, *slow(4, 2)])
 @simulated(lambda banks: Psum(COLUMNS, BANK, 1, banks))
-async def test_everyone_sees_what_was_written_before(ctx, psum, rng, banks):
-    """Who asks for a bank that a sum uses has to wait, and nobody else; what is read and written is that of golden."""
+async def test_reads_writes_and_sums_are_those_of_the_model_and_stall_only_in_the_bank_of_a_sum(ctx, psum, rng, banks):
     model, bank = Model(psum), lambda address: address // BANK % banks
     ports = psum.reads, psum.shared_reads
     awaited, last, seen = [None, None], None, dict.fromkeys(("sums", "reads", "writes", "waits"), 0)
@@ -107,7 +102,7 @@ async def test_everyone_sees_what_was_written_before(ctx, psum, rng, banks):
                 assert words_of(ctx.get(port.data)) == awaited[place]
             awaited[place] = None
 
-        # Reads; the two ports are never in one bank at once.
+        # Reads; the two ports never access the same bank.
         asked = [int(address) for address in rng.choice(ADDRESSES, 2)]
         wants = (rng.random(2) < 0.6).tolist()
         wants[1] &= not (wants[0] and bank(asked[0]) == bank(asked[1]))
@@ -120,7 +115,7 @@ async def test_everyone_sees_what_was_written_before(ctx, psum, rng, banks):
             seen["reads"] += wants[place] and not waits
             seen["waits"] += wants[place] and waits
 
-        # A write, and then the sum that comes to its end in this cycle.
+        # A write, and then the sum that leaves the pipeline in this cycle.
         address, wanted, mask = int(rng.choice(ADDRESSES)), int(rng.random() < 0.4), int(rng.integers(16))
         enable, data = int(rng.integers(1 << COLUMNS)), rng.integers(0, 1 << 32, COLUMNS, np.uint32)
         drive(ctx, psum.writes, valid=wanted, address=4 * address, enable=enable, mask=mask, data=packed(data))
@@ -144,8 +139,7 @@ async def test_everyone_sees_what_was_written_before(ctx, psum, rng, banks):
 
 
 @simulated(lambda: Psum(COLUMNS, BANK, 1))
-async def test_one_bit_decides_in_every_word(ctx, psum, rng):
-    """All words are overwritten, added to and read, by each port in turn; one bit of what is added decides."""
+async def test_sums_that_depend_on_one_bit_in_every_word(ctx, psum, rng):
     depth = PSUM_BANKS * BANK
     pairs = rng.permutation(np.stack(lone_bits()), axis=1)
     x, y = pairs[:, : 4 * COLUMNS * depth].reshape(2, 4, depth, COLUMNS)

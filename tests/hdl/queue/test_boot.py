@@ -13,7 +13,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
 from tests.hdl.memory.axi_memory import serve_reads
-from tests.hdl.simulation import WORN, drive, simulate
+from tests.hdl.simulation import WARM_UP, drive, simulate
 from tests.hdl.slow import slow
 
 BASE = 0x1280
@@ -40,7 +40,7 @@ class At(bytes):
 
 def boot(
     config: Config, words: list[int], program: bytes, *, place: int = 0x80, start: int = BASE, far: int = 0,
-    worn: int = 0, **memory,
+    warm_up: int = 0, **memory,
 ):  # fmt: skip
     """Boot an image; return what was loaded, by number, the final (done, error, detail), and the cycles until then.
 
@@ -48,7 +48,7 @@ def boot(
         config: the machine's parameters. words: of the header.
         program: the program. place: where it is, from the image on.
         start: address that the unit is told. far: how much farther behind all this is.
-        worn: see `simulate`. memory: how HBM behaves.
+        warm_up: see `simulate`. memory: how HBM behaves.
     """
     content = bytearray(random.Random(2).randbytes(BASE + place + len(program) + 256))
     content[BASE : BASE + 32] = struct.pack("<8I", *words)
@@ -79,7 +79,7 @@ def boot(
         raise AssertionError("boot does not end")
 
     reads = partial(serve_reads, axi=dut.axi, memory=content, **memory)
-    return simulate(dut, bench, background=[reads], worn=worn)
+    return simulate(dut, bench, background=[reads], warm_up=warm_up)
 
 
 CONFIG = Config(rows=4, columns=6, dma_engines=3, hbm_bytes=16, cores=24)
@@ -102,7 +102,7 @@ def test_program_is_copied(size, program_bytes):
 def test_after_a_reset_it_is_as_new():
     program = random.Random(3).randbytes(300)
     words = header(CONFIG, 300, 0x180)
-    loaded, state, _ = boot(CONFIG, words, program, place=0x180, far=1 << 38, worn=WORN, latency=5, stall=0.2)
+    loaded, state, _ = boot(CONFIG, words, program, place=0x180, far=1 << 38, warm_up=WARM_UP, latency=5, stall=0.2)
     assert state == (1, 0, 0)
     assert loaded == dict(enumerate(struct.unpack("<75I", program)))
 

@@ -11,7 +11,7 @@ from neuroncore_rtl.hdl.queue.fetch import Fetcher
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES, queue_count
 from tests.hdl.memory.axi_memory import serve_reads
-from tests.hdl.simulation import WORN, next_turn, offer, simulate
+from tests.hdl.simulation import WARM_UP, next_turn, offer, simulate
 
 SEED = 7
 
@@ -29,7 +29,7 @@ MEMORY = Everywhere(random.Random(1).randbytes(1 << 14))
 
 
 def fetch(
-    size: int, wanted: list[list[int]], *, pause: float = 0, worn: int = 0, **memory
+    size: int, wanted: list[list[int]], *, pause: float = 0, warm_up: int = 0, **memory
 ) -> list[tuple[int, int, bytes, bool]]:
     """Return what the fetcher delivers, in order: cycle, queue, record, error.
 
@@ -37,7 +37,7 @@ def fetch(
         size: bytes of a beat.
         wanted: of each queue the addresses, in the order in which it asks for them.
         pause: share of the cycles in which a queue does not ask.
-        worn: see `simulate`.
+        warm_up: see `simulate`.
         memory: how HBM behaves.
     """
     config = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=size)
@@ -88,7 +88,7 @@ def fetch(
 
     queues = [partial(queue, number=number) for number in range(len(wanted))]
     reads = partial(serve_reads, axi=dut.axi, memory=MEMORY, **memory)
-    return simulate(dut, collect, background=[*queues, reads], worn=worn)
+    return simulate(dut, collect, background=[*queues, reads], warm_up=warm_up)
 
 
 def addresses(count: int, seed: int = SEED) -> list[list[int]]:
@@ -113,10 +113,10 @@ def test_every_queue_gets_its_records_in_order(size, stall):
         assert [r for r, error in got if not error] == [MEMORY[a : a + RECORD_BYTES] for a in asked if a != wrong]
 
 
-@pytest.mark.parametrize(("size", "worn"), [(16, WORN), *((64, WORN + more) for more in range(24))])
-def test_after_a_reset_it_is_as_new(size, worn):
+@pytest.mark.parametrize(("size", "warm_up"), [(16, WARM_UP), *((64, WARM_UP + more) for more in range(24))])
+def test_after_a_reset_it_is_as_new(size, warm_up):
     wanted = addresses(6)
-    delivered = fetch(size, wanted, pause=0.4, worn=worn, stall=0.4, latency=8)
+    delivered = fetch(size, wanted, pause=0.4, warm_up=warm_up, stall=0.4, latency=8)
     assert by_queue(delivered) == [[(MEMORY[a : a + RECORD_BYTES], False) for a in asked] for asked in wanted]
 
 

@@ -10,7 +10,7 @@ from neuroncore_rtl.spec import memory_map as at
 from neuroncore_rtl.spec.config import PRESETS, SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, UpdateOp, queue_count
 from tests.hdl.queue.bus import Asker
-from tests.hdl.simulation import WORN, drive, pulse, simulated
+from tests.hdl.simulation import WARM_UP, drive, pulse, simulated
 
 SEED = 1961
 
@@ -91,9 +91,9 @@ async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut)
                 assert await asker.access(word, 0, mask=mask) == "error"
 
 
-@pytest.mark.parametrize("worn", [0, WORN])
+@pytest.mark.parametrize("warm_up", [0, WARM_UP])
 @simulated(lambda: Registers(CONFIG))
-async def test_the_ones_that_keep_what_is_written(ctx, dut, worn, rng):
+async def test_the_ones_that_keep_what_is_written(ctx, dut, warm_up, rng):
     assert not ctx.get(dut.exit_valid) and not ctx.get(dut.console.valid) and not ctx.get(dut.external_interrupt)
     assert not ctx.get(dut.bus.response)
     asker = Asker(ctx, dut.bus)

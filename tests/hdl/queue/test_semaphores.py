@@ -6,7 +6,7 @@ from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import UpdateOp
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
-from tests.hdl.simulation import WORN, drive, next_turn, pulse, simulated
+from tests.hdl.simulation import WARM_UP, drive, next_turn, pulse, simulated
 from tests.hdl.slow import slow
 
 SEED = 1965
@@ -68,10 +68,11 @@ class Values(list):
 
 
 @pytest.mark.parametrize(
-    ("count", "latency", "worn"), [(SEMAPHORE_COUNT, 0, 0), (SEMAPHORE_COUNT, 1, 0), (FEW, 0, WORN), *slow((FEW, 0, 0))]
+    ("count", "latency", "warm_up"),
+    [(SEMAPHORE_COUNT, 0, 0), (SEMAPHORE_COUNT, 1, 0), (FEW, 0, WARM_UP), *slow((FEW, 0, 0))],
 )
 @simulated(lambda count, latency: Semaphores(QUEUES, count, latency=latency))
-async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, latency, worn, rng):
+async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, latency, warm_up, rng):
     """Changes may come a cycle later; of few semaphores the upper bits of a number do not count; and after a reset they
     are as new."""
     values = Values([0] * dut.count)
