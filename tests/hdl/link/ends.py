@@ -82,7 +82,7 @@ class EndModel:
         chosen = other if wants[other] else self.last
         return [may[vc] and vc == chosen for vc in range(VIRTUAL_CHANNELS)]
 
-    def shown(self, vc: int) -> int | None:
+    def head(self, vc: int) -> int | None:
         """Return the flit on offer of a virtual channel."""
         return self.buffers[vc][0] if self.buffers[vc] else None
 
@@ -91,7 +91,7 @@ class EndModel:
 
         Arguments:
             offered: flit that the router offers in each virtual channel, or None.
-            taken: whether the router accepts the flit on offer (`shown`), by virtual channel.
+            taken: whether the router accepts the flit on offer (`head`), by virtual channel.
             heard: the received frame, `BAD`, or None.
         """
         counters, frame = self.counters, self.heard if isinstance(self.heard, Frame) else None

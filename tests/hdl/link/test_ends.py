@@ -86,7 +86,7 @@ class Machine:
         assert Frame(flit, body.sequence, body.answer, body.expected, body.retry, credits, filler) == model.tx
         ready = model.ready([flit is not None for flit in self.offered[end]])
         for vc in VCS:
-            stream, shown = pair.o[end][vc], model.shown(vc)
+            stream, shown = pair.o[end][vc], model.head(vc)
             assert ctx.get(pair.i[end][vc].ready) == ready[vc]
             assert ctx.get(stream.valid) == (shown is not None)
             assert shown is None or ctx.get(stream.payload.as_value()) == shown
