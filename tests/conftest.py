@@ -27,7 +27,7 @@ def rng(request) -> np.random.Generator:
 
 
 @pytest.fixture
-def dice(request) -> random.Random:
+def py_rng(request) -> random.Random:
     """As `rng`, for choices among Python's objects and for words of more than 64 bits."""
     return random.Random(_seed_of(request))
 

@@ -29,17 +29,17 @@ class Manager:
 
     def __init__(self, port, first: int, identity: int, seed: int):
         self.port, self.first, self.identity = port, first, identity
-        self.dice = random.Random(seed)
+        self.py_rng = random.Random(seed)
         self.memory = bytearray(4096)
         self.done = False
 
     async def run(self, ctx) -> None:
         """Do so, ten times."""
-        dice, port = self.dice, self.port
+        py_rng, port = self.py_rng, self.port
         for _ in range(10):
-            beats = dice.randrange(1, 9)
-            place = dice.randrange(4096 // SIZE - beats) * SIZE
-            data, strobes = dice.randbytes(beats * SIZE), [dice.randrange(256) for _ in range(beats)]
+            beats = py_rng.randrange(1, 9)
+            place = py_rng.randrange(4096 // SIZE - beats) * SIZE
+            data, strobes = py_rng.randbytes(beats * SIZE), [py_rng.randrange(256) for _ in range(beats)]
             await self._write(ctx, self.first + place, data, strobes)
             for n, byte in enumerate(data):
                 if strobes[n // SIZE] >> n % SIZE & 1:
@@ -52,7 +52,7 @@ class Manager:
     async def _write(self, ctx, address: int, data: bytes, strobes: list[int]) -> int:
         port, words = self.port, deque(range(len(strobes)))
         drive(ctx, port.aw, payload={"id": self.identity, "addr": address, "len": len(strobes) - 1}, valid=1)
-        for _ in range(self.dice.randrange(4)):  # its beats are late
+        for _ in range(self.py_rng.randrange(4)):  # its beats are late
             assert not ctx.get(port.aw.ready)
             await ctx.tick()
         ctx.set(port.b.ready, 1)
@@ -76,7 +76,7 @@ class Manager:
         port, found, responses = self.port, bytearray(), set()
         drive(ctx, port.ar, payload={"id": self.identity, "addr": address, "len": beats - 1}, valid=1)
         while True:
-            takes = self.dice.random() < 0.7
+            takes = self.py_rng.random() < 0.7
             ctx.set(port.r.ready, takes)
             asked = port.ar.ready, port.ar.valid, port.r.valid, port.r.payload
             *_, ar, asks, r, answer = await ctx.tick().sample(*asked)
@@ -94,11 +94,11 @@ class Manager:
 
 async def serve_beats(ctx, dut, memory: bytearray) -> None:
     """Behind the server: a memory that takes a beat in half of the cycles, and answers in order, some time later."""
-    dice, answers, offered = random.Random(9), deque(), False
+    py_rng, answers, offered = random.Random(9), deque(), False
     while True:
-        takes = dice.random() < 0.5
+        takes = py_rng.random() < 0.5
         ctx.set(dut.beats.ready, takes)
-        if not offered and answers and dice.random() < 0.5:
+        if not offered and answers and py_rng.random() < 0.5:
             offered = True
             ctx.set(dut.answers.payload, answers[0])
         ctx.set(dut.answers.valid, offered)
@@ -153,9 +153,14 @@ def test_behind_the_end_there_is_nothing():
 
 @pytest.mark.parametrize("stall", [0, 0.5])
 def test_beats_become_words_and_words_beats(stall):
-    dut, dice, count = BeatSplitter(SIZE, MT48LC16M16), random.Random(2), 60
+    dut, py_rng, count = BeatSplitter(SIZE, MT48LC16M16), random.Random(2), 60
     beats = [
-        {"address": SIZE * dice.randrange(1 << 22), "write": dice.randrange(2), "data": dice.getrandbits(64), "strb": n}
+        {
+            "address": SIZE * py_rng.randrange(1 << 22),
+            "write": py_rng.randrange(2),
+            "data": py_rng.getrandbits(64),
+            "strb": n,
+        }
         for n in range(count)
     ]
     beat, word = dut.beats.payload.shape(), dut.words.payload.shape()

@@ -1,4 +1,4 @@
-"""The chunker of a DMA engine alone: runs of any length in every memory."""
+"""DMA chunker: runs of any length in every memory."""
 
 import pytest
 
@@ -28,17 +28,16 @@ def any_run(rng):
 
 
 def chunks_of(run):
-    """Return the parts of a run between multiples of its memory's grid."""
-    grid, address, left = GRIDS[run["storage"]], run["address"], run["bytes"]
-    while left:
-        count = min(grid - address % grid, left)
+    """Yield the parts of a run between multiples of its memory's grid."""
+    grid, address, remaining = GRIDS[run["storage"]], run["address"], run["bytes"]
+    while remaining:
+        count = min(grid - address % grid, remaining)
         yield run | {"address": address, "bytes": count}
-        address, left = address + count, left - count
+        address, remaining = address + count, remaining - count
 
 
 @pytest.mark.parametrize("stall", [0, 0.4])
-def test_runs_are_cut_at_the_grid_of_their_memory(stall, rng):
-    """A chunk a cycle, without a gap, where they are taken."""
+def test_runs_are_cut_at_the_grid_of_their_memory_without_gaps(stall, rng):
     dut, runs = Chunker(SIZE), [any_run(rng) for _ in range(RUNS)]
     wanted = [chunk_layout(SIZE).const(chunk).as_bits() for run in runs for chunk in chunks_of(run)]
     inputs = {"i": [Run.const(run).as_bits() for run in runs]}
@@ -54,8 +53,7 @@ def test_runs_are_cut_at_the_grid_of_their_memory(stall, rng):
 
 @simulated(lambda: Chunker(SIZE), each=[(bit, few, to) for bit in range(11, 41) for few in (0, 5) for to in GRIDS])
 async def test_long_runs_do_not_end(ctx, dut, case):
-    """They are as long as a few chunks, but for one bit of their number."""
-    bit, few, storage = case
+    bit, few, storage = case  # the length is that of few chunks, except for one bit
     count = (1 << bit) + few * GRIDS[storage] + 1
     drive(ctx, dut.i, valid=1, payload={"storage": storage, "address": 0, "bytes": count})
     drive(ctx, dut.o, ready=1)

@@ -46,11 +46,11 @@ async def test_there_is_room_for_its_depth(ctx, dut, kind, latency):
 
 @pytest.mark.parametrize(("push", "pop"), [(0.9, 0.3), (0.3, 0.9), (0.7, 0.7)])
 @simulated(lambda: BufferedFifo(16, DEPTH), warm_up=WARM_UP)
-async def test_every_port_in_every_cycle(ctx, dut, push, pop, dice):
+async def test_every_port_in_every_cycle(ctx, dut, push, pop, py_rng):
     # One entry is in the output register, the others in a memory with a read latency of one cycle.
     memory, shown, full = deque(), None, 0
     for _ in range(400):
-        valid, ready, entry = dice.random() < push, dice.random() < pop, dice.getrandbits(16)
+        valid, ready, entry = py_rng.random() < push, py_rng.random() < pop, py_rng.getrandbits(16)
         drive(ctx, dut.i, valid=valid, payload=entry)
         drive(ctx, dut.o, ready=ready)
         takes, reads = len(memory) < DEPTH - 1, bool(memory) and (shown is None or ready)

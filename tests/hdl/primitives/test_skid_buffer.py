@@ -24,15 +24,15 @@ def test_everything_is_delivered_in_order(stall):
 
 
 @pytest.mark.parametrize(("push", "pop"), [(0.9, 0.3), (0.3, 0.9), (0.7, 0.7), (1, 0.5)])
-def test_every_port_in_every_cycle(push, pop, dice):
+def test_every_port_in_every_cycle(push, pop, py_rng):
     dut = SkidBuffer(ENTRY)  # `i.ready` and `o.valid` must not depend on the other side within a cycle
 
     async def bench(ctx):
         queue, levels = deque(), []
         for _ in range(400):
-            entry = dice.getrandbits(16)
+            entry = py_rng.getrandbits(16)
             ready, shown = len(queue) < SLOTS, queue[0] if queue else None
-            last = dice.random() < push, dice.random() < pop
+            last = py_rng.random() < push, py_rng.random() < pop
             for valid, takes in ((False, False), (True, False), (False, True), last):
                 drive(ctx, dut.i, valid=valid, payload=ENTRY.from_bits(entry))
                 drive(ctx, dut.o, ready=takes)
