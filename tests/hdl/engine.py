@@ -23,7 +23,6 @@ class _Waker:
         self.polarity = polarity
 
     def __call__(self, curr: int = 0, next: int = 0) -> bool:
-        """Mark the process as Amaranth's engine does."""
         if self.polarity in (None, next):
             self.process.runnable = True
         return True
@@ -34,7 +33,7 @@ _pyrtl.compile = lru_cache(maxsize=None)(compile)
 
 
 class _SignalState(_PySignalState):
-    """A signal with the processes that read it, and those that are sensitive to its edges to 0 and to 1."""
+    """A signal with the processes that read it, and the processes of its edges to 0 and to 1."""
 
     __slots__ = ("due", "edges", "readers")
 

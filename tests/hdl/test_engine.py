@@ -89,7 +89,6 @@ def test_every_cycle_is_as_in_amaranths_own(rng, monkeypatch):
     rng.bit_generator.state = state
     monkeypatch.setattr(simulation, "Engine", "pysim")
     own = trace(rng)
-    print(f"{len(own)} readings, {len(set(own))} of them different")
     assert quick == own and len(set(own)) > 400
 
 

@@ -12,7 +12,6 @@ from neuroncore_rtl import ROOT, SIM_BUILD
 
 @pytest.fixture(scope="module")
 def reports() -> dict[str, str]:
-    """Return pytest's report of each test of `failing.py`."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/hdl/failing.py"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     _, *parts = re.split(r"^_+ (test_\w+) _+$", ended.stdout, flags=re.MULTILINE)

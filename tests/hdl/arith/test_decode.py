@@ -10,6 +10,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS, TF32, 
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import run
+from tests.hdl.slow import slow_if
 
 ABSENT = Operand().const({"inf": 1, "nan": 1}).as_bits()
 
@@ -93,9 +94,7 @@ def test_operand_of_fewer_bits_lacks_the_lowest_which_are_zero(rng, fmt):
     assert [bits << lacking for bits in narrow] == wide and ABSENT in wide
 
 
-@pytest.mark.parametrize(
-    "latency", [pytest.param(n, marks=[pytest.mark.slow] * (n != max(EdgeDecoder.CUTS))) for n in EdgeDecoder.CUTS if n]
-)
+@pytest.mark.parametrize("latency", slow_if(lambda n: n != max(EdgeDecoder.CUTS), filter(None, EdgeDecoder.CUTS)))
 @HALVES
 @EVERY_FORMAT
 def test_registers_change_nothing(rng, fmt, half, latency):

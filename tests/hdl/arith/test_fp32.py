@@ -16,6 +16,7 @@ from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases, spec
 from neuroncore_rtl.tb.stimulus.one_bit import lone_bits, lone_factors, lone_products
 from neuroncore_rtl.tb.stimulus.operands import add_cases
 from tests.hdl.arith.units import assert_same, differences, faulty_wire, run
+from tests.hdl.slow import slow_if
 from tests.oracles.known import ARITHMETIC, assert_known
 from tests.oracles.words import on_words
 
@@ -71,13 +72,7 @@ UNITS = {
 LATENCIES = [(name, latency) for name, unit in UNITS.items() for latency in sorted(unit.kind.CUTS)]
 
 
-@pytest.mark.parametrize(
-    ("name", "latency"),
-    [
-        pytest.param(*case, marks=[pytest.mark.slow] * (case[0] == "add" and case[1] in (2, 3, 5, 6)))
-        for case in LATENCIES
-    ],
-)
+@pytest.mark.parametrize(("name", "latency"), slow_if(lambda name, n: name == "add" and n in (2, 3, 5, 6), LATENCIES))
 def test_result_is_that_of_golden(rng, name, latency):
     unit = UNITS[name]
     operands = unit.cases(rng, 900 if name == "add" else 300)
@@ -95,7 +90,7 @@ def test_results_in_bulk_are_those_of_golden(rng, name, sim):
 
 @pytest.mark.parametrize(("name", "cases"), [("add", lone_bits), ("multiply", product_of_bits), ("fma", lone_products)])
 def test_one_bit_decides(name, cases):
-    """One bit of the shifted-out part, the remainder or a NaN decides; in a multiply-add of the product or the addend."""
+    """One bit decides: shifted out, in the remainder or of a NaN; in a multiply-add of the product or the addend."""
     operands = cases()
     assert len(operands[0]) > (80 if name == "multiply" else 4_000)
     assert_same(*UNITS[name].bulk(UNITS[name].latency, operands), "verilator")

@@ -1,6 +1,7 @@
 """Divider and power unit against golden in bulk, known quotients, and their handshake."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from neuroncore_rtl.tb.stimulus.alu_cases import divide_cases, power_cases, rema
 from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits, lone_powers
 from tests.hdl.arith.units import play
 from tests.hdl.simulation import drive, simulated
+from tests.hdl.slow import slow_if
 from tests.oracles.known import ARITHMETIC, assert_known
 from tests.oracles.words import on_words
 
@@ -46,14 +48,13 @@ UNITS = {
 
 
 def timing_of(unit, remainder: bool) -> dict[str, int]:
-    """Return latency and interval of an operation."""
     if remainder:
         return {"latency": unit.REMAINDER_LATENCY, "interval": unit.REMAINDER_INTERVAL}
     return {"latency": unit.LATENCY, "interval": unit.INTERVAL}
 
 
 def play_pairs(unit, a: np.ndarray, b: np.ndarray, sim: str, **inputs) -> np.ndarray:
-    """Return the results of pairs, with idle cycles between them, all present and known; `inputs` are further inputs."""
+    """Return the results of pairs, all present and known, with idle cycles between; `inputs` are further inputs."""
     fields = {"a": a, "b": b} | {name: np.broadcast_to(np.uint32(value), a.shape) for name, value in inputs.items()}
     remainder = bool(np.any(inputs.get("remainder", 0)))
     results, unknown = play(PlayedUnit(unit, tuple(fields), **timing_of(unit, remainder)), fields, sim)
@@ -63,11 +64,7 @@ def play_pairs(unit, a: np.ndarray, b: np.ndarray, sim: str, **inputs) -> np.nda
 
 @pytest.mark.parametrize(
     ("name", "sim"),
-    [
-        pytest.param(name, sim, marks=[pytest.mark.slow] * (sim == "icarus" and name != "fmod"))
-        for name in UNITS
-        for sim in SIMULATORS
-    ],
+    slow_if(lambda name, sim: sim == "icarus" and name != "fmod", product(UNITS, SIMULATORS)),
     indirect=["sim"],
 )
 def test_results_are_those_of_golden(rng, name, sim):

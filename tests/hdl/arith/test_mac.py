@@ -15,6 +15,7 @@ from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.one_bit import lone_macs
 from neuroncore_rtl.tb.tests.engines.mac import MacUnit
 from tests.hdl.arith.units import assert_same, run, shuffled
+from tests.hdl.slow import slow_if
 
 PER_FORMAT = 200
 
@@ -36,11 +37,9 @@ def ties() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(
     ("latency", "significand_bits"),
-    [
-        pytest.param(latency, bits, marks=[pytest.mark.slow] * ((latency, bits) not in ((1, 8), (max(Mac.CUTS), 12))))
-        for bits, latencies in ((12, sorted(Mac.CUTS)), (8, (1, 5)))
-        for latency in latencies
-    ],
+    slow_if(
+        lambda *case: case not in ((1, 8), (max(Mac.CUTS), 12)), [*((n, 12) for n in sorted(Mac.CUTS)), (1, 8), (5, 8)]
+    ),
 )
 def test_mac_is_that_of_golden(rng, latency, significand_bits):
     formats = MAC_FORMATS if significand_bits == 12 else NARROW

@@ -19,11 +19,7 @@ def run(
 ) -> list[int]:
     """Return the output of every case in Amaranth's simulator; one case enters per cycle.
 
-    Arguments:
-        unit: the unit.
-        cases: integers by port for each case; or an array for each port.
-        output: name of the output.
-        latency: latency of the output; default: `unit.latency`.
+    `cases` are integers by port for each case, or an array for each port; `latency` is `unit.latency` by default.
     """
     latency = unit.latency if latency is None else latency
     if isinstance(cases, Mapping):
@@ -50,10 +46,7 @@ def run(
 def shuffled(rng: np.random.Generator, parts: Sequence[tuple], names: Sequence[str]) -> tuple[dict, np.ndarray]:
     """Return cases in random order, a uint32 array for each name, and the expected words.
 
-    Arguments:
-        rng: random generator.
-        parts: tuples with an array, or a number for all cases, for each name, and the expected words.
-        names: names of the fields of a case.
+    A part has an array, or a number for all its cases, for each name, and the expected words.
     """
     columns = zip(*(np.broadcast_arrays(*map(np.atleast_1d, part)) for part in parts), strict=True)
     *fields, expected = (np.concatenate(column).astype(np.uint32) for column in columns)

@@ -130,7 +130,8 @@ def run_collectives(
     Arguments:
         programs: instructions by core, legal or not; cores are numbered from 0, except in the details of errors.
         memories: uint8 [cores, HBM_BYTES], at the beginning.
-        latency, rate: parameters of HBM.
+        latency: latency of HBM in cycles.
+        rate: rate of HBM.
         delay: latency of the network in cycles.
         stall: probability of a stall of any handshake, in 1/256 per cycle.
         limit: maximum number of cycles.

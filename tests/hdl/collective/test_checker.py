@@ -14,7 +14,7 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.isa.collective import CollectiveType as T
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.collective.jobs import job_values
-from tests.hdl.simulation import drive, random_bits, simulate_each
+from tests.hdl.simulation import drive, random_bits, simulated
 from tests.hdl.verdicts import assert_verdicts, pass_on
 from tests.oracles.collectives import large_collective, random_collective
 
@@ -162,7 +162,6 @@ def broken(kind, *ways):
 
 
 def rule_of(core, fields):
-    """Return the rule that a collective breaks, or None."""
     violation = isa.collective_violation(fields, core, CORES)
     return violation and violation[0]
 
@@ -211,22 +210,17 @@ def test_a_stalled_job_stays_unchanged(rng):
     assert error is None and played.payloads["o"] == [job.as_bits() for job in jobs]
 
 
-def test_a_reset_at_any_time_restores_the_initial_state():
-    dut = CollectiveChecker(CORES)
-
-    async def bench(ctx, case):
-        fields, cycles = case
-        for _ in range(2 * CollectiveChecker.LATENCY):
-            await ctx.tick()
-            assert ctx.get(dut.i.ready & ~dut.busy & ~dut.o.valid & ~dut.error.valid)
-        ctx.set(Value.cast(dut.i.payload), word_of(fields))
-        drive(ctx, dut.i, valid=1)
+@simulated(lambda: CollectiveChecker(CORES), each=product((1, 0), range(1, 2 * CollectiveChecker.LATENCY)))
+async def test_a_reset_at_any_time_restores_the_initial_state(ctx, dut, case):
+    count, cycles = case
+    for _ in range(2 * CollectiveChecker.LATENCY):
         await ctx.tick()
-        drive(ctx, dut.i, valid=0)
-        await ctx.tick().repeat(cycles)
-
-    both = [fields_of(K.ALL_REDUCE, count=count)[1] for count in (1, 0)]
-    simulate_each(dut, bench, product(both, range(1, 2 * CollectiveChecker.LATENCY)))
+        assert ctx.get(dut.i.ready & ~dut.busy & ~dut.o.valid & ~dut.error.valid)
+    ctx.set(Value.cast(dut.i.payload), word_of(fields_of(K.ALL_REDUCE, count=count)[1]))
+    drive(ctx, dut.i, valid=1)
+    await ctx.tick()
+    drive(ctx, dut.i, valid=0)
+    await ctx.tick().repeat(cycles)
 
 
 @pytest.mark.parametrize(("name", "value"), [("COLLECTIVE_ALIGNMENT", 32), ("ROOTED", frozenset()), ("COLLECTIVE", 57)])

@@ -13,7 +13,7 @@ from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.link import CORE_BITS
 from tests.hdl.collective.announcements import field_at, other_side, with_kind
-from tests.hdl.simulation import WARM_UP, drive, put, simulate_each, simulated
+from tests.hdl.simulation import WARM_UP, drive, put, simulated
 from tests.hdl.streams import play
 
 SEED = 496
@@ -51,38 +51,34 @@ async def test_mailbox_at_random(ctx, dut, py_rng):
     assert hits > 300
 
 
-def test_every_core_has_its_own_slot_in_the_mailbox_and_a_reset_clears_all(py_rng):
-    dut = Mailbox(MOST)
-
+@simulated(lambda: Mailbox(MOST), each=(MOST // 2, MOST // 2, 0, MOST, 0))
+async def test_every_core_has_its_own_slot_in_the_mailbox_and_a_reset_clears_all(ctx, dut, remaining, py_rng):
     async def check_core(ctx, core, there):
         drive(ctx, dut, core=core)
         await ctx.tick()
         assert ctx.get(dut.there) == there
         assert not there or ctx.get(dut.found) == core + 1
 
-    async def bench(ctx, remaining):
-        assert not ctx.get(dut.there)
-        orders = [py_rng.sample(range(MOST), MOST) for _ in range(3)]
-        for core in orders[0]:
-            await check_core(ctx, core, 0)
-        box = set()
-        for core in orders[1]:
-            drive(ctx, dut, put=1, source=core, announced=core + 1)
-            await check_core(ctx, core, 1)
-            drive(ctx, dut, put=0)
-            box.add(core)
-            for other in (core ^ 1 << bit for bit in range(7)):
-                if other < MOST:
-                    await check_core(ctx, other, other in box)
-        for core in orders[2][remaining:]:
-            await check_core(ctx, core, 1)
-            drive(ctx, dut, take=1)
-            await check_core(ctx, core, 0)
-            drive(ctx, dut, take=0)
-        for place, core in enumerate(orders[2]):
-            await check_core(ctx, core, place < remaining)
-
-    simulate_each(dut, bench, (MOST // 2, MOST // 2, 0, MOST, 0))
+    assert not ctx.get(dut.there)
+    orders = [py_rng.sample(range(MOST), MOST) for _ in range(3)]
+    for core in orders[0]:
+        await check_core(ctx, core, 0)
+    box = set()
+    for core in orders[1]:
+        drive(ctx, dut, put=1, source=core, announced=core + 1)
+        await check_core(ctx, core, 1)
+        drive(ctx, dut, put=0)
+        box.add(core)
+        for other in (core ^ 1 << bit for bit in range(7)):
+            if other < MOST:
+                await check_core(ctx, other, other in box)
+    for core in orders[2][remaining:]:
+        await check_core(ctx, core, 1)
+        drive(ctx, dut, take=1)
+        await check_core(ctx, core, 0)
+        drive(ctx, dut, take=0)
+    for place, core in enumerate(orders[2]):
+        await check_core(ctx, core, place < remaining)
 
 
 def random_ops(py_rng, count, new_peer, draw):
@@ -110,11 +106,7 @@ def random_sends(py_rng, count):
 def send(py_rng, ops, stall, own, announcements, **options):
     """Run a sender; return sent and expected (peer, beat), the maximum of beats in flight, and the final state.
 
-    Arguments:
-        py_rng, ops, stall: generator, operations, probability of stalls.
-        own: announcement of the sender.
-        announcements: announcements of the new peers of `ops`, in order.
-        options: options of `play`.
+    The sender announces `own`, and the new peers of `ops` the words of `announcements`, in order.
     """
     dut = CollectiveSender(LINK_BYTES, CORES, WINDOW)
     beats = [(op, py_rng.getrandbits(8 * LINK_BYTES)) for op in ops for _ in range(beats_of(op, "wide"))]

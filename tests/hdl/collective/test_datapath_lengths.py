@@ -22,7 +22,7 @@ def test_lengths_with_all_bits_set(transfer):
 async def test_a_load_ends_after_its_last_beat(ctx, dut, words):
     """The length ends with a word, and an even number of beats; the next operation is correct, too.
 
-    Words are delivered in bursts at the average rate of the link, and at the end as they are requested.
+    Words are delivered in bursts at the average rate of the link, and at the end on request.
     """
     axi, parts, elsewhere = dut.axi, HBM_BYTES // LINK_BYTES, 1 << 32
     ops = [operation(4 * words, FP32, 0), operation(3, FP32, elsewhere)]

@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.spec.isa.collective import CollectiveType, element_bytes
 from tests.hdl.collective.beats import beats_of_bytes
 from tests.hdl.memory.axi_memory import serve_reads, serve_writes
-from tests.hdl.simulation import WARM_UP, drive, put, simulate_each, simulated
+from tests.hdl.simulation import WARM_UP, drive, put, simulated
 from tests.hdl.slow import slow
 from tests.hdl.streams import Played, play
 
@@ -46,16 +46,9 @@ def load(
     fails=False,
     **options,
 ) -> Played:
-    """Load from a memory of random bytes, and compare the beats.
+    """Load from a memory of `size` random bytes, and compare the beats, unless it `fails` with an error.
 
-    Arguments:
-        link_bytes, hbm_bytes: widths of the beats.
-        ops: the operations.
-        hold: cycles in which no beat is accepted.
-        stall, warm_up, limit: options of `play`.
-        size: size of the memory.
-        fails: whether an error must be reported; the beats are then not compared.
-        options: options of `serve_reads`.
+    No beat is accepted in the first `hold` cycles. Other options are those of `play` and of `serve_reads`.
     """
     memory = np.random.default_rng(SEED).bytes(size)
     expected, bursts = [], []
@@ -81,15 +74,10 @@ def load(
 
 
 def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, warm_up=0, fails=False, **options) -> Played:
-    """Store random beats, and compare the memory.
+    """Store random beats, and compare the memory, unless it `fails` with an error.
 
-    Arguments:
-        link_bytes, hbm_bytes: widths of the beats.
-        ops: the operations.
-        stall: stalls of the streams; unless given per stream, also of HBM.
-        warm_up: option of `play`.
-        fails: whether an error must be reported; the memory is then not compared.
-        bursts, options: options of `serve_writes`.
+    `stall` applies to the streams and, unless given per stream, to HBM. Other options are those of `play` and
+    `serve_writes`.
     """
     rng = np.random.default_rng(SEED)
     memory = bytearray(rng.bytes(SIZE))
@@ -128,7 +116,6 @@ def test_transfers_of_every_kind(transfer, link_bytes, hbm_bytes):
     for stall, latency in ((0.5, 3), (0, 20))[: 1 + is_tried]:
         warm_up = WARM_UP if is_tried else 0
         transfer(link_bytes, hbm_bytes, ops, stall=stall, latency=latency, warm_up=warm_up)
-    print(f"{len(ops)} operations")
 
 
 @pytest.mark.parametrize(("link_bytes", "hbm_bytes"), RATED)
@@ -157,8 +144,12 @@ def test_every_bit_of_an_address(transfer, base):
 
 
 LONG = [1 << bit for bit in range(10, 30)]
-"""Element counts of operations; without this bit, and with a few elements more, an operation ends after a few cycles.
-"""
+"""Element counts with one bit that keeps an operation, with a few elements more, from ending soon."""
+
+WIDE_BF16 = {"dtype": BF16, "wide": 1}
+LOADS = [*((5, {"dtype": dtype}) for dtype in (FP32, BF16)), (5, WIDE_BF16), (255, {"dtype": FP32}), (63, WIDE_BF16)]
+STORES = [(5, FP32), (5, BF16), (63, FP32)]
+"""Further elements of long loads and stores, and their flags or format."""
 
 BURST = BURST_BEATS * TRIED[1]
 """Bytes of a burst."""
@@ -179,68 +170,59 @@ def widened(half: int) -> int:
     return sum((half >> 16 * n & 0xFFFF) << 32 * n + 16 for n in range(TRIED[0] // 4))
 
 
-def test_long_loads_do_not_end(rng):
-    dut = CollectiveLoader(*TRIED)
+@simulated(
+    lambda: CollectiveLoader(*TRIED), each=((elements + low, flags) for elements in LONG for low, flags in LOADS)
+)
+async def test_long_loads_do_not_end(ctx, dut, case, rng):
     link_bits, lines = 8 * TRIED[0], TRIED[1] // TRIED[0]
     axi = dut.axi
-
-    async def bench(ctx, case):
-        elements, flags = case
-        address = any_burst(rng)
-        drive(ctx, dut.ops, payload=operation(elements, address=address, **flags), valid=1)
-        drive(ctx, axi.ar, ready=1)
-        drive(ctx, dut.beats, ready=1)
-        owed, words, beats = 0, 0, 0
-        for _ in range(60):
-            ctx.set(axi.r.valid, owed > 0)
-            ctx.set(axi.r.payload.data, sum(line(lines * words + n) << link_bits * n for n in range(lines)))
-            *_, requested, burst, arrived, beat, ends = await ctx.tick().sample(
-                axi.ar.valid, axi.ar.payload, dut.beats.valid, dut.beats.payload.data, dut.ops.ready
-            )
-            assert not ends and (not requested or (burst.addr, burst.len) == (address, BURST_BEATS - 1))
-            if arrived and flags.get("wide"):
-                assert beat == widened(line(beats // 2) >> link_bits // 2 * (beats % 2) & (1 << link_bits // 2) - 1)
-            elif arrived:
-                assert beat == line(beats)
-            address += BURST * requested
-            words += owed > 0
-            owed += BURST_BEATS * requested - (owed > 0)
-            beats += arrived
-        assert beats > 50 and not ctx.get(dut.idle)
-        drive(ctx, dut.ops, valid=0)
-
-    formats = ({"dtype": FP32}, {"dtype": BF16}, {"dtype": BF16, "wide": 1})
-    more = [(5, flags) for flags in formats] + [(255, {"dtype": FP32}), (63, {"dtype": BF16, "wide": 1})]
-    simulate_each(dut, bench, ((elements + low, flags) for elements in LONG for low, flags in more))
+    elements, flags = case
+    address = any_burst(rng)
+    drive(ctx, dut.ops, payload=operation(elements, address=address, **flags), valid=1)
+    drive(ctx, axi.ar, ready=1)
+    drive(ctx, dut.beats, ready=1)
+    owed, words, beats = 0, 0, 0
+    for _ in range(60):
+        ctx.set(axi.r.valid, owed > 0)
+        ctx.set(axi.r.payload.data, sum(line(lines * words + n) << link_bits * n for n in range(lines)))
+        *_, requested, burst, arrived, beat, ends = await ctx.tick().sample(
+            axi.ar.valid, axi.ar.payload, dut.beats.valid, dut.beats.payload.data, dut.ops.ready
+        )
+        assert not ends and (not requested or (burst.addr, burst.len) == (address, BURST_BEATS - 1))
+        if arrived and flags.get("wide"):
+            assert beat == widened(line(beats // 2) >> link_bits // 2 * (beats % 2) & (1 << link_bits // 2) - 1)
+        elif arrived:
+            assert beat == line(beats)
+        address += BURST * requested
+        words += owed > 0
+        owed += BURST_BEATS * requested - (owed > 0)
+        beats += arrived
+    assert beats > 50 and not ctx.get(dut.idle)
+    drive(ctx, dut.ops, valid=0)
 
 
-def test_long_stores_do_not_end(rng):
-    dut = Storer(*TRIED)
+@simulated(lambda: Storer(*TRIED), each=((elements + low, dtype) for elements in LONG for low, dtype in STORES))
+async def test_long_stores_do_not_end(ctx, dut, case, rng):
     axi = dut.axi
-
-    async def bench(ctx, case):
-        elements, dtype = case
-        address = any_burst(rng)
-        drive(ctx, dut.ops, payload=operation(elements, dtype, address), valid=1)
-        drive(ctx, dut.beats, valid=1)
-        ctx.set(axi.aw.ready, 1)
-        ctx.set(axi.w.ready, 1)
-        written = answers = 0
-        for _ in range(100):
-            ctx.set(axi.b.valid, answers > 0)
-            *_, requested, burst, word, strobes, last = await ctx.tick().sample(
-                axi.aw.valid, axi.aw.payload, axi.w.valid, axi.w.payload.strb, axi.w.payload.last
-            )
-            assert not requested or (burst.addr, burst.len) == (address, BURST_BEATS - 1)
-            assert not word or strobes == (1 << TRIED[1]) - 1
-            address += BURST * requested
-            ctx.set(dut.ops.valid, 0)
-            written += word
-            answers += (word and last) - (answers > 0)
-        assert written >= 2 * BURST_BEATS and not ctx.get(dut.quiet)
-
-    more = [(5, FP32), (5, BF16), (63, FP32)]
-    simulate_each(dut, bench, ((elements + low, dtype) for elements in LONG for low, dtype in more))
+    elements, dtype = case
+    address = any_burst(rng)
+    drive(ctx, dut.ops, payload=operation(elements, dtype, address), valid=1)
+    drive(ctx, dut.beats, valid=1)
+    ctx.set(axi.aw.ready, 1)
+    ctx.set(axi.w.ready, 1)
+    written = answers = 0
+    for _ in range(100):
+        ctx.set(axi.b.valid, answers > 0)
+        *_, requested, burst, word, strobes, last = await ctx.tick().sample(
+            axi.aw.valid, axi.aw.payload, axi.w.valid, axi.w.payload.strb, axi.w.payload.last
+        )
+        assert not requested or (burst.addr, burst.len) == (address, BURST_BEATS - 1)
+        assert not word or strobes == (1 << TRIED[1]) - 1
+        address += BURST * requested
+        ctx.set(dut.ops.valid, 0)
+        written += word
+        answers += (word and last) - (answers > 0)
+    assert written >= 2 * BURST_BEATS and not ctx.get(dut.quiet)
 
 
 def one_word(number: int, **flags) -> dict:

@@ -90,7 +90,6 @@ class Traffic:
         return round_fp32(words, formats.BF16).astype("<u2")
 
     def add_random(self, elements: int) -> None:
-        """Add an operation of any kind."""
         rng = self.rng
         dtype = CollectiveType(int(rng.integers(3)))
         fields = {"op": ReduceOp(int(rng.integers(3)))}
@@ -105,7 +104,6 @@ class Traffic:
         self.add(elements, dtype, **fields)
 
     def play(self, **options):
-        """Play the traffic on a receive path."""
         inputs = {"ops": self.ops, "net": self.net, "load": self.load}
         outputs = {"store_ops": len(self.store_ops)}
         for sink, results in self.results.items():
@@ -114,7 +112,6 @@ class Traffic:
         return play(dut, inputs, outputs, constants=self.draw, finished="idle", seed=SEED, **options)
 
     def check(self, **options):
-        """Play the traffic, and compare all results."""
         played = self.play(**options)
         assert self.wrong(played) == []
         return played
@@ -140,7 +137,6 @@ def test_random_operations(link_bytes, stall):
     for elements in [int(n) for n in traffic.rng.permutation(numbers)] * max(1, 32 // longest):
         traffic.add_random(elements)
     traffic.check(stall=stall, warm_up=WARM_UP if link_bytes == 8 else 0)
-    print(f"{len(traffic.ops)} operations, {sum(map(len, traffic.results['store']))} bytes stored")
 
 
 @pytest.mark.parametrize("link_bytes", [8, *slow(16)])

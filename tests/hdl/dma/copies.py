@@ -23,7 +23,6 @@ def tensor(storage: Storage, address: int = 0, steps: tuple[int, ...] = (1,), fm
 
 
 def random_memories(rng: np.random.Generator, config: Config) -> Memories:
-    """Return the complete memories of a machine with random contents."""
     shapes = {s: (storage_partitions(s, config), storage_bytes(s, config)) for s in (Storage.SBUF, Storage.PSUM)}
     shapes[Storage.HBM] = (1, HBM_BYTES)
     return {storage: rng.integers(0, 256, shape, np.uint8) for storage, shape in shapes.items()}

@@ -48,7 +48,7 @@ def any_side(rng):
 
 
 def any_rows(rng, count):
-    """Return rows, each of which may be skipped; the last one may be bad."""
+    """Return rows that may be skipped; the last one may be bad."""
     rows = [{"offset": int(rng.integers(1 << HBM_ADDRESS_BITS)), "skip": int(rng.random() < 0.3)} for _ in range(count)]
     if rng.random() < 0.3:
         rows[-1] |= {"bad": 1, "skip": 0}
@@ -95,7 +95,6 @@ async def test_a_run_per_cycle_and_a_cycle_per_row(ctx, dut, stall, rng):
     for number in range(60):
         side = any_side(rng)
         total += await walk(ctx, side, any_rows(rng, side["last"][OUTERMOST] + 1) if number % 3 else None)
-    print(f"{total} runs")
     assert total > 2000
 
 

@@ -58,7 +58,6 @@ class Model:
         return self.closed[self.retired :]
 
     def outputs(self) -> dict[str, bool]:
-        """Return the outputs of the unit."""
         waiting = self.waiting
         return {
             "room": self.missing < Answers.BURSTS,
@@ -70,7 +69,6 @@ class Model:
         }
 
     def step(self, burst: bool, close: bool, response: int | None) -> None:
-        """Advance by one cycle with these inputs."""
         retired = self.outputs()["retired"]
         self.failed |= self.error is not None and not retired
         self.retired += retired
@@ -84,7 +82,6 @@ class Model:
 
 
 def outputs_of(ctx, answers) -> dict[str, bool]:
-    """Return the outputs of the unit, as `Model.outputs`."""
     copies = ("closable", "retired", "quiet", "idle", "failed")
     found = {"room": answers.room, **{name: getattr(answers.copies, name) for name in copies}}
     return {name: bool(ctx.get(port)) for name, port in found.items()}
@@ -120,7 +117,6 @@ async def test_outputs_are_those_of_the_model_in_every_cycle(ctx, answers, reset
             model.step(burst, close, response)
             model = Model() if resets else model
             await ctx.tick()
-    print(seen)
     assert len(seen) == 8 and min(seen.values()) > 9
 
 

@@ -30,7 +30,6 @@ def measure(config, copies):
 
 
 def by_repeat(cycles):
-    """Return the cycles of copies of each of `REPEATS`."""
     return [cycles[n :: len(REPEATS)] for n in range(len(REPEATS))]
 
 

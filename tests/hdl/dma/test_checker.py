@@ -17,6 +17,7 @@ from neuroncore_rtl.spec.isa.dma.layout import DMA_SIGNED
 from neuroncore_rtl.spec.isa.fields import pack, unpack
 from tests.hdl.dma.copies import random_copy, tensor
 from tests.hdl.simulation import random_bits
+from tests.hdl.slow import slow_if
 from tests.hdl.streams import play
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
@@ -99,9 +100,7 @@ def test_a_stalled_job_stays_unchanged(shape, rng):
     assert len(words) > 5 and jobs(0) == jobs(25)
 
 
-@pytest.mark.parametrize(
-    "shape", [pytest.param(shape, marks=[pytest.mark.slow] * (shape in ("6x4", "8x16"))) for shape in CONFIGS]
-)
+@pytest.mark.parametrize("shape", slow_if(lambda shape: shape in ("6x4", "8x16"), CONFIGS))
 def test_verdicts_are_those_of_the_specification(shape, rng):
     config = CONFIGS[shape]
     words = random_words(rng, config, 40, 300, 40)

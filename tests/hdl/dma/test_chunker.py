@@ -48,12 +48,11 @@ def test_runs_are_cut_at_the_grid_of_their_memory_without_gaps(stall, rng):
     assert all(busy == valid for busy, valid in played.watched)
     first = played.cycles["o"][0]
     assert stall or played.cycles["o"] == list(range(first, first + len(wanted)))
-    print(f"{len(wanted)} chunks")
 
 
 @simulated(lambda: Chunker(SIZE), each=[(bit, few, to) for bit in range(11, 41) for few in (0, 5) for to in GRIDS])
 async def test_long_runs_do_not_end(ctx, dut, case):
-    bit, few, storage = case  # the length is that of few chunks, except for one bit
+    bit, few, storage = case  # the length of few chunks, except for one bit
     count = (1 << bit) + few * GRIDS[storage] + 1
     drive(ctx, dut.i, valid=1, payload={"storage": storage, "address": 0, "bytes": count})
     drive(ctx, dut.o, ready=1)

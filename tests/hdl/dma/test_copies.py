@@ -1,4 +1,4 @@
-"""Random copies of every kind leave the memories as specified, under any stalls."""
+"""Random copies of every kind have the specified results, under any stalls."""
 
 from dataclasses import replace
 from itertools import product
@@ -59,7 +59,7 @@ def test_no_simulator_finds_unknown_bits(sim, seed=16):
 
 @pytest.mark.parametrize("stall", [0, 100])
 def test_copies_see_the_results_of_earlier_ones(stall):
-    """Copies move data through every three memories, and overwrite what was read."""
+    """Copies move data through every three memories, and overwrite their sources."""
     rng = np.random.default_rng(17)
     memories = random_memories(rng, CONFIG)
     program = []

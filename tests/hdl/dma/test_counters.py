@@ -14,7 +14,6 @@ CONFIG = replace(PRESETS["tiny"], rows=8)
 
 
 def byte_counts(copy: DmaCopy) -> tuple[int, int]:
-    """Return the bytes that a copy reads and writes."""
     elements = int(np.prod(copy.shape))
     return elements * copy.src.format.bits // 8, elements * copy.dst.format.bits // 8
 

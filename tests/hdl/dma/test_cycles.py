@@ -32,8 +32,7 @@ COPIES = {
     "gather": ((8, 20), tensor(HBM, 0x100, (24, 1), INT32), tensor(SBUF, 0x2010, (24, 1), INT32), (73, 73, 78, 83)),
     "scatter": ((8, 20), tensor(SBUF, 0x2010, (24, 1), INT32), tensor(HBM, 0x100, (24, 1), INT32), (81, 45, 98, 58)),
 }
-"""Shape, sides and cycles since the end of the previous copy: of the first and second of two, without and with stalls.
-"""
+"""Shape, sides, and cycles since the previous copy: of two such copies without stalls, and of two with stalls."""
 
 ACTIVE = (3199, 4063)
 """Cycles with a clock edge, without and with stalls."""
@@ -50,7 +49,6 @@ def test_cycles():
     assert not any(outcome.errors for outcome in outcomes)
     steps = [np.diff([outcome.taken[0], *outcome.retired]).reshape(-1, 2).tolist() for outcome in outcomes]
     found = {name: (*still, *pausing) for name, still, pausing in zip(COPIES, *steps, strict=True)}
-    print(found)
     assert found == {name: cycles for name, (*_, cycles) in COPIES.items()}
     assert tuple(outcome.seen["active"] for outcome in outcomes) == ACTIVE
 

@@ -21,19 +21,15 @@ def memories():
 
 
 def copy(count, src, src_address, dst, dst_address):
-    """Return a copy of adjacent bytes."""
     return DmaCopy(shape=(count,), src=tensor(src, src_address), dst=tensor(dst, dst_address))
 
 
-def run(memories, copies, fails, *, but=(), **options):
-    """Run copies, one of which fails; return the memories.
+def run_failing(memories, copies, fails, *, but=(), **options):
+    """Run copies with a failing one; return the memories.
 
-    Arguments:
-        memories: memories before; afterwards as the other copies leave them.
-        copies: the program.
-        fails: index of the failing copy, and its cause.
-        but: first address and length in the first partition of its destination that are not compared.
-        options: options of `run_copies`.
+    `memories` get the results of the other copies. `fails`: index and cause; `but`: first address and length of bytes
+    of its
+    destination, in the first partition, that are not compared.
     """
     number, cause = fails
     outcome = run_copies(CONFIG, copies, memories, **options)
@@ -55,7 +51,7 @@ def test_an_error_response_to_a_read(memories, stall):
         copy(1000, Storage.HBM, BAD[0] - 403, Storage.SBUF, 0x1000),
         copy(300, Storage.HBM, 0x300, Storage.SBUF, 0x805),
     ]
-    found = run(memories, copies, (1, Cause.AXI), but=(0x1000, 403), bad=BAD, stall=stall)
+    found = run_failing(memories, copies, (1, Cause.AXI), but=(0x1000, 403), bad=BAD, stall=stall)
     written, wanted = found[Storage.SBUF][0, 0x1000:], memories[Storage.HBM][0, BAD[0] - 403 :]
     assert np.array_equal(written[:400], wanted[:400])
 
@@ -69,12 +65,12 @@ def test_an_error_response_to_a_write(memories, stall):
         copy(40, Storage.SBUF, 0x2000, Storage.PSUM, 0x1),
         copy(200, Storage.SBUF, 0x2800, Storage.HBM, 0x2000),
     ]
-    run(memories, copies, (1, Cause.AXI), but=(BAD[0] - 100, 4000), bad=BAD, stall=stall)
+    run_failing(memories, copies, (1, Cause.AXI), but=(BAD[0] - 100, 4000), bad=BAD, stall=stall)
 
 
 def test_hbm_to_hbm_beyond_its_end(memories):
     copies = [copy(100, Storage.HBM, HBM_BYTES - 50, Storage.HBM, 0x3001)]
-    run(memories, copies, (0, Cause.AXI), but=(0x3001, 50))
+    run_failing(memories, copies, (0, Cause.AXI), but=(0x3001, 50))
 
 
 def test_an_illegal_copy_is_refused_after_earlier_ones_have_retired(memories):
@@ -83,7 +79,7 @@ def test_an_illegal_copy_is_refused_after_earlier_ones_have_retired(memories):
         copy(100, Storage.HBM, 0, Storage.SBUF, 192 * 1024 - 99),
         copy(100, Storage.HBM, 0x10, Storage.SBUF, 0),
     ]
-    run(memories, copies, (1, Rule.RANGE), stall=30)
+    run_failing(memories, copies, (1, Rule.RANGE), stall=30)
 
 
 def test_a_row_number_beyond_its_limit(memories):
@@ -149,7 +145,6 @@ def test_cycles_until_the_error(memories):
     failed = list(zip(range(1, len(copies), 2), causes, strict=True))
     outcomes = [run_copies(CONFIG, copies, memories, latency=30, bad=BAD, stall=stall) for stall in (0, 60)]
     found = [np.subtract(outcome.failed, outcome.retired).tolist() for outcome in outcomes]
-    print([dict(zip(FAILING, one, strict=True)) for one in found])
     assert [[(error.copy, error.cause) for error in outcome.errors] for outcome in outcomes] == [failed] * 2
     assert found == [list(wanted) for wanted in cycles]
     assert tuple(outcome.seen["active"] for outcome in outcomes) == ACTIVE

@@ -1,6 +1,7 @@
 """DMA reader: chunks of both memories in any order, each memory with long latencies."""
 
 from collections import deque
+from itertools import product
 
 import pytest
 
@@ -10,6 +11,7 @@ from neuroncore_rtl.hdl.memory.port import LineRead
 from neuroncore_rtl.spec.isa import Storage
 from tests.hdl.dma.chunks import BASES, any_chunk, beats_of
 from tests.hdl.simulation import WARM_UP, drive, simulated
+from tests.hdl.slow import slow_if
 
 SEED = 2311
 
@@ -59,11 +61,7 @@ ROOM = 32
 
 @pytest.mark.parametrize(
     ("stall", "base"),
-    [
-        pytest.param(stall, base, marks=[pytest.mark.slow] * ((stall, number) not in ((0, 0), (0.7, 1))))
-        for stall in (0, 0.2, 0.7)
-        for number, base in enumerate(BASES)
-    ],
+    slow_if(lambda *case: case not in ((0, BASES[0]), (0.7, BASES[1])), product((0, 0.2, 0.7), BASES)),
 )
 @simulated(lambda: Reader(SIZE, ROOM), warm_up=WARM_UP)
 async def test_pieces_of_chunks_with_their_formats_and_errors(ctx, dut, stall, base, rng):

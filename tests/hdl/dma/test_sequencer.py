@@ -10,6 +10,7 @@ from neuroncore_rtl.hdl.dma.job import Formats, JobRows, Side
 from neuroncore_rtl.hdl.dma.sequencer import DmaSequencer
 from neuroncore_rtl.spec.isa import Cause, Storage
 from tests.hdl.simulation import drive, simulate_each, simulated
+from tests.hdl.slow import slow
 
 SEED = 4181
 
@@ -26,8 +27,7 @@ USUAL = {
     **{"src_busy": 0.3, "dst_done": 0.5, "writer_free": 0.7, "undelivered": 0.03, "row_failed": 0.05},
     **{"closable": 0.8, "retired": 0.3, "quiet": 0.6, "idle": 0.6, "failed": 0.01},
 }
-"""Probability per cycle of each input; `indexed`, `near`: that a new copy has row numbers, or that a side is on chip.
-"""
+"""Probability per cycle of each input, of row numbers (`indexed`), and of sides on chip (`near`)."""
 
 PHASES = (
     {},
@@ -53,14 +53,11 @@ RESET = 0.3
 
 
 def field_of(field, bits: int) -> int:
-    """Extract a field from the bits of a layout."""
     return bits >> field.offset & (1 << field.width) - 1
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy, as the bits of its parts."""
-
     src: int = 0
     dst: int = 0
     formats: int = 0
@@ -126,7 +123,6 @@ class Model:
         return None
 
     def outputs(self, given) -> dict[str, tuple[int, ...]]:
-        """Return the outputs of the unit."""
         copy, begins = given["copy"], self.takes(given)
         return {
             "ready": (begins,),
@@ -154,8 +150,6 @@ class Model:
 
 
 class Ports:
-    """Ports of the unit by the names of the model."""
-
     def __init__(self, unit):
         job, error = unit.i.payload, unit.error
         self.copy = {name: Value.cast(getattr(job, name)) for name in ("src", "dst", "formats", "rows")}
@@ -180,8 +174,7 @@ class Ports:
         for name, port in self.copy.items():
             ctx.set(port, getattr(given["copy"], name))
 
-    def read(self, ctx) -> dict[str, tuple[int, ...]]:
-        """Return the outputs of the unit, as `Model.outputs`."""
+    def sample(self, ctx) -> dict[str, tuple[int, ...]]:
         return {name: tuple(ctx.get(port) for port in ports) for name, ports in self.outputs.items()}
 
 
@@ -213,7 +206,7 @@ async def test_outputs_are_those_of_the_model_in_every_cycle(ctx, unit, reset, p
                 copy = random_copy(py_rng, likely["near"], likely["indexed"])
             given["copy"] = copy
             ports.drive(ctx, given)
-            assert ports.read(ctx) == model.outputs(given), (vars(model), given)
+            assert ports.sample(ctx) == model.outputs(given), (vars(model), given)
             resets = py_rng.random() < (RESET if model.error else likely["reset"])
             ctx.set(reset, resets)
             fails = model.fails(given) if not model.error else None
@@ -223,11 +216,10 @@ async def test_outputs_are_those_of_the_model_in_every_cycle(ctx, unit, reset, p
             model.step(given)
             model = Model(model.last) if resets else model
             await ctx.tick()
-    print(seen)
     assert len(seen) == 7 and min(seen.values()) > 9
 
 
-@pytest.mark.parametrize("counts", [(0, 1365, 2730, 4096), pytest.param((0x1D553,), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("counts", [(0, 1365, 2730, 4096), *slow(((0x1D553,),))])
 def test_an_error_has_the_number_of_copies_retired_since_the_reset(counts):
     unit = DmaSequencer()
     ports = Ports(unit)
@@ -240,6 +232,6 @@ def test_an_error_has_the_number_of_copies_retired_since_the_reset(counts):
         drive(ctx, unit.refused, valid=1, cause=5)
         await ctx.tick()
         ctx.set(unit.refused.valid, 0)
-        assert ports.read(ctx)["error"] == (1, 5, before, 0)
+        assert ports.sample(ctx)["error"] == (1, 5, before, 0)
 
     simulate_each(unit, bench, counts)

@@ -87,4 +87,3 @@ def test_beats_are_written_when_their_bytes_are_present_and_addresses_after_the_
     assert len(completed) == len(addressed) == len(written) == len(bursts)
     if not stall:
         assert {late - early for early, late in zip(completed, addressed, strict=True)} == {2}
-    print(f"{len(beats)} beats, {len(bursts)} bursts")

@@ -66,7 +66,7 @@ class EndModel:
     def __post_init__(self):
         self.window = sequence_window(self.latency)
         self.free = [self.window] * VIRTUAL_CHANNELS
-        self.returned = [0] * VIRTUAL_CHANNELS  # last received value of the other end's `gone`
+        self.returned = [0] * VIRTUAL_CHANNELS  # last received credit counts
 
     @property
     def dead(self) -> bool:
@@ -83,7 +83,6 @@ class EndModel:
         return [may[vc] and vc == chosen for vc in range(VIRTUAL_CHANNELS)]
 
     def head(self, vc: int) -> int | None:
-        """Return the flit on offer of a virtual channel."""
         return self.buffers[vc][0] if self.buffers[vc] else None
 
     def step(self, offered, taken, heard) -> None:

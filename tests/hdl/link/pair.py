@@ -80,10 +80,12 @@ def run_pair(
     """Send random flits until all have been delivered.
 
     Arguments:
-        link_bytes, latency: parameters of the link.
+        link_bytes: bytes of a flit.
+        latency: latency of the wires.
         flits: number of flits of each path; a number for all, or a dictionary.
         seed: seed of the flits, stalls and disturbances.
-        offer, drain: probability per cycle that a source has a flit, or that a sink is ready; drain for all or by path.
+        offer: probability per cycle that a source has a flit.
+        drain: probability per cycle that a sink is ready; a number for all paths, or a dictionary.
         errors: probability per frame of a flipped bit, a drop or a repeat, in equal parts, until the last flit is
             delivered.
         cut: wire that is cut, and the first cycle of the cut.

@@ -46,8 +46,6 @@ class Output:
 
 
 class RouterModel:
-    """A router of an instance."""
-
     SLOTS = 2
     """Slots of an input."""
 
@@ -60,7 +58,6 @@ class RouterModel:
             self.outputs.append(Output(inputs[:-LOCAL_PORTS], inputs[-LOCAL_PORTS:]))
 
     def ready(self, number: int) -> bool:
-        """Return whether an input accepts a flit in this cycle."""
         return len(self.inputs[number]) < self.SLOTS
 
     def step(self, offered: Mapping[int, tuple[int, int]], taken: Sequence[bool]) -> None:

@@ -74,7 +74,6 @@ class Machine:
         return None if what == "drop" else BAD if what == "flip" and frame else frame
 
     def compare(self, end, model):
-        """Compare all outputs of an end with its model."""
         ctx, pair = self.ctx, self.pair
         frame = ctx.get(pair.tx[end])
         body = frame.body
@@ -110,7 +109,6 @@ async def test_all_that_the_ends_show_in_every_cycle_is_that_of_their_models(ctx
         last = machine.models
         machine.fresh()
     for model in last:
-        print(model.counters)
         assert len(model.flits) > 300 and min(model.counters.values()) > 0
 
 

@@ -43,8 +43,7 @@ def test_errors_at_other_latencies(latency):
     [
         *((1, vcs) for vcs in ((0,), (1,), (0, 1))),
         (27, (0, 1)),
-        *(pytest.param(4, vcs, marks=pytest.mark.slow) for vcs in ((0,), (1,), (0, 1))),
-        *(pytest.param(27, (vc,), marks=pytest.mark.slow) for vc in (0, 1)),
+        *slow((4, (0,)), (4, (1,)), (4, (0, 1)), (27, (0,)), (27, (1,))),
     ],
 )
 def test_one_flit_per_cycle_in_both_directions_with_the_latency(latency, vcs):

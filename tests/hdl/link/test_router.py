@@ -1,4 +1,4 @@
-"""Routes and routers: every flit leaves once, in order, at the output of the golden model, without starvation."""
+"""Routes and routers: every flit is sent once, in order, to the output of the golden model, without starvation."""
 
 import random
 from collections import Counter, defaultdict
@@ -59,14 +59,10 @@ def test_routes_are_those_of_golden(instance):
         simulate(dut, bench)
 
 
-def run(instance: Instance, chip: int, given: dict[int, list[int]], wanted: dict[int, int], **options) -> Played:
+def run_router(instance: Instance, chip: int, given: dict[int, list[int]], wanted: dict[int, int], **options) -> Played:
     """Run a router; its streams are called ("in" or "out", number).
 
-    Arguments:
-        instance, chip: position of the router.
-        given: flits by input.
-        wanted: expected number of flits by output; 0 at all others.
-        options: options of `play`.
+    `given` are flits by input, `wanted` the expected number of flits by output, 0 at all others.
     """
     dut = Router(instance)
     ports = {}
@@ -98,7 +94,7 @@ def test_every_flit_leaves_once_in_order_and_where_it_must(instance, stall):
                 given[port].append(flit(destination, channel, 1000 * port + number, source=port))
                 wanted[port, output].append(given[port][-1])
                 counts[output] += 1
-    played = run(instance, chip, given, counts, stall=stall, seed=chip)
+    played = run_router(instance, chip, given, counts, stall=stall, seed=chip)
     for output in counts:
         for payload in played.payloads["out", output]:
             found[LAYOUT.from_bits(payload).header.source, output].append(payload)
@@ -117,7 +113,7 @@ ON, HOME = link_output(0, 0), local_output(RING, 3)
 )
 def test_a_flit_every_cycle_after_the_latency(on, home, count):
     given = {on: [flit(4, 0, n) for n in range(count)], home: [flit(3, 1, n) for n in range(count)]}
-    played = run(RING, 1, given, {ON: count, HOME: count})
+    played = run_router(RING, 1, given, {ON: count, HOME: count})
     wanted = list(range(Router.LATENCY, Router.LATENCY + count))
     assert played.cycles["out", ON] == played.cycles["out", HOME] == wanted
 
@@ -125,7 +121,7 @@ def test_a_flit_every_cycle_after_the_latency(on, home, count):
 def test_inputs_that_do_not_meet_do_not_wait_for_each_other():
     other = local_output(RING, 0)
     given = {link_output(1, 0): [flit(4, 0, 0)] * 6, link_output(1, 1): [flit(2, 0, 1)] * 20}
-    played = run(RING, 1, given, {ON: 6, other: 20}, hold={("out", ON): lambda cycle: cycle <= 50})
+    played = run_router(RING, 1, given, {ON: 6, other: 20}, hold={("out", ON): lambda cycle: cycle <= 50})
     assert played.cycles["out", other] == list(range(2, 22))
     assert played.cycles["out", ON] == list(range(51, 57))
 

@@ -45,7 +45,7 @@ class Machine:
     def fresh(self):
         self.model, self.offered = RouterModel(RING), {}
 
-    async def run(self, cycles, makers, busy, drain):
+    async def play(self, cycles, makers, busy, drain):
         """Run for some cycles; a free input gets a flit with probability `busy`, an output is ready with `drain`."""
         ctx, rng, model, offered = self.ctx, self.rng, self.model, self.offered
         for _ in range(cycles):
@@ -85,9 +85,9 @@ async def test_every_stream_in_every_cycle_is_that_of_the_model(ctx, router, res
             makers = random_flits(rng, chip, target)
             if any(makers):
                 busy, drain = (0.7, 0.6) if target is None else (1, 0.95)
-                await machine.run(14, makers, busy, drain)
+                await machine.play(14, makers, busy, drain)
                 await again()
-                await machine.run(80 if target is None else 22, makers, busy, drain)
-                await machine.run(40, makers, 0.3, drain)
+                await machine.play(80 if target is None else 22, makers, busy, drain)
+                await machine.play(40, makers, 0.3, drain)
         await again()
     assert machine.passed > 900

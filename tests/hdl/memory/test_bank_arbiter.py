@@ -87,5 +87,4 @@ async def test_grants_stalls_and_urgency_are_those_of_the_model(ctx, arbiter, re
         assert model.waited == [LINE_PATIENCE] * LINES
         await pulse(ctx, reset)
         model = Model(early)
-    print(seen)
     assert min(seen.values()) > 50

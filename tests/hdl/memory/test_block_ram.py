@@ -45,5 +45,4 @@ def test_large_memories_are_block_ram(name, family, tmp_path):
         for cell, count in cells.items()
         if cell.startswith(("RAM", "TRELLIS_DPR", "$mem")) or cell in block_rams
     }
-    print(found)
     assert found and found.keys() <= block_rams

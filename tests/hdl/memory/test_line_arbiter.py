@@ -48,7 +48,6 @@ async def test_each_request_passes_once_in_round_robin_and_a_stalled_one_keeps_i
             offered[turn], last = None, turn
             taken[turn] += 1
         await ctx.tick()
-    print(f"{taken} requests")
     assert min(taken) > CYCLES * share * busy / count / 3 and (share < 1 or sum(taken) == CYCLES)
 
 

@@ -41,14 +41,12 @@ class Lines:
         return "psum" if line["storage"] == OnChipStorage.PSUM else line["address"] // LINE_BYTES % SBUF_BANKS
 
     def offer(self, line):
-        """Offer a line until it is accepted."""
         self.offered = line
         values = {name: value for name, value in (line or {}).items() if name != "writer"}
         drive(self.ctx, self.buffer.i, valid=line is not None, **values)
         self.ctx.set(self.buffer.writer, line["writer"] if line else 0)
 
     def offer_random(self, rng):
-        """Offer a random line if there is no offer."""
         if self.offered is None and rng.random() < 0.8:
             self.offer(self.line(int(rng.integers(SBUF_BANKS)), rng.random() < 0.1, int(rng.integers(WRITERS))))
             self.given.append(self.offered)

@@ -42,7 +42,7 @@ def random_updates(rng, spacing, count):
     return updates
 
 
-def run(add_latency, updates):
+def run_updates(add_latency, updates):
     """Return the result of each update, by its cycle, read by alternating ports as soon as possible.
 
     Reads that stall are missing; a read stalls exactly where an update reads the same bank.
@@ -97,9 +97,8 @@ def test_sums_are_added_and_overwrite_with_the_least_spacing(add_latency, rng):
     updates = random_updates(rng, spacing, 200)
     used = {(update.cycle, update.address) for update in updates}
     tight = sum((cycle - spacing, address) in used for cycle, address in used)
-    print(f"{len(updates)} updates, {tight} of them exactly {spacing} cycles after the previous one of their word")
     assert tight > 10
-    results, expected = run(add_latency, updates), expected_of(updates)
+    results, expected = run_updates(add_latency, updates), expected_of(updates)
     assert len(updates) / 2 < len(results) < len(updates)
     assert results == {cycle: expected[cycle] for cycle in results}
 
@@ -109,7 +108,7 @@ def test_with_less_spacing_an_update_is_lost(add_latency):
     spacing = Psum.spacing_of(add_latency) - 1
     updates = [Update(place * spacing, 7, int(place > 0), 0, bits_of(1)) for place in (0, 1, 4)]
     assert expected_of(updates)[4 * spacing] == bits_of(3)
-    assert run(add_latency, updates)[4 * spacing] == bits_of(2)
+    assert run_updates(add_latency, updates)[4 * spacing] == bits_of(2)
 
 
 @simulated(lambda: Psum(3, BANK, 1))
@@ -149,5 +148,4 @@ async def test_byte_writes_stall_exactly_where_a_sum_is_written_to_the_same_bank
         await ctx.tick()
         for port, address in [*zip(ports, pair, strict=True)][: 1 + apart]:
             assert ctx.get(port.data).to_bytes(4 * columns, "little") == memory[:, address].tobytes()
-    print(f"{count} writes, {stalled} of them stalled")
     assert count / 10 < stalled < count / 2

@@ -115,7 +115,7 @@ async def test_reads_writes_and_sums_are_those_of_the_model_and_stall_only_in_th
             seen["reads"] += wants[place] and not waits
             seen["waits"] += wants[place] and waits
 
-        # A write, and then the sum that leaves the pipeline in this cycle.
+        # A write, and then the sum at the end of the pipeline.
         address, wanted, mask = int(rng.choice(ADDRESSES)), int(rng.random() < 0.4), int(rng.integers(16))
         enable, data = int(rng.integers(1 << COLUMNS)), rng.integers(0, 1 << 32, COLUMNS, np.uint32)
         drive(ctx, psum.writes, valid=wanted, address=4 * address, enable=enable, mask=mask, data=packed(data))
@@ -134,7 +134,6 @@ async def test_reads_writes_and_sums_are_those_of_the_model_and_stall_only_in_th
         model.pipeline.appendleft(update)
         last = update
         await ctx.tick()
-    print(seen)
     assert min(seen.values()) > CYCLES / 20
 
 

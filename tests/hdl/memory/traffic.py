@@ -45,7 +45,6 @@ class Port:
 
     @property
     def at_psum(self) -> bool:
-        """Whether its request is for PSUM."""
         return self.request["storage"] == OnChipStorage.PSUM
 
     @property
@@ -212,7 +211,6 @@ class Traffic:
         self.compared += 1
 
     def psum_bank(self, request: dict) -> int:
-        """Return the PSUM bank of a request."""
         return request["address"] // self.config.psum_bank % self.config.psum_banks
 
     async def bench(self, ctx, cycles: int, busy: Sequence[float]) -> None:
@@ -257,7 +255,6 @@ class Traffic:
         self.counted = {name: ctx.get(getattr(memory.conflicts, name)) for name in self.conflicts}
 
     def serve_psum(self, ctx, ready: dict[str, bool]) -> None:
-        """Model the PSUM of the tensor engine."""
         writes = self.memory.psum_write
         for name in self.psum_due:
             reads = getattr(self.memory, name)

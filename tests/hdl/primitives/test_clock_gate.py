@@ -59,8 +59,6 @@ class Blinker(wiring.Component):
 
 
 class Gated(wiring.Component):
-    """A blinker behind a gate."""
-
     go: In(1)
     early: In(1)
     lit: Out(1)

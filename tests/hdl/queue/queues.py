@@ -58,7 +58,6 @@ class Item:
 
     @property
     def changes(self) -> deque:
-        """Its updates other than NONE."""
         return deque(update for update in self.updates if update[0] != UpdateOp.NONE)
 
     def lane(self, lanes: int) -> int | None:
@@ -67,7 +66,6 @@ class Item:
 
 
 def holds(item: Item, values) -> bool:
-    """Return whether all waits of a record are satisfied."""
     return all(values[semaphore] >= value for semaphore, value in item.waits)
 
 
@@ -89,7 +87,6 @@ class Lane:
         self.left.append(item.changes)
 
     def retire(self):
-        """Retire the oldest record."""
         self.records.popleft()
         self.left.popleft()
         self.finished -= 1
@@ -125,7 +122,7 @@ class QueueModel:
         return self.own[0] if self.own and (self.kept or not any(lane.offers for lane in self.lanes)) else None
 
     @property
-    def chosen(self) -> int:
+    def next_lane(self) -> int:
         """The lane of the update on offer, unless it is a NOP's: round robin."""
         return self.turn if self.lanes[self.turn].offers else (self.turn + 1) % len(self.lanes)
 
@@ -182,7 +179,7 @@ class QueueModel:
         clears = self.here and not self.cleared and holds(self.here[0], values) and self.in_flight < IN_FLIGHT
         if self.offer() is None and any(lane.offers for lane in self.lanes):
             # After an update the other lane has priority; an update on offer stays.
-            self.turn = (self.chosen + (updated is not None)) % len(self.lanes)
+            self.turn = (self.next_lane + (updated is not None)) % len(self.lanes)
         self.kept = self.offer() is not None and updated != OWN
         if updated == OWN:
             self.own.popleft()

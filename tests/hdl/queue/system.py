@@ -111,7 +111,6 @@ class Player:
         return self.rng.random() < self.pace
 
     async def sweep(self):
-        """Wait until the semaphores are cleared."""
         await self.ctx.tick().repeat(SEMAPHORE_COUNT)
         assert self.ctx.get(self.system.semaphores.ready)
 
@@ -156,7 +155,6 @@ class Player:
             ctx.set(queue.blocks.valid, bool(ctx.get(queue.blocks.valid) and self.blocks[number]))
 
     def quiet(self) -> bool:
-        """Return whether no queue has work."""
         return not any(self.ctx.get(queue.busy) for queue in self.system.queues)
 
     async def values(self, semaphores):

@@ -21,12 +21,11 @@ BASE = 0x1280
 
 
 def header(config: Config, program_bytes: int, program: int) -> list[int]:
-    """Return the words of a correct header."""
     return [IMAGE_MAGIC, program_bytes, program, config.rows, config.columns, config.dma_engines, config.cores, 0]
 
 
 class At(bytes):
-    """Memory whose first byte is at the address `first`, without storage for the bytes below."""
+    """Memory from the address `first` on, without storage for the bytes below."""
 
     first = 0
 
@@ -40,15 +39,9 @@ def boot(
 ):  # fmt: skip
     """Boot an image; return the loaded words by number, the final (done, error, detail), and the cycles until then.
 
-    Arguments:
-        config: the machine's parameters.
-        words: words of the header.
-        program: the program.
-        place: offset of the program in the image.
-        start: address given to the unit.
-        far: offset added to all addresses.
-        warm_up: see `simulate`.
-        memory: options of `serve_reads`.
+    `words` is the header, `place` the offset of the program, `start` the address given to the unit; `far` is added to
+    all
+    addresses. `memory` are options of `serve_reads`.
     """
     content = bytearray(random.Random(2).randbytes(BASE + place + len(program) + 256))
     content[BASE : BASE + 32] = struct.pack("<8I", *words)

@@ -33,12 +33,9 @@ def fetch(
 ) -> list[tuple[int, int, bytes, bool]]:
     """Return the records that the fetcher delivers, in order: cycle, queue, record, error.
 
-    Arguments:
-        size: bytes of a beat.
-        wanted: addresses by queue, in the order of the requests.
-        pause: probability per cycle that a queue makes no request.
-        warm_up: see `simulate`.
-        memory: options of `serve_reads`.
+    A beat has `size` bytes. The queues request the addresses of `wanted`, with pauses. `memory` are options
+    of
+    `serve_reads`.
     """
     config = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=size)
     dut = Fetcher(config)
@@ -98,7 +95,6 @@ def addresses(count: int, seed: int = SEED) -> list[list[int]]:
 
 
 def by_queue(delivered) -> list[list[tuple[bytes, bool]]]:
-    """Return the records and errors of each queue."""
     return [[(record, error) for _, number, record, error in delivered if number == queue] for queue in range(5)]
 
 

@@ -1,6 +1,7 @@
 """A queue against its model, every port in every cycle."""
 
 from collections import deque
+from itertools import product
 
 import pytest
 
@@ -9,6 +10,7 @@ from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, E
 from neuroncore_rtl.spec.isa.record import HEADER_BITS
 from tests.hdl.queue.queues import OWN, Item, QueueModel, holds, whole
 from tests.hdl.simulation import drive, pulse, random_bits, simulated
+from tests.hdl.slow import slow_if
 
 SEED = 1977
 
@@ -56,11 +58,7 @@ def random_blocks(rng, engine, count):
 class Driver:
     """Models the surroundings of a queue, checks every output against the model, and steps the model.
 
-    Arguments:
-        rng, ctx, dut: generator, simulator's context, queue.
-        model: the model.
-        memory: records by address.
-        pace: probabilities of events per cycle; default 1.
+    `memory` are the records by address, `pace` the probabilities of events per cycle, 1 by default.
     """
 
     def __init__(self, rng, ctx, dut, model, memory, pace):
@@ -127,7 +125,7 @@ class Driver:
         if own or any(offers):
             payload = ctx.get(dut.update.payload)
             update = (UpdateOp(payload.op.value), payload.semaphore, payload.value)
-            chosen = OWN if own else model.chosen
+            chosen = OWN if own else model.next_lane
             assert update == (own or offers[chosen])
             assert self.offered in (None, update), "an update changed while it was on offer"
             self.offered = update
@@ -170,20 +168,14 @@ PACES = {
 
 @pytest.mark.parametrize(
     ("kind", "pace"),
-    [
-        pytest.param(kind, pace, marks=[pytest.mark.slow] * (pace != "random" and kind not in ("tensor", "collective")))
-        for kind in QUEUES
-        for pace in PACES
-    ],
+    slow_if(lambda kind, pace: pace != "random" and kind not in ("tensor", "collective"), product(QUEUES, PACES)),
 )
 @simulated(lambda kind: Queue(*QUEUES[kind]))
 async def test_every_port_in_every_cycle_is_that_of_the_model(ctx, dut, kind, pace, rng):
     await compare(ctx, dut, kind, pace, rng)
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in ("tensor", "dma"))) for kind in QUEUES]
-)
+@pytest.mark.parametrize("kind", slow_if(lambda kind: kind in ("tensor", "dma"), QUEUES))
 @simulated(lambda kind: Queue(*QUEUES[kind]))
 async def test_a_reset_during_work_restores_the_initial_state(ctx, dut, reset, kind, rng):
     for _ in range(25):

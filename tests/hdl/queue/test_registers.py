@@ -40,8 +40,6 @@ def counter(queue, number):
 
 
 class RegistersWithSemaphores(Elaboratable):
-    """Registers connected to semaphores."""
-
     def __init__(self, port_latency=0):
         self.registers = Registers(CONFIG.with_overrides(port_latency=port_latency))
         self.semaphores = Semaphores(1, latency=port_latency)

@@ -29,14 +29,8 @@ def item(queue, *, waits=(), updates=(), body=2, **others):
 def play(rng, programs, cycles, *, until=lambda player: False, fault=None, ports=None, records=4, **options):
     """Play programs, by queue, for some cycles, or until `until` returns true; return the player.
 
-    Arguments:
-        rng, programs: generator, records by queue.
-        cycles: maximum number of cycles.
-        until: predicate of the player.
-        fault: queue, number, cause, detail: report of an engine once the record of that number is issued.
-        ports: values of ports of the system.
-        records: maximum number of records that a queue prefetches.
-        options: options of the player.
+    `fault`: queue, number, cause and detail of the report of an engine once the record of that number is issued;
+    `ports`: values of ports of the system; `records`: maximum number of records that a queue prefetches.
     """
     system = System(collective=COLLECTIVE in programs, records=records)
 
@@ -159,7 +153,7 @@ def test_a_nop_passes_records_in_flight_and_blocks_later_ones(rng):
 
 
 def test_engines_do_not_count_nops(rng):
-    # The error of an engine names a record by its number among those that the engine received.
+    # The error of an engine names a record by its number among the records that the engine received.
     program = [item(DMA, updates=[(ADD, 0, 1)]) for _ in range(40)]
     mixed = [record for one in program for record in (nop(), one, nop(updates=[(ADD, 1, 1)]))]
     fault, finishes = (DMA, 21, Rule.RANGE, 77), only(program[:21])

@@ -31,7 +31,6 @@ class Memories:
         self.arriving = [None] * LineRead.LATENCY[dut.config.port_latency]
 
     def step(self):
-        """Play a cycle."""
         ctx, read, write = self.ctx, self.dut.read, self.dut.write
         for port in (read, write):
             ctx.set(port.ready, self.rng.random() < 0.5)

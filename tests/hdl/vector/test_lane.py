@@ -97,12 +97,7 @@ class OneLane(VectorBlock):
 def played(cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
     """Play cases in order, slow ones separately; return [results] of (cycles, words, enables) for each.
 
-    Arguments:
-        cases: the cases.
-        rng: random cycles between steps.
-        hurry: cycles by which intervals are too short.
-        alu_latency: cycles of an ALU.
-        kind: class of the block.
+    `hurry` shortens intervals by cycles; `alu_latency` is that of an ALU, and `kind` the class of the block.
     """
     unit = kind(LANES, alu_latency)
     least = LANES if kind is OneLane else 1
@@ -144,7 +139,7 @@ def played(cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
 
 
 def elements(opcode, count=ELEMENTS, dst=FP32, sources=FP32, arithmetic=Arithmetic.FP32, writes=None, **fields):
-    """Return ELEMENT steps; `writes` are the positions of those that write, by default all."""
+    """Return ELEMENT steps; `writes` are the positions of writing steps, by default all."""
     common = {
         "phase": Phase.ELEMENT, "opcode": opcode.value, "integer": arithmetic != Arithmetic.FP32,
         "uint32": arithmetic == Arithmetic.UINT32, "a_dtype": sources.code,

@@ -65,7 +65,6 @@ def eight(ctx, unit, output):
 
 
 def find_largest(sequences, rng, arithmetic):
-    """Return the largest words of each sequence."""
     unit = Search()
 
     async def bench(ctx):

@@ -23,6 +23,5 @@ def pause(rng: np.random.Generator) -> int:
 
 
 async def rest(ctx, cycles: int) -> None:
-    """Wait for `cycles` cycles."""
     for _ in range(cycles):
         await ctx.tick()
