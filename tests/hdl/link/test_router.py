@@ -59,16 +59,20 @@ def test_routes_are_those_of_golden(instance):
         simulate(dut, bench)
 
 
+def streams_of(router: Router, instance: Instance) -> list[list]:
+    """Return the input streams and the output streams, by number."""
+    sides = (router.links_in, router.local_in), (router.links_out, router.local_out)
+    return [[*(links[d][vc] for d in range(instance.directions) for vc in range(2)), *local] for links, local in sides]
+
+
 def run_router(instance: Instance, chip: int, given: dict[int, list[int]], wanted: dict[int, int], **options) -> Played:
     """Run a router; its streams are called ("in" or "out", number).
 
     `given` are flits by input, `wanted` the expected number of flits by output, 0 at all others.
     """
     dut = Router(instance)
-    ports = {}
-    for way, links, local in (("in", dut.links_in, dut.local_in), ("out", dut.links_out, dut.local_out)):
-        streams = [links[direction][vc] for direction in range(instance.directions) for vc in range(2)]
-        ports |= {(way, number): stream for number, stream in enumerate([*streams, *local])}
+    pairs = zip(("in", "out"), streams_of(dut, instance), strict=True)
+    ports = {(way, number): stream for way, streams in pairs for number, stream in enumerate(streams)}
     inputs = {("in", port): flits for port, flits in given.items()}
     outputs = {name: wanted.get(name[1], 0) for name in ports if name[0] == "out"}
     return play(dut, inputs, outputs, ports=ports, constants={"chip": chip}, **options)

@@ -4,16 +4,10 @@ import random
 
 from neuroncore_rtl.hdl.link.router import Router
 from tests.hdl.link.routers import RouterModel, input_sources
-from tests.hdl.link.test_router import RING, cases, flit
+from tests.hdl.link.test_router import RING, cases, flit, streams_of
 from tests.hdl.simulation import pulse, simulated
 
 NUMBERS = range(len(input_sources(RING)))
-
-
-def streams(router, way):
-    """Return the input streams (`way` 0) or the output streams (1), by number."""
-    links, local = ((router.links_in, router.local_in), (router.links_out, router.local_out))[way]
-    return [*(links[side][vc] for side in range(RING.directions) for vc in range(2)), *local]
 
 
 def random_flits(rng, chip, target):
@@ -38,7 +32,7 @@ class Machine:
 
     def __init__(self, ctx, router, rng):
         self.ctx, self.rng = ctx, rng
-        self.ins, self.outs = streams(router, 0), streams(router, 1)
+        self.ins, self.outs = streams_of(router, RING)
         self.passed = 0
         self.fresh()
 
