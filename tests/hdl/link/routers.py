@@ -9,10 +9,10 @@ from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
 from tests.hdl.simulation import next_turn
 
-__all__ = ["RouterModel", "input_sources"]
+__all__ = ["RouterModel", "came_from"]
 
 
-def input_sources(instance: Instance) -> list[tuple[int | None, int]]:
+def came_from(instance: Instance) -> list[tuple[int | None, int]]:
     """Return direction and virtual channel of each input, by number; the direction of a core's input is None."""
     links = [(side, vc) for side in range(instance.directions) for vc in range(VIRTUAL_CHANNELS)]
     assert [link_output(side, vc) for side, vc in links] == list(range(len(links)))
@@ -50,7 +50,7 @@ class RouterModel:
     """Slots of an input."""
 
     def __init__(self, instance: Instance):
-        sources = input_sources(instance)
+        sources = came_from(instance)
         self.inputs = [deque() for _ in sources]
         self.outputs = []
         for number in range(output_count(instance)):

@@ -3,11 +3,16 @@
 import random
 
 from neuroncore_rtl.hdl.link.router import Router
-from tests.hdl.link.routers import RouterModel, input_sources
+from tests.hdl.link.routers import RouterModel, came_from
 from tests.hdl.link.test_router import RING, cases, flit, streams_of
 from tests.hdl.simulation import pulse, simulated
 
-NUMBERS = range(len(input_sources(RING)))
+NUMBERS = range(len(came_from(RING)))
+
+
+def streams(router, way):
+    """Return the input streams (`way` 0) or the output streams (1), by number."""
+    return streams_of(router, RING)[way]
 
 
 def random_flits(rng, chip, target):
@@ -24,7 +29,7 @@ def random_flits(rng, chip, target):
 
         return draw if some else None
 
-    return [maker(source) for source in input_sources(RING)]
+    return [maker(source) for source in came_from(RING)]
 
 
 class Machine:
@@ -32,7 +37,7 @@ class Machine:
 
     def __init__(self, ctx, router, rng):
         self.ctx, self.rng = ctx, rng
-        self.ins, self.outs = streams_of(router, RING)
+        self.ins, self.outs = streams(router, 0), streams(router, 1)
         self.passed = 0
         self.fresh()
 
