@@ -1,4 +1,4 @@
-"""PSUM against a model: random sums, reads by both ports and writes at the same time."""
+"""PSUM against a model: random sums, reads by both ports and writes at the same time, with every adder latency."""
 
 from collections import deque
 
@@ -7,6 +7,7 @@ import pytest
 from amaranth import Value
 
 from neuroncore_rtl.golden.arith import add_fp32
+from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.memory.psum import Psum, PsumWrite
 from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.formats import FP32
@@ -17,7 +18,7 @@ from tests.hdl.slow import slow
 from tests.oracles.words import on_words
 
 SEED = 1978
-COLUMNS, BANK, CYCLES = 3, 16, 1_000
+COLUMNS, BANK = 3, 16
 LIMIT = 1 << 24
 """Bound of the absolute values of integer sums."""
 
@@ -57,9 +58,14 @@ class Model:
             update["new"] = add_fp32(np.float32(-0.0), sums.view(np.float32)).view(np.uint32)
 
 
-def random_update(rng, model: Model) -> dict | None:
+def random_address(rng, ended: int | None) -> int:
+    """Return an address, often that of the update that has just ended."""
+    return int(rng.choice(ADDRESSES)) if ended is None or rng.random() < 0.8 else ended
+
+
+def random_update(rng, model: Model, ended: int | None) -> dict | None:
     """Return an update of a free word, with its range of columns, or None."""
-    address = int(rng.choice(ADDRESSES))
+    address = random_address(rng, ended)
     if rng.random() < 0.3 or address in model.busy():
         return None
     first = int(rng.choice([0, 0, 1, 2, 32, 1023]))
@@ -81,14 +87,20 @@ def random_sums(rng, update: dict | None) -> np.ndarray:
     return np.where(rng.random(COLUMNS) < 0.5, related, sums)
 
 
-@pytest.mark.parametrize("banks", [8, *slow(4, 2)])
-@simulated(lambda banks: Psum(COLUMNS, BANK, 1, banks))
-async def test_reads_writes_and_sums_are_those_of_the_model_and_stall_only_in_the_bank_of_a_sum(ctx, psum, rng, banks):
+CASES = [(1, 8, 1_000), *((latency, 8, 300) for latency in Fp32Adder.CUTS if latency > 1)]
+
+
+@pytest.mark.parametrize(("add_latency", "banks", "cycles"), [*CASES, *slow((1, 4, 1_000), (1, 2, 1_000))])
+@simulated(lambda add_latency, banks: Psum(COLUMNS, BANK, add_latency, banks))
+async def test_every_access_is_that_of_the_model_and_stalls_only_in_the_bank_of_a_sum(
+    ctx, psum, rng, add_latency, banks, cycles
+):
     model, bank = Model(psum), lambda address: address // BANK % banks
-    ports = psum.reads, psum.shared_reads
-    awaited, last, seen = [None, None], None, dict.fromkeys(("sums", "reads", "writes", "waits"), 0)
-    for _ in range(CYCLES):
-        update = random_update(rng, model)
+    ports, ended = (psum.reads, psum.shared_reads), None
+    awaited, last, seen = [None, None], None, dict.fromkeys(("sums", "least spacing", "reads", "writes", "waits"), 0)
+    for _ in range(cycles):
+        update = random_update(rng, model, ended)
+        seen["least spacing"] += update is not None and update["address"] == ended
         given = update or {"address": int(rng.choice(ADDRESSES)), "accumulate": 1, "partitions": {"first": 0, "end": 3}}
         ctx.set(psum.valid, update is not None)
         write = {name: value for name, value in given.items() if name != "old"}
@@ -103,15 +115,15 @@ async def test_reads_writes_and_sums_are_those_of_the_model_and_stall_only_in_th
             awaited[place] = None
 
         # Reads; the two ports never access the same bank.
-        asked = [int(address) for address in rng.choice(ADDRESSES, 2)]
+        addresses = [random_address(rng, ended) for _ in ports]
         wants = (rng.random(2) < 0.6).tolist()
-        wants[1] &= not (wants[0] and bank(asked[0]) == bank(asked[1]))
+        wants[1] &= not (wants[0] and bank(addresses[0]) == bank(addresses[1]))
         for place, port in enumerate(ports):
-            drive(ctx, port, valid=wants[place], address=4 * asked[place])
-            waits = bool(update and update["accumulate"]) and bank(update["address"]) == bank(asked[place])
+            drive(ctx, port, valid=wants[place], address=4 * addresses[place])
+            waits = bool(update and update["accumulate"]) and bank(update["address"]) == bank(addresses[place])
             assert ctx.get(port.ready) == (not waits)
             if wants[place] and not waits:
-                awaited[place] = model.words[:, asked[place]].tolist()
+                awaited[place] = model.words[:, addresses[place]].tolist()
             seen["reads"] += wants[place] and not waits
             seen["waits"] += wants[place] and waits
 
@@ -131,10 +143,11 @@ async def test_reads_writes_and_sums_are_those_of_the_model_and_stall_only_in_th
             model.words[columns, ending["address"]] = ending["new"][columns]
         seen["writes"] += bool(wanted and not waits)
         seen["sums"] += ending is not None
+        ended = ending and ending["address"]
         model.pipeline.appendleft(update)
         last = update
         await ctx.tick()
-    assert min(seen.values()) > CYCLES / 20
+    assert min(seen.values()) > cycles / 20, seen
 
 
 @simulated(lambda: Psum(COLUMNS, BANK, 1))
