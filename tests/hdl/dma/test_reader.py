@@ -18,53 +18,16 @@ SEED = 2311
 SIZE, CHUNKS = 8, 300
 
 
-def data_at(storage, address):
-    return (address // SIZE * 2 + (storage == Storage.HBM)) * 0x9E3779B97F4A7C15 % (1 << 8 * SIZE)
-
-
-@pytest.mark.parametrize("latency", [0, 1])
-@pytest.mark.parametrize("patience", [1.0, 0.3, 0.05])
-@simulated(lambda latency: Reader(SIZE, 32, latency))
-async def test_pieces_keep_the_order_of_chunks_when_lines_are_slow(ctx, dut, latency, patience, rng):
-    storages = [(Storage.SBUF, Storage.HBM)[n] for n in rng.integers(2, size=CHUNKS)]
-    addresses = [int(rng.integers(1 << 14)) * SIZE for _ in range(CHUNKS)]
-    found, sent = [], 0
-    beats, lines = deque(), deque([None] * LineRead.LATENCY[latency])
-    drive(ctx, dut.axi.ar, ready=1)
-    drive(ctx, dut.o, ready=1)
-    for _ in range(100 * CHUNKS):
-        at = min(sent, CHUNKS - 1)
-        payload = {"storage": storages[at], "partition": 0, "address": addresses[at], "bytes": SIZE}
-        drive(ctx, dut.i, valid=sent < CHUNKS, payload=payload)
-        ctx.set(dut.line.ready, int(rng.random() < patience))
-        arrival = beats.popleft() if beats else None
-        drive(ctx, dut.axi.r, valid=arrival is not None, payload={"data": arrival or 0, "last": 1, "resp": 0})
-        ctx.set(dut.line.data, lines.popleft() or 0)
-        await ctx.delay(1e-9)
-        taken = ctx.get(dut.line.valid & dut.line.ready)
-        lines.append(data_at(Storage.SBUF, ctx.get(dut.line.address)) if taken else None)
-        if ctx.get(dut.axi.ar.valid):
-            beats.append(data_at(Storage.HBM, ctx.get(dut.axi.ar.payload.addr)))
-        if ctx.get(dut.o.valid):
-            found.append(ctx.get(dut.o.payload.bytes.data))
-        sent += ctx.get(dut.i.valid & dut.i.ready)
-        await ctx.tick()
-        if len(found) == CHUNKS:
-            break
-    assert found == [data_at(*where) for where in zip(storages, addresses, strict=True)]
-    await ctx.tick()
-    assert not ctx.get(dut.busy)
-
-
 ROOM = 32
+CASES = list(product((0, 0.2, 0.7), BASES, (0, 1)))
 
 
 @pytest.mark.parametrize(
-    ("stall", "base"),
-    slow_if(lambda *case: case not in ((0, BASES[0]), (0.7, BASES[1])), product((0, 0.2, 0.7), BASES)),
+    ("stall", "base", "latency"),
+    slow_if(lambda stall, base, _: stall == 0.2 or (stall == 0) == (base == BASES[1]), CASES),
 )
-@simulated(lambda: Reader(SIZE, ROOM), warm_up=WARM_UP)
-async def test_pieces_of_chunks_with_their_formats_and_errors(ctx, dut, stall, base, rng):
+@simulated(lambda latency: Reader(SIZE, ROOM, latency), warm_up=WARM_UP)
+async def test_pieces_of_chunks_in_order_with_their_formats_and_errors(ctx, dut, stall, base, latency, rng):
     # HBM and the lines stall, and the buffer fills up.
     chunks = [
         any_chunk(rng, SIZE, base) | {"formats": int(rng.integers(1 << Formats.as_shape().size))} for _ in range(CHUNKS)
@@ -78,7 +41,8 @@ async def test_pieces_of_chunks_with_their_formats_and_errors(ctx, dut, stall, b
     ]
     found, given, requested, cycle, deepest = [], 0, 0, 0, 0
     beat = 0  # index of the first beat of the next chunk
-    owed, lines = deque(), deque([None] * LineRead.LATENCY[0])
+    pending = deque()  # with a latency, accepted chunks on chip with no line request accepted yet
+    owed, lines = deque(), deque([None] * LineRead.LATENCY[latency])
     while len(found) < len(expected) or cycle < 20:
         chunk = chunks[given] if given < len(chunks) else None
         numbers = list(range(beat, beat + len(list(beats_of(chunk, SIZE))))) if chunk else []
@@ -97,31 +61,35 @@ async def test_pieces_of_chunks_with_their_formats_and_errors(ctx, dut, stall, b
         await ctx.delay(1e-9)
         assert ctx.get(dut.axi.r.ready)
         burst, access = ctx.get(dut.axi.ar.valid & dut.axi.ar.ready), ctx.get(dut.line.valid & dut.line.ready)
-        assert ctx.get(dut.i.ready) == (burst or access)
-        requests = (ctx.get(dut.axi.ar.valid), ctx.get(dut.line.valid))
         in_flight = requested - len(found)
         outstanding = any(n is not None for n in (line, *lines)), bool(owed) or arrival is not None
-        if chunk:
-            room = ROOM - in_flight >= len(numbers)
-            hbm = chunk["storage"] == Storage.HBM
-            assert requests == (hbm and room and not outstanding[0], not hbm and room and not outstanding[1])
-        else:
-            assert requests == (0, 0)
+        hbm = chunk is not None and chunk["storage"] == Storage.HBM
+        room = chunk is not None and ROOM - in_flight >= len(numbers)
+        asks = room and not hbm and not outstanding[1]
+        assert ctx.get(dut.axi.ar.valid) == (hbm and room and not outstanding[0] and not pending)
+        assert ctx.get(dut.line.valid) == (bool(pending) if latency else asks)
+        accepted = burst or asks and (len(pending) < 2 if latency else access)
+        assert ctx.get(dut.i.ready) == accepted
         lines.append(None)
+        request = pending[0] if pending else (chunk, numbers[:1])
         if burst:
             payload = ctx.get(dut.axi.ar.payload)
             assert (payload.addr, payload.len) == (chunk["address"] // SIZE * SIZE, len(numbers) - 1)
             owed.extend(numbers)
+        if asks and accepted and latency:
+            pending.append((chunk, numbers[:1]))
         if access:
+            of, [lines[-1]] = request
+            if latency:
+                pending.popleft()
             where = ctx.get(dut.line.storage), ctx.get(dut.line.partition), ctx.get(dut.line.address)
             assert (int(where[0].value), *where[1:]) == (
-                int(chunk["storage"]), chunk["partition"], chunk["address"] % (1 << 18) // SIZE * SIZE,
+                int(of["storage"]), of["partition"], of["address"] % (1 << 18) // SIZE * SIZE,
             )  # fmt: skip
-            assert ctx.get(dut.line.word) == chunk["address"] % SIZE // 4
-            lines[-1] = numbers[0]
+            assert ctx.get(dut.line.word) == of["address"] % SIZE // 4
         assert ctx.get(dut.busy) == (in_flight > 0)
         assert ctx.get(dut.starved) == (outstanding[1] and not ctx.get(dut.o.valid))
-        if burst or access:
+        if accepted:
             given, beat, requested = given + 1, numbers[-1] + 1, requested + len(numbers)
         deepest = max(deepest, requested - len(found))
         if ctx.get(dut.o.valid & dut.o.ready):
