@@ -18,12 +18,14 @@ def owner_of(region: int) -> int | None:
     return next((number for number, regions in enumerate(REGIONS) if region in regions), None)
 
 
-@pytest.mark.parametrize(("ready_share", "warm_up"), [(1.0, 0), (0.5, 0), (0.5, WARM_UP)])
-@simulated(lambda: Decoder(REGIONS))
-async def test_requests_and_responses_one_at_a_time(ctx, dut, ready_share, warm_up, rng):
+@pytest.mark.parametrize(
+    ("latency", "ready_share", "warm_up"), [(0, 1.0, 0), (0, 0.5, 0), (0, 0.5, WARM_UP), (1, 1.0, 0), (1, 1.0, WARM_UP)]
+)
+@simulated(lambda latency: Decoder(REGIONS, latency))
+async def test_requests_and_responses_one_at_a_time(ctx, dut, latency, ready_share, warm_up, rng):
     accepted, responses = [], []
     pending = None  # owner, cycles until the response, result, error
-    request = None
+    request = late = None  # late: a response of a peripheral in the cycle before
     for _ in range(3000):
         if request is None and rng.random() < 0.8:
             region = int(rng.choice((1, 2, 4, 0, 8, NO_OWNER)))
@@ -38,12 +40,13 @@ async def test_requests_and_responses_one_at_a_time(ctx, dut, ready_share, warm_
             result, error = pending[2:] if is_owner else (int(rng.integers(1 << 32)), int(rng.integers(2)))
             ready = rng.random() < ready_share
             drive(ctx, peripheral, response=is_owner, result=result, error=error, ready=ready)
-        assert ctx.get(dut.bus.response) == responds
-        if responds:
-            assert ctx.get(dut.bus.error) == pending[3]
-            assert pending[0] is None or ctx.get(dut.bus.result) == pending[2]
-            responses.append(pending)
-        free = pending is None or responds
+        response = late if latency else pending if responds else None
+        assert ctx.get(dut.bus.response) == (response is not None)
+        if response:
+            assert ctx.get(dut.bus.error) == response[3]
+            assert response[0] is None or ctx.get(dut.bus.result) == response[2]
+            responses.append(response)
+        free = pending is None and late is None if latency else pending is None or responds
         owner = owner_of(request["address"] >> 32 - REGION_BITS) if request else None
         for number, peripheral in enumerate(dut.peripherals):
             offered = bool(request and free and owner == number)
@@ -54,38 +57,12 @@ async def test_requests_and_responses_one_at_a_time(ctx, dut, ready_share, warm_
         if request is not None:
             assert taken == (free and (owner is None or ctx.get(dut.peripherals[owner].ready)))
         await ctx.tick()
-        pending = None if free else (pending[0], pending[1] - 1, *pending[2:])
+        late = pending if responds else None
+        pending = None if responds or not pending else (pending[0], pending[1] - 1, *pending[2:])
         if taken:
             accepted.append(owner)
-            late, result = (0, 0) if owner is None else (int(rng.integers(4)), int(rng.integers(1 << 32)))
-            pending = owner, late, result, 1 if owner is None else int(rng.integers(2))
+            cycles, result = (0, 0) if owner is None else (int(rng.integers(4)), int(rng.integers(1 << 32)))
+            pending = owner, cycles, result, 1 if owner is None else int(rng.integers(2))
             request = None
     assert len(accepted) - len(responses) in (0, 1) and len(accepted) > 500
     assert set(accepted) == {None, 0, 1}
-
-
-@simulated(lambda: Decoder(REGIONS, latency=1))
-async def test_with_a_latency_responses_and_the_next_request_are_a_cycle_later(ctx, dut, rng):
-    responses = 0
-    for _ in range(500):
-        region = int(rng.choice((1, 2, 4, 0, NO_OWNER)))
-        owner, late = owner_of(region), int(rng.integers(3))
-        drive(ctx, dut.bus, valid=1, address=address_of(region))
-        assert ctx.get(dut.bus.ready)
-        assert [ctx.get(peripheral.valid) for peripheral in dut.peripherals] == [n == owner for n in (0, 1)]
-        await ctx.tick()
-        result, error = int(rng.integers(1 << 32)), int(rng.integers(2))
-        for wait in reversed(range(late + 1 if owner is not None else 1)):
-            assert not ctx.get(dut.bus.ready) and not ctx.get(dut.bus.response)
-            assert not any(ctx.get(peripheral.valid) for peripheral in dut.peripherals)
-            if owner is not None:
-                drive(ctx, dut.peripherals[owner], response=not wait, result=result, error=error)
-            await ctx.tick()
-        if owner is not None:
-            ctx.set(dut.peripherals[owner].response, 0)
-        assert ctx.get(dut.bus.response) and not ctx.get(dut.bus.ready)
-        assert ctx.get(dut.bus.error) == (1 if owner is None else error)
-        assert owner is None or ctx.get(dut.bus.result) == result
-        await ctx.tick()
-        responses += owner is not None
-    assert responses > 200

@@ -90,34 +90,25 @@ class Lines:
         return found, taken
 
 
-@pytest.mark.parametrize("share", [0.2, 0.6, 0.95])
-@simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY))
-async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buffer, share, rng):
-    lines = Lines(ctx, buffer)
+@pytest.mark.parametrize(("share", "latency"), [(0.2, 0), (0.6, 0), (0.95, 0), (0.4, 1)])
+@simulated(lambda latency: LineBuffer(SIZE, WRITERS, GEOMETRY, latency=latency))
+async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buffer, share, latency, rng):
+    """With a latency, all lines keep their order, and none is accepted while the buffer is full."""
+    lines, full = Lines(ctx, buffer), 0
     for cycle in range(CYCLES):
         lines.offer_random(rng)
         busy = [bank for bank in range(SBUF_BANKS) if rng.random() < share]
         if cycle % 100 > 60:
             busy = [bank for bank in busy if bank > 1]
-        await lines.step(busy, rng.random() < 0.9)
+        is_full = len(lines.held) == buffer.LINES
+        _, taken = await lines.step(busy, rng.random() < 0.9)
+        assert not (latency and is_full and taken)
+        full += is_full
     await lines.drain()
-    assert lines.order != lines.given and len(lines.given) > CYCLES / 4
+    assert (lines.order == lines.given) == bool(latency) and len(lines.given) > CYCLES / 4 and full > 20 * latency
     # A stable sort: every line once, those of a bank in order.
     by_bank = [sorted(found, key=lambda line: str(lines.bank_of(line))) for found in (lines.order, lines.given)]
     assert by_bank[0] == by_bank[1]
-
-
-@simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY, latency=1))
-async def test_with_a_latency_lines_are_written_in_order_and_not_in_the_cycle_of_arrival(ctx, buffer, rng):
-    lines, waited = Lines(ctx, buffer), 0
-    for _ in range(CYCLES):
-        lines.offer_random(rng)
-        full = len(lines.held) == buffer.LINES
-        _, taken = await lines.step([bank for bank in range(SBUF_BANKS) if rng.random() < 0.4], rng.random() < 0.9)
-        assert not (full and taken)
-        waited += full
-    await lines.drain()
-    assert lines.order == lines.given and len(lines.given) > CYCLES / 4 and waited > 20
 
 
 @simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY))
