@@ -169,11 +169,17 @@ def test_bursts_have_the_maximum_length(beats):
     assert seen == bursts_of(BASE, size, 32) + bursts_of(BASE + place, size, size * beats)
 
 
-@pytest.mark.parametrize("program_bytes", [64, 68, 2048, 8196])
-def test_a_boot_takes_a_cycle_per_word_and_twice_the_latency(program_bytes):
-    _, _, least = boot(CONFIG, header(CONFIG, 4, 0x80), bytes(4), latency=20)
+@pytest.mark.parametrize(
+    ("size", "program_bytes"),
+    [*((16, count) for count in (64, 68, 2048, 8196)), (8, 4096), (64, 4096), *slow((16, LOCAL_BYTES))],
+)
+def test_a_boot_takes_a_cycle_per_word_and_twice_the_latency(size, program_bytes):
+    config = CONFIG.with_overrides(hbm_bytes=size)
+    _, _, least = boot(config, header(config, 4, 0x80), bytes(4), latency=20)
+    assert least < 2 * 20 + 30
     for latency in (20, 23):
-        _, _, cycles = boot(CONFIG, header(CONFIG, program_bytes, 0x80), bytes(program_bytes), latency=latency)
+        loaded, _, cycles = boot(config, header(config, program_bytes, 0x80), bytes(program_bytes), latency=latency)
+        assert len(loaded) == program_bytes // 4
         assert cycles - least == program_bytes // 4 - 1 + 2 * (latency - 20)
 
 
@@ -181,11 +187,3 @@ def test_a_boot_takes_a_cycle_per_word_and_twice_the_latency(program_bytes):
 def test_error_of_the_program(response):
     loaded, state, _ = boot(CONFIG, header(CONFIG, 64, 0x80), bytes(64), errors={BASE + 0x80 + 32: response})
     assert (loaded, state) == (dict.fromkeys(range(8), 0), (0, 1, 0))
-
-
-@pytest.mark.parametrize(("size", "program_bytes"), [(8, 4096), *slow((16, LOCAL_BYTES)), (64, 4096)])
-def test_a_word_per_cycle(size, program_bytes):
-    config = CONFIG.with_overrides(hbm_bytes=size)  # the latency counts twice, for header and program
-    loaded, _, cycles = boot(config, header(config, program_bytes, 0x80), bytes(program_bytes), latency=20)
-    assert len(loaded) == program_bytes // 4
-    assert cycles < program_bytes // 4 + 2 * 20 + 30
