@@ -22,10 +22,6 @@ COLUMNS, BANK = 3, 16
 LIMIT = 1 << 24
 """Bound of the absolute values of integer sums."""
 
-BITS = (PSUM_BANKS * BANK - 1).bit_length()
-ADDRESSES = [0, *(1 << bit for bit in range(BITS)), *((1 << BITS) - 1 ^ 1 << bit for bit in range(BITS))]
-"""Addresses that differ from others in one bit."""
-
 
 def words_of(packed: int) -> list[int]:
     return [packed >> 32 * column & 0xFFFFFFFF for column in range(COLUMNS)]
@@ -38,8 +34,12 @@ def packed(words) -> int:
 class Model:
     """Contents of PSUM, a word per column and address, and the updates in the pipeline."""
 
-    def __init__(self, psum: Psum):
-        self.words = np.zeros((COLUMNS, PSUM_BANKS * BANK), np.uint32)
+    def __init__(self, psum: Psum, bank: int):
+        self.words = np.zeros((COLUMNS, PSUM_BANKS * bank), np.uint32)
+        bits = (PSUM_BANKS * bank - 1).bit_length()
+        ones = [1 << bit for bit in range(bits)]
+        self.addresses = [0, *ones, *((1 << bits) - 1 ^ one for one in ones)]
+        """Addresses that differ from others in one bit."""
         self.pipeline = deque([None] * (psum.spacing - 1))
 
     def busy(self) -> set[int]:
@@ -58,14 +58,14 @@ class Model:
             update["new"] = add_fp32(np.float32(-0.0), sums.view(np.float32)).view(np.uint32)
 
 
-def random_address(rng, ended: int | None) -> int:
+def random_address(rng, model: Model, ended: int | None = None) -> int:
     """Return an address, often that of the update that has just ended."""
-    return int(rng.choice(ADDRESSES)) if ended is None or rng.random() < 0.8 else ended
+    return int(rng.choice(model.addresses)) if ended is None or rng.random() < 0.8 else ended
 
 
 def random_update(rng, model: Model, ended: int | None) -> dict | None:
     """Return an update of a free word, with its range of columns, or None."""
-    address = random_address(rng, ended)
+    address = random_address(rng, model, ended)
     if rng.random() < 0.3 or address in model.busy():
         return None
     first = int(rng.choice([0, 0, 1, 2, 32, 1023]))
@@ -87,21 +87,22 @@ def random_sums(rng, update: dict | None) -> np.ndarray:
     return np.where(rng.random(COLUMNS) < 0.5, related, sums)
 
 
-CASES = [(1, 8, 1_000), *((latency, 8, 300) for latency in Fp32Adder.CUTS if latency > 1)]
+CASES = [(1, 8, BANK, 1_000), (1, 8, 512, 300), *((n, 8, BANK, 300) for n in Fp32Adder.CUTS if n > 1)]
+SLOW_CASES = [(1, 4, BANK, 1_000), (1, 2, BANK, 1_000)]
 
 
-@pytest.mark.parametrize(("add_latency", "banks", "cycles"), [*CASES, *slow((1, 4, 1_000), (1, 2, 1_000))])
-@simulated(lambda add_latency, banks: Psum(COLUMNS, BANK, add_latency, banks))
+@pytest.mark.parametrize(("add_latency", "banks", "words", "cycles"), [*CASES, *slow(*SLOW_CASES)])
+@simulated(lambda add_latency, banks, words: Psum(COLUMNS, words, add_latency, banks))
 async def test_every_access_is_that_of_the_model_and_stalls_only_in_the_bank_of_a_sum(
-    ctx, psum, rng, add_latency, banks, cycles
+    ctx, psum, rng, add_latency, banks, words, cycles
 ):
-    model, bank = Model(psum), lambda address: address // BANK % banks
+    model, bank = Model(psum, words), lambda address: address // words % banks
     ports, ended = (psum.reads, psum.shared_reads), None
     awaited, last, seen = [None, None], None, dict.fromkeys(("sums", "least spacing", "reads", "writes", "waits"), 0)
     for _ in range(cycles):
         update = random_update(rng, model, ended)
         seen["least spacing"] += update is not None and update["address"] == ended
-        given = update or {"address": int(rng.choice(ADDRESSES)), "accumulate": 1, "partitions": {"first": 0, "end": 3}}
+        given = update or {"address": random_address(rng, model), "accumulate": 1, "partitions": {"first": 0, "end": 3}}
         ctx.set(psum.valid, update is not None)
         write = {name: value for name, value in given.items() if name != "old"}
         ctx.set(Value.cast(psum.write), PsumWrite.const(write).as_bits())
@@ -115,7 +116,7 @@ async def test_every_access_is_that_of_the_model_and_stalls_only_in_the_bank_of_
             awaited[place] = None
 
         # Reads; the two ports never access the same bank.
-        addresses = [random_address(rng, ended) for _ in ports]
+        addresses = [random_address(rng, model, ended) for _ in ports]
         wants = (rng.random(2) < 0.6).tolist()
         wants[1] &= not (wants[0] and bank(addresses[0]) == bank(addresses[1]))
         for place, port in enumerate(ports):
@@ -128,7 +129,7 @@ async def test_every_access_is_that_of_the_model_and_stalls_only_in_the_bank_of_
             seen["waits"] += wants[place] and waits
 
         # A write, and then the sum at the end of the pipeline.
-        address, wanted, mask = int(rng.choice(ADDRESSES)), int(rng.random() < 0.4), int(rng.integers(16))
+        address, wanted, mask = random_address(rng, model), int(rng.random() < 0.4), int(rng.integers(16))
         enable, data = int(rng.integers(1 << COLUMNS)), rng.integers(0, 1 << 32, COLUMNS, np.uint32)
         drive(ctx, psum.writes, valid=wanted, address=4 * address, enable=enable, mask=mask, data=packed(data))
         ending = model.pipeline.pop()
@@ -171,3 +172,19 @@ async def test_sums_that_depend_on_one_bit_in_every_word(ctx, psum, rng):
             found.append(words_of(ctx.get(port.data)))
             ctx.set(port.valid, 0)
         np.testing.assert_array_equal(np.array(found, np.uint32), on_words(add_fp32, first, second))
+
+
+@pytest.mark.parametrize("add_latency", Fp32Adder.CUTS)
+@simulated(lambda add_latency: Psum(1, BANK, add_latency))
+async def test_with_less_spacing_an_update_is_lost(ctx, psum, add_latency):
+    """1 is written, and added twice: a cycle too early, and then in time."""
+    spacing = psum.spacing - 1
+    ctx.set(psum.sums, int(np.float32(1).view(np.uint32)))
+    for cycle in range(4 * spacing + psum.spacing):
+        write = {"address": 7, "accumulate": cycle > 0, "partitions": {"first": 0, "end": 1}}
+        ctx.set(Value.cast(psum.write), PsumWrite.const(write).as_bits())
+        ctx.set(psum.valid, cycle in (0, spacing, 4 * spacing))
+        await ctx.tick()
+    drive(ctx, psum.reads, valid=1, address=4 * 7)
+    await ctx.tick()
+    assert ctx.get(psum.reads.data) == np.float32(2).view(np.uint32)
