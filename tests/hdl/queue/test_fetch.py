@@ -34,8 +34,7 @@ def fetch(
     """Return the records that the fetcher delivers, in order: cycle, queue, record, error.
 
     A beat has `size` bytes. The queues request the addresses of `wanted`, with pauses. `memory` are options
-    of
-    `serve_reads`.
+    of `serve_reads`.
     """
     config = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=size)
     dut = Fetcher(config)
