@@ -27,7 +27,7 @@ def rng(request) -> np.random.Generator:
 
 
 @pytest.fixture
-def dice(request) -> random.Random:
+def py_rng(request) -> random.Random:
     """Return a generator like `rng`, for choices of Python objects and for words of more than 64 bits."""
     return random.Random(_seed_of(request))
 

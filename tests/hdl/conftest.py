@@ -1,4 +1,4 @@
-"""A test that fails after a simulation is run once more, by itself, with Amaranth's own engine, for its waveform."""
+"""Rerun a test that fails after a simulation, in a separate process with Amaranth's engine, to get its waveform."""
 
 import os
 import re
@@ -12,30 +12,30 @@ from tests.hdl import simulation
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let tests make units that they do not elaborate: only what files of tests make is exempt."""
+    """Ignore the warning on units that a file of tests makes and does not elaborate."""
     config.addinivalue_line("filterwarnings", "ignore::amaranth.hdl.UnusedElaboratable:.*/tests/hdl/.*")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item):
-    item.stash[_BEGUN] = simulation.begun
+    item.stash[_SIMULATIONS] = simulation.simulations
     return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
     report = yield
-    has_simulated = simulation.begun > item.stash.get(_BEGUN, simulation.begun)
+    has_simulated = simulation.simulations > item.stash.get(_SIMULATIONS, simulation.simulations)
     if call.when == "call" and report.failed and has_simulated and simulation.WAVEFORM not in os.environ:
         report.sections.append(("waveform", _waveform_of(item)))
     return report
 
 
-_BEGUN = pytest.StashKey[int]()
+_SIMULATIONS = pytest.StashKey[int]()
 
 
 def _waveform_of(item: pytest.Item) -> str:
-    """Run a test again in a process of its own, where all that it draws is drawn again; return what became of it."""
+    """Run a test again in a separate process, which repeats its random stimulus; return a report of the outcome."""
     test = re.sub(r"[^-+=\w\[\]]+", ".", item.nodeid.removeprefix("tests/hdl/").replace(".py::", "-"))
     path = SIM_BUILD / "failed" / f"{test}.vcd"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""Amaranth's engine of simulation, made quicker for tests of units.
+"""Faster version of Amaranth's simulation engine for unit tests.
 
-Amaranth's own looks, in every delta cycle, at each process of a unit for whether it is due. Here a signal that changes
-puts down whom it wakes, and nobody else is looked at. And the Python that a process is made into is compiled once for
-all tests of a unit.
+Amaranth's engine checks every process of a unit in every delta cycle. Here a signal that changes enters the processes
+that
+read it in a set, and only these run. The Python code of a process is compiled once for all tests of a unit.
 """
 
 from functools import lru_cache
@@ -14,7 +14,7 @@ __all__ = ["Engine"]
 
 
 class _Waker:
-    """Wakes a process of a unit: when an input or a memory changes, or with an edge of a clock to `polarity`."""
+    """Wakes a process of a unit when an input or a memory changes, or at a clock edge to `polarity`."""
 
     __slots__ = ("polarity", "process")
 
@@ -23,7 +23,6 @@ class _Waker:
         self.polarity = polarity
 
     def __call__(self, curr: int = 0, next: int = 0) -> bool:
-        """Wake it as Amaranth's own engine does."""
         if self.polarity in (None, next):
             self.process.runnable = True
         return True
@@ -34,7 +33,7 @@ _pyrtl.compile = lru_cache(maxsize=None)(compile)
 
 
 class _SignalState(_PySignalState):
-    """A signal, with the processes that it wakes when it changes, and with an edge to 0 or to 1."""
+    """A signal with the processes that read it, and the processes of its edges to 0 and to 1."""
 
     __slots__ = ("due", "edges", "readers")
 
@@ -59,14 +58,14 @@ class _State(_PyEngineState):
     def __init__(self):
         super().__init__()
         self.due = set()
-        self.places = {}  # in `slots`, by the number that a signal has
+        self.indices = {}  # index into `slots` by `Signal.duid`
 
     def get_signal(self, signal) -> int:
-        place = self.places.get(signal.duid)
-        if place is None:
-            place = self.places[signal.duid] = len(self.slots)
+        index = self.indices.get(signal.duid)
+        if index is None:
+            index = self.indices[signal.duid] = len(self.slots)
             self.slots.append(_SignalState(signal, self.pending, self.due))
-        return place
+        return index
 
     def add_signal_waker(self, signal, waker) -> None:
         state = self.slots[self.get_signal(signal)]
@@ -87,8 +86,10 @@ class _State(_PyEngineState):
 
 
 class Engine(PySimEngine):
-    """What `amaranth.sim.Simulator` takes for an engine. Processes are those of the clock, and of tests; those of the
-    unit are apart. It writes no waveforms."""
+    """An engine for `amaranth.sim.Simulator` that writes no waveforms.
+
+    The processes of the unit are stored apart from those of the clock and of the tests.
+    """
 
     def __init__(self, design):
         self._design = design
@@ -115,7 +116,7 @@ class Engine(PySimEngine):
             for trigger in triggers:
                 trigger.run()
             triggers.clear()
-            for process in due:  # none of which wakes another before the changes are committed
+            for process in due:  # no process wakes another before the changes are committed
                 process.run()
             due.clear()
             for process in self._processes:

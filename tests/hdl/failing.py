@@ -1,4 +1,4 @@
-"""Tests that fail, for `test_waveforms.py`; pytest collects them only where they are named."""
+"""Failing tests for `test_waveforms.py`; pytest collects them only if the file is named."""
 
 import os
 
@@ -10,7 +10,7 @@ from tests.hdl.simulation import WAVEFORM, drive, simulated
 
 
 class Adder(wiring.Component):
-    """An adder with a register behind it; it adds 1 too much to 41."""
+    """An adder with an output register and a fault: it adds 1 too much to 41."""
 
     a: In(8)
     b: In(8)

@@ -1,8 +1,8 @@
-"""Combinational logic in parts, for Amaranth's simulator.
+"""Split combinational logic into independent parts for Amaranth's simulator.
 
-All combinational statements of a module are one process to it, which runs as a whole when any of their inputs changes.
-In parts that share no output each runs for inputs of its own: tests of queues, links, the elementwise front end and the
-receive path of collectives take a fifth less.
+Amaranth makes one process of all combinational statements of a module and runs all of it when any input changes.
+Parts that share no output run separately, each when one of its inputs changes. This saves a fifth of the time of the
+tests of queues, links, the elementwise front end and the collective receive path.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ __all__ = ["in_parts"]
 
 
 def in_parts(fragment: Fragment) -> Fragment:
-    """Return a fragment, changed so that what it and those below it drive by combinational logic is apart."""
+    """Split the combinational logic of a fragment and its subfragments into parts, in place; return the fragment."""
     for below, *_ in fragment.subfragments:
         in_parts(below)
     for statements in _parts(fragment.statements.pop("comb", ())):
@@ -25,9 +25,9 @@ def in_parts(fragment: Fragment) -> Fragment:
 
 
 def _parts(statements: Iterable) -> list[list]:
-    """Return statements, in their order, as parts that drive no signal which another one drives."""
-    part_of: dict[SignalKey, dict] = {}  # a part has its statements by number
-    silent = {}  # assertions drive none
+    """Group statements, in order, so that no two groups drive the same signal."""
+    part_of: dict[SignalKey, dict] = {}  # a part maps statement numbers to statements
+    silent = {}  # assertions, which drive no signal
     for number, statement in enumerate(statements):
         signals = [SignalKey(signal) for signal in statement._lhs_signals()]
         first, *others = {id(part): part for part in map(part_of.get, signals) if part}.values() or [{}]

@@ -1,4 +1,4 @@
-"""Amaranth's simulator, and who feeds a stream, for the tests of single units."""
+"""Amaranth's simulator for tests of single units, and helpers that drive ports and streams."""
 
 import functools
 import inspect
@@ -17,24 +17,24 @@ from tests.hdl.engine import Engine
 from tests.hdl.processes import in_parts
 
 __all__ = [
-    "WAVEFORM", "WORN", "drive", "next_turn", "offer", "pulse", "put", "random_bits", "simulate", "simulate_each",
+    "WARM_UP", "WAVEFORM", "drive", "next_turn", "offer", "pulse", "put", "random_bits", "simulate", "simulate_each",
     "simulated", "simulator_of",
 ]  # fmt: skip
 
 _PERIOD = 1e-6
 
-WORN = 150
-"""Cycles in which a unit can come into most of its states."""
+WARM_UP = 150
+"""Cycles that suffice to bring a unit into most of its states."""
 
 WAVEFORM = "NEURONCORE_WAVEFORM"
-"""The variable of the environment that names a VCD: Amaranth's own engine then runs simulations and writes it."""
+"""Environment variable with the path of a VCD; if it is set, Amaranth's engine simulates and writes the VCD."""
 
-begun = 0
-"""Simulations so far, by which `tests/hdl/conftest.py` sees that a test had one."""
+simulations = 0
+"""Number of simulations so far; `tests/hdl/conftest.py` compares it to detect tests that simulate."""
 
 
 def simulator_of(dut) -> Simulator:
-    """Return Amaranth's simulator of a unit; `tb/campaign/mutation/` puts one of the unit's mutants in its place."""
+    """Return Amaranth's simulator of a unit; `tb/campaign/mutation/` substitutes this function to simulate mutants."""
     m = Module()
     m.domains.sync = ClockDomain()
     m.submodules.dut = dut
@@ -42,36 +42,36 @@ def simulator_of(dut) -> Simulator:
     return Simulator(fragment) if WAVEFORM in os.environ else Simulator(in_parts(fragment), engine=Engine)
 
 
-def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), worn: int = 0):
-    """Run a testbench on a unit to its end, and return what it returns; there is a clock even for combinational units.
+def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), warm_up: int = 0):
+    """Run a testbench on a unit and return its result; combinational units get a clock, too.
 
     Arguments:
-        dut: the unit, or a module around some.
-        testbench: an asynchronous function of the simulator's context.
-        background: others, which may still wait for something at the end.
-        worn: cycles in which the unit gets anything at random first, and is then reset: to a testbench it is as new.
+        dut: the unit, or a module around units.
+        testbench: asynchronous function of the simulator's context.
+        background: further testbenches, which may still be running when `testbench` ends.
+        warm_up: cycles of random inputs before the testbench, followed by a reset; detects state that the reset misses.
     """
-    global begun
-    begun += 1
-    reset, rested = Signal(), not worn
-    simulator = simulator_of(ResetInserter(reset)(dut) if worn else dut)
+    global simulations
+    simulations += 1
+    reset, is_ready = Signal(), not warm_up
+    simulator = simulator_of(ResetInserter(reset)(dut) if warm_up else dut)
     simulator.add_clock(_PERIOD)
     returned = []
 
     async def main(ctx):
-        nonlocal rested
-        if worn:
-            await _wear(ctx, dut, reset, worn)
-        rested = True
+        nonlocal is_ready
+        if warm_up:
+            await _warm_up(ctx, dut, reset, warm_up)
+        is_ready = True
         returned.append(await testbench(ctx))
 
-    async def beside(ctx, other):
-        while not rested:
+    async def delayed(ctx, other):
+        while not is_ready:
             await ctx.tick()
         await other(ctx)
 
     for other in background:
-        simulator.add_testbench(functools.partial(beside, other=other) if worn else other, background=True)
+        simulator.add_testbench(functools.partial(delayed, other=other) if warm_up else other, background=True)
     simulator.add_testbench(main)
     path = os.environ.get(WAVEFORM)
     with simulator.write_vcd(path) if path else nullcontext():
@@ -80,7 +80,7 @@ def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), w
 
 
 def simulate_each(dut, testbench: Callable, cases: Iterable) -> None:
-    """Run a testbench, which takes the simulator's context and a case, for each of some, on a unit that was reset."""
+    """Run a testbench, a function of the context and a case, for each case; the unit is reset before each."""
     reset = Signal()
 
     async def bench(ctx):
@@ -91,16 +91,16 @@ def simulate_each(dut, testbench: Callable, cases: Iterable) -> None:
     simulate(ResetInserter(reset)(dut), bench)
 
 
-async def _wear(ctx, unit, reset: Signal, cycles: int) -> None:
-    """Give the inputs of a unit random bits, reset it while they still are, and give them what they begin with."""
-    dice = random.Random(cycles)
+async def _warm_up(ctx, unit, reset: Signal, cycles: int) -> None:
+    """Drive random bits into all inputs of a unit, reset it under random inputs, and restore the initial inputs."""
+    rng = random.Random(cycles)
     members = unit.signature.flatten(unit)
     inputs = [value for _, member, value in members if member.flow == In]
-    # Of the parts of one signal only the whole is set; constants are none.
+    # A signal is set as a whole, not by its slices; constants are skipped.
     signals = {id(signal): signal for value in inputs for signal in Value.cast(value)._rhs_signals()}.values()
     for cycle in range(cycles + 1):
         for signal in signals:
-            ctx.set(signal, dice.getrandbits(len(signal)) if len(signal) else 0)
+            ctx.set(signal, rng.getrandbits(len(signal)) if len(signal) else 0)
         ctx.set(reset, cycle == cycles)
         await ctx.tick()
     for signal in signals:
@@ -108,25 +108,25 @@ async def _wear(ctx, unit, reset: Signal, cycles: int) -> None:
     ctx.set(reset, 0)
 
 
-def next_turn(last: int, asking: int, count: int) -> int:
-    """Return who is next behind `last` of those whose bits are set in `asking`, of `count`."""
-    return next(number % count for number in range(last + 1, last + 1 + count) if asking >> number % count & 1)
+def next_turn(last: int, requests: int, count: int) -> int:
+    """Return the number of the next asserted bit of `requests` after `last`, of `count` bits in round-robin order."""
+    return next(number % count for number in range(last + 1, last + 1 + count) if requests >> number % count & 1)
 
 
-def simulated(make: Callable, *, each: Iterable | None = None, worn: int = 0) -> Callable:
-    """Make a test of a testbench, which takes the simulator's context and a unit, and a test's arguments behind them.
+def simulated(make: Callable, *, each: Iterable | None = None, warm_up: int = 0) -> Callable:
+    """Turn a testbench into a test; its parameters are the context, the unit, and then the arguments of the test.
 
-    A testbench that takes `reset` gets the signal that resets the unit.
+    A testbench with a parameter `reset` gets the signal that resets the unit.
 
     Arguments:
-        make: returns the unit; it may take arguments of the test, by their names.
-        each: cases, of which the testbench takes one behind the unit; the unit is reset before each.
-        worn: see :func:`simulate`; a test may have a parameter of this name.
+        make: returns the unit; may take arguments of the test, by name.
+        each: cases, passed to the testbench one at a time after the unit; the unit is reset before each.
+        warm_up: see :func:`simulate`; the test may have a parameter of this name instead.
     """
     cases = None if each is None else list(each)
 
     def decorate(testbench):
-        _, place, *parameters = inspect.signature(testbench).parameters.values()
+        _, unit_parameter, *parameters = inspect.signature(testbench).parameters.values()
         case = None if cases is None else parameters.pop(0).name
         resets = "reset" in inspect.signature(testbench).parameters
 
@@ -134,12 +134,12 @@ def simulated(make: Callable, *, each: Iterable | None = None, worn: int = 0) ->
         def test(**arguments):
             needed = inspect.signature(make).parameters
             unit = make(**{name: value for name, value in arguments.items() if name in needed})
-            given, dut = {place.name: unit} | arguments, unit
+            given, dut = {unit_parameter.name: unit} | arguments, unit
             if resets:
                 given["reset"] = Signal()
                 dut = ResetInserter(given["reset"])(unit)
             if case is None:
-                simulate(dut, functools.partial(testbench, **given), worn=arguments.get("worn", worn))
+                simulate(dut, functools.partial(testbench, **given), warm_up=arguments.get("warm_up", warm_up))
             else:
                 simulate_each(dut, lambda ctx, one: testbench(ctx, **given, **{case: one}), cases)
 
@@ -150,14 +150,14 @@ def simulated(make: Callable, *, each: Iterable | None = None, worn: int = 0) ->
 
 
 async def pulse(ctx, signal: Signal) -> None:
-    """Set a bit for a cycle."""
+    """Assert a bit for one cycle."""
     ctx.set(signal, 1)
     await ctx.tick()
     ctx.set(signal, 0)
 
 
 def random_bits(rng: np.random.Generator, bits: int) -> int:
-    """Return a random number of so many bits."""
+    """Return a random integer of `bits` bits."""
     return int.from_bytes(rng.bytes(-(-bits // 8)), "little") % (1 << bits)
 
 
@@ -168,14 +168,14 @@ def drive(ctx, unit, **values) -> None:
 
 
 async def put(ctx, stream, payload) -> None:
-    """Offer a payload to a stream until it is taken."""
+    """Offer a payload to a stream until it is accepted."""
     drive(ctx, stream, payload=payload, valid=1)
     await ctx.tick().until(stream.ready)
     ctx.set(stream.valid, 0)
 
 
 async def offer(ctx, stream, payloads: Iterable, *, stall: float = 0.0, pace: random.Random | None = None) -> None:
-    """Put payloads into a stream; in a share `stall` of the cycles, chosen by `pace`, no new one is offered."""
+    """Send payloads to a stream; with probability `stall` per cycle, drawn from `pace`, no new one is offered."""
     for payload in payloads:
         while stall and pace.random() < stall:
             await ctx.tick()

@@ -1,4 +1,4 @@
-"""Streams played into a unit and recorded at its outputs, each with its pauses, while other processes go on beside."""
+"""Play payloads into the streams of a unit and record its output streams, with stalls and further testbenches."""
 
 import random
 from collections import deque
@@ -12,13 +12,12 @@ from tests.hdl.simulation import simulate
 __all__ = ["Played", "play"]
 
 _QUIET = 20
-"""Cycles in which nothing may come any more."""
+"""Cycles at the end in which no payload may be offered."""
 
 
 @dataclass
 class Played:
-    """What passed on each stream: payloads, and the cycles in which they were taken; what was watched, in every cycle
-    and after the last one."""
+    """Payloads accepted on each stream, the cycles of acceptance, and the watched values per cycle and at the end."""
 
     payloads: dict[Hashable, list[int]] = field(default_factory=dict)
     cycles: dict[Hashable, list[int]] = field(default_factory=dict)
@@ -40,25 +39,28 @@ def play(
     watch: Sequence[Value] = (),
     limit: int = 20_000,
     cycles: int | None = None,
-    worn: int = 0,
+    warm_up: int = 0,
 ) -> Played:
-    """Play streams into a unit until it has delivered what it should; then nothing more may come.
+    """Play streams into a unit until it has delivered all expected payloads; then check that no further one follows.
+
+    A payload on offer must stay unchanged until it is accepted.
 
     Arguments:
-        dut: the unit, or a module around some.
-        inputs: of each input stream, by its name, the payloads as integers.
-        outputs: of each output stream, how many payloads it delivers.
-        ports: the streams by their names, if they are not ports of the unit that are called so.
-        constants: of other inputs' names, their values.
-        stall: share of the cycles in which an input offers nothing new, or an output takes nothing; of all, or of each.
-        seed: of the stalls.
-        hold: of outputs' names, whether they take nothing in a cycle.
-        others: processes beside, asynchronous functions of the simulator's context.
-        finished: name of a bit that must be set at the end, too.
-        watch: what to record.
-        limit: cycles that it may last.
-        cycles: to run in any case, however far the streams come.
-        worn: see :func:`tests.hdl.simulation.simulate`.
+        dut: the unit, or a module around units.
+        inputs: payloads of each input stream as integers.
+        outputs: number of payloads of each output stream.
+        ports: the streams by name; default: the ports of the unit with these names.
+        constants: values of other inputs of the unit.
+        stall: probability per cycle that an input offers no new payload, or an output is not ready; one for all, or per
+            stream.
+        seed: seed of the stalls.
+        hold: functions of the cycle by output, true where the output is not ready.
+        others: further testbenches, asynchronous functions of the simulator's context.
+        finished: name of a bit that must be set at the end.
+        watch: values to record.
+        limit: maximum number of cycles.
+        cycles: exact number of cycles, even if payloads remain.
+        warm_up: see :func:`tests.hdl.simulation.simulate`.
     """
     names = (*inputs, *outputs)
     ports = ports or {name: getattr(dut, name) for name in names}
@@ -85,10 +87,10 @@ def play(
                 ctx.set(ports[name].ready, not hold[name](cycle) and rng.random() >= stalls[name])
             _, _, ended, *values = await ctx.tick().sample(end, *signals, *watch)
             played.watched.append(tuple(values[len(signals) :]))
-            for place, name in enumerate(names):
-                valid, ready, payload = values[3 * place : 3 * place + 3]
+            for number, name in enumerate(names):
+                valid, ready, payload = values[3 * number : 3 * number + 3]
                 if name in held:
-                    assert valid and payload == held.pop(name), f"{name} changes before it is taken"
+                    assert valid and payload == held.pop(name), f"{name} changes before it is accepted"
                 if valid and not ready:
                     held[name] = payload
                 elif valid:
@@ -97,12 +99,12 @@ def play(
                     if name in inputs:
                         pending[name].popleft()
                         offered.remove(name)
-            left = {name: count - len(played.payloads[name]) for name, count in counts.items()}
-            quiet += bool(ended) and max(left.values()) <= 0
+            missing = {name: count - len(played.payloads[name]) for name, count in counts.items()}
+            quiet += bool(ended) and max(missing.values()) <= 0
             cycle += 1
-            assert cycles or cycle < limit, f"payloads that have not passed in {cycle} cycles: {left}"
-        assert cycles or not any(left.values()), f"more comes than should: {left}"
+            assert cycles or cycle < limit, f"payloads missing after {cycle} cycles: {missing}"
+        assert cycles or not any(missing.values()), f"surplus payloads: {missing}"
         played.watched.append(tuple(ctx.get(signal) for signal in watch))
 
-    simulate(dut, bench, background=others, worn=worn)
+    simulate(dut, bench, background=others, warm_up=warm_up)
     return played

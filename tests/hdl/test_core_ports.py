@@ -1,4 +1,4 @@
-"""What a core of an instance has beside one that is alone, and who is on which port of HBM."""
+"""Ports of a core in an instance and of a single core, and the allocation of managers to HBM ports."""
 
 from types import SimpleNamespace
 
@@ -42,7 +42,7 @@ def test_engines_and_channels_are_dealt_out_to_the_ports(ports, shared):
 
 
 def test_ids_have_room_for_the_channels():
-    """Alone: two DMA engines, the fetcher and boot; four more managers take a bit more."""
+    # A single core has two DMA engines, the fetcher and boot; four more managers need one more bit.
     assert (axi_id_bits(ALONE), axi_id_bits(ONE_OF_4)) == (2, 3)
     config = Config(rows=4, columns=4, dma_engines=6, hbm_ports=4)
     assert axi_id_bits(config) == 2 and axi_id_bits(config.with_overrides(cores=2)) == 3
@@ -70,7 +70,6 @@ def test_ports_of_chip_and_instance(topology, directions):
 
 
 def test_a_flit_either_way_is_progress():
-    """So is none that waits. The collective engine learns what the core is told, and the core what it says."""
     core = Core(ONE_OF_4, 16)
     m = Module()
     collective = CollectiveEngine(16, ONE_OF_4.hbm_bytes, 4).signature.create()

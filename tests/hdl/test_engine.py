@@ -1,4 +1,4 @@
-"""The engine of unit tests shows what Amaranth's own does, in every cycle, of logic, registers and memories."""
+"""The unit-test engine and Amaranth's engine show the same values in every cycle, for logic, registers and memories."""
 
 import pytest
 from amaranth import Cat, ClockDomain, Module, Mux, Signal
@@ -14,9 +14,10 @@ SEED = 2584
 
 
 class Sundry(wiring.Component):
-    """What units are made of: logic in a chain, registers that are reset and others, a memory of two halves, read
-    at once and with the clock, another clock that registers make, whose reset does not wait for it, and its falling
-    edge."""
+    """Logic in a chain, registers with and without reset, a memory with two granules and both kinds of read port.
+
+    Registers make a second clock with an asynchronous reset, and a third domain uses its falling edge.
+    """
 
     word: In(8)
     go: In(1)
@@ -59,36 +60,35 @@ class Sundry(wiring.Component):
         return m
 
 
-def shown(rng, cycles: int = 400) -> list[tuple]:
-    """Return what a unit puts out before and after each edge, with a process beside it that waits for changes."""
+def trace(rng, cycles: int = 400) -> list[tuple]:
+    """Return the outputs before and after each edge, and the changes of one of them that a background process sees."""
     dut = Sundry()
-    words, goes = rng.integers(0, 256, cycles).tolist(), rng.integers(0, 2, cycles).tolist()
+    words, enables = rng.integers(0, 256, cycles).tolist(), rng.integers(0, 2, cycles).tolist()
     outputs = (dut.at_once, dut.later, dut.sum, dut.ticks, dut.falls, dut.left)
     changes = []
 
-    async def beside(ctx):
+    async def watch_changes(ctx):
         async for (value,) in ctx.changed(dut.at_once):
             changes.append(value)
 
     async def bench(ctx):
         found = []
-        for word, go in zip(words, goes, strict=True):
+        for word, go in zip(words, enables, strict=True):
             simulation.drive(ctx, dut, word=word, go=go)
             found.append(tuple(map(ctx.get, outputs)))
             *_, ticks = await ctx.tick().sample(dut.ticks)
             found.append((ticks, *map(ctx.get, outputs)))
         return found
 
-    return simulation.simulate(dut, bench, background=[beside], worn=20) + changes
+    return simulation.simulate(dut, bench, background=[watch_changes], warm_up=20) + changes
 
 
 def test_every_cycle_is_as_in_amaranths_own(rng, monkeypatch):
     state = rng.bit_generator.state
-    quick = shown(rng)
+    quick = trace(rng)
     rng.bit_generator.state = state
     monkeypatch.setattr(simulation, "Engine", "pysim")
-    own = shown(rng)
-    print(f"{len(own)} readings, {len(set(own))} of them different")
+    own = trace(rng)
     assert quick == own and len(set(own)) > 400
 
 

@@ -1,4 +1,4 @@
-"""Logic in parts is what it was: every statement is in one part, in order, with all that drive what it drives."""
+"""Splitting logic keeps every statement once, in order, in the part with all statements that drive its signals."""
 
 from amaranth import Cat, Module, Signal
 from amaranth.hdl import Assert, Fragment
@@ -19,7 +19,7 @@ def test_statements_that_drive_the_same_stay_together_in_order():
     m.d.comb += [a.eq(1), b.eq(2), d.eq(e)]
     with m.If(e[0]):
         m.d.comb += c.eq(a)
-    m.d.comb += Cat(b[0], c[3]).eq(e)  # so b and c belong together
+    m.d.comb += Cat(b[0], c[3]).eq(e)  # so b and c must stay together
     m.d.comb += a.eq(3)
     whole = [repr(statement) for statement in Fragment.get(m, None).statements["comb"]]
     fragment = in_parts(Fragment.get(m, None))
@@ -46,7 +46,7 @@ def test_modules_below_are_in_parts_too():
 
 
 class Decoder(wiring.Component):
-    """Logic of all sorts in one module: choices, parts of signals, what depends on what comes behind it."""
+    """Combinational logic of all sorts: choices, slices, and signals used before they are assigned."""
 
     i: In(6)
     o: Out(8)
@@ -67,7 +67,7 @@ class Decoder(wiring.Component):
 
 
 def test_results_are_those_of_the_whole(monkeypatch):
-    def seen() -> list[int]:
+    def outputs() -> list[int]:
         dut = Decoder()
 
         async def bench(ctx):
@@ -79,6 +79,6 @@ def test_results_are_those_of_the_whole(monkeypatch):
 
         return simulation.simulate(dut, bench)
 
-    parted = seen()
+    parted = outputs()
     monkeypatch.setattr(simulation, "in_parts", lambda fragment: fragment)
-    assert parted == seen() and len(set(parted)) > 10
+    assert parted == outputs() and len(set(parted)) > 10

@@ -1,4 +1,4 @@
-"""A test that fails after a simulation leaves a waveform of the same stimulus; one that does not fail again says so."""
+"""A test that fails after a simulation writes a waveform of the same stimulus, unless it does not fail again."""
 
 import re
 import subprocess
@@ -12,7 +12,6 @@ from neuroncore_rtl import ROOT, SIM_BUILD
 
 @pytest.fixture(scope="module")
 def reports() -> dict[str, str]:
-    """What pytest says of each test of `failing.py`."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/hdl/failing.py"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     _, *parts = re.split(r"^_+ (test_\w+) _+$", ended.stdout, flags=re.MULTILINE)

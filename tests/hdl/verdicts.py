@@ -1,4 +1,4 @@
-"""What a checker says about instructions, one after the other, and how it says so; and what passes through it."""
+"""Checks of an instruction checker's verdicts, one by one and in a stream."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -21,17 +21,18 @@ def assert_verdicts(
     *,
     late: bool = False,
 ) -> list:
-    """Compare the verdicts on words with those of the specification; return the jobs, None of illegal words.
+    """Compare the verdicts on words with those of the specification; return the jobs, None for illegal words.
 
-    The checker is reset behind an illegal word; until then it takes no other, and its error says how many were legal.
+    The checker accepts no word after an illegal one until it is reset; its error gives the number of legal words
+    before.
 
     Arguments:
-        dut: the checker, of a constant latency.
+        dut: the checker, with constant latency.
         words: the instructions.
-        violations: of each what the specification finds, the rule first.
-        rules: those that the words must break.
-        inputs: of each of them, what the checker's other inputs are meanwhile.
-        late: whether an error takes a cycle more.
+        violations: violation that the specification finds in each word, its rule first; None for a legal word.
+        rules: rules that the words must break; default: any.
+        inputs: values of the checker's other inputs for each word.
+        late: whether an error takes one cycle more.
     """
     reset = Signal()
 
@@ -40,7 +41,7 @@ def assert_verdicts(
         legal, verdicts = 0, []
         for number, (word, others) in enumerate(zip(words, inputs or [{}] * len(words), strict=True)):
             drive(ctx, dut, **others)
-            if number % 8 == 7:  # nothing comes in this cycle
+            if number % 8 == 7:  # an idle cycle
                 await ctx.tick()
             ctx.set(Value.cast(dut.i.payload), word)
             ctx.set(dut.i.valid, 1)
@@ -74,13 +75,15 @@ def assert_verdicts(
 
 
 def pass_on(dut: Checker, words: Sequence[int], stall: float = 0.0) -> tuple[Played, list[int], tuple[int, int] | None]:
-    """Let words flow through a checker whose output stalls; return what passed, the cycles in which it showed
-    something, and the cause and the number of its error. What it shows counts as busy, and in the end it is not."""
+    """Stream words through a checker with a stalling output; return the record, cycles of valid output, and error.
+
+    Valid output must count as busy, and the checker must end idle. The error is (cause, number), or None.
+    """
     watch = [dut.busy, dut.o.valid, *(dut.error[name] for name in ("valid", "cause", "number"))]
-    stalls = {"i": 0.0, "o": stall}
-    played = play(dut, {"i": words}, {"o": 0}, stall=stalls, watch=watch, cycles=30 * len(words) + 50)
-    assert all(busy or not shows for busy, shows, *_ in played.watched)
-    shown = [cycle for cycle, (_, shows, *_) in enumerate(played.watched) if shows]
+    cycles = 30 * len(words) + 50
+    played = play(dut, {"i": words}, {"o": 0}, stall={"i": 0.0, "o": stall}, watch=watch, cycles=cycles)
+    assert all(busy or not valid for busy, valid, *_ in played.watched)
+    valid_cycles = [cycle for cycle, (_, valid, *_) in enumerate(played.watched) if valid]
     busy, _, failed, *error = played.watched[-1]
     assert not busy
-    return played, shown, tuple(error) if failed else None
+    return played, valid_cycles, tuple(error) if failed else None

@@ -65,14 +65,14 @@ def test_every_engine_and_every_name_has_an_instruction():
 
 
 @pytest.mark.parametrize("kind", sorted(set(MNEMONICS.values()), key=lambda kind: kind.__name__))
-def test_every_type_has_all_parts_and_any_word_as_fields(kind, dice):
+def test_every_type_has_all_parts_and_any_word_as_fields(kind, py_rng):
     assert not inspect.isabstract(kind) and kind.__doc__ and inspect.getmodule(kind).__doc__
     names = [name for name, _ in kind.layout]
     assert len(set(names)) == len(names) and kind.signed <= set(names)
     for name in ("reads", "writes", "violation", "unused", "decode", "fields"):
         assert any(name in vars(base) for base in kind.__mro__ if base is not isa.Instruction), name
     for _ in range(500):
-        word = dice.getrandbits(width_of(kind.layout))
+        word = py_rng.getrandbits(width_of(kind.layout))
         assert kind.pack(kind.unpack(word)) == word
 
 

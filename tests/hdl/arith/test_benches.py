@@ -1,4 +1,4 @@
-"""The benches of the MAC and of the rounding unit: they pass on the real units and fail on broken ones."""
+"""Benches of the MAC and the rounding unit: they pass on the real units and fail on faulty ones."""
 
 import re
 
@@ -53,8 +53,7 @@ int8 rne bf800000
 
 
 def broken(result="r", result_valid="v"):
-    """Return a mutation that puts the unit into a shell with these expressions of its outputs r and v."""
-
+    """Return a mutation that wraps the unit, with these expressions of its outputs r and v."""
     body = f"wire [31:0] r; wire v; assign result = {result}; assign result_valid = {result_valid};"
     return lambda text: in_shell(text, r"\w+Unit", {"result": "r", "result_valid": "v"}, body)
 
@@ -117,7 +116,7 @@ DECODERS = {
     "the last bit of the padding does not count": (TF32, {"word": lambda d: d.word & ~1}),
     "the highest bit of a NaN does not count": (BF16, {"word": lambda d: d.word & ~(d.word[7:15].all() << 6)}),
 }
-"""Faults of an edge decoder: a format in which TEST=mac comes upon them, and what an input has in place of its own."""
+"""Faults of an edge decoder: a format for which TEST=mac detects it, and the values of faulty inputs."""
 
 
 @pytest.mark.parametrize(
@@ -144,8 +143,7 @@ def test_broken_decoder_fails(fmt, wrong, monkeypatch):
     assert "differ from the golden model" in " ".join(report.problems)
 
 
-def test_intact_unit_in_the_shell_passes():
-    """Else the faults above would prove nothing."""
+def test_a_wrapped_unit_without_a_fault_passes():
     assert report_of(mac_comparison(), broken()).problems == []
 
 
@@ -161,19 +159,18 @@ def run_bench(bench, path, **values):
 
 
 @pytest.mark.parametrize(
-    ("bench", "text", "compared", "shown"),
+    ("bench", "text", "compared", "printed"),
     [
         (mac.TEST, MAC_VECTORS, 10, "bf16 3f80 3f80 33000000 3f800000\n"),
         (round_bench.TEST, ROUND_VECTORS, 12, "int8 rne bf800000 ff\n"),
         (mac.TEST, f"\N{BYTE ORDER MARK}{MAC_VECTORS}", 10, "bf16 3f80 3f80 33000000 3f800000\n"),
     ],
 )
-def test_vectors(vectors, capsys, bench, text, compared, shown):
-    """The one case without EXPECTED is shown."""
+def test_vectors_pass_and_a_case_without_expected_is_printed(vectors, capsys, bench, text, compared, printed):
     report = run_bench(bench, vectors(text))
     assert report.problems == []
     assert (report.compared, report.extra["compared_with_EXPECTED"]) == (compared, compared - 1)
-    assert capsys.readouterr().out == shown
+    assert capsys.readouterr().out == printed
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The edge decoder against golden, every code of the narrow formats."""
+"""Edge decoder against golden, for every code of the narrow formats."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS, TF32, 
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import run
+from tests.hdl.slow import slow_if
 
 ABSENT = Operand().const({"inf": 1, "nan": 1}).as_bits()
 
@@ -18,20 +19,20 @@ HALVES = pytest.mark.parametrize("half", (0, 1))
 
 
 def codes(rng, fmt):
-    """Every code of 8 bits; of wider formats the corners that TEST=mac has, too, and random ones."""
+    """Return every code of 8 bits; for wider formats the corners of TEST=mac and random codes."""
     if fmt.bits == 8:
         return np.arange(256)
     return np.concatenate([stimulus.corners(fmt), stimulus.random_codes(rng, fmt, 1500)])
 
 
-def decoded(words, fmt, half=0, present=1, skip_zero=0, significand_bits=SIGNIFICAND_BITS, latency=0):
-    """What the decoder makes of words, as integers."""
+def decode(words, fmt, half=0, present=1, skip_zero=0, significand_bits=SIGNIFICAND_BITS, latency=0):
+    """Return the operands of words, as integers."""
     case = {"format": fmt.code, "half": half, "present": present, "skip_zero": skip_zero}
     return run(EdgeDecoder(significand_bits, latency), [{"word": word, **case} for word in words])
 
 
 def value(bits):
-    """The number that an operand stands for; checks that it is normalised."""
+    """Return the number of an operand, which must be normalised."""
     operand = Operand().from_bits(bits)
     assert not (operand.inf and operand.nan), "absent"
     sign = -1.0 if operand.sign else 1.0
@@ -46,7 +47,7 @@ def value(bits):
 
 
 def values(words, fmt, half):
-    return np.array([value(bits) for bits in decoded(words, fmt, half)])
+    return np.array([value(bits) for bits in decode(words, fmt, half)])
 
 
 @HALVES
@@ -64,7 +65,7 @@ def test_operand_is_that_of_golden(rng, fmt, half):
 
 
 def test_fp32_high_half_is_zero_only_where_the_value_is(rng):
-    """Lest an infinity times a subnormal becomes NaN in the pass hi * hi."""
+    """Otherwise an infinity times a subnormal would be NaN in the pass hi * hi."""
     words = codes(rng, FP32)
     high, low = (values(words, FP32, half) for half in (0, 1))
     whole = arith.decode(words, FP32)
@@ -74,34 +75,31 @@ def test_fp32_high_half_is_zero_only_where_the_value_is(rng):
 
 @EVERY_FORMAT
 def test_element_that_is_not_present_is_absent(rng, fmt):
-    assert set(decoded(codes(rng, fmt)[:100], fmt, present=0)) == {ABSENT}
+    assert set(decode(codes(rng, fmt)[:100], fmt, present=0)) == {ABSENT}
 
 
 @HALVES
 @EVERY_FORMAT
 def test_zero_is_skipped_on_request_and_nothing_else(rng, fmt, half):
     words = codes(rng, fmt)
-    kept, skipped = decoded(words, fmt, half), decoded(words, fmt, half, skip_zero=1)
+    kept, skipped = decode(words, fmt, half), decode(words, fmt, half, skip_zero=1)
     assert skipped == [ABSENT if value(bits) == 0 else bits for bits in kept]
     assert ABSENT in skipped
 
 
 @pytest.mark.parametrize("fmt", matmul_formats(8))
-def test_operand_of_fewer_bits_lacks_the_lowest(rng, fmt):
-    """They are zero in all of its formats."""
+def test_operand_of_fewer_bits_lacks_the_lowest_which_are_zero(rng, fmt):
     words, lacking = codes(rng, fmt), SIGNIFICAND_BITS - 8
-    narrow, wide = decoded(words, fmt, skip_zero=1, significand_bits=8), decoded(words, fmt, skip_zero=1)
+    narrow, wide = decode(words, fmt, skip_zero=1, significand_bits=8), decode(words, fmt, skip_zero=1)
     assert [bits << lacking for bits in narrow] == wide and ABSENT in wide
 
 
-@pytest.mark.parametrize(
-    "latency", [pytest.param(n, marks=[pytest.mark.slow] * (n != max(EdgeDecoder.CUTS))) for n in EdgeDecoder.CUTS if n]
-)
+@pytest.mark.parametrize("latency", slow_if(lambda n: n != max(EdgeDecoder.CUTS), filter(None, EdgeDecoder.CUTS)))
 @HALVES
 @EVERY_FORMAT
 def test_registers_change_nothing(rng, fmt, half, latency):
     words = codes(rng, fmt)[:400]
-    assert decoded(words, fmt, half, latency=latency) == decoded(words, fmt, half)
+    assert decode(words, fmt, half, latency=latency) == decode(words, fmt, half)
 
 
 def test_latency_wrong():
@@ -111,11 +109,11 @@ def test_latency_wrong():
 
 def test_upper_bits_of_the_word_are_ignored():
     for fmt, word in ((BF16, 0x3F80), (INT8, 0x80)):
-        assert len(set(decoded([word, word | 0xFFFF << 16], fmt))) == 1
+        assert len(set(decode([word, word | 0xFFFF << 16], fmt))) == 1
 
 
 def test_tf32_padding_tells_a_nan_from_an_infinity():
     padded = [TF32.infinity | 1 << bit for bit in range(TF32.padding_bits)]
-    infinity, *others = (Operand().from_bits(bits) for bits in decoded([TF32.infinity, *padded], TF32))
+    infinity, *others = (Operand().from_bits(bits) for bits in decode([TF32.infinity, *padded], TF32))
     assert (infinity.inf, infinity.nan) == (1, 0)
     assert {(nan.inf, nan.nan) for nan in others} == {(0, 1)}

@@ -1,5 +1,4 @@
-"""FP32 adder and fused multiply-add, also as a multiplier, against golden: at every latency, in bulk, and broken on
-purpose."""
+"""FP32 adder and fused multiply-add, also as a multiplier, against golden: every latency, in bulk, with faults."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases, spec
 from neuroncore_rtl.tb.stimulus.one_bit import lone_bits, lone_factors, lone_products
 from neuroncore_rtl.tb.stimulus.operands import add_cases
 from tests.hdl.arith.units import assert_same, differences, faulty_wire, run
+from tests.hdl.slow import slow_if
 from tests.oracles.known import ARITHMETIC, assert_known
 from tests.oracles.words import on_words
 
@@ -25,25 +25,25 @@ NEGATIVE_ZERO = 1 << 31
 
 
 def sum_cases(rng, count):
-    """Pairs that cancel, tie, or are of distant sizes, and every pair of special values."""
+    """Return pairs that cancel, tie, or differ in size, and all pairs of special values."""
     return np.concatenate([add_cases(rng, count), special_pairs()], axis=1)
 
 
 def product_cases(rng, count):
-    """Two factors, and the addend that leaves their rounded product."""
+    """Return two factors, and the addend that keeps their rounded product."""
     a, b = multiply_cases(rng, count)
     return a, b, np.full_like(a, NEGATIVE_ZERO)
 
 
 def product_of_bits():
-    """Two factors of which one bit of the product decides, and the addend that leaves their rounded product."""
+    """Return factors with a product in which one bit decides, and the addend that keeps their rounded product."""
     a, b = lone_factors()
     return a, b, np.full_like(a, NEGATIVE_ZERO)
 
 
 @dataclass(frozen=True)
 class Feedforward:
-    """A unit with its golden function, cases of it, at which latency it runs in bulk, and how many cases that is."""
+    """A unit with its golden function and cases, and the latency and number of cases of its run in bulk."""
 
     kind: type
     golden: Callable
@@ -54,11 +54,11 @@ class Feedforward:
     ports: tuple[str, ...] = ("a", "b")
 
     def run(self, latency: int, operands) -> list[int]:
-        """Return the results of a unit in Amaranth's simulator."""
+        """Return the results in Amaranth's simulator."""
         return run(self.kind(latency), dict(zip(self.ports, operands, strict=True)))
 
     def bulk(self, latency: int, operands) -> tuple:
-        """Return a unit that can be played, the cases, and golden's results."""
+        """Return the unit as a playable, the cases, and golden's results."""
         unit = PlayedUnit(self.kind(latency), self.ports)
         return unit, dict(zip(self.ports, operands, strict=True)), on_words(self.golden, *operands)
 
@@ -72,13 +72,7 @@ UNITS = {
 LATENCIES = [(name, latency) for name, unit in UNITS.items() for latency in sorted(unit.kind.CUTS)]
 
 
-@pytest.mark.parametrize(
-    ("name", "latency"),
-    [
-        pytest.param(*case, marks=[pytest.mark.slow] * (case[0] == "add" and case[1] in (2, 3, 5, 6)))
-        for case in LATENCIES
-    ],
-)
+@pytest.mark.parametrize(("name", "latency"), slow_if(lambda name, n: name == "add" and n in (2, 3, 5, 6), LATENCIES))
 def test_result_is_that_of_golden(rng, name, latency):
     unit = UNITS[name]
     operands = unit.cases(rng, 900 if name == "add" else 300)
@@ -96,7 +90,7 @@ def test_results_in_bulk_are_those_of_golden(rng, name, sim):
 
 @pytest.mark.parametrize(("name", "cases"), [("add", lone_bits), ("multiply", product_of_bits), ("fma", lone_products)])
 def test_one_bit_decides(name, cases):
-    """Of what is shifted out or left, or of a NaN; in a fused multiply-add of the product, and of the addend."""
+    """One bit decides: shifted out, in the remainder or of a NaN; in a multiply-add of the product or the addend."""
     operands = cases()
     assert len(operands[0]) > (80 if name == "multiply" else 4_000)
     assert_same(*UNITS[name].bulk(UNITS[name].latency, operands), "verilator")
@@ -115,15 +109,14 @@ def test_one_bit_decides(name, cases):
         pytest.param("fma", "product", "({}) & ~64'h7fffff", id="product cut to 25 bits", marks=pytest.mark.slow),
     ],
 )
-def test_broken_unit_is_noticed(rng, name, wire, expression):
+def test_a_faulty_unit_is_detected(rng, name, wire, expression):
     unit = UNITS[name]
     wrong = differences(*unit.bulk(1, unit.cases(rng, FEW)), "icarus", faulty_wire(wire, expression))
     assert 0 < wrong.size < FEW * 2 / 3
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_known_results(name):
-    """The first two operands in either order."""
+def test_known_results(name):  # with the first two operands in either order
     a, b, *c, _ = zip(*ARITHMETIC[name].values(), strict=True)
     c = c or [[NEGATIVE_ZERO] * len(a)] * (len(UNITS[name].ports) - 2)
     for operands in ((a, b, *c), (b, a, *c)):
@@ -131,8 +124,7 @@ def test_known_results(name):
 
 
 @pytest.mark.parametrize("latency", Fp32Fma.CUTS)
-def test_integers_have_their_product(rng, latency):
-    """Among them are products of FP32, which are none of integers."""
+def test_integer_products_between_fp32_products(rng, latency):
     a, b = rng.integers(0, 1 << 32, (2, 300), np.uint32)
     integer = rng.integers(0, 2, 300)
     unit = Fp32Fma(latency)

@@ -1,6 +1,7 @@
-"""The divider and the power unit against golden in bulk, special quotients by name, and their handshake."""
+"""Divider and power unit against golden in bulk, known quotients, and their handshake."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from neuroncore_rtl.tb.stimulus.alu_cases import divide_cases, power_cases, rema
 from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits, lone_powers
 from tests.hdl.arith.units import play
 from tests.hdl.simulation import drive, simulated
+from tests.hdl.slow import slow_if
 from tests.oracles.known import ARITHMETIC, assert_known
 from tests.oracles.words import on_words
 
@@ -25,13 +27,13 @@ FEW = 2_000
 
 
 class Iterative(NamedTuple):
-    """A unit with its golden function, cases of it, and how many of them by simulator."""
+    """A unit with its golden function and cases, and their number by simulator."""
 
     kind: Callable
     golden: Callable
     cases: Callable
     count: dict[str, int]
-    asked: dict[str, int] = {}
+    inputs: dict[str, int] = {}
     """Further inputs of the unit."""
 
 
@@ -46,21 +48,15 @@ UNITS = {
 
 
 def timing_of(unit, remainder: bool) -> dict[str, int]:
-    """Return latency and interval of what a unit is asked for."""
     if remainder:
         return {"latency": unit.REMAINDER_LATENCY, "interval": unit.REMAINDER_INTERVAL}
     return {"latency": unit.LATENCY, "interval": unit.INTERVAL}
 
 
-def play_pairs(unit, a: np.ndarray, b: np.ndarray, sim: str, **asked) -> np.ndarray:
-    """Return the results of pairs, with idle cycles between them; fail if one is missing or unknown.
-
-    Arguments:
-        unit, sim: what is played, and where. a, b: the pairs.
-        asked: further inputs, each a number, or an array of one for each pair.
-    """
-    fields = {"a": a, "b": b} | {name: np.broadcast_to(np.uint32(value), a.shape) for name, value in asked.items()}
-    remainder = bool(np.any(asked.get("remainder", 0)))
+def play_pairs(unit, a: np.ndarray, b: np.ndarray, sim: str, **inputs) -> np.ndarray:
+    """Return the results of pairs, all present and known, with idle cycles between; `inputs` are further inputs."""
+    fields = {"a": a, "b": b} | {name: np.broadcast_to(np.uint32(value), a.shape) for name, value in inputs.items()}
+    remainder = bool(np.any(inputs.get("remainder", 0)))
     results, unknown = play(PlayedUnit(unit, tuple(fields), **timing_of(unit, remainder)), fields, sim)
     assert len(results) == len(a) and not len(unknown)
     return results
@@ -68,11 +64,7 @@ def play_pairs(unit, a: np.ndarray, b: np.ndarray, sim: str, **asked) -> np.ndar
 
 @pytest.mark.parametrize(
     ("name", "sim"),
-    [
-        pytest.param(name, sim, marks=[pytest.mark.slow] * (sim == "icarus" and name != "fmod"))
-        for name in UNITS
-        for sim in SIMULATORS
-    ],
+    slow_if(lambda name, sim: sim == "icarus" and name != "fmod", product(UNITS, SIMULATORS)),
     indirect=["sim"],
 )
 def test_results_are_those_of_golden(rng, name, sim):
@@ -80,12 +72,11 @@ def test_results_are_those_of_golden(rng, name, sim):
     a, b = unit.cases(rng, unit.count[sim])
     if sim == "verilator":
         a, b = (np.concatenate(parts) for parts in zip((a, b), special_pairs(), strict=True))
-    np.testing.assert_array_equal(play_pairs(unit.kind(), a, b, sim, **unit.asked), on_words(unit.golden, a, b))
+    np.testing.assert_array_equal(play_pairs(unit.kind(), a, b, sim, **unit.inputs), on_words(unit.golden, a, b))
     assert len(a) >= unit.count[sim]
 
 
-def test_quotients_and_remainders_in_turn(rng):
-    """One bit decides: of a NaN, of a zero, of an infinity; and any other."""
+def test_alternating_quotients_and_remainders_where_one_bit_decides(rng):
     pairs = [lone_bits(), bits_apart(), divide_cases(rng, FEW), remainder_cases(rng, FEW)]
     a, b = (np.concatenate(side) for side in zip(*pairs, strict=True))
     remainder, floored = rng.integers(0, 2, (2, len(a)), np.uint32)
@@ -96,13 +87,12 @@ def test_quotients_and_remainders_in_turn(rng):
 
 
 def test_one_bit_decides_a_power():
-    """Of a NaN, of a one, of whether an exponent is an integer, and odd."""
     a, b = lone_powers()
     assert len(a) > 5_000
     np.testing.assert_array_equal(play_pairs(Fp32Power(), a, b, "verilator"), on_words(arith.power_fp32, a, b))
 
 
-def test_divider_that_forgets_the_remainder_is_seen(rng, monkeypatch):
+def test_a_divider_without_the_remainder_is_detected(rng, monkeypatch):
     monkeypatch.setattr(divide, "pack_fp32", lambda m, quotient, field, inexact: pack_fp32(m, quotient, field))
     a, b = divide_cases(rng, FEW)
     wrong = play_pairs(Fp32Divider(), a, b, "icarus") != on_words(arith.divide_fp32, a, b)
@@ -110,7 +100,7 @@ def test_divider_that_forgets_the_remainder_is_seen(rng, monkeypatch):
 
 
 @pytest.mark.parametrize("floored", (0, 1))
-def test_remainder_that_ends_too_early_is_seen(rng, monkeypatch, floored):
+def test_a_remainder_that_ends_too_early_is_detected(rng, monkeypatch, floored):
     monkeypatch.setattr(divide, "_DIGIT_BITS", 2)
     a, b = remainder_cases(rng, 200)
     golden = arith.mod_fp32 if floored else arith.fmod_fp32
@@ -118,8 +108,7 @@ def test_remainder_that_ends_too_early_is_seen(rng, monkeypatch, floored):
     assert 0 < wrong.sum() < len(a)
 
 
-def test_wrong_word_of_a_table_is_seen(rng, monkeypatch):
-    """By the results that use its row, and by no others."""
+def test_a_wrong_word_of_a_table_is_detected_in_the_results_of_its_row(rng, monkeypatch):
     table = power._table
 
     def with_a_wrong_word(m, words, row, name):
@@ -139,7 +128,7 @@ def test_known_quotients():
 
 
 @pytest.mark.parametrize(
-    ("kind", "asked", "cases"),
+    ("kind", "inputs", "cases"),
     [
         (Fp32Divider, MOD, [(0xC0A00000, 0x40400000, 0x3F800000), (0x7F7FFFFF, 0x00000003, 0x00000000)]),
         (Fp32Divider, FMOD, [(0xC0A00000, 0x40400000, 0xC0000000), (0x40F00000, 0xC0000000, 0x3FC00000)]),
@@ -149,14 +138,13 @@ def test_known_quotients():
     ],
 )  # fmt: skip
 @simulated(lambda kind: kind())
-async def test_result_appears_after_the_latency_and_stays(ctx, unit, kind, asked, cases):
-    """What is asked for is looked at with the start only."""
-    seen, latency = [], timing_of(unit, "remainder" in asked)["latency"]
+async def test_result_stays_after_the_latency_and_inputs_count_only_at_the_start(ctx, unit, kind, inputs, cases):
+    seen, latency = [], timing_of(unit, "remainder" in inputs)["latency"]
     for a, b, _ in cases:
-        drive(ctx, unit, start=1, a=a, b=b, **asked)
+        drive(ctx, unit, start=1, a=a, b=b, **inputs)
         for _ in range(2 * latency):
             seen.append(ctx.get(unit.out))
             await ctx.tick()
-            drive(ctx, unit, start=0, a=~b, b=~a, **dict.fromkeys(asked, 0))
+            drive(ctx, unit, start=0, a=~b, b=~a, **dict.fromkeys(inputs, 0))
     whole = [0] * latency + [result for *_, result in cases for _ in range(2 * latency)]
     assert seen == whole[: len(seen)]

@@ -1,4 +1,4 @@
-"""The multiply-accumulate behind its edge decoders, against golden, at every latency."""
+"""Multiply-accumulate with its edge decoders against golden, at every latency."""
 
 from itertools import product
 
@@ -15,6 +15,7 @@ from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.one_bit import lone_macs
 from neuroncore_rtl.tb.tests.engines.mac import MacUnit
 from tests.hdl.arith.units import assert_same, run, shuffled
+from tests.hdl.slow import slow_if
 
 PER_FORMAT = 200
 
@@ -22,8 +23,10 @@ NARROW = {BF16, FP8E3M4, FP8E4M3, FP8E5M2, INT8}
 
 
 def ties() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return BF16 operands and accumulators whose sums are halfway between two numbers but for the last place of the
-    accumulator, or of the product, at any distance of their exponents: what is shifted out decides."""
+    """Return BF16 operands and accumulators with sums halfway between two numbers, at any distance of their exponents.
+
+    The last bit of the accumulator or of the product decides, that is, a bit that is shifted out.
+    """
     distances = 2.0 ** np.arange(-40, 41)
     products = np.concatenate([distances, distances * (1 + 2**-7)])
     accs = np.float32([1, 1 + 2**-23, 1 + 2**-22, 2 - 2**-23, 1 + 2**-8])
@@ -34,11 +37,9 @@ def ties() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(
     ("latency", "significand_bits"),
-    [
-        pytest.param(latency, bits, marks=[pytest.mark.slow] * ((latency, bits) not in ((1, 8), (max(Mac.CUTS), 12))))
-        for bits, latencies in ((12, sorted(Mac.CUTS)), (8, (1, 5)))
-        for latency in latencies
-    ],
+    slow_if(
+        lambda *case: case not in ((1, 8), (max(Mac.CUTS), 12)), [*((n, 12) for n in sorted(Mac.CUTS)), (1, 8), (5, 8)]
+    ),
 )
 def test_mac_is_that_of_golden(rng, latency, significand_bits):
     formats = MAC_FORMATS if significand_bits == 12 else NARROW
@@ -59,8 +60,7 @@ def test_mac_is_that_of_golden(rng, latency, significand_bits):
     assert run(unit, {"word": words}, "result") == expected.tolist()
 
 
-def test_one_bit_decides(rng):
-    """Of an operand, of the accumulator or of the product."""
+def test_one_bit_of_an_operand_the_accumulator_or_the_product_decides(rng):
     parts = []
     for fmt in MAC_FORMATS:
         if fmt.is_float:

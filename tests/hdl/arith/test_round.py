@@ -1,4 +1,4 @@
-"""The rounding unit against golden, every format, both modes, at every latency."""
+"""Rounding unit against golden: every format, both modes, every latency."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_rounds_to_nearest_without_random_bits(rng):
 
 
 def test_one_bit_decides(rng):
-    """Every exponent without a fraction, as of what is too large for an integer, and NaN of one bit."""
+    """Every exponent without a fraction, also too large for an integer, and NaNs of one bit."""
     values = lone_fraction_bits(FP32)
     values = np.concatenate([values, np.arange(512, dtype=np.uint32) << 23])
     rounded = ((fmt, arith.round_fp32(values, fmt, "rne", None)) for fmt in FORMATS.values())

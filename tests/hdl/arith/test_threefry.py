@@ -1,4 +1,4 @@
-"""The random number generator against its published known answers, and against golden."""
+"""Random number generator against its published known answers and golden."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,6 @@ from tests.oracles.known import RANDOM123
 
 
 def pair(words):
-    """Two words as the ports carry them."""
     return int(words[0]) | int(words[1]) << 32
 
 

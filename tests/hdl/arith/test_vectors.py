@@ -1,4 +1,4 @@
-"""Vector files: what is read, and what is refused with file, line and rule."""
+"""Vector files: contents, and errors with file, line and rule."""
 
 import re
 

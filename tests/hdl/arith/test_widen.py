@@ -1,4 +1,4 @@
-"""Between storage words and the lanes' arithmetic: every code of the narrow formats, and saturation, against golden."""
+"""Conversions between storage words and lane arithmetic against golden: every code of narrow formats, saturation."""
 
 from itertools import product
 
@@ -24,7 +24,7 @@ TO_FP32, TO_INTEGER, NARROWED = range(3)
 
 
 class StorageUnit(Playable):
-    """Both conversions, combinational, behind one register; `output` selects what is seen."""
+    """Both conversions, combinational, with an output register; `output` selects the result."""
 
     def __init__(self):
         super().__init__(data.StructLayout({"dtype": FormatCode, "output": 2, "uint32": 1, "word": 32}), 1)
@@ -49,7 +49,7 @@ class StorageUnit(Playable):
 
 
 def words_of(rng, fmt: Format, count: int) -> np.ndarray:
-    """Words whose low bits are every code of a format of at most 16 bits if `count` allows it; anything above them."""
+    """Return words with every code of a format of at most 16 bits if `count` allows it, and random upper bits."""
     if fmt.is_float and fmt.bits == 32:
         return random_fp32(rng, count)
     noise = rng.integers(0, 1 << 32, count, np.uint32)
@@ -63,7 +63,7 @@ def words_of(rng, fmt: Format, count: int) -> np.ndarray:
 
 
 def storage_cases(rng, count):
-    """Cases of StorageUnit and their results by golden."""
+    """Return cases of StorageUnit, and the results of golden."""
     parts = []
     for fmt in FORMATS.values():
         words = words_of(rng, fmt, max(count, 1 << fmt.bits) if count > 10_000 and fmt.bits <= 16 else count)
@@ -99,7 +99,7 @@ def test_latency_wrong():
         Widen(3)
 
 
-def test_fp32_becomes_the_integer_that_it_is(rng):
+def test_an_integral_fp32_number_becomes_an_integer(rng):
     edges = [0, 1, 2, 3, (1 << 23) - 1, 1 << 23, (1 << 24) - 1]
     integers = np.array([*edges, *(-edge for edge in edges), *rng.integers(-(1 << 24) + 1, 1 << 24, 500)])
     integers = np.concatenate([integers, integers[-500:] >> rng.integers(0, 24, 500)])

@@ -1,4 +1,4 @@
-"""What the tests of feed-forward units share: comparisons, of some cases and in bulk."""
+"""Comparisons of feed-forward units, of few cases and in bulk."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +17,9 @@ __all__ = ["assert_same", "differences", "faulty_wire", "play", "run", "shuffled
 def run(
     unit, cases: Sequence[Mapping[str, int]] | Mapping[str, np.ndarray], output: str = "out", latency: int | None = None
 ) -> list[int]:
-    """Return the output of every case in Amaranth's simulator, in order; one enters each cycle.
+    """Return the output of every case in Amaranth's simulator; one case enters per cycle.
 
-    Arguments:
-        unit: what is simulated.
-        cases: each maps the same ports to integers; or an array for each port.
-        output: the port that is read.
-        latency: cycles until it has the result, `unit.latency` unless told.
+    `cases` are integers by port for each case, or an array for each port; `latency` is `unit.latency` by default.
     """
     latency = unit.latency if latency is None else latency
     if isinstance(cases, Mapping):
@@ -48,12 +44,9 @@ def run(
 
 
 def shuffled(rng: np.random.Generator, parts: Sequence[tuple], names: Sequence[str]) -> tuple[dict, np.ndarray]:
-    """Return cases in random order, one uint32 array for each name, and what is expected of them.
+    """Return cases in random order, a uint32 array for each name, and the expected words.
 
-    Arguments:
-        rng: decides on the order.
-        parts: tuples of an array, or a number for all cases of the part, for each name, and one of expected words.
-        names: of what the cases have.
+    A part has an array, or a number for all its cases, for each name, and the expected words.
     """
     columns = zip(*(np.broadcast_arrays(*map(np.atleast_1d, part)) for part in parts), strict=True)
     *fields, expected = (np.concatenate(column).astype(np.uint32) for column in columns)
@@ -71,7 +64,7 @@ def play(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the results of a unit, uint32, and the numbers of those with unknown bits; `mutate` changes its Verilog.
 
-    A unit that is played again is not converted again.
+    The conversion of a unit is cached.
     """
     memories = run_device(_device(unit, mutate), PlayerWork(fields=cases, bubbles=True), sim=sim).memories
     return memories["results"], memories["unknown"]
@@ -80,7 +73,7 @@ def play(
 def differences(
     unit: Playable, cases: Mapping[str, np.ndarray], expected: np.ndarray, sim: str, mutate: Callable | None = None
 ) -> np.ndarray:
-    """Return the numbers of the cases whose result is not the expected one; fail if a result is missing or unknown."""
+    """Return the numbers of cases with a wrong result; fail if a result is missing or unknown."""
     results, unknown = play(unit, cases, sim, mutate)
     assert len(results) == len(expected) > 0
     assert not len(unknown)
@@ -88,19 +81,19 @@ def differences(
 
 
 def assert_same(unit: Playable, cases: Mapping[str, np.ndarray], expected: np.ndarray, sim: str) -> None:
-    """Fail with the first case whose result is not the expected one."""
+    """Fail with the first case that has a wrong result."""
     wrong = differences(unit, cases, expected, sim)
     first = {name: f"{column[number]:x}" for number in wrong[:1] for name, column in cases.items()}
     assert not wrong.size, f"{wrong.size} of {len(expected)} differ, the first: {first}, not {expected[wrong[0]]:x}"
 
 
 def faulty_wire(name: str, expression: str) -> Callable[[str], str]:
-    """Return a mutation that assigns `expression` to the one wire `name`; in it {} is what the wire should be."""
+    """Return a mutation that assigns `expression` to the wire `name`; {} stands for the correct value."""
 
     def mutate(text: str) -> str:
         wire = re.compile(rf"^( +assign {name} = )(.*);$", re.MULTILINE)
         changed, count = wire.subn(lambda match: f"{match[1]}{expression.format(match[2])};", text)
-        assert count == 1, f"{count} wires are called {name}"
+        assert count == 1, f"{count} wires are named {name}"
         return changed
 
     return mutate

@@ -1,4 +1,4 @@
-"""The board's end of the link: what it writes and reads, what it refuses, and that it goes on after anything."""
+"""Board's end of the link: writes, reads, refusals, and recovery from any input."""
 
 import inspect
 import random
@@ -18,13 +18,13 @@ PATIENCE = 30
 """Cycles after which the line is quiet."""
 
 BROKEN_ADDRESS = 0x400
-"""Where memory answers with errors."""
+"""Address with error responses."""
 
 REGISTERS = {0x00: 0x12345678, 0x04: 0}
 
 
 class Board:
-    """A link with a memory and registers behind it; `bench` gets the host's line and this."""
+    """A link with memory and registers; `bench` gets the host's line and the board."""
 
     def __init__(self, bench, *, stall: float = 0.0, silent: bool = False):
         self.memory = bytearray(random.Random(1).randbytes(2048))
@@ -45,19 +45,19 @@ class Board:
         simulate(dut, main, background=[self._answer, *([] if silent else memories)])
 
     async def _answer(self, ctx):
-        """Answer the bus: a cycle after the request."""
+        """Respond on the bus one cycle after a request."""
         bus = self.dut.bus
         ctx.set(bus.ready, 1)
         while True:
-            asked = bus.valid, bus.address, bus.write, bus.data
-            *_, valid, address, writes, data = await ctx.tick().sample(*asked)
+            request = bus.valid, bus.address, bus.write, bus.data
+            *_, valid, address, writes, data = await ctx.tick().sample(*request)
             if valid and writes and address in self.registers:
                 self.registers[address] = data
             drive(ctx, bus, result=self.registers.get(address, 0), error=address not in self.registers, response=valid)
 
 
 def on_board(**options):
-    """Make a test of what a host does, which takes its line, the board, and a test's arguments behind them."""
+    """Turn a bench into a test; its parameters are the line, the board, and then the arguments of the test."""
 
     def decorate(bench):
         _, _, *parameters = inspect.signature(bench).parameters.values()
@@ -72,8 +72,7 @@ def on_board(**options):
     return decorate
 
 
-async def alive(line: Line) -> None:
-    """The link executes a command."""
+async def check_alive(line: Line) -> None:
     found = await line.ask(frame(LinkCommand.READ_REGISTER, 0, 4, tag=77))
     assert found == (Answer.DONE, 77, REGISTERS[0].to_bytes(4, "little"))
 
@@ -98,9 +97,9 @@ def test_memory_is_written_and_read(stall, blocks):
 
 @on_board()
 async def test_registers_are_written_and_read(line, board):
-    await alive(line)
-    asked = write(4, b"\x01\x02\x03\x84", 9, LinkCommand.WRITE_REGISTER)
-    assert await line.ask(asked) == (Answer.DONE, 9, b"")
+    await check_alive(line)
+    request = write(4, b"\x01\x02\x03\x84", 9, LinkCommand.WRITE_REGISTER)
+    assert await line.ask(request) == (Answer.DONE, 9, b"")
     assert board.registers[4] == 0x84030201
     assert await line.ask(frame(LinkCommand.READ_REGISTER, 4, 4)) == (Answer.DONE, 0, b"\x01\x02\x03\x84")
 
@@ -124,77 +123,72 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 @on_board()
 async def test_refused(line, board, case):
-    asked, answer = REFUSED[case]
+    request, answer = REFUSED[case]
     before = bytes(board.memory)
-    assert await line.ask(asked) == (answer, 0, b"")
+    assert await line.ask(request) == (answer, 0, b"")
     assert answer == Answer.FAILED or (board.memory == before and not board.bursts)
     assert board.registers == REGISTERS
-    await alive(line)
+    await check_alive(line)
 
 
-def flipped(data: bytes, bit: int) -> bytes:
-    """Return bytes with one bit changed."""
+def flip(data: bytes, bit: int) -> bytes:
     return (int.from_bytes(data, "little") ^ 1 << bit).to_bytes(len(data), "little")
 
 
 @on_board()
-async def test_no_flipped_bit_is_executed(line, board):
-    """Of every field, and of some bytes of payload and check: one answer each, and the next command is executed."""
-    asked = write(0, b"\xff" * 8, 3)
+async def test_a_frame_with_a_flipped_bit_is_answered_once_and_not_executed(line, board):
+    request = write(0, b"\xff" * 8, 3)
     before = bytes(board.memory)
     for bit in (*range(0, 8 * 9, 5), 8 * 4, 8 * 4 + 7, 8 * 9, 8 * 16 + 7, 8 * 17, 8 * 20 + 7):
-        await line.send(flipped(asked, bit))
+        await line.send(flip(request, bit))
         answer, _, payload = parsed(await line.receive())
         assert answer in (Answer.CORRUPTED, Answer.TRUNCATED) and payload == b"", bit
-        await alive(line)
+        await check_alive(line)
     assert board.memory == before and not board.bursts
 
 
 @on_board()
-async def test_no_part_of_a_frame_is_executed(line, board):
-    """Its first bytes: the line is quiet within it. Its last ones, and bytes too many: they are no frame."""
-    asked = write(0, b"\xff" * 8)
+async def test_a_truncated_frame_or_surplus_bytes_are_not_executed(line, board):
+    request = write(0, b"\xff" * 8)
     before = bytes(board.memory)
     for length in (1, 2, 8, 9, 10, 17, 20):
-        assert (await line.ask(asked[:length]))[0] == Answer.TRUNCATED
-        await alive(line)
+        assert (await line.ask(request[:length]))[0] == Answer.TRUNCATED
+        await check_alive(line)
     for start in (1, 5, 20):
-        assert (await line.ask(asked[start:]))[0] == Answer.CORRUPTED
-        await alive(line)
+        assert (await line.ask(request[start:]))[0] == Answer.CORRUPTED
+        await check_alive(line)
     assert board.memory == before and not board.bursts
 
 
 @on_board()
 async def test_gaps_within_a_frame_are_shorter_than_its_end(line, board):
-    asked = write(0, bytes(8))
-    await line.send(asked[:-1], gap=PATIENCE)
-    await line.send(asked[-1:])
+    request = write(0, bytes(8))
+    await line.send(request[:-1], gap=PATIENCE)
+    await line.send(request[-1:])
     assert parsed(await line.receive())[0] == Answer.DONE
-    await line.send(asked[:-1])
+    await line.send(request[:-1])
     assert parsed(await line.receive())[0] == Answer.TRUNCATED
 
 
 @on_board()
-async def test_noise_ends(line, board):
-    """Random bytes, however many, are answered once, behind them."""
+async def test_noise_is_answered_once_at_its_end(line, board):
     noise = random.Random(4).randbytes(100).replace(b"\xa5", b"")
     await line.send(noise)
     found = await line.receive()
     assert len(found) == 13 and parsed(found)[0] == Answer.CORRUPTED
-    await alive(line)
+    await check_alive(line)
 
 
 @on_board()
 async def test_a_break_within_a_frame_ends_it(line, board):
-    """The line is low for longer than a byte takes, as where a cable is unplugged."""
     await line.send(write(0, bytes(8))[:12])
     await line.send_break()
     assert parsed(await line.receive())[0] == Answer.CORRUPTED
-    await alive(line)
+    await check_alive(line)
 
 
 @on_board(silent=True)
-async def test_memory_that_does_not_answer_hangs_nothing(line, board):
-    for _ in range(2):  # the second one at once
+async def test_memory_without_a_response_is_an_error(line, board):
+    for _ in range(2):  # the second one is answered immediately
         assert (await line.ask(frame(LinkCommand.READ_MEMORY, 0, 8)))[0] == Answer.FAILED
-        await alive(line)
+        await check_alive(line)

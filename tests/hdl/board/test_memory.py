@@ -1,5 +1,4 @@
-"""Bursts of several managers on one memory: every beat, every answer to whom it belongs, and what lies behind the
-end."""
+"""Bursts of several managers on one memory: every beat, responses by manager, and the end of the memory."""
 
 import random
 from collections import deque
@@ -19,40 +18,33 @@ DECERR = 3
 
 
 class Manager:
-    """Writes and reads bursts at one port, one after the other, and knows what it must find.
-
-    Arguments:
-        port: of the server.
-        first: address of the 4096 bytes that are its own.
-        identity: of its bursts.
-    """
+    """Writes and reads random bursts at one port, with the ID `identity`, in 4096 bytes from `first` on."""
 
     def __init__(self, port, first: int, identity: int, seed: int):
         self.port, self.first, self.identity = port, first, identity
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
         self.memory = bytearray(4096)
         self.done = False
 
     async def run(self, ctx) -> None:
-        """Do so, ten times."""
-        dice, port = self.dice, self.port
+        rng, port = self.rng, self.port
         for _ in range(10):
-            beats = dice.randrange(1, 9)
-            place = dice.randrange(4096 // SIZE - beats) * SIZE
-            data, strobes = dice.randbytes(beats * SIZE), [dice.randrange(256) for _ in range(beats)]
-            await self._write(ctx, self.first + place, data, strobes)
+            beats = rng.randrange(1, 9)
+            offset = rng.randrange(4096 // SIZE - beats) * SIZE
+            data, strobes = rng.randbytes(beats * SIZE), [rng.randrange(256) for _ in range(beats)]
+            await self._write_burst(ctx, self.first + offset, data, strobes)
             for n, byte in enumerate(data):
                 if strobes[n // SIZE] >> n % SIZE & 1:
-                    self.memory[place + n] = byte
-            found, responses = await self._read(ctx, self.first + place, beats)
-            assert responses == {0} and found == self.memory[place : place + beats * SIZE]
+                    self.memory[offset + n] = byte
+            found, responses = await self._read_burst(ctx, self.first + offset, beats)
+            assert responses == {0} and found == self.memory[offset : offset + beats * SIZE]
         ctx.set(port.ar.valid, 0)
         self.done = True
 
-    async def _write(self, ctx, address: int, data: bytes, strobes: list[int]) -> int:
+    async def _write_burst(self, ctx, address: int, data: bytes, strobes: list[int]) -> int:
         port, words = self.port, deque(range(len(strobes)))
         drive(ctx, port.aw, payload={"id": self.identity, "addr": address, "len": len(strobes) - 1}, valid=1)
-        for _ in range(self.dice.randrange(4)):  # its beats are late
+        for _ in range(self.rng.randrange(4)):  # its beats are delayed
             assert not ctx.get(port.aw.ready)
             await ctx.tick()
         ctx.set(port.b.ready, 1)
@@ -61,8 +53,8 @@ class Manager:
                 part = int.from_bytes(data[words[0] * SIZE :][:SIZE], "little")
                 ctx.set(port.w.payload, {"data": part, "strb": strobes[words[0]], "last": len(words) == 1})
             ctx.set(port.w.valid, bool(words))
-            asked = port.aw.ready, port.aw.valid, port.w.ready, port.b.valid, port.b.payload
-            *_, aw, address_waits, w, b, answer = await ctx.tick().sample(*asked)
+            sampled = port.aw.ready, port.aw.valid, port.w.ready, port.b.valid, port.b.payload
+            *_, aw, address_waits, w, b, answer = await ctx.tick().sample(*sampled)
             if aw and address_waits:
                 ctx.set(port.aw.valid, 0)
             if words and w:
@@ -72,15 +64,15 @@ class Manager:
                 assert not words and answer.id == self.identity
                 return answer.resp
 
-    async def _read(self, ctx, address: int, beats: int) -> tuple[bytes, set[int]]:
+    async def _read_burst(self, ctx, address: int, beats: int) -> tuple[bytes, set[int]]:
         port, found, responses = self.port, bytearray(), set()
         drive(ctx, port.ar, payload={"id": self.identity, "addr": address, "len": beats - 1}, valid=1)
         while True:
-            takes = self.dice.random() < 0.7
+            takes = self.rng.random() < 0.7
             ctx.set(port.r.ready, takes)
-            asked = port.ar.ready, port.ar.valid, port.r.valid, port.r.payload
-            *_, ar, asks, r, answer = await ctx.tick().sample(*asked)
-            if ar and asks:
+            sampled = port.ar.ready, port.ar.valid, port.r.valid, port.r.payload
+            *_, ar, requests, r, answer = await ctx.tick().sample(*sampled)
+            if ar and requests:
                 ctx.set(port.ar.valid, 0)
             if r and takes:
                 assert answer.id == self.identity
@@ -93,12 +85,12 @@ class Manager:
 
 
 async def serve_beats(ctx, dut, memory: bytearray) -> None:
-    """Behind the server: a memory that takes a beat in half of the cycles, and answers in order, some time later."""
-    dice, answers, offered = random.Random(9), deque(), False
+    """Model a memory that accepts a beat in half of the cycles, and responds in order with random latency."""
+    rng, answers, offered = random.Random(9), deque(), False
     while True:
-        takes = dice.random() < 0.5
+        takes = rng.random() < 0.5
         ctx.set(dut.beats.ready, takes)
-        if not offered and answers and dice.random() < 0.5:
+        if not offered and answers and rng.random() < 0.5:
             offered = True
             ctx.set(dut.answers.payload, answers[0])
         ctx.set(dut.answers.valid, offered)
@@ -126,7 +118,7 @@ def test_bursts_of_several_managers(count):
             if all(manager.done for manager in managers):
                 return
             await ctx.tick()
-        raise AssertionError("a manager waits")
+        raise AssertionError("a manager hangs")
 
     async def serve(ctx):
         await serve_beats(ctx, dut, memory)
@@ -136,14 +128,14 @@ def test_bursts_of_several_managers(count):
         assert memory[4096 * n : 4096 * (n + 1)] == manager.memory != bytes(4096)
 
 
-def test_behind_the_end_there_is_nothing():
+def test_bursts_beyond_the_end_get_errors():
     dut, memory = BurstServer(SIZE, 3, 1, MEMORY_BYTES), bytearray(MEMORY_BYTES)
     manager = Manager(dut.managers[0], 0, 3, 1)
 
     async def bench(ctx):
-        assert await manager._write(ctx, MEMORY_BYTES, bytes(24), [255] * 3) == DECERR
-        assert (await manager._read(ctx, MEMORY_BYTES + 4096, 3))[1] == {DECERR}
-        await manager.run(ctx)  # the one before has left nothing behind
+        assert await manager._write_burst(ctx, MEMORY_BYTES, bytes(24), [255] * 3) == DECERR
+        assert (await manager._read_burst(ctx, MEMORY_BYTES + 4096, 3))[1] == {DECERR}
+        await manager.run(ctx)  # the errors have no lasting effect
 
     async def serve(ctx):
         await serve_beats(ctx, dut, memory)
@@ -153,21 +145,26 @@ def test_behind_the_end_there_is_nothing():
 
 @pytest.mark.parametrize("stall", [0, 0.5])
 def test_beats_become_words_and_words_beats(stall):
-    dut, dice, count = BeatSplitter(SIZE, MT48LC16M16), random.Random(2), 60
+    dut, rng, count = BeatSplitter(SIZE, MT48LC16M16), random.Random(2), 60
     beats = [
-        {"address": SIZE * dice.randrange(1 << 22), "write": dice.randrange(2), "data": dice.getrandbits(64), "strb": n}
+        {
+            "address": SIZE * rng.randrange(1 << 22),
+            "write": rng.randrange(2),
+            "data": rng.getrandbits(64),
+            "strb": n,
+        }
         for n in range(count)
     ]
     beat, word = dut.beats.payload.shape(), dut.words.payload.shape()
 
     async def chip(ctx):
-        """Words that are read come three cycles later."""
+        """Read words are delivered three cycles later."""
         arriving = [None] * 2
         while True:
             *_, valid, ready, payload = await ctx.tick().sample(dut.words.valid, dut.words.ready, dut.words.payload)
             arriving.append(payload.number * 40503 & 0xFFFF if valid and ready and not payload.write else None)
-            come = arriving.pop(0)
-            drive(ctx, dut.read, valid=come is not None, payload=come or 0)
+            arrived = arriving.pop(0)
+            drive(ctx, dut.read, valid=arrived is not None, payload=arrived or 0)
 
     reads = [one for one in beats if not one["write"]]
     given = {"beats": [beat.const(one).as_bits() for one in beats]}

@@ -1,4 +1,4 @@
-"""The board's registers: what the core says can be read, what it is told can be written, and nothing else can."""
+"""Board registers: state of the core, controls, and refusal of all other accesses."""
 
 from neuroncore_rtl.hdl.board.registers import BoardRegisters
 from neuroncore_rtl.spec.host_link import (
@@ -9,17 +9,17 @@ from neuroncore_rtl.spec.host_link import (
     BoardRegister,
     BoardStatus,
 )
-from tests.hdl.queue.bus import Asker
+from tests.hdl.queue.bus import BusManager
 from tests.hdl.simulation import drive, simulated
 
 MACHINE = 0x00200408
 
 
 @simulated(lambda: BoardRegisters(MACHINE))
-async def test_the_core_is_seen(ctx, dut):
+async def test_the_state_of_the_core_is_read(ctx, dut):
     error = {"valid": 1, "queue": 3, "cause": 0x21, "address": 0x123456, "detail": 0x42}
     drive(ctx, dut, memory_ready=1, done=1, exit_code=0xDEADBEEF, error=error, quiet=0)
-    asker = Asker(ctx, dut.bus)
+    manager = BusManager(ctx, dut.bus)
     wanted = {
         BoardRegister.IDENTITY: IDENTITY_WORD,
         BoardRegister.MACHINE: MACHINE,
@@ -29,15 +29,15 @@ async def test_the_core_is_seen(ctx, dut):
         BoardRegister.ERROR_ADDRESS: 0x123456,
         BoardRegister.ERROR_DETAIL: 0x42,
     }
-    assert {at: await asker.access(at) for at in wanted} == wanted
+    assert {at: await manager.access(at) for at in wanted} == wanted
 
 
 @simulated(lambda: BoardRegisters(MACHINE))
 async def test_start_and_reset(ctx, dut):
-    asker, starts = Asker(ctx, dut.bus), []
+    manager, starts = BusManager(ctx, dut.bus), []
 
     async def write(at, value):
-        await asker.access(at, value, each=lambda: starts.append(ctx.get(dut.start)))
+        await manager.access(at, value, each=lambda: starts.append(ctx.get(dut.start)))
         for _ in range(5):
             starts.append(ctx.get(dut.start))
             await ctx.tick()
@@ -47,35 +47,35 @@ async def test_start_and_reset(ctx, dut):
     await write(BoardRegister.CONTROL, CONTROL_START)
     assert sum(starts) == 1
     await ctx.tick().repeat(100)
-    running = await asker.access(BoardRegister.CYCLES)
+    running = await manager.access(BoardRegister.CYCLES)
     assert 100 <= running < 120
     ctx.set(dut.done, 1)
-    ended = await asker.access(BoardRegister.CYCLES)
+    ended = await manager.access(BoardRegister.CYCLES)
     await ctx.tick().repeat(20)
-    assert ended <= await asker.access(BoardRegister.CYCLES) <= ended + 2
+    assert ended <= await manager.access(BoardRegister.CYCLES) <= ended + 2
     await write(BoardRegister.CONTROL, CONTROL_RESET)
     assert ctx.get(dut.reset) and sum(starts) == 1
-    assert await asker.access(BoardRegister.CYCLES) == 0
+    assert await manager.access(BoardRegister.CYCLES) == 0
     await write(BoardRegister.CONTROL, 0)
     assert not ctx.get(dut.reset)
 
 
 @simulated(lambda: BoardRegisters(MACHINE))
 async def test_console(ctx, dut):
-    asker, printed = Asker(ctx, dut.bus), [n * 7 % 256 for n in range(CONSOLE_BYTES + 3)]
+    manager, printed = BusManager(ctx, dut.bus), [n * 7 % 256 for n in range(CONSOLE_BYTES + 3)]
     for byte in printed:
         drive(ctx, dut.console, payload=byte, valid=1)
         await ctx.tick()
     ctx.set(dut.console.valid, 0)
-    assert await asker.access(BoardRegister.CONSOLE_COUNT) == len(printed)
-    for place in (0, 1, 255, CONSOLE_BYTES - 1):
-        assert await asker.access(BoardRegister.CONSOLE + 4 * place) == printed[place]
+    assert await manager.access(BoardRegister.CONSOLE_COUNT) == len(printed)
+    for position in (0, 1, 255, CONSOLE_BYTES - 1):
+        assert await manager.access(BoardRegister.CONSOLE + 4 * position) == printed[position]
 
 
 @simulated(lambda: BoardRegisters(MACHINE))
-async def test_there_is_nothing_else(ctx, dut):
-    asker = Asker(ctx, dut.bus)
+async def test_other_accesses_are_refused(ctx, dut):
+    manager = BusManager(ctx, dut.bus)
     for at in (0x2C, 0x100, BoardRegister.CONSOLE - 4, BoardRegister.CONSOLE + 4 * CONSOLE_BYTES):
-        assert await asker.access(at) == "error"
-        assert await asker.access(at, 1) == "error"
-    assert await asker.access(BoardRegister.CONSOLE, 1) == "error"
+        assert await manager.access(at) == "error"
+        assert await manager.access(at, 1) == "error"
+    assert await manager.access(BoardRegister.CONSOLE, 1) == "error"

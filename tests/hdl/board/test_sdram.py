@@ -1,5 +1,4 @@
-"""The SDRAM controller with the model of a chip: every word, every rule of the data sheet, and that the model keeps
-them."""
+"""SDRAM controller with the model of a chip: every word, every rule of the data sheet, and the model's checks."""
 
 import dataclasses
 import re
@@ -18,7 +17,7 @@ from neuroncore_rtl.run.sim import simulation
 from neuroncore_rtl.run.sim.images import write_lines
 
 CHIP = dataclasses.replace(MT48LC16M16, row_bits=11, refresh_ns=16_000_000)
-"""A quarter of the rows, to be refreshed as often."""
+"""A quarter of the rows, with the refresh rate of a row unchanged."""
 
 START_NS = 2_000
 
@@ -26,7 +25,7 @@ COUNT = 3000
 
 
 def bench(clock_hz: int, broken: dict[str, int] | None = None) -> simulation.Design:
-    """Return the controller with the model; broken: what the controller believes of the chip that is not so."""
+    """Return the controller with the model; `broken` are wrong parameters of the controller."""
     controller = SdramController(dataclasses.replace(CHIP, **(broken or {})), clock_hz, START_NS)
     word = sdram_words(CHIP)
     defines = {
@@ -40,8 +39,8 @@ def bench(clock_hz: int, broken: dict[str, int] | None = None) -> simulation.Des
     return harness(str(Path(__file__).with_name("sdram.py")), "sdram_bench", defines, text, SDRAM)
 
 
-def drawn(rng: np.random.Generator) -> list[dict[str, int]]:
-    """Return words near each other and far apart, of few rows, so that most are read after they were written."""
+def random_accesses(rng: np.random.Generator) -> list[dict[str, int]]:
+    """Return accesses near each other and far apart, in few rows, so that most words are read after a write."""
     found, number = [], 0
     for _ in range(COUNT):
         if rng.random() < 0.3:
@@ -56,7 +55,7 @@ def drawn(rng: np.random.Generator) -> list[dict[str, int]]:
 
 
 def play(design: simulation.Design, words: list[dict[str, int]], sim: str = "verilator") -> list[tuple[int, int]]:
-    """Return the words that are read, and in which cycle each."""
+    """Return the read words with their cycles."""
     layout = sdram_words(CHIP)
     lines = []
     for one in words:
@@ -73,7 +72,7 @@ def play(design: simulation.Design, words: list[dict[str, int]], sim: str = "ver
 
 
 def expected(words: list[dict[str, int]]) -> list[int]:
-    """Return the words that are read, as an array would give them; what was not written is as the model has it."""
+    """Return the words that an array returns; unwritten words are those of the model."""
     memory, found = {}, []
     for one in words:
         number = one["number"]
@@ -88,32 +87,29 @@ def expected(words: list[dict[str, int]]) -> list[int]:
 
 @pytest.mark.parametrize("clock_hz", [25_000_000, 66_000_000])
 def test_words_are_written_and_read(rng, clock_hz):
-    words = drawn(rng)
+    words = random_accesses(rng)
     assert [word for word, _ in play(bench(clock_hz), words)] == expected(words)
 
 
 def test_a_word_a_cycle_in_an_open_row():
     words = [{"pause": 0, "number": n, "write": 0, "data": 0, "mask": 3} for n in range(512)]
     found = play(bench(25_000_000), words)
-    # A refresh is due every 7.8 us: twice in 512 cycles.
+    # A refresh is due every 7.8 us, twice in 512 cycles.
     gaps = np.diff([cycle for _, cycle in found])
     assert [word for word, _ in found] == expected(words) and (gaps > 1).sum() <= 3
 
 
-BROKEN = {
-    "trcd_ns": "tRCD", "trp_ns": "tRP", "tras_ns": "tRAS", "trfc_ns": "tRFC", "twr_ns": "tWR",
-    "tmrd": "tMRD",
-}  # fmt: skip
-"""What a controller may have wrong, and the rule that it then breaks; tRC follows from tRAS and tRP."""
+BROKEN = {f"{rule.lower()}_ns": rule for rule in ("tRCD", "tRP", "tRAS", "tRFC", "tWR")} | {"tmrd": "tMRD"}
+"""Wrong parameters of a controller, and the rule that it breaks; tRC follows from tRAS and tRP."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_controller_in_a_hurry_is_caught(rng, name):
+def test_a_controller_that_breaks_a_timing_rule_is_detected(rng, name):
     with pytest.raises(simulation.SimulationFailed, match=re.escape(f"SDRAM: {BROKEN[name]} must be ")):
-        play(bench(100_000_000, {name: 1}), drawn(rng))
+        play(bench(100_000_000, {name: 1}), random_accesses(rng))
 
 
-def test_a_controller_that_forgets_to_refresh_is_caught(rng):
+def test_a_controller_without_enough_refreshes_is_detected(rng):
     with pytest.raises(simulation.SimulationFailed, match="SDRAM: a refresh is overdue"):
-        play(bench(25_000_000, {"refresh_ns": 20_000_000}), drawn(rng))
+        play(bench(25_000_000, {"refresh_ns": 20_000_000}), random_accesses(rng))

@@ -1,4 +1,4 @@
-"""Bytes on a wire: every byte, back to back and apart, of a sender whose clock is off, and what is no byte."""
+"""UART: every byte, back to back and with gaps, from a sender with another clock; spikes and breaks."""
 
 import random
 
@@ -24,7 +24,7 @@ def test_divisor():
 
 @pytest.mark.parametrize(("divisor", "sender"), [(4, 4), (5, 5), (DIVISOR, DIVISOR), (32, 31), (32, 33)])
 def test_every_byte_is_received(divisor, sender):
-    """Also from a sender whose bits are 3 % too long or too short, which adds up to a third of a bit in a byte."""
+    """Also from a sender with bits 3 % too long or too short, which adds up to a third of a bit in a byte."""
     dut, found = UartReceiver(divisor), []
 
     async def bench(ctx):
@@ -55,9 +55,9 @@ async def test_spikes_and_breaks_are_no_bytes(ctx, dut):
     await hold(0, DIVISOR // 2 - 2)
     await hold(1, 20 * DIVISOR)
     assert not any(map(any, seen))
-    await hold(0, 30 * DIVISOR)  # longer than a byte: one place where a byte would have been
+    await hold(0, 30 * DIVISOR)  # longer than a byte
     await hold(1, DIVISOR)
-    assert [place for place in seen if any(place)] == [(0, 1)]
+    assert [sample for sample in seen if any(sample)] == [(0, 1)]
 
 
 @pytest.mark.parametrize("stall", [0, 0.5])

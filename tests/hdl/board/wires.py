@@ -1,22 +1,15 @@
-"""The host's end of a UART, in Amaranth's simulator."""
+"""Host's end of a UART in Amaranth's simulator."""
 
 __all__ = ["Wire"]
 
 
 class Wire:
-    """Both wires of a UART.
-
-    Arguments:
-        ctx: of the simulator.
-        to, back: what the unit receives from, and what it sends on.
-        bit: clock cycles of a bit.
-    """
+    """Both wires of a UART: `to` the unit and `back`, with `bit` clock cycles per bit."""
 
     def __init__(self, ctx, to, back, bit: int):
         self.ctx, self.to, self.back, self.bit = ctx, to, back, bit
 
     async def send(self, data: bytes, gap: int = 0) -> None:
-        """Send bytes, so many cycles apart."""
         for byte in data:
             for level in (0, *(byte >> n & 1 for n in range(8)), 1):
                 self.ctx.set(self.to, level)
@@ -25,7 +18,7 @@ class Wire:
                 await self.ctx.tick().repeat(gap)
 
     async def receive(self, quiet: int, first: int = 100_000) -> bytes:
-        """Return bytes until the line is quiet for so many cycles; the first one comes within `first`."""
+        """Return all bytes until the line is quiet for `quiet` cycles; the first one is awaited for `first` cycles."""
         found, limit = bytearray(), first
         while True:
             for _ in range(limit):

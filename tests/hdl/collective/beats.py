@@ -1,4 +1,4 @@
-"""What the tests of the collective datapath share: elements as beats."""
+"""Elements as beats of the collective datapath."""
 
 import numpy as np
 
@@ -6,12 +6,11 @@ __all__ = ["beats_of_bytes", "bytes_of_beats"]
 
 
 def beats_of_bytes(content: bytes, size: int, rng: np.random.Generator | None = None) -> list[int]:
-    """Return bytes as beats of `size`; the last one is filled with random bytes, or with 0."""
+    """Return bytes as beats of `size`; the last one is filled with random bytes, or with zeros."""
     missing = -len(content) % size
     content = content + (rng.bytes(missing) if rng else bytes(missing))
     return [int.from_bytes(content[n : n + size], "little") for n in range(0, len(content), size)]
 
 
 def bytes_of_beats(beats: list[int], size: int) -> bytes:
-    """Return the bytes of beats of `size`."""
     return b"".join(beat.to_bytes(size, "little") for beat in beats)

@@ -1,4 +1,4 @@
-"""The jobs and operations that collectives mean, in plain Python."""
+"""Jobs and operations of collectives in plain Python."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ K, T = isa.CollectiveKind, isa.CollectiveType
 
 
 def job_values(one: Collective) -> dict[str, int]:
-    """Return the fields of the job of a legal instruction, but for what makes it another draw or announcement."""
+    """Return the fields of the job of a legal instruction, except for its draw and announcement."""
     barrier, cores = one.kind == K.BARRIER, one.group.cores
     chunk = isa.GRANULE * one.chunk
     unit = chunk if one.kind in (K.ALL_REDUCE, K.BARRIER) else one.pitch
@@ -40,7 +40,7 @@ def job_bits(one: Collective) -> int:
 
 @dataclass
 class Lists:
-    """The operations of a rank's channel: of each the fields that mean something."""
+    """Operations of a channel of a rank, with the fields that have an effect."""
 
     loads: list[dict[str, int]] = field(default_factory=list)
     receives: list[dict[str, int]] = field(default_factory=list)
@@ -48,8 +48,7 @@ class Lists:
 
 
 def operations(one: Collective, channel: int, rounds: int | None = None) -> Lists:
-    """Return the lists that a rank executes on a channel, from the description in `spec.isa.collective`, of so many
-    rounds at most."""
+    """Return the operations of a rank's channel, as defined in `spec.isa.collective`, of at most `rounds` rounds."""
     kind, n, r = one.kind, one.group.ranks, one.rank
     barrier, d = kind == K.BARRIER, 1 - 2 * channel
     dtype, count = (T.FP32, 1) if barrier else (one.dtype, one.count)

@@ -1,4 +1,4 @@
-"""Runs lists of collectives on engines with an ideal network between them: files in, files out."""
+"""Runs programs of collectives on engines with an ideal network; the harness reads and writes files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,10 +30,10 @@ __all__ = ["CORES", "FIRST", "HBM_BYTES", "LINK_BYTES", "Outcome", "run_collecti
 CORES, LINK_BYTES, HBM_BEAT = 5, 8, 16
 
 FIRST = 62
-"""The number of the first core in the instance, so that those of the others need every bit."""
+"""Number of the first core in the instance; the numbers of all cores use every bit."""
 
 HBM_BYTES = 1 << 17
-"""Bytes of a core's HBM; what lies beyond answers with an error."""
+"""Size of a core's HBM; addresses beyond it get an error response."""
 
 _DEPTH = 4096
 
@@ -43,15 +43,24 @@ _PORTS = {
     **{"errors": DetailedError, "peers": Peer, "counters": CollectiveCounters},
     **dict.fromkeys(_COUNTED, unsigned(32)),
 }
-"""What each core's engine says in the end."""
+"""Values read from each engine at the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Memories at the end, uint8 [cores, bytes]; errors; cycles in which each core retired; counters of each core; whom
-    each core waits for at the end, if it does; cycles in which each needed its clock; sums over all cycles of the
-    numbers of those whom it waits for, plus one; flits of all kinds that each has sent in the end, and whenever it
-    retired, and those that it has got by then."""
+    """Result of a run; a sequence has an entry per core.
+
+    Arguments:
+        memories: final memories, uint8 [cores, bytes].
+        errors: the errors.
+        retired: cycles in which the core retired an instruction.
+        counters: final counters.
+        peers: core that the core waits for at the end, or None.
+        awake: cycles with a clock edge.
+        named: sum over all cycles of the number, plus one, of the core that it waits for.
+        sent: total of flits sent.
+        flits, taken: flits sent and received so far, at each retirement.
+    """
 
     memories: np.ndarray
     errors: Sequence[CollectiveFault]
@@ -66,7 +75,6 @@ class Outcome:
 
 
 def _engine(core: int) -> str:
-    """Return the instance of a core's engine."""
     links = [
         f".{way}__{channel}__{name}({way}_{signal}[{2 * core + channel}]),"
         for way in "io"
@@ -87,7 +95,6 @@ def _engine(core: int) -> str:
 
 @cache
 def built() -> simulation.Build:
-    """Return engines in their harness."""
     defines = {
         "CORES": CORES,
         "FIRST": FIRST,
@@ -118,18 +125,19 @@ def run_collectives(
     late: tuple[int, int] = (0, 0),
     base: int = 0,
 ) -> Outcome:
-    """Run the lists of all cores.
+    """Run the programs of all cores.
 
     Arguments:
-        programs: of each core, instructions, legal or not; their cores begin with 0, as those of the outcome do, but
-            for the details of errors.
+        programs: instructions by core, legal or not; cores are numbered from 0, except in the details of errors.
         memories: uint8 [cores, HBM_BYTES], at the beginning.
-        latency, rate: of HBM. delay: of the network, in cycles.
-        stall: every handshake pauses in so many of 256 cycles, at random.
-        limit: cycles after which the run is given up.
-        dead: the links of core 0's chip that die, a bit each, and when.
-        late: cores that are offered nothing, a bit each, before a cycle.
-        base: address of the first byte of each core's HBM.
+        latency: latency of HBM in cycles.
+        rate: rate of HBM.
+        delay: latency of the network in cycles.
+        stall: probability of a stall of any handshake, in 1/256 per cycle.
+        limit: maximum number of cycles.
+        dead: failing links of core 0's chip, one bit each, and the cycle.
+        late: cores without instructions before a cycle, one bit each, and the cycle.
+        base: address of the first byte of each HBM.
     """
     lists = [list(map(_word, programs.get(core, ()))) for core in range(CORES)]
     assert max(map(len, lists)) < _DEPTH
@@ -147,29 +155,29 @@ def run_collectives(
         plusargs += [f"+hbm_room={HBM_BYTES}", f"+hbm_base={base}"]
         events = (directory / "events").resolve()
         state = run_harness(build, directory, _PORTS, plusargs=[*plusargs, f"+events={events}"], limit=limit + 100)
-        said = {name: plain(data.ArrayLayout(shape, CORES), state[name]) for name, shape in _PORTS.items()}
+        values = {name: plain(data.ArrayLayout(shape, CORES), state[name]) for name, shape in _PORTS.items()}
         retired, flits, taken = ([[] for _ in range(CORES)] for _ in range(3))
         for line in events.read_text().splitlines():
-            core, *values = map(int, line.split())
-            for kept, value in zip((retired, flits, taken), values, strict=True):
-                kept[core].append(value)
+            core, *counts = map(int, line.split())
+            for sequence, value in zip((retired, flits, taken), counts, strict=True):
+                sequence[core].append(value)
         return Outcome(
             memories=hbm.read_memory(directory).reshape(memories.shape),
             errors=[
                 CollectiveFault(core, error["cause"], error["number"], error["detail"])
-                for core, error in enumerate(said["errors"])
+                for core, error in enumerate(values["errors"])
                 if error["valid"]
             ],
             retired=retired,
-            counters=said["counters"],
-            **{name: said[name] for name in _COUNTED},
+            counters=values["counters"],
+            **{name: values[name] for name in _COUNTED},
             flits=flits,
             taken=taken,
-            peers=[peer["core"] - FIRST if peer["valid"] else None for peer in said["peers"]],
+            peers=[peer["core"] - FIRST if peer["valid"] else None for peer in values["peers"]],
         )
 
 
 @cache
 def _word(one: Collective) -> int:
-    """Return the word of an instruction of cores from 0 on, which is one of those from `FIRST` on."""
+    """Return the word of an instruction with its cores renumbered from `FIRST` on."""
     return replace(one, group=replace(one.group, base=FIRST + one.group.base)).encode()

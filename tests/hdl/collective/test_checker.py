@@ -1,4 +1,4 @@
-"""The checker names the rule that `spec.isa.collective.rules` names, and makes the job that plain Python makes."""
+"""Collective checker against `spec.isa.collective.rules`, and its jobs against plain Python."""
 
 from itertools import combinations, product
 
@@ -14,7 +14,7 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.isa.collective import CollectiveType as T
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.collective.jobs import job_values
-from tests.hdl.simulation import drive, random_bits, simulate_each
+from tests.hdl.simulation import drive, random_bits, simulated
 from tests.hdl.verdicts import assert_verdicts, pass_on
 from tests.oracles.collectives import large_collective, random_collective
 
@@ -24,12 +24,12 @@ CORES = 100
 
 
 def word_of(values):
-    """Return the word of fields, of which only the lowest bits count."""
+    """Return the word of fields, each truncated to its width."""
     return pack(COLLECTIVE_FIELDS, {name: values[name] % (1 << width) for name, width in COLLECTIVE_FIELDS})
 
 
 def near(rng, cores):
-    """Return a core and a collective that stands at a border of what is legal, or that a field makes illegal."""
+    """Return a core and a collective at a border of legality, or with a field that makes it illegal."""
     any_collective = (random_collective, large_collective)[rng.integers(2)]
     one = any_collective(rng, cores=cores, ranks=int(rng.choice((2, 3, min(8, cores), min(50, cores)))))
     values, core, ranks = one.fields(), one.core, one.group.ranks
@@ -64,17 +64,17 @@ def near(rng, cores):
 
 
 def fields_of(kind, **values):
-    """Return a core and the fields of its collective, of 64 bytes on two ranks, or as `values` say."""
+    """Return a core and the fields of its collective: 64 bytes on two ranks by default."""
     fields = Collective(kind=kind, group=Group(0, 1, 2), rank=0, root=1, count=16, pitch=64).fields() | values
     return values.get("core", fields["base"] + fields["rank"] * fields["stride"]), fields
 
 
 BLOCKS = {K.REDUCE_SCATTER: "src_address", K.ALL_GATHER: "dst_address"}
-"""Kinds that have several blocks at a side."""
+"""Kinds with several blocks, and the side of the blocks."""
 
 
 def sizes():
-    """Yield collectives that one bit of a count, a pitch or an address makes illegal, or does not."""
+    """Yield collectives with one bit of a count, a pitch or an address that may make them illegal."""
     end = 1 << HBM_ADDRESS_BITS
     for bit in range(32):
         if bit < 30:
@@ -92,7 +92,7 @@ def sizes():
                 yield fields_of(kind, pitch=1 << bit, **{side: end - (1 << bit)})
                 if bit < 29:
                     yield fields_of(kind, count=(2 << bit) // 4, pitch=4 << bit, **{side: end - (6 << bit)})
-    # So far only the last of many blocks can be behind the end.
+    # Only the last of many blocks can lie so far beyond the end.
     far, last = {"ranks": MAX_RANKS - 1, "pitch": (1 << 32) - 64}, (MAX_RANKS - 1) * ((1 << 32) - 64)
     for bit in range(32, last.bit_length()):
         for kind, side in BLOCKS.items():
@@ -100,7 +100,7 @@ def sizes():
 
 
 def places(cores):
-    """Yield collectives that one bit of a rank, a core, an opcode or an alignment makes illegal, or does not."""
+    """Yield collectives with one bit of a rank, a core, an opcode or an alignment that may make them illegal."""
     for kind in (K.SEND, K.RECEIVE):
         yield fields_of(kind, root=0)
     for bit in range(6):
@@ -148,11 +148,11 @@ WAYS = {
     "root": {"root": 2},
     "own root": {"root": -1},
 }
-"""What is added to fields of a collective of 256 bytes on three ranks, and to the core that it is for."""
+"""Changes of the fields of a collective of 256 bytes on three ranks, and of its core."""
 
 
 def broken(kind, *ways):
-    """Return a core and a collective of a kind that is broken in these ways, as far as they are wrong for the kind."""
+    """Return a core and a collective of a kind with the changes of `ways`, which the kind may ignore."""
     values = {"base": 50, "core": 50, "stride": 1, "ranks": 2, "rank": 0, "root": 1, "count": 64, "pitch": 256}
     core, fields = fields_of(kind, **values)
     for way in ways:
@@ -162,7 +162,6 @@ def broken(kind, *ways):
 
 
 def rule_of(core, fields):
-    """Return the rule that a collective breaks, None if it is legal."""
     violation = isa.collective_violation(fields, core, CORES)
     return violation and violation[0]
 
@@ -191,7 +190,7 @@ def test_one_bit_decides():
 
 @pytest.mark.parametrize("kind", K)
 def test_of_two_rules_the_lower_one_is_named(kind):
-    """Whatever is wrong for a kind, alone and with all else that is; what means nothing to it is never wrong."""
+    """Each error of the kind alone and with every other one; changes that the kind ignores are no errors."""
     rules = {way: rule_of(*broken(kind, way)) for way in WAYS}
     wrong = [way for way, rule in rules.items() if rule]
     pairs = [(one, other) for one, other in combinations(wrong, 2) if rules[one] != rules[other]]
@@ -200,8 +199,7 @@ def test_of_two_rules_the_lower_one_is_named(kind):
     check(CORES, [(core, word_of(fields)) for core, fields in every])
 
 
-def test_what_waits_stays_what_it_is(rng):
-    """Whoever takes jobs takes none for long, and more instructions are offered meanwhile."""
+def test_a_stalled_job_stays_unchanged(rng):
     every = [
         fields_of(K.ALL_REDUCE, **{"count": int(rng.integers(1, 1 << 20)), side: 64 * int(rng.integers(1 << 20))})
         for side in ("src_address", "dst_address") * 6
@@ -212,22 +210,17 @@ def test_what_waits_stays_what_it_is(rng):
     assert error is None and played.payloads["o"] == [job.as_bits() for job in jobs]
 
 
-def test_after_a_reset_it_is_as_new():
-    dut = CollectiveChecker(CORES)
-
-    async def bench(ctx, case):
-        fields, cycles = case
-        for _ in range(2 * CollectiveChecker.LATENCY):
-            await ctx.tick()
-            assert ctx.get(dut.i.ready & ~dut.busy & ~dut.o.valid & ~dut.error.valid)
-        ctx.set(Value.cast(dut.i.payload), word_of(fields))
-        drive(ctx, dut.i, valid=1)
+@simulated(lambda: CollectiveChecker(CORES), each=product((1, 0), range(1, 2 * CollectiveChecker.LATENCY)))
+async def test_a_reset_at_any_time_restores_the_initial_state(ctx, dut, case):
+    count, cycles = case
+    for _ in range(2 * CollectiveChecker.LATENCY):
         await ctx.tick()
-        drive(ctx, dut.i, valid=0)
-        await ctx.tick().repeat(cycles)
-
-    both = [fields_of(K.ALL_REDUCE, count=count)[1] for count in (1, 0)]
-    simulate_each(dut, bench, product(both, range(1, 2 * CollectiveChecker.LATENCY)))
+        assert ctx.get(dut.i.ready & ~dut.busy & ~dut.o.valid & ~dut.error.valid)
+    ctx.set(Value.cast(dut.i.payload), word_of(fields_of(K.ALL_REDUCE, count=count)[1]))
+    drive(ctx, dut.i, valid=1)
+    await ctx.tick()
+    drive(ctx, dut.i, valid=0)
+    await ctx.tick().repeat(cycles)
 
 
 @pytest.mark.parametrize(("name", "value"), [("COLLECTIVE_ALIGNMENT", 32), ("ROOTED", frozenset()), ("COLLECTIVE", 57)])
@@ -237,8 +230,7 @@ def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
         check(CORES, pairs_of(rng, CORES, 250))
 
 
-def test_jobs(rng):
-    """Every field that means something, of all kinds."""
+def test_every_field_of_jobs_of_all_kinds(rng):
     kinds = [kind for kind in isa.CollectiveKind for _ in range(15)]
     collectives = [one(rng, kind=kind, cores=CORES) for one in (random_collective, large_collective) for kind in kinds]
     jobs = check(CORES, [(one.core, one.encode()) for one in collectives])

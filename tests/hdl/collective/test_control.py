@@ -1,4 +1,4 @@
-"""Mailbox, sender and credit manager against plain Python, with pauses on every stream."""
+"""Mailbox, sender and credit manager against plain Python, with stalls on every stream."""
 
 from collections import deque
 from itertools import product
@@ -13,7 +13,7 @@ from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.link import CORE_BITS
 from tests.hdl.collective.announcements import field_at, other_side, with_kind
-from tests.hdl.simulation import WORN, drive, put, simulate_each, simulated
+from tests.hdl.simulation import WARM_UP, drive, put, simulated
 from tests.hdl.streams import play
 
 SEED = 496
@@ -27,98 +27,89 @@ def beats_of(op, wide):
 
 
 @simulated(lambda: Mailbox(MOST))
-async def test_mailbox(ctx, dut, dice):
-    box, looked, hits = {}, None, 0
+async def test_mailbox_at_random(ctx, dut, py_rng):
+    box, last_core, hits = {}, None, 0
     for _ in range(4000):
         free = [core for core in range(MOST) if core not in box]
-        put = bool(free) and dice.random() < 0.3
-        source, said = dice.choice(free or [0]), dice.getrandbits(isa.SIGNATURE_BITS)
-        core = looked if looked is not None and dice.random() < 0.7 else dice.randrange(MOST)
+        put = bool(free) and py_rng.random() < 0.3
+        source, announced_word = py_rng.choice(free or [0]), py_rng.getrandbits(isa.SIGNATURE_BITS)
+        core = last_core if last_core is not None and py_rng.random() < 0.7 else py_rng.randrange(MOST)
         take = False
-        if core == looked:
+        if core == last_core:
             assert ctx.get(dut.there) == (core in box)
             if core in box:
                 assert ctx.get(dut.found) == box[core]
                 hits += 1
-                take = dice.random() < 0.5 and not (put and source == core)
-        drive(ctx, dut, put=put, source=source, announced=said, core=core, take=take)
+                take = py_rng.random() < 0.5 and not (put and source == core)
+        drive(ctx, dut, put=put, source=source, announced=announced_word, core=core, take=take)
         await ctx.tick()
         if take:
             del box[core]
         if put:
-            box[source] = said
-        looked = core
+            box[source] = announced_word
+        last_core = core
     assert hits > 300
 
 
-def test_every_core_has_its_own_place_in_the_mailbox(dice):
-    """All announce themselves and are taken in any order, but for some, of which a reset leaves nothing."""
-    dut = Mailbox(MOST)
-
-    async def look(ctx, core, there):
+@simulated(lambda: Mailbox(MOST), each=(MOST // 2, MOST // 2, 0, MOST, 0))
+async def test_every_core_has_its_own_slot_in_the_mailbox_and_a_reset_clears_all(ctx, dut, remaining, py_rng):
+    async def check_core(ctx, core, there):
         drive(ctx, dut, core=core)
         await ctx.tick()
         assert ctx.get(dut.there) == there
         assert not there or ctx.get(dut.found) == core + 1
 
-    async def bench(ctx, left):
-        assert not ctx.get(dut.there)
-        orders = [dice.sample(range(MOST), MOST) for _ in range(3)]
-        for core in orders[0]:
-            await look(ctx, core, 0)
-        box = set()
-        for core in orders[1]:
-            drive(ctx, dut, put=1, source=core, announced=core + 1)
-            await look(ctx, core, 1)
-            drive(ctx, dut, put=0)
-            box.add(core)
-            for other in (core ^ 1 << bit for bit in range(7)):
-                if other < MOST:
-                    await look(ctx, other, other in box)
-        for core in orders[2][left:]:
-            await look(ctx, core, 1)
-            drive(ctx, dut, take=1)
-            await look(ctx, core, 0)
-            drive(ctx, dut, take=0)
-        for place, core in enumerate(orders[2]):
-            await look(ctx, core, place < left)
-
-    simulate_each(dut, bench, (MOST // 2, MOST // 2, 0, MOST, 0))
+    assert not ctx.get(dut.there)
+    orders = [py_rng.sample(range(MOST), MOST) for _ in range(3)]
+    for core in orders[0]:
+        await check_core(ctx, core, 0)
+    box = set()
+    for core in orders[1]:
+        drive(ctx, dut, put=1, source=core, announced=core + 1)
+        await check_core(ctx, core, 1)
+        drive(ctx, dut, put=0)
+        box.add(core)
+        for other in (core ^ 1 << bit for bit in range(7)):
+            if other < MOST:
+                await check_core(ctx, other, other in box)
+    for core in orders[2][remaining:]:
+        await check_core(ctx, core, 1)
+        drive(ctx, dut, take=1)
+        await check_core(ctx, core, 0)
+        drive(ctx, dut, take=0)
+    for place, core in enumerate(orders[2]):
+        await check_core(ctx, core, place < remaining)
 
 
-def random_ops(dice, count, new_peer, draw):
-    """Return the fields of operations; those of the network may be for another peer than the one before.
+def random_ops(py_rng, count, new_peer, draw):
+    """Return the fields of operations; those of the network change their peer with probability `new_peer`.
 
-    Arguments:
-        new_peer: how likely they are. draw: makes the fields, but for the peer and the format.
+    `draw` returns the fields except for the peer and the format.
     """
     ops, peer = [], None
     for _ in range(count):
         op = draw()
-        new = bool(op.get("net", 1)) and (peer is None or dice.random() < new_peer)
-        peer = dice.randrange(CORES) if new else peer
-        ops.append(op | {"dtype": dice.randrange(3), "new_peer": int(new), "peer": peer or 0})
+        new = bool(op.get("net", 1)) and (peer is None or py_rng.random() < new_peer)
+        peer = py_rng.randrange(CORES) if new else peer
+        ops.append(op | {"dtype": py_rng.randrange(3), "new_peer": int(new), "peer": peer or 0})
     return ops
 
 
-def random_sends(dice, count):
+def random_sends(py_rng, count):
     def draw():
-        elements = dice.choice((1, 2, 5, dice.randrange(1, 80)))
-        return {"load": dice.getrandbits(1), "wide": dice.getrandbits(1), "elements": elements}
+        elements = py_rng.choice((1, 2, 5, py_rng.randrange(1, 80)))
+        return {"load": py_rng.getrandbits(1), "wide": py_rng.getrandbits(1), "elements": elements}
 
-    return random_ops(dice, count, 0.25, draw)
+    return random_ops(py_rng, count, 0.25, draw)
 
 
-def send(dice, ops, stall, own, announcements, **options):
-    """Let a sender send; return what it sends and what it should, each with whom that is for, the most that was on its
-    way, and what it says of a disagreement in the end.
+def send(py_rng, ops, stall, own, announcements, **options):
+    """Run a sender; return sent and expected (peer, beat), the maximum of beats in flight, and the final state.
 
-    Arguments:
-        own: what it announces. announcements: what the new peers of `ops` announce, in order.
-        options: of `play`.
+    The sender announces `own`, and the new peers of `ops` the words of `announcements`, in order.
     """
     dut = CollectiveSender(LINK_BYTES, CORES, WINDOW)
-    beats = [(op, dice.getrandbits(8 * LINK_BYTES)) for op in ops for _ in range(beats_of(op, "wide"))]
+    beats = [(op, py_rng.getrandbits(8 * LINK_BYTES)) for op in ops for _ in range(beats_of(op, "wide"))]
     inputs = {
         "ops": [SendOp.const(op).as_bits() for op in ops],
         "load": [beat for op, beat in beats if op["load"]],
@@ -130,13 +121,13 @@ def send(dice, ops, stall, own, announcements, **options):
         owed = deque(zip((op["peer"] for op in ops if op["new_peer"]), announcements, strict=True))
         outstanding, consumed, current, box = 0, 0, None, set()
         while True:
-            # One announcement of a core waits at most; another core's grants mean nothing.
-            put = bool(owed) and dice.random() < 0.2 and owed[0][0] not in box
-            grant = not put and outstanding and consumed >= WINDOW // 2 and dice.random() < 0.5
-            stray = not put and not grant and current is not None and dice.random() < 0.2
+            # At most one announcement of a core is pending; grants of another core are ignored.
+            put = bool(owed) and py_rng.random() < 0.2 and owed[0][0] not in box
+            grant = not put and outstanding and consumed >= WINDOW // 2 and py_rng.random() < 0.5
+            stray = not put and not grant and current is not None and py_rng.random() < 0.2
             source = owed[0][0] if put else current if grant else ((current or 0) + 1) % CORES
-            said = owed[0][1] if owed else 0
-            drive(ctx, dut, put=put, granted=bool(grant or stray), source=source, announced=said)
+            announced_word = owed[0][1] if owed else 0
+            drive(ctx, dut, put=put, granted=bool(grant or stray), source=source, announced=announced_word)
             taken, moved = dut.ops.valid & dut.ops.ready, dut.o.valid & dut.o.ready
             *_, taken, op, moved = await ctx.tick().sample(taken, dut.ops.payload, moved)
             if put:
@@ -148,11 +139,12 @@ def send(dice, ops, stall, own, announcements, **options):
                 box.discard(current)
             outstanding += moved
             most[0] = max(most[0], outstanding)
-            consumed += consumed < outstanding and dice.random() < 0.3
+            consumed += consumed < outstanding and py_rng.random() < 0.3
 
     watch = [dut.peer, dut.refuses, dut.disagreement.valid, dut.disagreement.core, dut.disagreement.field]
     played = play(
-        dut, inputs, {"o": len(beats)}, constants={"own": own}, stall=stall, seed=dice.getrandbits(32), worn=WORN,
+        dut, inputs, {"o": len(beats)}, constants={"own": own}, stall=stall, seed=py_rng.getrandbits(32),
+        warm_up=WARM_UP,
         others=[partners], watch=watch, **options,
     )  # fmt: skip
     peers = [played.watched[cycle][0] for cycle in played.cycles["o"]]
@@ -162,43 +154,42 @@ def send(dice, ops, stall, own, announcements, **options):
 
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 @pytest.mark.parametrize("kind", [K.ALL_REDUCE, K.SEND, K.RECEIVE])
-def test_sender(kind, stall, dice):
-    ops = random_sends(dice, 60)
-    own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
-    said = other_side(own, kind)
-    sent, wanted, most, _ = send(dice, ops, stall, own, [said] * sum(op["new_peer"] for op in ops))
+def test_sent_beats_and_the_window_of_a_sender(kind, stall, py_rng):
+    ops = random_sends(py_rng, 60)
+    own = with_kind(py_rng.getrandbits(isa.SIGNATURE_BITS), kind)
+    announced_word = other_side(own, kind)
+    sent, wanted, most, _ = send(py_rng, ops, stall, own, [announced_word] * sum(op["new_peer"] for op in ops))
     assert sent == wanted
-    assert most == WINDOW  # all of the room is used, and no more
+    assert most == WINDOW  # the window is used up, and not exceeded
 
 
 @pytest.mark.parametrize("place", range(len(isa.SIGNATURE_FIELDS)), ids=[name for name, _ in isa.SIGNATURE_FIELDS])
-def test_sender_refuses_another_collective(place, dice):
+def test_sender_refuses_another_collective(place, py_rng):
     name, width = isa.SIGNATURE_FIELDS[place]
-    dice.seed(f"{SEED} {name}")
-    ops = random_sends(dice, 30)
-    kind = dice.choice([kind for kind in K if name in isa.SIGNATURE_USES[kind]])
-    own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
-    said = other_side(own, kind)
-    other = said ^ 1 << isa.SIGNATURE_OFFSETS[name] + dice.randrange(width)
+    py_rng.seed(f"{SEED} {name}")
+    ops = random_sends(py_rng, 30)
+    kind = py_rng.choice([kind for kind in K if name in isa.SIGNATURE_USES[kind]])
+    own = with_kind(py_rng.getrandbits(isa.SIGNATURE_BITS), kind)
+    announced_word = other_side(own, kind)
+    other = announced_word ^ 1 << isa.SIGNATURE_OFFSETS[name] + py_rng.randrange(width)
     for later, bits in isa.SIGNATURE_FIELDS[place + 1 :]:
         if later in isa.SIGNATURE_USES[kind]:
-            other ^= dice.getrandbits(bits) << isa.SIGNATURE_OFFSETS[later]
-    greetings = [number for number, op in enumerate(ops) if op["new_peer"]]
-    bad = dice.choice(greetings)
-    announcements = [other if number == bad else said for number in greetings]
-    sent, wanted, _, state = send(dice, ops, 0.2, own, announcements, cycles=1600)
+            other ^= py_rng.getrandbits(bits) << isa.SIGNATURE_OFFSETS[later]
+    first_ops = [number for number, op in enumerate(ops) if op["new_peer"]]
+    bad = py_rng.choice(first_ops)
+    announcements = [other if number == bad else announced_word for number in first_ops]
+    sent, wanted, _, state = send(py_rng, ops, 0.2, own, announcements, cycles=1600)
     assert state == (ops[bad]["peer"], 1, 1, ops[bad]["peer"], place + 1)
     assert sent == wanted[: sum(beats_of(op, "wide") for op in ops[:bad])]
 
 
 @simulated(lambda: CollectiveSender(LINK_BYTES, CORES, WINDOW), each=product(K, range(isa.SIGNATURE_BITS)))
-async def test_what_goes_together_in_every_field(ctx, dut, case, dice):
-    """One bit of an announcement differs: the field that it is of is named, if the kind has one there."""
-    (kind, bit), source = case, dice.randrange(CORES)
+async def test_the_differing_field_of_two_announcements_is_named(ctx, dut, case, py_rng):
+    (kind, bit), source = case, py_rng.randrange(CORES)
     field = field_at(kind, bit)
-    own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
-    said = other_side(own, kind) ^ 1 << bit
-    drive(ctx, dut, own=own, put=1, source=source, announced=said)
+    own = with_kind(py_rng.getrandbits(isa.SIGNATURE_BITS), kind)
+    announced_word = other_side(own, kind) ^ 1 << bit
+    drive(ctx, dut, own=own, put=1, source=source, announced=announced_word)
     drive(ctx, dut.ops, payload={"new_peer": 1, "peer": source, "elements": 2}, valid=1)
     taken = 0
     for _ in range(5):
@@ -211,7 +202,7 @@ async def test_what_goes_together_in_every_field(ctx, dut, case, dice):
 
 
 @simulated(lambda: CollectiveSender(LINK_BYTES, CORES, WINDOW), each=(0, 1))
-async def test_waits_of_a_sender_say_what_is_missing(ctx, dut, load):
+async def test_wait_outputs_of_a_sender(ctx, dut, load):
     def assert_waits(*expected):
         assert tuple(map(ctx.get, (dut.wait_ready, dut.wait_credit, dut.wait_load))) == expected
 
@@ -248,7 +239,7 @@ async def test_waits_of_a_sender_say_what_is_missing(ctx, dut, load):
 
 
 LONG = [((1 << bit) + 6, dtype, wide) for bit in range(8, 30) for dtype, wide in ((0, 0), (1, 0), (1, 1))]
-"""Elements of operations, which are a few but for one bit, and what says how many of them a beat has."""
+"""Element counts that are small except for one bit, and the fields that set the elements per beat."""
 
 
 @simulated(lambda: CollectiveSender(LINK_BYTES, CORES, WINDOW), each=LONG)
@@ -271,8 +262,7 @@ async def test_long_sends_do_not_end(ctx, dut, case):
 
 
 @simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=LONG)
-async def test_what_is_owed_of_long_operations(ctx, dut, case):
-    """Nobody else is told to send before all has come."""
+async def test_no_new_peer_is_ready_before_a_long_operation_has_ended(ctx, dut, case):
     elements, dtype, wide = case
     op = {"net": 1, "dtype": dtype, "wide_in": wide, "elements": elements, "new_peer": 1}
     drive(ctx, dut.o, ready=1)
@@ -287,8 +277,7 @@ async def test_what_is_owed_of_long_operations(ctx, dut, case):
 
 
 @simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=range(60))
-async def test_every_bit_of_what_is_owed(ctx, dut, case, dice):
-    """It is counted modulo a power of two, so that operations that come to that owe nothing."""
+async def test_owed_beats_are_counted_modulo_a_power_of_two(ctx, dut, case, py_rng):
     modulus = 1 << ELEMENTS_BITS + 1
     op, owed = {"net": 1, "new_peer": 1, "elements": 2}, 0
     drive(ctx, dut.o, ready=1)
@@ -296,20 +285,20 @@ async def test_every_bit_of_what_is_owed(ctx, dut, case, dice):
     while owed != modulus:
         owed += beats_of(op, "wide_in")
         await put(ctx, dut.i, op)
-        await ctx.tick().repeat(dice.randrange(1, 3))
-        # Another peer is told to send if nothing is owed.
+        await ctx.tick().repeat(py_rng.randrange(1, 3))
+        # A new peer gets READY if no beat is owed.
         drive(ctx, dut.i, payload={"new_peer": 1}, valid=1)
         await ctx.tick()
         drive(ctx, dut.i, valid=0)
         assert ctx.get(dut.ready) == (owed == modulus)
-        op = {"net": 1, "dtype": dice.randrange(3), "wide_in": dice.randrange(2)}
-        op["elements"] = dice.choice((dice.randrange(1, 1 << ELEMENTS_BITS), (1 << ELEMENTS_BITS) - 1))
+        op = {"net": 1, "dtype": py_rng.randrange(3), "wide_in": py_rng.randrange(2)}
+        op["elements"] = py_rng.choice((py_rng.randrange(1, 1 << ELEMENTS_BITS), (1 << ELEMENTS_BITS) - 1))
         if owed + beats_of(op, "wide_in") > modulus:
-            op |= {"dtype": 0, "elements": (modulus - owed) * LINK_BYTES // 4 - dice.randrange(2)}
+            op |= {"dtype": 0, "elements": (modulus - owed) * LINK_BYTES // 4 - py_rng.randrange(2)}
 
 
 @simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=range(1 << CORE_BITS))
-async def test_every_peer_is_told(ctx, dut, peer):
+async def test_every_peer_gets_ready(ctx, dut, peer):
     drive(ctx, dut.i, payload={"net": 1, "elements": 2, "new_peer": 1, "peer": peer}, valid=1)
     await ctx.tick()
     assert (ctx.get(dut.ready), ctx.get(dut.peer)) == (1, peer)
@@ -317,9 +306,8 @@ async def test_every_peer_is_told(ctx, dut, peer):
 
 @pytest.mark.parametrize("told", [0, 1])
 @simulated(lambda: CreditManager(LINK_BYTES, WINDOW), each=range(WINDOW))
-async def test_a_new_peer_is_granted_for_itself_alone(ctx, dut, left, told):
-    """When half of the window is free again, whatever the one before has used and was not told."""
-    for beats, tells in ((WINDOW - left, told), (WINDOW, 1)):
+async def test_a_new_peer_gets_its_grant_after_half_a_window_of_its_own_beats(ctx, dut, remaining, told):
+    for beats, tells in ((WINDOW - remaining, told), (WINDOW, 1)):
         drive(ctx, dut.i, payload={"net": 1, "elements": beats * LINK_BYTES // 4, "new_peer": 1}, valid=1)
         await ctx.tick().until(dut.ready)
         drive(ctx, dut, told=1)
@@ -335,28 +323,27 @@ async def test_a_new_peer_is_granted_for_itself_alone(ctx, dut, left, told):
 
 
 @pytest.mark.parametrize("slow", [0.0, 0.9])
-def test_credit_manager(slow, dice):
-    """A model of the sender before: it sends only what was announced and granted, and never has to wait for ever."""
+def test_credits_suffice_and_never_exceed_the_window(slow, py_rng):
     dut = CreditManager(LINK_BYTES, WINDOW)
 
     def draw():
-        net = int(dice.random() < 0.8)
-        return {"net": net, "load": 1 - net, "wide_in": dice.getrandbits(1), "elements": dice.randrange(1, 60)}
+        net = int(py_rng.random() < 0.8)
+        return {"net": net, "load": 1 - net, "wide_in": py_rng.getrandbits(1), "elements": py_rng.randrange(1, 60)}
 
-    ops = random_ops(dice, 80, 0.2, draw)
-    left = [0]  # beats of what has passed that are still in the buffer, or to come
+    ops = random_ops(py_rng, 80, 0.2, draw)
+    remaining = [0]  # beats of accepted operations that are still in the buffer, or missing
 
     async def neighbours(ctx):
         room, buffer, announced = 0, 0, None
-        need = deque()  # each peer in turn, and the beats that it has still to send
+        need = deque()  # each peer in order, and its missing beats
         for op in filter(lambda op: op["net"], ops):
             if op["new_peer"]:
                 need.append([op["peer"], 0])
             need[-1][1] += beats_of(op, "wide_in")
         passing = iter(ops)
         while True:
-            popped = bool(left[0] and buffer and dice.random() < 0.9)
-            told = dice.random() >= slow and (ctx.get(dut.ready) or ctx.get(dut.grant))
+            popped = bool(remaining[0] and buffer and py_rng.random() < 0.9)
+            told = py_rng.random() >= slow and (ctx.get(dut.ready) or ctx.get(dut.grant))
             drive(ctx, dut, popped=popped, told=told)
             *_, ready, peer, passes = await ctx.tick().sample(dut.ready, dut.peer, dut.o.valid & dut.o.ready)
             if told and ready:
@@ -369,17 +356,17 @@ def test_credit_manager(slow, dice):
                 assert peer == announced
                 room += WINDOW // 2
             assert room + buffer <= WINDOW
-            buffer, left[0] = buffer - popped, left[0] - popped
+            buffer, remaining[0] = buffer - popped, remaining[0] - popped
             if passes:
                 op = next(passing)
                 assert not op["net"] or op["peer"] == peer
-                left[0] += beats_of(op, "wide_in") * op["net"]
-            if announced is not None and need[0][1] and room and dice.random() < 0.9:
+                remaining[0] += beats_of(op, "wide_in") * op["net"]
+            if announced is not None and need[0][1] and room and py_rng.random() < 0.9:
                 room, buffer, need[0][1] = room - 1, buffer + 1, need[0][1] - 1
 
     words = [ReceiveOp.const(op).as_bits() for op in ops]
     played = play(
-        dut, {"i": words}, {"o": len(ops)}, stall={"i": 0.0, "o": 0.3}, hold={"o": lambda cycle: left[0] > 1},
-        others=[neighbours], worn=WORN,
+        dut, {"i": words}, {"o": len(ops)}, stall={"i": 0.0, "o": 0.3}, hold={"o": lambda cycle: remaining[0] > 1},
+        others=[neighbours], warm_up=WARM_UP,
     )  # fmt: skip
     assert played.payloads["o"] == words

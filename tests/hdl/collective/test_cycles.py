@@ -1,4 +1,4 @@
-"""How many cycles collectives take, of every kind: a change of timing is a change."""
+"""Cycles and counters of collectives of every kind."""
 
 import numpy as np
 
@@ -36,16 +36,16 @@ ENDS = [
         [1832, 3631, 4688, 5732, 7286, 7708, 7860],
     ],
 ]
-"""Cycles in which each core retires them, one after the other: without pauses, and with some."""
+"""Cycles in which each core retires them, in order: without stalls, and with some."""
 
 AWAKE = [[6504, 6525, 6546, 6567, 6587], [7763, 7784, 7805, 7826, 7846]]
-"""Cycles in which each core needs its clock, of both."""
+"""Cycles with a clock edge of each core, without and with stalls."""
 
 BUSY = [[6503, 6524, 6545, 6566, 6586], [7762, 7783, 7804, 7825, 7845]]
-"""Cycles in which each is busy."""
+"""Busy cycles of each core, without and with stalls."""
 
 NAMED = [[190131, 88351, 61683, 118615, 132929], [250896, 128644, 82050, 177603, 187337]]
-"""Sums, over their cycles, of the numbers of those whom each core waits for, plus one."""
+"""Sums over all cycles of the number, plus one, of the core that each core waits for."""
 
 
 def test_cycles():
@@ -68,7 +68,7 @@ COUNTED = [
     [(16638, 16638, 4621, 0, 5089, 8700, 5837, 0), (16224, 16224, 3783, 0, 4920, 6852, 5759, 0)],
     [(18048, 18048, 105, 868, 65594, 329, 10408, 2441), (17952, 17952, 104, 821, 63951, 324, 10068, 2256)],
 ]
-"""Sums over all cores of what each channel counts: of all kinds with some pauses, and of a long one with many."""
+"""Sums over all cores of the counters of each channel: of all kinds with some stalls, and of a long one with many."""
 
 
 def test_counters():

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""The lanes against golden: every reduction in every format, and rounding to BF16 in both ways."""
+"""Lanes against golden: every reduction in every format, and both kinds of rounding to BF16."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ REDUCE_PORTS = ("op", "integer", "copy", "a", "b")
 
 
 def reductions(count: int):
-    """Return cases of the reducing lane in random order, and their results by golden."""
+    """Return cases of the reducing lane in random order, and the results of golden."""
     rng = np.random.default_rng(SEED)
     parts = []
     for op, operation in OPERATION.items():
@@ -40,13 +40,13 @@ def reductions(count: int):
 
 
 def roundings(count: int):
-    """Return cases of the rounding lane, and their results by golden."""
+    """Return cases of the rounding lane, and the results of golden."""
     rng = np.random.default_rng(SEED)
     seed, stream = (int(n) for n in rng.integers(1 << 32, size=2))
     stochastic = rng.integers(2, size=count)
     index = rng.choice([0, 1, (1 << 32) - 1, 1 << 31], count)
     index = np.where(rng.random(count) < 0.1, index, rng.integers(1 << 32, size=count))
-    # A share of them are where stochastic rounding turns.
+    # A share of the values is at the threshold of stochastic rounding.
     value = round_cases(rng, BF16, "rne", count)[0]
     turn = (1 << 16) - (random_words(seed, stream, index) >> 16).astype(np.int64) - rng.integers(2, size=count)
     turn = value & 0xFFFF0000 | np.clip(turn, 0, 0xFFFF).astype(np.uint32)
@@ -75,11 +75,11 @@ FAULTS = {
     "ties away from zero": ("addend", "stochastic ? {} : 16'h8000", "stochastic", {0}),
     "cut": ("addend", "stochastic ? 16'h0000 : {}", "stochastic", {1}),
 }
-"""A wire, what it is instead, and the field by whose value the wrong cases are known."""
+"""A wire, its faulty value, and the field and its values that mark the wrong cases."""
 
 
 @pytest.mark.parametrize(("wire", "expression", "field", "values"), FAULTS.values(), ids=FAULTS)
-def test_a_broken_lane_is_noticed(wire, expression, field, values):
+def test_a_faulty_lane_is_detected(wire, expression, field, values):
     lane, cases, _ = LANES[field == "stochastic"]
     fields, expected = cases(1000 if field == "stochastic" else 60)
     found = differences(lane, fields, expected, "icarus", faulty_wire(wire, expression))

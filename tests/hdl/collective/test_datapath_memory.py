@@ -1,4 +1,4 @@
-"""Loader and Storer: every width of link and HBM, every tail, stalls, rates behind HBM's latency, errors."""
+"""Loader and storer: every width of link and HBM, every tail, stalls, throughput at the latency of HBM, errors."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.spec.isa.collective import CollectiveType, element_bytes
 from tests.hdl.collective.beats import beats_of_bytes
 from tests.hdl.memory.axi_memory import serve_reads, serve_writes
-from tests.hdl.simulation import WORN, drive, put, simulate_each, simulated
+from tests.hdl.simulation import WARM_UP, drive, put, simulated
 from tests.hdl.slow import slow
 from tests.hdl.streams import Played, play
 
@@ -23,7 +23,7 @@ WIDTHS = (8, 16, 32, 64)
 PAIRS = [(link, hbm) for link in WIDTHS for hbm in WIDTHS]
 TRIED = (8, 16)
 RATED = [(8, 8), (8, 64), TRIED, (64, 8), (64, 64)]
-"""Bytes of a link and of HBM: what is tried of one pair alone is of `TRIED`."""
+"""Bytes of a link and of HBM; tests of a single pair use `TRIED`."""
 
 FP32, BF16, INT32 = CollectiveType
 
@@ -34,14 +34,21 @@ def operation(elements: int, dtype: CollectiveType, address: int, **flags) -> di
 
 
 def load(
-    link_bytes: int, hbm_bytes: int, ops, *, stall=0.0, hold=0, worn=0, size=SIZE, limit=20_000, fails=False, **options
+    link_bytes: int,
+    hbm_bytes: int,
+    ops,
+    *,
+    stall=0.0,
+    hold=0,
+    warm_up=0,
+    size=SIZE,
+    limit=20_000,
+    fails=False,
+    **options,
 ) -> Played:
-    """Load from a memory of random bytes, and compare all that passed.
+    """Load from a memory of `size` random bytes, and compare the beats, unless it `fails` with an error.
 
-    Arguments:
-        fails: whether HBM's error is to be seen; what passed then means nothing.
-        hold: cycles in which no beat is taken. worn, limit: of `play`. size: bytes of the memory. options: of
-            `serve_reads`.
+    No beat is accepted in the first `hold` cycles. Other options are those of `play` and of `serve_reads`.
     """
     memory = np.random.default_rng(SEED).bytes(size)
     expected, bursts = [], []
@@ -56,23 +63,21 @@ def load(
     words = [LoadOp.const(op).as_bits() for op in ops]
     played = play(
         dut, {"ops": words}, {"beats": len(expected)}, stall=stall, hold={"beats": lambda cycle: cycle < hold},
-        seed=SEED, others=(reads,), finished="idle", watch=(dut.error,), worn=worn,
+        seed=SEED, others=(reads,), finished="idle", watch=(dut.error,), warm_up=warm_up,
         limit=limit,
     )  # fmt: skip
     assert played.watched[-1][0] == fails
     assert fails or played.payloads["beats"] == expected
-    # None goes over a multiple of its largest size.
+    # No burst crosses a multiple of the maximum size.
     assert all(address // hbm_bytes % BURST_BEATS + beats <= BURST_BEATS for address, beats in bursts)
     return played
 
 
-def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, worn=0, fails=False, **options) -> Played:
-    """Store random beats, and compare the memory.
+def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, warm_up=0, fails=False, **options) -> Played:
+    """Store random beats, and compare the memory, unless it `fails` with an error.
 
-    Arguments:
-        fails: whether HBM's error is to be seen; the memory then is as it may be.
-        stall: of the streams, and unless it is for each of them, of HBM. worn: of
-            `play`. bursts, options: of `serve_writes`.
+    `stall` applies to the streams and, unless given per stream, to HBM. Other options are those of `play` and
+    `serve_writes`.
     """
     rng = np.random.default_rng(SEED)
     memory = bytearray(rng.bytes(SIZE))
@@ -89,7 +94,7 @@ def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, worn=
     watch = (dut.error, dut.beats.valid & dut.beats.ready, dut.axi.aw.valid | dut.axi.w.valid)
     played = play(
         dut, {"ops": words, "beats": beats}, {}, stall=stall, seed=SEED, others=(writes,), finished="quiet",
-        watch=watch, worn=worn,
+        watch=watch, warm_up=warm_up,
     )  # fmt: skip
     assert played.watched[-1][0] == fails
     assert fails or memory == expected
@@ -100,19 +105,17 @@ def store(link_bytes: int, hbm_bytes: int, ops, *, bursts=None, stall=0.0, worn=
 @pytest.mark.parametrize("transfer", [load, store])
 @pytest.mark.parametrize(("link_bytes", "hbm_bytes"), PAIRS)
 def test_transfers_of_every_kind(transfer, link_bytes, hbm_bytes):
-    """Numbers of elements that end a beat and a word at every place, in random order."""
     rng = np.random.default_rng(SEED + 100 * link_bytes + hbm_bytes)
-    most, ops = max(link_bytes, hbm_bytes) // 2, []
-    for n in rng.permutation(np.arange(1, most + 1)):
-        elements, dtype = int(n) + most * int(rng.integers(3)), CollectiveType(int(rng.integers(3)))
+    longest, ops = max(link_bytes, hbm_bytes) // 2, []
+    for n in rng.permutation(np.arange(1, longest + 1)):
+        elements, dtype = int(n) + longest * int(rng.integers(3)), CollectiveType(int(rng.integers(3)))
         flags = {"wide": int(rng.integers(2)), "zero": int(rng.random() < 0.1), "to_send": int(rng.integers(2))}
         address = 64 * int(rng.integers(SIZE // 64 - 8))
         ops.append(operation(elements, dtype, address, **(flags if transfer is load else {})))
-    tried = (link_bytes, hbm_bytes) == TRIED
-    for stall, latency in ((0.5, 3), (0, 20))[: 1 + tried]:
-        worn = WORN if tried else 0
-        transfer(link_bytes, hbm_bytes, ops, stall=stall, latency=latency, worn=worn)
-    print(f"{len(ops)} operations")
+    is_tried = (link_bytes, hbm_bytes) == TRIED
+    for stall, latency in ((0.5, 3), (0, 20))[: 1 + is_tried]:
+        warm_up = WARM_UP if is_tried else 0
+        transfer(link_bytes, hbm_bytes, ops, stall=stall, latency=latency, warm_up=warm_up)
 
 
 @pytest.mark.parametrize(("link_bytes", "hbm_bytes"), RATED)
@@ -121,7 +124,7 @@ def test_transfers_of_every_kind(transfer, link_bytes, hbm_bytes):
     [(load, 4, 0), (load, 4, 1), *slow((load, 200, 0)), (store, 4, 0), *slow((store, 200, 0))],
 )
 def test_transfers_hide_the_latency_of_hbm(transfer, beats, wide, link_bytes, hbm_bytes):
-    """A beat a cycle, once the first has come, if HBM is wide enough; else a word of HBM."""
+    """One beat per cycle after the first one; one word of HBM per cycle if HBM is narrower."""
     count, elements = 200 // beats, beats * link_bytes // 4
     dtype, flags = (BF16, {"wide": 1}) if wide else (FP32, {})
     size = element_bytes(dtype) * elements
@@ -141,19 +144,24 @@ def test_every_bit_of_an_address(transfer, base):
 
 
 LONG = [1 << bit for bit in range(10, 30)]
-"""Elements of operations that end after a few cycles without this bit, and some more with which they are asked for."""
+"""Element counts with one bit that keeps an operation, with a few elements more, from ending soon."""
+
+WIDE_BF16 = {"dtype": BF16, "wide": 1}
+LOADS = [*((5, {"dtype": dtype}) for dtype in (FP32, BF16)), (5, WIDE_BF16), (255, {"dtype": FP32}), (63, WIDE_BF16)]
+STORES = [(5, FP32), (5, BF16), (63, FP32)]
+"""Further elements of long loads and stores, and their flags or format."""
 
 BURST = BURST_BEATS * TRIED[1]
-"""Bytes of one."""
+"""Bytes of a burst."""
 
 
 def any_burst(rng) -> int:
-    """Return the address of a burst, with room for many behind it."""
+    """Return the address of a burst, with room for many after it."""
     return int(rng.integers((1 << 40) // BURST - 100)) * BURST
 
 
 def line(number: int) -> int:
-    """Return one of many beats of a link, of which no part is like another."""
+    """Return beat `number` of a link; all its parts are different."""
     return 0x0102_0408_1020_4081 * (number + 1) % (1 << 8 * TRIED[0])
 
 
@@ -162,82 +170,70 @@ def widened(half: int) -> int:
     return sum((half >> 16 * n & 0xFFFF) << 32 * n + 16 for n in range(TRIED[0] // 4))
 
 
-def test_long_loads_do_not_end(rng):
-    """From any address on, in whole bursts, and no part of a word is left out."""
-    dut = CollectiveLoader(*TRIED)
+@simulated(
+    lambda: CollectiveLoader(*TRIED), each=((elements + low, flags) for elements in LONG for low, flags in LOADS)
+)
+async def test_long_loads_do_not_end(ctx, dut, case, rng):
     link_bits, lines = 8 * TRIED[0], TRIED[1] // TRIED[0]
     axi = dut.axi
-
-    async def bench(ctx, case):
-        elements, flags = case
-        address = any_burst(rng)
-        drive(ctx, dut.ops, payload=operation(elements, address=address, **flags), valid=1)
-        drive(ctx, axi.ar, ready=1)
-        drive(ctx, dut.beats, ready=1)
-        owed, words, beats = 0, 0, 0
-        for _ in range(60):
-            ctx.set(axi.r.valid, owed > 0)
-            ctx.set(axi.r.payload.data, sum(line(lines * words + n) << link_bits * n for n in range(lines)))
-            *_, asked, burst, come, beat, ends = await ctx.tick().sample(
-                axi.ar.valid, axi.ar.payload, dut.beats.valid, dut.beats.payload.data, dut.ops.ready
-            )
-            assert not ends and (not asked or (burst.addr, burst.len) == (address, BURST_BEATS - 1))
-            if come and flags.get("wide"):
-                assert beat == widened(line(beats // 2) >> link_bits // 2 * (beats % 2) & (1 << link_bits // 2) - 1)
-            elif come:
-                assert beat == line(beats)
-            address += BURST * asked
-            words += owed > 0
-            owed += BURST_BEATS * asked - (owed > 0)
-            beats += come
-        assert beats > 50 and not ctx.get(dut.idle)
-        drive(ctx, dut.ops, valid=0)
-
-    formats = ({"dtype": FP32}, {"dtype": BF16}, {"dtype": BF16, "wide": 1})
-    more = [(5, flags) for flags in formats] + [(255, {"dtype": FP32}), (63, {"dtype": BF16, "wide": 1})]
-    simulate_each(dut, bench, ((elements + low, flags) for elements in LONG for low, flags in more))
+    elements, flags = case
+    address = any_burst(rng)
+    drive(ctx, dut.ops, payload=operation(elements, address=address, **flags), valid=1)
+    drive(ctx, axi.ar, ready=1)
+    drive(ctx, dut.beats, ready=1)
+    owed, words, beats = 0, 0, 0
+    for _ in range(60):
+        ctx.set(axi.r.valid, owed > 0)
+        ctx.set(axi.r.payload.data, sum(line(lines * words + n) << link_bits * n for n in range(lines)))
+        *_, requested, burst, arrived, beat, ends = await ctx.tick().sample(
+            axi.ar.valid, axi.ar.payload, dut.beats.valid, dut.beats.payload.data, dut.ops.ready
+        )
+        assert not ends and (not requested or (burst.addr, burst.len) == (address, BURST_BEATS - 1))
+        if arrived and flags.get("wide"):
+            assert beat == widened(line(beats // 2) >> link_bits // 2 * (beats % 2) & (1 << link_bits // 2) - 1)
+        elif arrived:
+            assert beat == line(beats)
+        address += BURST * requested
+        words += owed > 0
+        owed += BURST_BEATS * requested - (owed > 0)
+        beats += arrived
+    assert beats > 50 and not ctx.get(dut.idle)
+    drive(ctx, dut.ops, valid=0)
 
 
-def test_long_stores_do_not_end(rng):
-    """From any address on, in whole bursts."""
-    dut = Storer(*TRIED)
+@simulated(lambda: Storer(*TRIED), each=((elements + low, dtype) for elements in LONG for low, dtype in STORES))
+async def test_long_stores_do_not_end(ctx, dut, case, rng):
     axi = dut.axi
-
-    async def bench(ctx, case):
-        elements, dtype = case
-        address = any_burst(rng)
-        drive(ctx, dut.ops, payload=operation(elements, dtype, address), valid=1)
-        drive(ctx, dut.beats, valid=1)
-        ctx.set(axi.aw.ready, 1)
-        ctx.set(axi.w.ready, 1)
-        written = answers = 0
-        for _ in range(100):
-            ctx.set(axi.b.valid, answers > 0)
-            *_, asked, burst, word, strobes, last = await ctx.tick().sample(
-                axi.aw.valid, axi.aw.payload, axi.w.valid, axi.w.payload.strb, axi.w.payload.last
-            )
-            assert not asked or (burst.addr, burst.len) == (address, BURST_BEATS - 1)
-            assert not word or strobes == (1 << TRIED[1]) - 1
-            address += BURST * asked
-            ctx.set(dut.ops.valid, 0)
-            written += word
-            answers += (word and last) - (answers > 0)
-        assert written >= 2 * BURST_BEATS and not ctx.get(dut.quiet)
-
-    more = [(5, FP32), (5, BF16), (63, FP32)]
-    simulate_each(dut, bench, ((elements + low, dtype) for elements in LONG for low, dtype in more))
+    elements, dtype = case
+    address = any_burst(rng)
+    drive(ctx, dut.ops, payload=operation(elements, dtype, address), valid=1)
+    drive(ctx, dut.beats, valid=1)
+    ctx.set(axi.aw.ready, 1)
+    ctx.set(axi.w.ready, 1)
+    written = answers = 0
+    for _ in range(100):
+        ctx.set(axi.b.valid, answers > 0)
+        *_, requested, burst, word, strobes, last = await ctx.tick().sample(
+            axi.aw.valid, axi.aw.payload, axi.w.valid, axi.w.payload.strb, axi.w.payload.last
+        )
+        assert not requested or (burst.addr, burst.len) == (address, BURST_BEATS - 1)
+        assert not word or strobes == (1 << TRIED[1]) - 1
+        address += BURST * requested
+        ctx.set(dut.ops.valid, 0)
+        written += word
+        answers += (word and last) - (answers > 0)
+    assert written >= 2 * BURST_BEATS and not ctx.get(dut.quiet)
 
 
 def one_word(number: int, **flags) -> dict:
-    """Return one of many operations of a word of HBM each, which differ."""
+    """Return operation `number` of a word of HBM, each different."""
     dtype = CollectiveType(number % 3)
     elements = 1 + number * 7 % (TRIED[1] // element_bytes(dtype))
     return operation(elements, dtype, 64 * (number * 5 % (SIZE // 64)), **flags)
 
 
 @pytest.mark.parametrize("words", [1, 9, 125])
-def test_loads_that_nobody_takes_are_kept(words):
-    """More than there is room for, in words or in operations; those of nine words fill all of it."""
+def test_blocked_loads_are_kept(words):
     flags = ({"wide": 1}, {"to_send": 1}, {"zero": 1, "to_send": 1}, {})
     if words == 1:
         ops = [one_word(n, **flags[n % 5 % 4]) for n in range(3 * CollectiveLoader.OPERATIONS)]
@@ -247,9 +243,7 @@ def test_loads_that_nobody_takes_are_kept(words):
 
 
 @pytest.mark.parametrize(("zeros", "lengths"), [(0, [9] * 30), (CollectiveLoader.OPERATIONS, [40, 1])])
-def test_all_of_the_room_is_used(zeros, lengths):
-    """Of words by operations of nine, and of operations by many that need none and a last one of several bursts, while
-    no beat is taken."""
+def test_the_buffers_of_words_and_operations_are_filled(zeros, lengths):
     dut, memory, bursts = CollectiveLoader(*TRIED), bytes(SIZE), []
     _, hbm_bytes = TRIED
     ops = [operation(1, FP32, 0, zero=1)] * zeros
@@ -263,7 +257,7 @@ def test_all_of_the_room_is_used(zeros, lengths):
 
 
 @simulated(lambda: CollectiveLoader(*TRIED), each=range(1, CollectiveLoader.OPERATIONS + 1))
-async def test_a_loader_is_not_idle_while_operations_wait_for_their_words(ctx, dut, count):
+async def test_a_loader_with_operations_is_not_idle(ctx, dut, count):
     assert ctx.get(dut.idle)
     ctx.set(dut.axi.ar.ready, 1)
     for number in range(count):
@@ -273,27 +267,25 @@ async def test_a_loader_is_not_idle_while_operations_wait_for_their_words(ctx, d
         assert not ctx.get(dut.idle) and not ctx.get(dut.beats.valid)
 
 
-@pytest.mark.parametrize("words", [*((1 << bit) + 5 for bit in (6, 8, 10)), *slow(3072)])
-def test_a_load_of_some_thousand_beats_ends(words):
-    """Which is at the bits of a length that no shorter one has; it begins within what a burst may be."""
-    load(*TRIED, [operation(4 * words - 1, FP32, 64), operation(5, FP32, 0)], size=1 << 16)
+END = operation(5, FP32, 0)
 
 
-@pytest.mark.slow
-def test_a_load_of_many_thousand_beats_ends():
-    words = (1 << 15) + 5
-    load(*TRIED, [operation(4 * words - 1, FP32, 64)], size=1 << 20, limit=1 << 17)
-
-
-@pytest.mark.slow
-def test_many_thousand_zeros_end():
-    ops = [operation(2 * ((1 << 18) + (1 << 15) - 10), FP32, 0, zero=1), operation(5, FP32, 64)]
-    load(*TRIED, ops, limit=1 << 20)
-
-
-@pytest.mark.parametrize(("elements", "dtype"), [(4096 + 1024 + 5, FP32), (4096 + 3, INT32), (8192 + 1030, BF16)])
-def test_some_thousand_zeros_end(elements, dtype):
-    load(*TRIED, [operation(elements, dtype, 0, zero=1), operation(5, FP32, 64)])
+@pytest.mark.parametrize(
+    ("ops", "options"),
+    [
+        *(([operation(4 * ((1 << bit) + 5) - 1, FP32, 64), END], {"size": 1 << 16}) for bit in (6, 8, 10)),
+        *(([operation(*count_and_type, 0, zero=1), END], {}) for count_and_type in ((5125, FP32), (4099, INT32))),
+        ([operation(8192 + 1030, BF16, 0, zero=1), END], {}),
+        *slow(
+            ([operation(4 * 3072 - 1, FP32, 64), END], {"size": 1 << 16}),
+            ([operation(4 * ((1 << 15) + 5) - 1, FP32, 64)], {"size": 1 << 20, "limit": 1 << 17}),
+            ([operation(2 * ((1 << 18) + (1 << 15) - 10), FP32, 0, zero=1), END], {"limit": 1 << 20}),
+        ),
+    ],
+)
+def test_long_loads_end(ops, options):
+    """Lengths with bits that no shorter operation has."""
+    load(*TRIED, ops, **options)
 
 
 def test_zeros_are_not_read():
@@ -301,32 +293,33 @@ def test_zeros_are_not_read():
     load(*TRIED, ops, errors=set(range(64, SIZE, 16)))
 
 
-def test_too_little_room_is_noticed(monkeypatch):
+def test_too_small_a_buffer_is_detected(monkeypatch):
     monkeypatch.setattr(CollectiveLoader, "LATENCY_BEATS", LATENCY // 2)
     with pytest.raises(AssertionError):
         test_transfers_hide_the_latency_of_hbm(load, 200, 0, *TRIED)
 
 
-def test_stores_whose_addresses_nobody_takes_are_kept():
-    """Words are taken all the time; bursts of one word, more than there is room for."""
-    store(*TRIED, [one_word(n) for n in range(60)], hold=200)
+@pytest.mark.parametrize(
+    ("ops", "options"),
+    [
+        ([one_word(n) for n in range(60)], {"hold": 200}),  # words are accepted; bursts of one word exceed the buffer
+        ([operation(400, FP32, 2048 * n) for n in range(3)], {"hold": 250, "held": ("aw", "w")}),
+    ],
+)
+def test_blocked_bursts_are_kept(ops, options):
+    store(*TRIED, ops, **options)
 
 
 @pytest.mark.parametrize("stall", [0.6, 0.5, 0.3, 0.1])
-def test_bursts_of_which_nobody_takes_anything_are_kept(stall):
-    """As many as there is room for; one behind them whose words come slowly is not begun before they are there."""
+def test_as_many_blocked_bursts_are_kept_as_fit(stall):
     ops = [one_word(n) for n in range(Storer.WORDS + 8)] + [operation(100, FP32, 4096)]
     played = store(*TRIED, ops, stall={"ops": 0, "beats": stall}, hold=250, held=("aw", "w"))
     kept = sum(-(-element_bytes(op["dtype"]) * op["elements"] // TRIED[0]) for op in ops[: Storer.WORDS])
     assert sum(cycle < 250 for cycle in played.cycles["beats"]) == kept
 
 
-def test_words_of_long_bursts_of_which_nobody_takes_anything_are_kept():
-    store(*TRIED, [operation(400, FP32, 2048 * n) for n in range(3)], hold=250, held=("aw", "w"))
-
-
 @simulated(lambda: Storer(*TRIED), each=range(1, Storer.OPERATIONS + 1))
-async def test_it_is_not_quiet_while_operations_wait_for_their_beats(ctx, dut, count):
+async def test_a_storer_with_operations_is_not_quiet(ctx, dut, count):
     assert ctx.get(dut.quiet)
     for number in range(count):
         await put(ctx, dut.ops, operation(4, FP32, 64 * number))
@@ -336,7 +329,7 @@ async def test_it_is_not_quiet_while_operations_wait_for_their_beats(ctx, dut, c
 
 
 @simulated(lambda: Storer(*TRIED), each=range(1, Storer.OPERATIONS))
-async def test_after_a_reset_nothing_is_written_of_what_came_before(ctx, dut, count):
+async def test_a_reset_discards_all_operations(ctx, dut, count):
     drive(ctx, dut.axi.aw, ready=0)
     await ctx.tick().repeat(4)
     assert not ctx.get(dut.axi.aw.valid | dut.axi.w.valid)
@@ -348,7 +341,7 @@ async def test_after_a_reset_nothing_is_written_of_what_came_before(ctx, dut, co
 
 @pytest.mark.parametrize("response", [1, 2, 3])
 @simulated(lambda: Storer(*TRIED), each=range(2))
-async def test_an_answer_is_an_error_when_it_comes(ctx, dut, _, response):
+async def test_an_error_response_is_reported_when_it_is_valid(ctx, dut, _, response):
     drive(ctx, dut.axi.b, payload={"resp": response}, valid=0)
     await ctx.tick().repeat(3)
     assert not ctx.get(dut.error)
@@ -357,25 +350,24 @@ async def test_an_answer_is_an_error_when_it_comes(ctx, dut, _, response):
     assert ctx.get(dut.error)
 
 
-def test_so_many_bursts_are_not_answered_at_once():
+def test_the_maximum_number_of_bursts_is_outstanding():
     bursts = []
     store(*TRIED, [operation(2, FP32, 64 * n) for n in range(150)], latency=400, bursts=bursts)
     assert sum(cycle < 400 for cycle, *_ in bursts) == Storer.BURSTS
 
 
-def test_a_burst_waits_for_its_data():
-    """No address before the last word is there."""
+def test_no_address_is_issued_before_the_last_word_of_its_burst():
     link_bytes, hbm_bytes = TRIED
     played = store(*TRIED, [operation(BURST_BEATS * hbm_bytes // 4, FP32, 0)], stall=0.8)
-    come, beats = 0, BURST_BEATS * hbm_bytes // link_bytes
+    arrived, beats = 0, BURST_BEATS * hbm_bytes // link_bytes
     for _, beat, begins in played.watched:
-        assert not begins or come == beats
-        come += beat
-    assert come == beats
+        assert not begins or arrived == beats
+        arrived += beat
+    assert arrived == beats
 
 
 @pytest.mark.parametrize(("transfer", "bad"), [(load, 48), (store, 0)])
-def test_an_error_is_seen(transfer, bad):
+def test_an_error_response_is_reported(transfer, bad):
     ops = [operation(64, FP32, 0)]
     transfer(*TRIED, ops, errors={bad}, fails=True)
     transfer(*TRIED, ops, errors={1 << 13})

@@ -1,4 +1,4 @@
-"""The receive path: copies and reductions in every format, in random order, with stalls; its rate; faults are seen."""
+"""Receive path: copies and reductions in every format, in random order, with stalls; throughput; faults."""
 
 from itertools import islice
 
@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp, element_bytes
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from tests.hdl.collective.beats import beats_of_bytes, bytes_of_beats
-from tests.hdl.simulation import WORN, drive, put, simulated
+from tests.hdl.simulation import WARM_UP, drive, put, simulated
 from tests.hdl.slow import slow
 from tests.hdl.streams import play
 
@@ -24,18 +24,18 @@ FP32, BF16, INT32 = CollectiveType
 
 SEED = 20260611
 DRAWS = [{"seed": 0x1234_5678, "stream": 0x9ABC_DEF0}, {"seed": 0xEDCB_A987, "stream": 0x6543_210F}]
-"""Keys of stochastic rounding: every bit is set in one of them."""
+"""Keys of stochastic rounding; every bit is set in one of them."""
 
 OPERATION = {ReduceOp.SUM: AluOp.ADD, ReduceOp.MAX: AluOp.MAX, ReduceOp.MIN: AluOp.MIN}
 
 
 class Traffic:
-    """Operations with what comes in for them and what must come out.
+    """Operations with their inputs and expected outputs.
 
     Arguments:
-        link_bytes: of a beat.
-        seed: of everything.
-        draw: of what is rounded stochastically.
+        link_bytes: bytes of a beat.
+        seed: seed of all random numbers.
+        draw: key of stochastic rounding.
     """
 
     def __init__(self, link_bytes: int, seed: int = SEED, draw: dict[str, int] = DRAWS[0]):
@@ -49,8 +49,10 @@ class Traffic:
         """Whether those are rounded, so that two halves make a beat."""
 
     def add(self, elements: int, dtype: CollectiveType, ties: bool = False, **fields) -> None:
-        """Add an operation; `fields` are those of a `ReceiveOp`. With `ties` sums of FP32 are a bit away from halfway
-        between two of BF16, or halfway."""
+        """Add an operation; `fields` are those of a `ReceiveOp`.
+
+        With `ties`, FP32 sums are halfway between two BF16 numbers, or one bit beside.
+        """
         rng, bf16 = self.rng, dtype == BF16
         first, address = int(rng.integers(1 << 32)), 64 * int(rng.integers(1 << 34))
         common = {"dtype": dtype, "elements": elements}
@@ -88,7 +90,6 @@ class Traffic:
         return round_fp32(words, formats.BF16).astype("<u2")
 
     def add_random(self, elements: int) -> None:
-        """Add an operation of any kind."""
         rng = self.rng
         dtype = CollectiveType(int(rng.integers(3)))
         fields = {"op": ReduceOp(int(rng.integers(3)))}
@@ -103,7 +104,6 @@ class Traffic:
         self.add(elements, dtype, **fields)
 
     def play(self, **options):
-        """Play it on a receive path; return what passed."""
         inputs = {"ops": self.ops, "net": self.net, "load": self.load}
         outputs = {"store_ops": len(self.store_ops)}
         for sink, results in self.results.items():
@@ -111,46 +111,48 @@ class Traffic:
         dut = ReceivePath(self.link_bytes)
         return play(dut, inputs, outputs, constants=self.draw, finished="idle", seed=SEED, **options)
 
+    def check(self, **options):
+        played = self.play(**options)
+        assert self.wrong(played) == []
+        return played
+
     def wrong(self, played) -> list[str]:
-        """Return what is not as it should be."""
+        """Return the names of wrong results."""
         found = [] if played.payloads["store_ops"] == self.store_ops else ["store_ops"]
         for sink, results in self.results.items():
             beats = iter(played.payloads[sink])
             half = self.link_bytes // 2
             for number, (content, rounds) in enumerate(zip(results, self.rounded[sink], strict=True)):
-                come = bytes_of_beats(islice(beats, -(-len(content) // self.link_bytes)), self.link_bytes)
-                beyond = -(-len(content) // half) * half  # where the other half of the last beat is, if that has one
-                if come[: len(content)] != content or rounds and any(come[beyond:]):
+                result = bytes_of_beats(islice(beats, -(-len(content) // self.link_bytes)), self.link_bytes)
+                beyond = -(-len(content) // half) * half  # start of the unused half of the last beat, if any
+                if result[: len(content)] != content or rounds and any(result[beyond:]):
                     found.append(f"{sink} {number}")
         return found
 
 
 @pytest.mark.parametrize(("link_bytes", "stall"), [(8, 0.4), (64, 0.3), *slow((8, 0), (16, 0.4))])
 def test_random_operations(link_bytes, stall):
-    """Numbers of elements that end a beat at every place, short and longer, in random order."""
-    traffic, most = Traffic(link_bytes, SEED + link_bytes), link_bytes // 2
-    numbers = np.arange(1, 4 * most + 1, 1 + (link_bytes == 64))
-    for elements in [int(n) for n in traffic.rng.permutation(numbers)] * max(1, 32 // most):
+    traffic, longest = Traffic(link_bytes, SEED + link_bytes), link_bytes // 2
+    numbers = np.arange(1, 4 * longest + 1, 1 + (link_bytes == 64))
+    for elements in [int(n) for n in traffic.rng.permutation(numbers)] * max(1, 32 // longest):
         traffic.add_random(elements)
-    played = traffic.play(stall=stall, worn=WORN if link_bytes == 8 else 0)
-    assert traffic.wrong(played) == []
-    print(f"{len(traffic.ops)} operations, {sum(map(len, traffic.results['store']))} bytes stored")
+    traffic.check(stall=stall, warm_up=WARM_UP if link_bytes == 8 else 0)
 
 
 @pytest.mark.parametrize("link_bytes", [8, *slow(16)])
 @pytest.mark.parametrize("held", ["store", "forward"])
-def test_results_that_nobody_takes_are_kept(held, link_bytes):
+def test_blocked_results_are_kept(held, link_bytes):
     traffic = Traffic(link_bytes)
     for dtype, fields, _ in RATES.values():
         traffic.add(100, dtype, **fields | {"store": int(not fields.get("wide_out"))})
-    assert traffic.wrong(traffic.play(hold={held: lambda cycle: cycle < 200})) == []
+    traffic.check(hold={held: lambda cycle: cycle < 200})
 
 
-def test_what_is_not_stored_waits_for_no_store():
+def test_operations_without_a_store_do_not_wait_for_store_operations():
     traffic = Traffic(8)
     for _ in range(3):
         traffic.add(10, FP32, net=1, store=0, forward=1)
-    assert traffic.wrong(traffic.play(hold={"store_ops": lambda cycle: True})) == []
+    traffic.check(hold={"store_ops": lambda cycle: True})
 
 
 REDUCES = {"net": 1, "load": 1, "forward": 1}
@@ -162,49 +164,44 @@ RATES = {
     "narrow": (BF16, REDUCES | {"store": 0}, 4),
     "copy": (BF16, {"net": 1, "forward": 1}, 2),
 }
-"""Format, fields, bytes of an element where a step takes it."""
+"""Format, fields, bytes of an element in a step of the input."""
 
 
 @pytest.mark.parametrize("draw", DRAWS)
-def test_every_bit_of_what_is_rounded_at_random(draw):
-    """Elements from any number on, in a beat of either form."""
+def test_every_bit_of_stochastic_rounding(draw):
     traffic = Traffic(8, draw=draw)
     for number in range(16):
         fields = REDUCES | {"wide_in": number % 2, "final": 1, "stochastic": 1}
         traffic.add(30 + number, BF16, **fields)
         traffic.add(40, BF16, ties=True, **fields | {"wide_in": 1, "stochastic": 0})
-    assert traffic.wrong(traffic.play()) == []
+    traffic.check()
 
 
 @pytest.mark.parametrize("name", RATES)
 @pytest.mark.parametrize("steps", [1, *slow(4)])
-def test_a_step_a_cycle_across_operations(name, steps):
-    """No cycle is lost, with results for both sinks."""
+def test_a_step_per_cycle_across_operations(name, steps):
     dtype, fields, size = RATES[name]
     link_bytes, count = 16, 30
     traffic = Traffic(link_bytes)
     for _ in range(count):
         traffic.add(steps * link_bytes // size, dtype, **fields)
-    played = traffic.play()
-    assert traffic.wrong(played) == []
+    played = traffic.check()
     cycles = played.cycles["load" if fields.get("load") else "net"]
     assert cycles == list(range(cycles[0], cycles[0] + steps * count))
     assert played.cycles["forward"][-1] == cycles[-1] + ReceivePath.LATENCY
 
 
-def test_kinds_alternate_without_a_gap():
-    """The ends of a step, of a reduction and of copies, come one after the other."""
+def test_alternating_kinds_without_a_gap():
     traffic = Traffic(16)
     for number in range(36):
         dtype, fields, size = list(RATES.values())[number % len(RATES)]
         traffic.add(4 * 16 // size, dtype, **fields)
-    played = traffic.play()
-    assert traffic.wrong(played) == []
+    played = traffic.check()
     taken = sorted({*played.cycles["net"], *played.cycles["load"]})
     assert taken == list(range(taken[0], taken[0] + 4 * 36))
 
 
-def test_a_wrong_half_is_noticed(monkeypatch):
+def test_a_wrong_half_is_detected(monkeypatch):
     monkeypatch.setattr(receiver, "_widen", lambda half: Cat(half, half))
     traffic = Traffic(8)
     for dtype, fields, _ in RATES.values():
@@ -212,15 +209,14 @@ def test_a_wrong_half_is_noticed(monkeypatch):
     assert traffic.wrong(traffic.play()) == [f"forward {list(RATES).index('narrow')}"]
 
 
-def test_too_little_room_is_noticed(monkeypatch):
+def test_too_small_a_buffer_is_detected(monkeypatch):
     monkeypatch.setattr(ReceivePath, "RESULTS", ReceivePath.LATENCY)
     with pytest.raises(AssertionError):
-        test_a_step_a_cycle_across_operations("fp32", 4)
+        test_a_step_per_cycle_across_operations("fp32", 4)
 
 
 @simulated(lambda: ReceivePath(8), each=(((1 << bit) + 6, dtype) for bit in range(8, 30) for dtype in (FP32, BF16)))
 async def test_long_operations_do_not_end(ctx, dut, case):
-    """Their numbers of elements are a few, but for one bit."""
     elements, dtype = case
     for port in (dut.store_ops, dut.store, dut.forward):
         ctx.set(port.ready, 1)
@@ -237,7 +233,6 @@ async def test_long_operations_do_not_end(ctx, dut, case):
 @pytest.mark.slow
 @simulated(lambda: ReceivePath(8), each=(FP32, BF16))
 async def test_an_operation_of_some_thousand_steps_ends(ctx, dut, dtype):
-    """With its last step, which is at the bits of a length that no shorter one has."""
     elements = 8191
     for port in (dut.store_ops, dut.store, dut.forward):
         ctx.set(port.ready, 1)
@@ -254,7 +249,7 @@ async def test_an_operation_of_some_thousand_steps_ends(ctx, dut, dtype):
 
 
 @simulated(lambda: ReceivePath(8))
-async def test_waits_say_what_is_missing(ctx, dut):
+async def test_wait_outputs(ctx, dut):
     traffic = Traffic(8)
     traffic.add(2, FP32, net=1, load=1)
 

@@ -1,4 +1,4 @@
-"""Two to five engines on an ideal network do what the golden model does: every kind, with and without pauses."""
+"""Two to five engines on an ideal network against golden: every kind, with and without stalls."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ PAIR, UP, DOWN = Group(0, 1, 2), Group(0, 1, CORES), Group(CORES - 1, -1, CORES)
 
 @pytest.fixture
 def memories(rng):
-    """Bytes that hold numbers of every format, among them infinities, NaN and subnormals, but mostly not."""
+    """Random memories; most words are ordinary numbers in every format, some infinities, NaNs or subnormals."""
     memories = rng.integers(0, 256, (CORES, HBM_BYTES), np.uint8)
     words = memories.view("<u2")
     exponents = rng.integers(118, 134, words.shape, np.uint16) << 7
@@ -39,7 +39,7 @@ def memories(rng):
 
 
 def programs_of(*collectives):
-    """Return the list of each core, with its part of collectives, which are given as rank 0's."""
+    """Return the programs of all cores for collectives given by their part of rank 0."""
     programs = {core: [] for core in range(CORES)}
     for one in collectives:
         for part in on_every_rank(one):
@@ -48,14 +48,14 @@ def programs_of(*collectives):
 
 
 def random_programs(rng, operations, kinds=KINDS):
-    """Return a list of collectives for each core, which any order of events must end."""
+    """Return random programs that cannot deadlock."""
     programs = {core: [] for core in range(CORES)}
     for _ in range(operations):
         ranks = int(rng.integers(2, CORES + 1))
         one = random_collective(rng, cores=CORES, kind=K(int(rng.choice(kinds))), ranks=ranks, most=2000)
         in_place = one.kind == K.ALL_REDUCE and rng.random() < 0.3
         for part in on_every_rank(one):
-            # What one operation writes others read.
+            # Operations read the results of others.
             src, dst = (int(half) + 64 * int(rng.integers(100)) for half in rng.permutation((0, HBM_BYTES // 2)))
             programs[part.core].append(replace(part, src=src, dst=src if in_place else dst))
     return programs
@@ -66,7 +66,7 @@ def all_reduce(group=PAIR, **options):
 
 
 def check(programs, memories, base=0, **options):
-    """Run, and compare all of all memories, bit by bit. Each core's begins at the address `base`."""
+    """Run programs and compare all memories, which begin at the address `base`."""
     placed = {
         core: [replace(one, src=base + one.src, dst=base + one.dst) for one in program]
         for core, program in programs.items()
@@ -95,8 +95,7 @@ def test_all_kinds(stall, latency, delay, base, rng, memories):
     check(random_programs(rng, 40), memories, base, stall=stall, latency=latency, delay=delay)
 
 
-def test_full_segments(memories):
-    """Rings in which every segment is as long as can be, so that the buffers are full: nobody waits for ever."""
+def test_rings_of_the_longest_segments_do_not_deadlock(memories):
     long = {K.ALL_REDUCE: 2 * CORES * 1024 + 100, K.BROADCAST: 2 * CORES * 1024 + 100}
     counts = {kind: long.get(kind, 3000) for kind in (*long, K.REDUCE_SCATTER, K.ALL_GATHER, K.ALL_TO_ALL)}
     collectives = [
@@ -107,23 +106,22 @@ def test_full_segments(memories):
     check(programs_of(*collectives), memories, stall=100)
 
 
-def test_bandwidth(memories):
-    """A long all-reduce of two ranks keeps both channels' flits close to one a cycle."""
+def test_a_long_all_reduce_uses_the_links_at_a_flit_per_cycle(memories):
     count = 8192
     outcome = check(programs_of(all_reduce(count=count, dst=HBM_BYTES // 2)), memories, latency=20)
     sent = outcome.counters[0]["channel0"]["sent"]
     assert sent == count // 2 * 4 // LINK_BYTES
-    assert outcome.counters[0]["busy"] < sent + 32 * 32 * 4 // LINK_BYTES + 200  # and the first segment
+    assert outcome.counters[0]["busy"] < sent + 32 * 32 * 4 // LINK_BYTES + 200  # the second term is the first segment
 
 
 def disagreement(core, other, field):
-    """Return what a core says that disagrees with another one in a field."""
+    """Return the error of a core that disagrees with another one in a field."""
     place = 1 + [name for name, _ in SIGNATURE_FIELDS].index(field)
     return CollectiveFault(core, Cause.DISAGREE, 0, FIRST + other | place << 8)
 
 
 @pytest.mark.parametrize(("field", "other"), [("count", 101), ("op", 1), ("chunk", 3), ("dtype", T.INT32)])
-def test_two_that_disagree_both_say_so(field, other, memories):
+def test_both_of_two_cores_report_a_disagreement(field, other, memories):
     one = all_reduce(chunk=2)
     outcome = run_collectives({0: [one], 1: [replace(one, rank=1, **{field: other})]}, memories)
     assert outcome.errors == [disagreement(0, 1, field), disagreement(1, 0, field)]
@@ -134,8 +132,8 @@ def test_two_that_disagree_both_say_so(field, other, memories):
 
 
 @pytest.mark.parametrize("kind", [K.SEND, K.BROADCAST])
-def test_a_receiver_hears_of_it_from_its_sender(kind, memories):
-    """Where data goes one way only the receiver cannot compare; what it gets is a refusal."""
+def test_a_receiver_is_refused_by_its_sender(kind, memories):
+    """Data flow one way, so the receiver cannot compare; it gets a refusal."""
     sender, receiver = on_every_rank(all_reduce(Group(3, -2, 2), kind=kind, root=int(kind == K.SEND)))
     receiver = replace(receiver, count=132, dtype=T.INT32)
     outcome = run_collectives({3: [sender], 1: [receiver]}, memories)
@@ -144,7 +142,7 @@ def test_a_receiver_hears_of_it_from_its_sender(kind, memories):
 
 @pytest.mark.parametrize("bits", [(1, 12, 29), *slow(range(1, 30))], ids=["some", "all"])
 @pytest.mark.parametrize("kind", [K.SEND, K.BROADCAST])
-def test_a_refusal_is_of_any_bit(kind, bits, memories):
+def test_a_refusal_for_any_bit(kind, bits, memories):
     sender, receiver = on_every_rank(all_reduce(Group(3, -2, 2), kind=kind, root=int(kind == K.SEND), count=1))
     for bit in bits:
         programs = {3: [sender], 1: [replace(receiver, count=1 ^ 1 << bit)]}
@@ -154,16 +152,17 @@ def test_a_refusal_is_of_any_bit(kind, bits, memories):
 
 @pytest.mark.parametrize("ranks", [*slow(2, 3), 5])
 def test_broadcasts_of_different_roots(ranks, memories):
-    """Whoever is the odd one out: its neighbours and it say so, or at least two that are next to each other."""
+    """The rank with another root and its neighbours report it, or at least two adjacent ones."""
     for odd in range(ranks):
-        beside = (odd + 1) % ranks
-        for root, other, count in ((0, ranks - 1, 40), (odd, beside, 1), (beside, odd, 1)):  # of one on channel 0 alone
+        neighbour = (odd + 1) % ranks
+        # One element uses only channel 0.
+        for root, other, count in ((0, ranks - 1, 40), (odd, neighbour, 1), (neighbour, odd, 1)):
             programs = programs_of(all_reduce(Group(0, 1, ranks), kind=K.BROADCAST, count=count, root=root))
             programs[odd] = [replace(programs[odd][0], root=other)]
             errors = run_collectives(programs, memories).errors
             cores = {error.core for error in errors}
-            # Of one element, which is a chain, each of the neighbours does.
-            assert cores == {odd, beside, (odd - 1) % ranks} if count == 1 else odd in cores and len(cores) > 1
+            # With one element, both neighbours report it.
+            assert cores == {odd, neighbour, (odd - 1) % ranks} if count == 1 else odd in cores and len(cores) > 1
             for error in errors:
                 neighbours = [(error.core + step) % ranks for step in (1, -1)]
                 assert error in [disagreement(error.core, neighbour, "root") for neighbour in neighbours]
@@ -179,14 +178,14 @@ def test_both_send_or_both_receive(kind, count, memories):
 
 
 @pytest.mark.parametrize("group", [UP, DOWN])
-def test_each_rank_of_a_broadcast_may_cut_it_otherwise(group, memories):
+def test_ranks_of_a_broadcast_may_differ_in_their_chunks(group, memories):
     programs = programs_of(all_reduce(group, kind=K.BROADCAST, count=3001, dtype=T.BF16, dst=1 << 16, root=2))
     for core, chunk in zip(group.cores, (5, 32, 1, 2, 31), strict=True):
         programs[core] = [replace(programs[core][0], chunk=chunk)]
     check(programs, memories, stall=20)
 
 
-def test_a_broken_rule_is_reported_in_its_turn(memories):
+def test_a_broken_rule_is_reported_after_earlier_instructions_have_retired(memories):
     programs = programs_of(all_reduce(kind=K.ALL_GATHER, count=64, pitch=256))
     programs[0].append(replace(programs[0][0], dst=4100))
     outcome = run_collectives(programs, memories)
@@ -196,7 +195,7 @@ def test_a_broken_rule_is_reported_in_its_turn(memories):
 
 @pytest.mark.parametrize(("side", "who"), [("src", [0]), ("dst", [0, 1])])
 @pytest.mark.parametrize(("count", "within"), [(1000, 512), (1000, 2048), (1, 0)], ids=["both", "channel1", "channel0"])
-def test_memory_that_answers_with_an_error(side, who, count, within, memories):
+def test_error_responses_of_hbm(side, who, count, within, memories):
     broadcast = all_reduce(kind=K.BROADCAST, count=count, **{side: HBM_BYTES - within})
     outcome = run_collectives(programs_of(broadcast), memories)
     assert outcome.errors == [CollectiveFault(core, Cause.AXI, 0, 0) for core in who]
@@ -204,15 +203,14 @@ def test_memory_that_answers_with_an_error(side, who, count, within, memories):
 
 
 @pytest.mark.parametrize("late", range(1, 7))
-def test_ranks_that_come_late(late, memories):
-    """What is sent to a core that has nothing to do yet is not lost, from whichever side it comes."""
+def test_flits_for_a_core_without_an_instruction_are_kept(late, memories):
     programs = programs_of(all_reduce(Group(0, 1, 3)), all_reduce(Group(2, -1, 3), src=8192))
     check(programs, memories, late=(late, 300))
 
 
 @pytest.mark.parametrize("slow", [{"stall": 224}, {"rate": 256}])
-def test_a_transfer_is_over_when_all_has_gone_and_come(slow, memories):
-    """Links take a flit in one of eight cycles, or HBM gives a byte a cycle; each channel has one besides its data."""
+def test_a_transfer_retires_when_all_flits_are_sent_and_received(slow, memories):
+    # The network stalls, or HBM delivers one byte per cycle; each channel sends a flit besides its data.
     counts = [40, 64, 96, 64, *(1 + 7 * n for n in range(25))]
     sends = [all_reduce(kind=K.SEND, root=1, count=c, src=64 * c, dst=1 << 16) for c in counts]
     outcome = check(programs_of(*sends), memories, **slow)
@@ -220,7 +218,7 @@ def test_a_transfer_is_over_when_all_has_gone_and_come(slow, memories):
     channels = [1 + (count > GRANULE) for count in counts]
     sent, announced = np.cumsum(data), np.cumsum(channels)
     assert outcome.flits[0] == (sent + announced).tolist()
-    # The sender has announced the next one by then.
+    # The sender has announced the next transfer by then.
     assert outcome.taken[1] == (sent + np.append(announced[1:], announced[-1])).tolist()
 
 
@@ -240,7 +238,7 @@ def test_stochastic_rounding_of_many_seeds(rng, memories):
 
 
 def hang(programs, memories):
-    """Return whom each core waits for when nothing moves any more."""
+    """Return the cores that each core waits for in a deadlock."""
     outcome = run_collectives(programs, memories, limit=3000)
     assert not outcome.errors
     return outcome.peers
@@ -248,8 +246,8 @@ def hang(programs, memories):
 
 @pytest.mark.parametrize("group", [UP, DOWN])
 @pytest.mark.parametrize("absent", range(CORES))
-def test_a_rank_that_does_not_come_is_named(absent, group, memories):
-    """By whom it sends to, or receives from; and whoever waits, waits for one that waits, or for the absent one."""
+def test_an_absent_rank_is_named(absent, group, memories):
+    """Its neighbours name it; every other core names another core that waits, or it."""
     programs = programs_of(all_reduce(group, count=3000, dst=1 << 16, chunk=5))
     del programs[absent]
     peers = hang(programs, memories)
@@ -259,13 +257,13 @@ def test_a_rank_that_does_not_come_is_named(absent, group, memories):
 
 
 @pytest.mark.parametrize(("sends", "receives", "peers"), [(1, 2, {3: 1}), (2, 1, {1: 3}), (1, 1, {})])
-def test_nobody_is_waited_for_by_one_that_is_done(sends, receives, peers, memories):
+def test_a_core_without_an_instruction_waits_for_no_core(sends, receives, peers, memories):
     send, receive = on_every_rank(all_reduce(Group(1, 2, 2), kind=K.SEND, root=1))
     assert hang({1: [send] * sends, 3: [receive] * receives}, memories) == [peers.get(core) for core in range(CORES)]
 
 
 @pytest.mark.parametrize(("dead", "direction"), [(0b1, 0), (0b1000, 3), (0b0110, 1)])
-def test_a_link_that_dies_while_a_collective_is_under_way(dead, direction, memories):
+def test_a_link_that_fails_during_a_collective(dead, direction, memories):
     programs = programs_of(*[all_reduce(kind=K.ALL_GATHER, count=640, pitch=2560)] * 3)
     _, second, _ = run_collectives(programs, memories).retired[0]
     outcome = run_collectives(programs, memories, dead=(dead, second - 50))
@@ -275,15 +273,14 @@ def test_a_link_that_dies_while_a_collective_is_under_way(dead, direction, memor
 
 
 def test_the_first_error_stays(memories):
-    """A link dies, and then HBM answers with an error."""
+    # A link fails, and then HBM responds with an error.
     programs = {0: [all_reduce(src=HBM_BYTES - 64)]}
     outcome = run_collectives(programs, memories, latency=200, dead=(1, 100), limit=3000)
     assert outcome.errors == [CollectiveFault(0, Cause.LINK, 0, 0)]
     assert run_collectives(programs, memories, limit=3000).errors == [CollectiveFault(0, Cause.AXI, 0, 0)]
 
 
-def test_a_dead_link_is_no_error_of_who_has_nothing_to_do(memories):
-    """But of what begins afterwards."""
+def test_a_dead_link_is_an_error_only_of_later_collectives(memories):
     programs = programs_of(all_reduce(kind=K.BARRIER))
     (end,) = run_collectives(programs, memories).retired[0]
     outcome = run_collectives(programs, memories, dead=(15, end + 1))

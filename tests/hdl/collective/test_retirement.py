@@ -1,4 +1,4 @@
-"""An instruction is over when nothing of it is under way, whatever it waits for last; and each is counted."""
+"""An instruction retires when all its transfers are complete; instructions are counted."""
 
 from itertools import chain
 
@@ -18,9 +18,11 @@ K = CollectiveKind
 
 
 @pytest.mark.parametrize("network", [{}, {"stall": 200}])
-def test_whoever_sends_waits_for_the_token(network, rng):
-    """Over a long way, and to one who has waited, all data goes before it comes: to each channel last, as pauses will
-    have it. Barriers with a third core in between let the receiver be there first."""
+def test_a_sender_retires_after_the_token(network, rng):
+    """With a long latency, all data are sent before the token arrives on either channel.
+
+    Barriers with a third core in between let the receiver be ready first.
+    """
     counts = [*(2 * GRANULE,) * 40, *(1, 2, GRANULE + 1) * 2]
     barrier = all_reduce(Group(0, 2, 2), kind=K.BARRIER)
     sends = [all_reduce(kind=K.SEND, root=1, count=count, dst=1 << 16) for count in counts]
@@ -33,8 +35,7 @@ def test_whoever_sends_waits_for_the_token(network, rng):
 
 
 @pytest.mark.parametrize("before", [1023, *slow(2047)])
-def test_an_error_says_how_many_came_before(before):
-    """So many that each bit of their number has been 1."""
+def test_an_error_has_the_number_of_retired_instructions(before):
     memories = np.zeros((CORES, HBM_BYTES), np.uint8)
     barrier, illegal = programs_of(all_reduce(kind=K.BARRIER)), programs_of(all_reduce(count=0))
     programs = {core: barrier[core] * before + illegal[core] for core in (0, 1)}

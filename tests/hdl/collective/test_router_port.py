@@ -1,4 +1,4 @@
-"""A channel's port of the router: every kind of flit both ways, against plain Python."""
+"""Router port of a channel against plain Python: every kind of flit in both directions."""
 
 from itertools import product
 
@@ -9,7 +9,7 @@ from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.link import CORE_BITS, FlitKind
 from tests.hdl.collective.announcements import field_at, other_side, with_kind
-from tests.hdl.simulation import WORN, drive, simulate_each, simulated
+from tests.hdl.simulation import WARM_UP, drive, simulate_each, simulated
 
 SEED = 1729
 
@@ -26,102 +26,103 @@ def flit(kind, source=0, data=0, destination=0, channel=CHANNEL) -> dict:
 
 
 def fields(payload) -> tuple[int, ...]:
-    """Return a flit's fields, in the order of the arguments of :func:`flit`."""
+    """Return the fields of a flit in the order of :func:`flit`."""
     header = payload.header
     return header.kind, header.source, payload.data, header.destination, header.channel
 
 
-@simulated(port, worn=WORN)
-async def test_what_comes_goes_on_by_its_kind(ctx, dut, dice):
+@simulated(port, warm_up=WARM_UP)
+async def test_received_flits_are_forwarded_by_kind(ctx, dut, py_rng):
     for _ in range(1000):
-        kind, valid, room = dice.choice(list(FlitKind)), dice.getrandbits(1), dice.getrandbits(1)
-        source, data = dice.getrandbits(CORE_BITS), dice.getrandbits(8 * LINK_BYTES)
-        drive(ctx, dut.i, payload=flit(kind, source, data, dice.getrandbits(CORE_BITS), 0), valid=valid)
+        kind, valid, room = py_rng.choice(list(FlitKind)), py_rng.getrandbits(1), py_rng.getrandbits(1)
+        source, data = py_rng.getrandbits(CORE_BITS), py_rng.getrandbits(8 * LINK_BYTES)
+        drive(ctx, dut.i, payload=flit(kind, source, data, py_rng.getrandbits(CORE_BITS), 0), valid=valid)
         drive(ctx, dut.received, ready=room)
-        *_, beat, comes, ready, put, granted, said, announced = await ctx.tick().sample(
+        *_, beat, received_valid, ready, put, granted, announced_word, announced = await ctx.tick().sample(
             dut.received.payload, dut.received.valid, dut.i.ready, dut.put, dut.granted, dut.source, dut.announced
         )
         is_kind = tuple(int(valid and kind == one) for one in (FlitKind.DATA, FlitKind.READY, FlitKind.GRANT))
-        assert (comes, put, granted) == is_kind
-        assert (beat, said, announced) == (data, source, data % (1 << isa.SIGNATURE_BITS))
+        assert (received_valid, put, granted) == is_kind
+        assert (beat, announced_word, announced) == (data, source, data % (1 << isa.SIGNATURE_BITS))
         assert ready == (kind != FlitKind.DATA or room)
 
 
-@simulated(port, worn=WORN)
-async def test_what_goes_is_chosen_by_its_haste(ctx, dut, dice):
-    """One flit a cycle where the router takes it; a refusal is told once."""
-    core, waiting, has_refused, refuses, counts = dice.getrandbits(CORE_BITS), None, 0, 0, dict.fromkeys(FlitKind, 0)
+@simulated(port, warm_up=WARM_UP)
+async def test_priority_of_sent_flits_and_a_single_refusal(ctx, dut, py_rng):
+    core, pending, has_refused, refuses, counts = py_rng.getrandbits(CORE_BITS), None, 0, 0, dict.fromkeys(FlitKind, 0)
     ctx.set(dut.core, core)
     for cycle in range(3000):
-        refuses = refuses or int(cycle > 1500 and dice.random() < 0.05)
-        wants = {name: int(dice.random() < 0.3) for name in ("ready", "grant")}
-        own, beat = dice.getrandbits(isa.SIGNATURE_BITS), dice.getrandbits(8 * LINK_BYTES)
-        receiver, sender = (dice.getrandbits(CORE_BITS) for _ in range(2))
-        drive(ctx, dut, own=own, refuses=refuses, receiver=receiver, sender=sender, **wants)
-        some, taken = int(dice.random() < 0.8), int(dice.random() < 0.6)
+        refuses = refuses or int(cycle > 1500 and py_rng.random() < 0.05)
+        controls = {name: int(py_rng.random() < 0.3) for name in ("ready", "grant")}
+        own, beat = py_rng.getrandbits(isa.SIGNATURE_BITS), py_rng.getrandbits(8 * LINK_BYTES)
+        receiver, sender = (py_rng.getrandbits(CORE_BITS) for _ in range(2))
+        drive(ctx, dut, own=own, refuses=refuses, receiver=receiver, sender=sender, **controls)
+        some, taken = int(py_rng.random() < 0.8), int(py_rng.random() < 0.6)
         drive(ctx, dut.beats, payload=beat, valid=some)
         drive(ctx, dut.o, ready=taken)
         *_, offered, at_o, told, beats = await ctx.tick().sample(dut.o.valid, dut.o.payload, dut.told, dut.beats.ready)
-        assert offered == (waiting is not None)
-        assert waiting is None or fields(at_o) == waiting
-        free = waiting is None or taken
-        tells = wants["ready"] or wants["grant"]
+        assert offered == (pending is not None)
+        assert pending is None or fields(at_o) == pending
+        free = pending is None or taken
+        has_control = controls["ready"] or controls["grant"]
         refusing = refuses and not has_refused
-        assert (told, beats) == (free and not refusing and tells, free and not refusing and not tells)
+        assert (told, beats) == (free and not refusing and has_control, free and not refusing and not has_control)
         if not free:
             continue
         if refusing:
-            has_refused, waiting = 1, (FlitKind.REFUSE, core, own, receiver, CHANNEL)
-        elif tells:
-            waiting = (FlitKind.READY if wants["ready"] else FlitKind.GRANT), core, own, sender, CHANNEL
+            has_refused, pending = 1, (FlitKind.REFUSE, core, own, receiver, CHANNEL)
+        elif has_control:
+            pending = (FlitKind.READY if controls["ready"] else FlitKind.GRANT), core, own, sender, CHANNEL
         else:
-            waiting = (FlitKind.DATA, core, beat, receiver, CHANNEL) if some else None
-        if waiting:
-            counts[waiting[0]] += 1
+            pending = (FlitKind.DATA, core, beat, receiver, CHANNEL) if some else None
+        if pending:
+            counts[pending[0]] += 1
     assert counts.pop(FlitKind.REFUSE) == 1 and min(counts.values()) > 100
 
 
 @simulated(port, each=product(K, range(isa.SIGNATURE_BITS)))
-async def test_the_first_refusal_is_kept(ctx, dut, case, dice):
-    """With the field of each bit that differs, in what a core of either side of any kind says."""
-
-    def shown(ctx):
+async def test_the_first_refusal_is_kept_with_its_core_and_field(ctx, dut, case, py_rng):
+    def refusal(ctx):
         return tuple(ctx.get(getattr(dut.refused, part)) for part in ("valid", "core", "field"))
 
     kind, bit = case
-    own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
-    said, source, noise = other_side(own, kind) ^ 1 << bit, dice.getrandbits(CORE_BITS), dice.getrandbits(8)
-    data = said | noise << isa.SIGNATURE_BITS
+    own = with_kind(py_rng.getrandbits(isa.SIGNATURE_BITS), kind)
+    announced_word, source, noise = (
+        other_side(own, kind) ^ 1 << bit,
+        py_rng.getrandbits(CORE_BITS),
+        py_rng.getrandbits(8),
+    )
+    data = announced_word | noise << isa.SIGNATURE_BITS
     drive(ctx, dut, own=own)
     for other, valid in product(FlitKind, (0, 1)):
         if not valid or other != FlitKind.REFUSE:
             drive(ctx, dut.i, payload=flit(other, source, data), valid=valid)
             await ctx.tick()
-            assert shown(ctx) == (0, 0, 0)
+            assert refusal(ctx) == (0, 0, 0)
     drive(ctx, dut.i, payload=flit(FlitKind.REFUSE, source, data), valid=1)
     await ctx.tick()
     field = field_at(kind, bit)
-    assert shown(ctx) == (1, source, field)
+    assert refusal(ctx) == (1, source, field)
     for _ in range(3):
-        others = dice.getrandbits(CORE_BITS), dice.getrandbits(8 * LINK_BYTES)
+        others = py_rng.getrandbits(CORE_BITS), py_rng.getrandbits(8 * LINK_BYTES)
         drive(ctx, dut.i, payload=flit(FlitKind.REFUSE, *others), valid=1)
         await ctx.tick()
-        assert shown(ctx) == (1, source, field)
+        assert refusal(ctx) == (1, source, field)
     drive(ctx, dut.i, valid=0)
 
 
 @pytest.mark.parametrize("kind", K)
-def test_the_lowest_field_that_differs_is_named(kind, dice):
+def test_the_lowest_field_that_differs_is_named(kind, py_rng):
     dut = port()
 
     async def bench(ctx, bits):
-        own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
-        said = other_side(own, kind)
+        own = with_kind(py_rng.getrandbits(isa.SIGNATURE_BITS), kind)
+        announced_word = other_side(own, kind)
         for bit in bits:
-            said ^= 1 << bit
+            announced_word ^= 1 << bit
         drive(ctx, dut, own=own)
-        drive(ctx, dut.i, payload=flit(FlitKind.REFUSE, 1, said), valid=1)
+        drive(ctx, dut.i, payload=flit(FlitKind.REFUSE, 1, announced_word), valid=1)
         await ctx.tick()
         assert ctx.get(dut.refused.field) == min((f for bit in bits if (f := field_at(kind, bit))), default=0)
 
-    simulate_each(dut, bench, [dice.sample(range(isa.SIGNATURE_BITS), 4) for _ in range(50)])
+    simulate_each(dut, bench, [py_rng.sample(range(isa.SIGNATURE_BITS), 4) for _ in range(50)])

@@ -1,4 +1,4 @@
-"""The schedule gives out the operations of the description, in an order that no unit waits for in vain."""
+"""The schedule issues the operations of the definition, in an order that cannot deadlock."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.spec.isa.collective import GRANULE
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from tests.hdl.collective.jobs import job_bits, operations
-from tests.hdl.simulation import WORN
+from tests.hdl.simulation import WARM_UP
 from tests.hdl.slow import slow
 from tests.hdl.streams import Played, play
 from tests.oracles.collectives import large_collective, random_collective
@@ -23,8 +23,7 @@ SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
 
 
 def check(channel, jobs, stall=0.0, hold=None) -> Played:
-    """Play jobs one after the other, and compare the operations with those in plain Python; it is busy until all of a
-    job's are taken. What is received begins with a granule."""
+    """Play jobs in order; compare operations and `busy` with plain Python. A received part begins with a granule."""
     wanted = [(one, operations(one, channel)) for one in jobs]
     expected = {name: [(one, op) for one, lists in wanted for op in getattr(lists, name)] for name in SHAPES}
     counts = {name: len(ops) for name, ops in expected.items()}
@@ -32,7 +31,7 @@ def check(channel, jobs, stall=0.0, hold=None) -> Played:
     dut = Schedule(channel)
     inputs = {"i": [job_bits(one) for one in jobs]}
     played = play(
-        dut, inputs, counts, stall=stall, seed=SEED, limit=limit, hold=hold, worn=WORN, watch=(dut.busy,),
+        dut, inputs, counts, stall=stall, seed=SEED, limit=limit, hold=hold, warm_up=WARM_UP, watch=(dut.busy,),
     )  # fmt: skip
     for name, shape in SHAPES.items():
         for payload, (one, want) in zip(played.payloads[name], expected[name], strict=True):
@@ -69,13 +68,12 @@ def test_longest_blocks(channel, rng):
 
 
 @pytest.mark.parametrize("channel", [0, 1])
-def test_one_bit_decides(channel, rng):
-    """Whether a channel has a part of a block, whom it sends to, and who is the last of a broadcast."""
+def test_lengths_ranks_and_roots_where_one_bit_decides(channel, rng):
     jobs = [random_collective(rng, kind=kind, count=count) for kind in K for count in (64, 65, 96, 97, 129)]
     jobs += [random_collective(rng, kind=K.ALL_TO_ALL, ranks=(2 << bit) + few) for bit in range(5) for few in (0, 1)]
     for root in [1 << bit for bit in range(6)] + [int(root) for root in rng.integers(64, size=20)]:
         one = random_collective(rng, kind=K.BROADCAST, ranks=64, count=65)
-        jobs += [replace(one, root=root, rank=(root + far) % 64) for far in (-1, 0, 1)]
+        jobs += [replace(one, root=root, rank=(root + distance) % 64) for distance in (-1, 0, 1)]
     check(channel, jobs)
 
 
@@ -86,8 +84,7 @@ def test_a_channel_without_a_part_takes_two_cycles(rng):
 
 
 @pytest.mark.parametrize("channel", [*slow(0), 1])
-def test_every_bit_of_a_place(channel, rng):
-    """The first rounds of collectives far from address 0, of large blocks, in any of which channel 1 begins."""
+def test_every_bit_of_an_address_in_the_first_rounds(channel, rng):
     for number in range(40):
         kind = [kind for kind in K if kind != K.BARRIER][number % 7]
         one = large_collective(rng, kind=kind, ranks=(2, 3, 5, 64)[number % 4])
@@ -101,12 +98,12 @@ def test_every_bit_of_a_place(channel, rng):
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_it_is_busy_while_anything_waits(name, rng):
+def test_it_is_busy_while_any_operation_is_pending(name, rng):
     check(1, jobs_of(rng, (K.ALL_REDUCE, K.ALL_GATHER), 3), hold={name: lambda cycle: cycle < 200})
 
 
 @pytest.mark.parametrize("channel", [0, 1])
-def test_a_step_takes_a_cycle(channel, rng):
+def test_a_step_per_cycle(channel, rng):
     played = check(channel, [random_collective(rng, kind=K.ALL_REDUCE, ranks=8, count=8 * 32 * 20, chunk=1)])
     steps = len(played.cycles["receives"])
     assert steps == 14 * 10
@@ -117,14 +114,13 @@ def test_a_step_takes_a_cycle(channel, rng):
     ("unit", "name", "value"),
     [(stepper, "_GRANULE_BITS", 4), (dispatcher, "CollectiveType", type("Other", (), {"BF16": 2}))],
 )
-def test_another_schedule_is_noticed(unit, name, value, rng, monkeypatch):
+def test_a_wrong_schedule_is_detected(unit, name, value, rng, monkeypatch):
     monkeypatch.setattr(unit, name, value)
-    with pytest.raises(AssertionError, match="have not passed|more comes|one of the"):
+    with pytest.raises(AssertionError, match="payloads missing|surplus payloads|one of the"):
         check(0, jobs_of(rng, K, 4))
 
 
-def test_neighbours_agree_on_every_segment(rng):
-    """What a rank sends to another one is what that one receives from it, in the same order and form."""
+def test_neighbours_send_and_receive_the_same_segments(rng):
     for one in jobs_of(rng, [kind for kind in K if kind not in (K.SEND, K.RECEIVE)], 12):
         for channel in (0, 1):
             sent, received = defaultdict(list), defaultdict(list)

@@ -1,4 +1,4 @@
-"""Beats become wider, and narrower: operations of any number of bytes, one after the other."""
+"""Width converters: operations of any number of bytes, one after the other."""
 
 import random
 from functools import partial
@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.width_converter import BYTES_BITS, WidthConverter
 from tests.hdl.collective.beats import beats_of_bytes
-from tests.hdl.simulation import WORN, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, simulated
 from tests.hdl.streams import play
 
 SEED = 6765
@@ -20,14 +20,7 @@ OPERATIONS = 60
 
 
 class Both(wiring.Component):
-    """A converter that widens beats, and one that narrows them.
-
-    Arguments:
-        small, large: bytes of a beat.
-
-    Ports, beside those of each converter:
-        begun: there are operations, a bit for each; without one its beats wait.
-    """
+    """A converter to wider and one to narrower beats; `begun` has a bit for each, set while it has an operation."""
 
     def __init__(self, small: int, large: int):
         self.small, self.large = small, large
@@ -51,7 +44,7 @@ class Both(wiring.Component):
 
 
 async def operate(ctx, unit, begun, sizes, pace):
-    """Give a converter its operations; `pace` says whether it waits for a cycle."""
+    """Issue operations to a converter, with gaps while `pace` returns true."""
     for size in sizes:
         ctx.set(begun, 1)
         drive(ctx, unit, bytes=size)
@@ -64,8 +57,8 @@ async def operate(ctx, unit, begun, sizes, pace):
 
 @pytest.mark.parametrize("stall", [0, 0.4])
 @pytest.mark.parametrize(("small", "large"), [(8, 16), (8, 64)])
-def test_operations(small, large, stall):
-    rng, dice = np.random.default_rng(SEED), random.Random(SEED)
+def test_operations_of_both_converters(small, large, stall):
+    rng, py_rng = np.random.default_rng(SEED), random.Random(SEED)
     dut = Both(small, large)
     inputs, outputs, wanted, ports, processes = {}, {}, {}, {}, []
     for place, (name, unit) in enumerate(dut.units.items()):
@@ -81,8 +74,8 @@ def test_operations(small, large, stall):
         ]
         outputs[taken] = len(wanted[taken])
         ports |= {given: port.i, taken: port.o}
-        processes.append(partial(operate, unit=port, begun=begun, sizes=sizes, pace=lambda: dice.random() < stall))
-    played = play(dut, inputs, outputs, ports=ports, stall=stall, seed=SEED, others=processes, worn=WORN)
+        processes.append(partial(operate, unit=port, begun=begun, sizes=sizes, pace=lambda: py_rng.random() < stall))
+    played = play(dut, inputs, outputs, ports=ports, stall=stall, seed=SEED, others=processes, warm_up=WARM_UP)
     for name, beats in wanted.items():
         bits = 8 * dut.units[name.split()[0]].o_bytes
         for payload, (beat, count, last) in zip(played.payloads[name], beats, strict=True):
@@ -104,7 +97,7 @@ async def test_long_operations_do_not_end(ctx, dut, size):
 
 
 @simulated(lambda: Both(8, 16), each=(8, 9, 16, 40))
-async def test_the_first_part_of_a_beat_waits_for_nobody(ctx, dut, size):
+async def test_the_first_part_of_a_beat_is_accepted_immediately(ctx, dut, size):
     ctx.set(dut.begun, 1)
     drive(ctx, dut.widens, bytes=size)
     drive(ctx, dut.widens.i, valid=1)

@@ -1,4 +1,4 @@
-"""Programs in assembly, and what they do on the Cpu in its harness, every instruction beside the golden hart."""
+"""Assembly programs, run on the Cpu in its harness in lockstep with the golden hart."""
 
 import tempfile
 from collections.abc import Mapping
@@ -16,13 +16,12 @@ from neuroncore_rtl.tb.check.riscv_lockstep import compare
 __all__ = ["TOP", "Run", "assemble", "run"]
 
 TOP = LOCAL_BASE + MEMORY_BYTES
-"""Where memory ends."""
+"""End of the memory."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a program did: its trace, registers by number, memory, uint8 from LOCAL_BASE on, if it was asked for, and
-    where its labels are."""
+    """Result of a program: trace, registers, labels, and on request the memory from LOCAL_BASE on, uint8."""
 
     trace: list[TraceEntry]
     registers: list[int]
@@ -38,8 +37,8 @@ class Run:
 def assemble(text: str) -> ControlProgram:
     """Assemble a program, which may use the macros of the memory map.
 
-    It leads traps to its label `handler`, if it has one, and ends by writing 0 to EXIT, which then is in x31, behind
-    its last line: there is the label `end`.
+    The label `handler`, if present, is the trap vector. After its last line, at the label `end`, it writes 0 to EXIT,
+    in x31.
     """
     setup = "la x1, handler; csrrw x0, mtvec, x1" if "handler:" in text else ""
     end = "end: li x31, EXIT; sw x0, 0(x31); ended: j ended"
@@ -50,14 +49,7 @@ def assemble(text: str) -> ControlProgram:
 
 
 def run(text: str, *, device=None, sim: str = "verilator", memory: bool = False, **work) -> Run:
-    """Run a program to its end.
-
-    Arguments:
-        text: see :func:`assemble`.
-        device: the Cpu, a sound one by default. sim: the simulator.
-        memory: whether the memory is wanted, too.
-        work: of `CpuWork`, how the buses stall.
-    """
+    """Run a program, see :func:`assemble`, to its end; `work` are options of `CpuWork`, such as stalls."""
     program = assemble(text)
     executable = Executable(program.image(), EXIT)
     options = CpuWork(program=executable, limit=20_000, trace=True, memory=memory, **work)

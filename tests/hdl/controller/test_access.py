@@ -6,26 +6,26 @@ from neuroncore_rtl.run.harness.riscv import MEMORY_BYTES
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from tests.hdl.controller.programs import run
 
-PLACE = 0x1000
+OFFSET_IN_MEMORY = 0x1000
 BEFORE = bytes(range(0x71, 0x91, 2))
-"""What is there: signs of both kinds."""
+"""Initial bytes, with signs of both kinds."""
 OFFSETS = range(8)
 LOADS = {"lb": 1, "lbu": 1, "lh": 2, "lhu": 2, "lw": 4}
 STORES = {"sb": 1, "sh": 2, "sw": 4}
-"""Bytes of each."""
+"""Bytes of each store."""
 
 
-def accessed(instructions: list[str], copies: int, **options):
-    """Run loads or stores at x30, where BEFORE is, so many times over."""
-    words = [int.from_bytes(BEFORE[place : place + 4], "little") for place in range(0, len(BEFORE), 4)]
-    fill = [f"li x{20 + place}, {word}" for place, word in enumerate(words)]
-    fill += [f"sw x{20 + place // 4 % 4}, {place}(x30)" for place in range(0, copies * len(BEFORE), 4)]
-    return run("\n".join([f"li x30, LOCAL_BASE + {PLACE}", *fill, *instructions]), **options)
+def run_accesses(instructions: list[str], copies: int, **options):
+    """Run loads or stores at x30, where `copies` copies of BEFORE are."""
+    words = [int.from_bytes(BEFORE[position : position + 4], "little") for position in range(0, len(BEFORE), 4)]
+    fill = [f"li x{20 + position}, {word}" for position, word in enumerate(words)]
+    fill += [f"sw x{20 + position // 4 % 4}, {position}(x30)" for position in range(0, copies * len(BEFORE), 4)]
+    return run("\n".join([f"li x30, LOCAL_BASE + {OFFSET_IN_MEMORY}", *fill, *instructions]), **options)
 
 
 @pytest.mark.parametrize("stall", [0, 128])
 def test_loads(stall):
-    result = accessed([f"{load} x2, {offset}(x30)" for load in LOADS for offset in OFFSETS], 1, stall=stall)
+    result = run_accesses([f"{load} x2, {offset}(x30)" for load in LOADS for offset in OFFSETS], 1, stall=stall)
     expected = [
         int.from_bytes(BEFORE[offset : offset + size], "little", signed=not load.endswith("u")) & 0xFFFF_FFFF
         for load, size in LOADS.items()
@@ -35,23 +35,21 @@ def test_loads(stall):
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_store(store):
-    """Each offset in 16 bytes of its own, which hold BEFORE."""
+def test_store(store):  # each offset in separate 16 bytes that hold BEFORE
     value = 0xD4C3_B2A1
     stores = [f"{store} x2, {17 * offset}(x30)" for offset in OFFSETS]
-    result = accessed([f"li x2, {value}", *stores], len(OFFSETS), memory=True)
+    result = run_accesses([f"li x2, {value}", *stores], len(OFFSETS), memory=True)
     expected = bytearray(BEFORE * len(OFFSETS))
     for offset in OFFSETS:
         expected[17 * offset : 17 * offset + STORES[store]] = value.to_bytes(4, "little")[: STORES[store]]
-    assert result.memory[PLACE : PLACE + len(expected)].tobytes() == expected
+    assert result.memory[OFFSET_IN_MEMORY : OFFSET_IN_MEMORY + len(expected)].tobytes() == expected
 
 
 @pytest.mark.parametrize("access", ["lw x2, 0(x28)", "sw x2, 0(x28)", "lw x2, 2(x28)", "sh x2, 3(x28)"])
-def test_a_place_where_nothing_is_has_all_bits_of_its_address(access):
-    """Of a word, and of two of which already the first is refused."""
-    places = [LOCAL_BASE | 1 << bit for bit in range(MEMORY_BYTES.bit_length() - 1, 31)] + [LOCAL_BASE | 0x7FF0_0000]
+def test_mtval_has_all_bits_of_an_address_without_memory(access):
+    addresses = [LOCAL_BASE | 1 << bit for bit in range(MEMORY_BYTES.bit_length() - 1, 31)] + [LOCAL_BASE | 0x7FF0_0000]
     begin = "j begin\nhandler: csrrs x21, mtval, x0; csrrw x0, mepc, x29; mret\nbegin:"
-    tries = [f"la x29, behind{n}; li x28, {place}; {access}\nbehind{n}:" for n, place in enumerate(places)]
+    tries = [f"la x29, behind{n}; li x28, {position}; {access}\nbehind{n}:" for n, position in enumerate(addresses)]
     result = run("\n".join([begin, *tries]))
     offset = int(access[access.index(",") + 1 : access.index("(")])
-    assert [entry.value for entry in result.trace if entry.rd == 21] == [place + offset for place in places]
+    assert [entry.value for entry in result.trace if entry.rd == 21] == [position + offset for position in addresses]

@@ -19,7 +19,7 @@ def signed(word: int) -> int:
 
 
 def pairs(count: int, seed: int) -> list[tuple[int, int]]:
-    """Return every pair of special words, and so many random ones."""
+    """Return every pair of special words, and `count` random pairs."""
     rng = random.Random(seed)
     return [*product(SPECIAL, SPECIAL), *((rng.getrandbits(32), rng.getrandbits(32)) for _ in range(count))]
 
@@ -65,17 +65,16 @@ async def test_alu_is_that_of_python(ctx, alu, control, code, output, expected):
 @pytest.mark.parametrize("a_signed, b_signed", [(True, True), (True, False), (False, False)])
 @pytest.mark.parametrize("high", [False, True])
 @simulated(Multiplier)
-async def test_product(ctx, unit, a_signed, b_signed, high):
-    """One pair enters per cycle."""
+async def test_a_product_per_cycle(ctx, unit, a_signed, b_signed, high):
     cases = pairs(200, seed=2)
     drive(ctx, unit, enable=1, a_signed=a_signed, b_signed=b_signed, high=high)
-    for place in range(len(cases) + unit.LATENCY):
-        if place >= unit.LATENCY:
-            a, b = cases[place - unit.LATENCY]
+    for cycle in range(len(cases) + unit.LATENCY):
+        if cycle >= unit.LATENCY:
+            a, b = cases[cycle - unit.LATENCY]
             product = (signed(a) if a_signed else a) * (signed(b) if b_signed else b)
             assert ctx.get(unit.out) == product >> 32 * high & WORD, (hex(a), hex(b))
-        if place < len(cases):
-            drive(ctx, unit, a=cases[place][0], b=cases[place][1])
+        if cycle < len(cases):
+            drive(ctx, unit, a=cases[cycle][0], b=cases[cycle][1])
         await ctx.tick()
 
 
@@ -88,8 +87,7 @@ async def test_product_stays_until_the_next_operands(ctx, unit):
     assert ctx.get(unit.out) == 42
 
 
-def divided(a: int, b: int, is_signed: bool) -> tuple[int, int]:
-    """Quotient and remainder as the M extension defines them."""
+def divide(a: int, b: int, is_signed: bool) -> tuple[int, int]:
     if b == 0:
         return WORD, a
     if is_signed:
@@ -109,17 +107,17 @@ async def test_quotient_and_remainder(ctx, unit, is_signed, remainder):
         for _ in range(unit.LATENCY):
             assert not ctx.get(unit.done)
             await ctx.tick()
-        # The result stays until it is taken.
+        # The result stays until it is accepted.
         for take in (0, 1):
             ctx.set(unit.take, take)
             assert ctx.get(unit.done)
-            assert ctx.get(unit.out) == divided(a, b, is_signed)[remainder], (hex(a), hex(b))
+            assert ctx.get(unit.out) == divide(a, b, is_signed)[remainder], (hex(a), hex(b))
             await ctx.tick()
         ctx.set(unit.take, 0)
 
 
 @simulated(Divider)
-async def test_abandoned_division_leaves_no_trace(ctx, unit):
+async def test_an_aborted_division_has_no_effect(ctx, unit):
     drive(ctx, unit, valid=1, a=WORD, b=3)
     await ctx.tick().repeat(10)
     ctx.set(unit.valid, 0)

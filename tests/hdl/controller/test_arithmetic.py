@@ -1,4 +1,4 @@
-"""Random arithmetic and branches on random words, every instruction beside the golden hart."""
+"""Random arithmetic and branches on random words, in lockstep with the golden hart."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ BRANCH = ("beq", "bne", "blt", "bge", "bltu", "bgeu")
 
 
 def instruction(rng: np.random.Generator) -> str:
-    """Return a line of a program; a branch that is taken leaves out what follows on its line."""
+    """Return a line of a program; a taken branch skips the rest of its line."""
     rd, a, b = (f"x{rng.choice(REGISTERS)}" for _ in range(3))
     kind = rng.choice(5, p=(0.5, 0.1, 0.15, 0.1, 0.15))
     if kind == 0:
@@ -32,8 +32,8 @@ def instruction(rng: np.random.Generator) -> str:
     return f"{rng.choice(BRANCH)} {a}, {b}, . + 8; addi {rd}, {rd}, 1"
 
 
-def fresh(rng: np.random.Generator) -> str:
-    """Return a line that gives a register a new word; results alone soon are 0, or all ones."""
+def load_random(rng: np.random.Generator) -> str:
+    """Return a line that loads a random word, because results soon become 0 or all ones."""
     word = int(rng.integers(1 << 32)) >> int(rng.choice((0, 0, 0, 8, 20, 31)))
     return f"li x{rng.choice(REGISTERS)}, {word}"
 
@@ -42,6 +42,6 @@ def fresh(rng: np.random.Generator) -> str:
 def test_random_arithmetic(stall, rng):
     lines = [f"li x{register}, {rng.integers(1 << 32)}" for register in REGISTERS]
     for _ in range(500):
-        lines += [instruction(rng), *([fresh(rng)] if rng.random() < 0.4 else [])]
+        lines += [instruction(rng), *([load_random(rng)] if rng.random() < 0.4 else [])]
     result = run("\n".join(lines), stall=stall)
     assert len(result.trace) > 600 and not result.traps

@@ -1,4 +1,4 @@
-"""The controller whole: loaded, run, interrupted by its timer, and heard on its bus."""
+"""The complete controller: loading, execution, timer interrupts, and its bus."""
 
 import struct
 
@@ -11,17 +11,16 @@ REPLY = 0x1234_5678
 
 
 def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple[int, int]], int]:
-    """Load a program, which ends by writing EXIT, and run it.
+    """Load and run a program that ends with a write to EXIT; return registers, bus writes, and cycles of `waiting`.
 
-    Returns the registers, address and data of the words that it wrote to the bus, and the cycles in which it waited for
-    an interrupt. Reads there give REPLY, at REGISTERS + 0x100 an error; responses take three cycles.
+    Reads on the bus return REPLY, at REGISTERS + 0x100 an error; a response takes three cycles.
     """
     unit, registers, written = Controller(), {}, []
 
     async def bench(ctx):
         ctx.set(unit.load.valid, 1)
-        for place, (word,) in enumerate(struct.iter_unpack("<I", assemble(program).bytes)):
-            ctx.set(unit.load.payload, {"number": place, "data": word})
+        for number, (word,) in enumerate(struct.iter_unpack("<I", assemble(program).bytes)):
+            ctx.set(unit.load.payload, {"number": number, "data": word})
             await ctx.tick()
         ctx.set(unit.load.valid, 0)
         assert not ctx.get(unit.trace_valid)
@@ -29,9 +28,9 @@ def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple
         bus, waiting, waited = unit.peripheral, [], 0
         ctx.set(bus.ready, 1)
         for _ in range(limit):
-            waiting = [left - 1 for left in waiting]
+            waiting = [remaining - 1 for remaining in waiting]
             ctx.set(bus.response, 0 in waiting)
-            waiting = [left for left in waiting if left]
+            waiting = [remaining for remaining in waiting if remaining]
             if ctx.get(unit.trace_valid) and ctx.get(unit.trace_rd):
                 registers[ctx.get(unit.trace_rd)] = ctx.get(unit.trace_value)
             if ctx.get(bus.valid):
@@ -67,8 +66,7 @@ def test_memory_and_bus():
     assert written == [(EXIT + 4, 0x8899AABB), (EXIT + 8, expected), (EXIT, 0)]
 
 
-def test_what_is_refused():
-    """An error on the bus; a fetch outside the memory; part of a word of the timer."""
+def test_errors_of_the_bus_of_a_fetch_and_of_partial_accesses_to_the_timer():
     registers, *_ = control(
         f"""
         li x31, {EXIT}
@@ -86,8 +84,7 @@ handler: csrrs x21, mcause, x0; slli x20, x20, 4; or x20, x20, x21
     assert 2 not in registers
 
 
-def test_timer():
-    """It interrupts when its time has come, wakes a WFI, and can be set and read."""
+def test_the_timer_interrupts_wakes_wfi_and_can_be_set_and_read():
     registers, written, waited = control(
         f"""
         li x31, {EXIT}
@@ -104,5 +101,5 @@ handler: csrrs x7, mcause, x0; csrrs x8, time, x0
     assert (registers[3], registers[7]) == (0xFFFF_FFFF, 0x8000_0007)
     assert 0 < registers[5] - registers[4] < 6
     assert 0 <= registers[8] - registers[6] < 12
-    assert waited == registers[6] - registers[11] - 1  # from the cycle behind the one that reads the time
+    assert waited == registers[6] - registers[11] - 1  # from the cycle after the one that reads the time
     assert registers[9] < 8 and registers[10] == EXIT

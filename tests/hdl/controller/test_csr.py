@@ -1,4 +1,4 @@
-"""Registers of machine mode, as programs see them."""
+"""Registers of machine mode as seen by programs."""
 
 from itertools import islice, pairwise
 
@@ -19,7 +19,7 @@ CONSTANT = {"mstatus": 0x1800, "misa": 0x4000_1100}
 
 
 def values(body: str) -> list[int]:
-    """Run instructions; return what those wrote that have a destination, x1 aside."""
+    """Run instructions; return the results of those with a destination other than x1."""
     result = run(body)
     assert not result.traps
     return [entry.value for entry in result.trace if 1 < entry.rd < 31]
@@ -50,8 +50,7 @@ def test_destination_x0_of_a_csr_write():
     assert values("csrrwi x0, mscratch, 5\n csrrw x2, mscratch, x0\n addi x3, x0, 0") == [5, 0]
 
 
-def test_instructions_are_counted_and_the_count_can_be_set():
-    """An instruction that writes the count does not count itself."""
+def test_instructions_are_counted_except_the_one_that_writes_the_count():
     reads = values(
         """
         nop; csrrs x2, minstret, x0; csrrs x3, instret, x0
@@ -63,8 +62,7 @@ def test_instructions_are_counted_and_the_count_can_be_set():
     assert reads == [1, 2, ONES - 1, 0, 1, 2, 7]
 
 
-def test_cycles_and_time():
-    """CSR instructions follow each other in two cycles."""
+def test_cycles_and_time_count_two_per_csr_instruction():
     reads = values(
         """
         csrrs x2, mcycle, x0; csrrs x3, cycle, x0
@@ -76,8 +74,7 @@ def test_cycles_and_time():
     assert reads[4:] == [1, 9]
 
 
-def test_set_and_clear_of_random_words(rng):
-    """Every pair of bits is among them: of what is there, and of what is set or cleared."""
+def test_set_and_clear_with_all_pairs_of_bits(rng):
     words = [int(word) for word in rng.integers(1 << 32, size=32)]
     text = "".join(
         f"li x1, {old}; csrrw x0, mscratch, x1; li x1, {new}; csrr{way} x2, mscratch, x1; csrrs x2, mscratch, x0\n"
@@ -90,8 +87,7 @@ def test_set_and_clear_of_random_words(rng):
 
 
 @pytest.mark.parametrize("counter", ["minstret", "mcycle"])
-def test_counts_of_64_bits(counter):
-    """What every bit of a count does, and a carry into every bit of its upper half."""
+def test_counts_of_64_bits_with_carries_into_every_bit(counter):
     highs = [0, ONES, 0x5555_5555, 0xAAAA_AAAA, *((1 << bit) - 1 for bit in range(1, 32))]
     text = ""
     for high in highs:
@@ -101,35 +97,33 @@ def test_counts_of_64_bits(counter):
                 nop; nop; nop; csrrs x2, {counter}h, x0; csrrs x3, {counter}, x0
             """
     reads = iter(values(text))
-    behind = {}
+    differences = {}
     for high in highs:
         for low in (0x5555_5555, 0xAAAA_AAAA, ONES - 1):
             count = next(reads) << 32 | next(reads)
-            behind.setdefault(low, set()).add(count - (high << 32) - low & (1 << 64) - 1)
-    ((ahead,), *others) = behind.values()
-    assert others == [{ahead}] * 2 and 3 < ahead < 20
+            differences.setdefault(low, set()).add(count - (high << 32) - low & (1 << 64) - 1)
+    ((difference,), *others) = differences.values()
+    assert others == [{difference}] * 2 and 3 < difference < 20
 
 
-def test_time_has_an_upper_half():
-    """Of which programs see 0, unless they set the timer."""
+def test_the_upper_half_of_the_time_is_0_unless_it_is_set():
     words = [0, ONES, *(1 << bit for bit in range(32))]
     tries = "".join(f"li x1, {word}; sw x1, 4(x31); csrrs x2, timeh, x0\n" for word in words)
     assert values(f"li x31, TIMER_NOW; csrrs x2, timeh, x0\n{tries}") == [0, *words]
 
 
 EVENTS = [base + event for base in (Csr.MHPMEVENT3, Csr.MHPMCOUNTER3, Csr.MHPMCOUNTER3 + 0x80) for event in range(29)]
-"""Numbers of the counters of events and of what they count."""
+"""Numbers of the event counters and event selectors."""
 
 
 def test_no_event_is_counted():
     assert values("".join(f"csrrwi x0, {number}, 31; csrrs x2, {number}, x0\n" for number in EVENTS)) == [0] * 87
 
 
-def test_no_register_has_a_number_of_another_but_for_one_bit():
-    """Each number that differs in one bit from that of a register, unless it is one, too."""
+def test_numbers_one_bit_away_from_a_register_are_illegal():
     known = {int(register) for register in Csr} | set(EVENTS)
-    beside = sorted({number ^ 1 << bit for number in known for bit in range(12)} - known)
-    assert len(beside) > 250
+    neighbours = sorted({number ^ 1 << bit for number in known for bit in range(12)} - known)
+    assert len(neighbours) > 250
     skip = "handler: csrrs x29, mepc, x0; addi x29, x29, 4; csrrw x0, mepc, x29; mret"
-    result = run("\n".join(["j begin", skip, "begin:", *(f"csrrs x2, {number}, x0" for number in beside)]))
-    assert [cause for _, cause in result.traps] == [Cause.ILLEGAL.value] * len(beside)
+    result = run("\n".join(["j begin", skip, "begin:", *(f"csrrs x2, {number}, x0" for number in neighbours)]))
+    assert [cause for _, cause in result.traps] == [Cause.ILLEGAL.value] * len(neighbours)

@@ -1,4 +1,4 @@
-"""The instruction decoder against the list of RV32IM's encodings."""
+"""Instruction decoder against the list of RV32IM encodings."""
 
 import random
 import struct
@@ -26,7 +26,7 @@ ENCODINGS = (  # mask, match, kind
 
 
 def words() -> list[int]:
-    """Words at random, each encoding with random fields, and each of those with one bit changed."""
+    """Return random words, each encoding with random fields, and each of those with one bit inverted."""
     rng = random.Random(4)
     found = [rng.getrandbits(32) for _ in range(500)]
     for mask, match, _ in ENCODINGS:
@@ -36,8 +36,8 @@ def words() -> list[int]:
     return found
 
 
-def decoded(instructions, *names):
-    """Return ports of the decoder for each of some instructions, words or lines of a program."""
+def decode(instructions, *names):
+    """Return ports of the decoder for each instruction, given as words or assembly lines."""
     if isinstance(instructions[0], str):
         program = struct.iter_unpack("<I", assemble("\n".join(instructions)).bytes)
         instructions = [word for (word,), _ in zip(program, instructions, strict=False)]
@@ -53,9 +53,9 @@ def decoded(instructions, *names):
     return simulate(decoder, bench)
 
 
-def test_kind_of_every_encoding_and_of_what_is_none():
+def test_kinds_of_encodings_and_illegal_words():
     found = words()
-    for word, (kind,) in zip(found, decoded(found, "kind"), strict=True):
+    for word, (kind,) in zip(found, decode(found, "kind"), strict=True):
         kinds = [name for mask, match, name in ENCODINGS if word & mask == match] or [Kind.ILLEGAL]
         assert [kind] == kinds, hex(word)
 
@@ -73,7 +73,7 @@ def test_immediates():
         "jal x1, . + 0xFFFFE": 0xFFFFE,
         "fence.i": 4,
     }
-    found = [value for (value,) in decoded(list(expected), "immediate")]
+    found = [value for (value,) in decode(list(expected), "immediate")]
     assert found == [value & 0xFFFF_FFFF for value in expected.values()]
 
 
@@ -94,4 +94,4 @@ def test_registers_and_operands():
         "fence.i": (0, 0, 0, OperandA.RS1, OperandB.RS2, 0),
         "mret": (0, 0, 0, OperandA.RS1, OperandB.RS2, 0),
     }
-    assert decoded(list(expected), "rd", "reads_rs1", "reads_rs2", "a", "b", "base_rs1") == list(expected.values())
+    assert decode(list(expected), "rd", "reads_rs1", "reads_rs2", "a", "b", "base_rs1") == list(expected.values())

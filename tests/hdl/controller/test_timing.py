@@ -1,4 +1,4 @@
-"""The stall table of the Cpu."""
+"""Stall table of the Cpu."""
 
 import pytest
 
@@ -45,12 +45,12 @@ CYCLES = {
 
 
 REDIRECTED = {"beq x0, x0, after", "jal x3, after", "jalr x3, 0(x29)", "fence.i", "mret", "ecall"}
-"""Those behind which words are fetched anew."""
+"""Bodies after which words are fetched again."""
 
 
 @pytest.mark.parametrize("fetch_latency", [0, 1])
 def test_cycles(fetch_latency):
-    """Each between two NOPs. What jumps, jumps there in any case: to the second one. A WFI finds an interrupt."""
+    """Each body is between two NOPs; a jump leads to the second one, and a WFI finds an interrupt."""
     text = "li x1, TIMER_COMPARE; sw x0, 4(x1); sw x0, 0(x1); li x2, 0x80; csrrw x0, mie, x2"
     text += "; li x30, LOCAL_BASE + 0x1000"
     for number, body in enumerate(CYCLES):
@@ -62,21 +62,19 @@ after{number}: nop
         """
     result = run(text, device=CpuDevice(fetch_latency=fetch_latency))
     times = {entry.pc: entry.time for entry in result.trace}
-    places = [[result.labels[f"{name}{number}"] for name in ("before", "after")] for number in range(len(CYCLES))]
-    found = [times[after] - times[before] - 1 for before, after in places]
+    labels = [[result.labels[f"{name}{number}"] for name in ("before", "after")] for number in range(len(CYCLES))]
+    found = [times[after] - times[before] - 1 for before, after in labels]
     expected = {body: cycles + fetch_latency * (body in REDIRECTED) for body, cycles in CYCLES.items()}
     assert dict(zip(CYCLES, found, strict=True)) == expected
 
 
-def test_a_word_that_waits_keeps_its_place():
-    """Fetches that stall and answer late, branches among them."""
+def test_stalled_fetches_and_branches_keep_their_order():
     loop = "li x3, 50; again: addi x4, x4, 3; addi x3, x3, -1; xor x5, x5, x4; bnez x3, again; mul x6, x4, x5"
     registers = run(loop, device=CpuDevice(fetch_latency=1), stall=128).registers
     assert registers == run(loop, stall=128).registers and registers[4] == 150
 
 
-def test_a_processor_that_forgets_to_wait_is_noticed():
-    """A write-back stage that takes any cycle for the response goes wrong when it is late."""
+def test_a_write_back_stage_that_does_not_wait_is_detected():
     program = "li x30, LOCAL_BASE + 0x1000; sw x30, 0(x30); " + "lw x3, 0(x30); " * 20
     assert run(program, sim="icarus", stall=128).registers[3] == LOCAL_BASE + 0x1000
     with pytest.raises(AssertionError, match="golden"):

@@ -1,4 +1,4 @@
-"""What tests/kernels/control/traps.c and interrupts.c leave out: what registers say of exceptions, lines that fall."""
+"""Traps not covered by tests/kernels/control/traps.c and interrupts.c: registers, and lines that fall again."""
 
 import pytest
 
@@ -16,7 +16,7 @@ EXCEPTIONS = {
     "lh x6, -1(x7)": (5, TOP),
     "sw x5, 2(x7)": (7, TOP + 2),
 }
-"""By the instruction: mcause and mtval; x5 is TIMER_COMPARE, x7 the end of memory, and x8 its beginning."""
+"""mcause and mtval by instruction; x5 is TIMER_COMPARE, x7 the end of the memory, and x8 its start."""
 
 
 @pytest.mark.parametrize("stall", [0, 128])

@@ -1,5 +1,6 @@
-"""Random copies, and what they do as golden says it."""
+"""Random copies and memories, and the results of golden."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,31 +11,30 @@ from neuroncore_rtl.spec.formats import INT8, Format
 from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.dma import dma_violation
-from tests.hdl.dma.machine import HBM_BYTES, Error, Memories
+from tests.hdl.dma.machine import HBM_BYTES, Error, Memories, Outcome, run_copies
 from tests.oracles.copies import any_copy, beyond, is_apart
 
-__all__ = ["differing", "execute", "legal_copy", "random_copy", "random_memories", "tensor"]
+__all__ = ["differing", "execute", "legal_copy", "random_copy", "random_memories", "run_and_compare", "tensor"]
 
 
 def tensor(storage: Storage, address: int = 0, steps: tuple[int, ...] = (1,), fmt: Format = INT8, axis=None):
-    """Return one side of a copy: adjacent bytes, if nothing else is said."""
+    """Return one side of a copy; adjacent bytes by default."""
     return DmaTensor(format=fmt, address=address, storage=storage, steps=steps, axis=axis)
 
 
 def random_memories(rng: np.random.Generator, config: Config) -> Memories:
-    """Return the memories of a machine, whole, with random bytes."""
     shapes = {s: (storage_partitions(s, config), storage_bytes(s, config)) for s in (Storage.SBUF, Storage.PSUM)}
     shapes[Storage.HBM] = (1, HBM_BYTES)
     return {storage: rng.integers(0, 256, shape, np.uint8) for storage, shape in shapes.items()}
 
 
 def differing(memories: Memories, others: Memories) -> int:
-    """Return how many memories differ."""
+    """Return the number of memories that differ."""
     return sum(not np.array_equal(memories[storage], others[storage]) for storage in Storage)
 
 
 def execute(copies: list[DmaCopy], memories: Memories, base: int = 0) -> list[Error]:
-    """Execute legal copies on the memories; return the errors. HBM's first byte has the address `base`."""
+    """Execute legal copies on the memories; return the errors. The first byte of HBM has the address `base`."""
     errors = []
     for number, copy in enumerate(copies):
         sides = {
@@ -49,11 +49,19 @@ def execute(copies: list[DmaCopy], memories: Memories, base: int = 0) -> list[Er
     return errors
 
 
-def legal_copy(rng: np.random.Generator, config: Config, memories: Memories, base: int = 0) -> DmaCopy:
-    """Return a random legal copy whose tensors do not overlap.
+def run_and_compare(
+    config: Config, copies: list[DmaCopy], memories: Memories, base: int = 0, errors: Sequence[Error] = (), **options
+) -> Outcome:
+    """Run copies on the engine, and by golden on `memories`; compare memories, retirement and errors."""
+    outcome = run_copies(config, copies, memories, base=base, **options)
+    assert outcome.errors == execute(copies, memories, base) == list(errors)
+    assert len(outcome.retired) == len(copies) - len(outcome.errors)
+    assert differing(outcome.memories, memories) == 0
+    return outcome
 
-    The row numbers of a gather or scatter are written into the memories.
-    """
+
+def legal_copy(rng: np.random.Generator, config: Config, memories: Memories, base: int = 0) -> DmaCopy:
+    """Return a random legal copy without overlap; row numbers of a gather or scatter are written to the memories."""
     while True:
         copy = random_copy(rng, config, base)
         if dma_violation(copy.fields(), config) is not None:
@@ -76,7 +84,7 @@ def legal_copy(rng: np.random.Generator, config: Config, memories: Memories, bas
 
 
 def random_copy(rng: np.random.Generator, config: Config, base: int = 0) -> DmaCopy:
-    """Return a random copy of up to 300 elements, most often a legal one, within the machine's memories."""
+    """Return a random copy of at most 300 elements within the machine's memories, in most cases a legal one."""
     windows = {storage: (0, storage_bytes(storage, config)) for storage in (Storage.SBUF, Storage.PSUM)}
     windows[Storage.HBM] = base, base + HBM_BYTES
     return any_copy(rng, config, windows, 300, DmaIndex(address=4 * int(rng.integers(config.sbuf_bytes // 4)), limit=5))

@@ -1,4 +1,4 @@
-"""Runs copies on a DMA engine in bulk: files in, files out, Python waits for one edge."""
+"""Runs copies on a DMA engine in bulk: the harness reads and writes files, and Python waits only for its end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from tests.hdl.harness.machines import hex_lines, hex_words, machine_design, rea
 __all__ = ["COUNTERS", "HBM_BYTES", "Error", "Memories", "Outcome", "built", "run_copies"]
 
 HBM_BYTES = 1 << 18
-"""Bytes of HBM that answer without an error, from the run's base."""
+"""Size of HBM; addresses beyond it get an error response."""
 
 COUNTERS = tuple(DmaCounters.as_shape().members)
 
@@ -37,7 +37,7 @@ Memories = dict[Storage, np.ndarray]
 
 @dataclass(frozen=True)
 class Error:
-    """The copy of the program that failed, and what the engine said about it."""
+    """Index of the copy that failed, and the report of the engine."""
 
     copy: int
     cause: int
@@ -45,13 +45,19 @@ class Error:
 
 
 SEEN = ("busy", "wait_axi_read", "wait_axi_write", "wait_line_read", "wait_line_write", "bursts", "active")
-"""Cycles that the harness counts at the ports, and bursts that HBM is asked for."""
+"""Cycles that the harness counts at the ports, and HBM bursts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The memories at the end; errors; cycles in which copies were taken, retired and failed, as the ports show it;
-    counters (since an error); what the ports showed of what they count: `SEEN`."""
+    """Result of a run.
+
+    Arguments:
+        memories, errors: memories at the end, and errors.
+        taken, retired, failed: cycles in which copies were accepted, retired and failed.
+        counters: counters since the last error.
+        seen: the events of `SEEN`, counted at the ports.
+    """
 
     memories: Memories
     errors: Sequence[Error]
@@ -64,7 +70,6 @@ class Outcome:
 
 @lru_cache(maxsize=4)
 def built(config: Config, sim: str = "verilator") -> simulation.Build:
-    """Return the engine of `config` in its harness."""
     defines = {
         "SIZE": config.hbm_bytes,
         "INSTRUCTION": DMA_BITS,
@@ -98,24 +103,25 @@ def run_copies(
     seed: int = 1,
     sim: str = "verilator",
 ) -> Outcome:
-    """Run copies, legal or not, one after the other; behind one that fails the engine is reset.
+    """Run copies, legal or not, in order; the engine is reset after one that fails.
 
     Arguments:
         config: the machine's parameters.
         copies: the program.
-        memories: whole, at the beginning.
-        base: address of HBM's first byte; beyond `HBM_BYTES` of them it answers with an error.
-        bad: first address, and the one behind the last, of others that it answers so; from the base on.
-        latency: of HBM, in cycles.
-        stall: every handshake pauses in so many of 256 cycles, at random. seed: of the pauses.
-        unanswered: in so many of 256 cycles, at random, HBM has no answer to what was written.
-        unwritten: cycles from a line that is taken to its being written on chip.
+        memories: complete memories at the beginning.
+        base: address of the first byte of HBM; accesses beyond `HBM_BYTES` get an error response.
+        bad: first and last address + 1 of an HBM range with error responses, relative to the base.
+        latency: latency of HBM in cycles.
+        stall: probability of a stall of any handshake, in 1/256 per cycle.
+        unanswered: probability that HBM delays a write response, in 1/256 per cycle.
+        unwritten: cycles from the acceptance of a line to its write on chip.
+        seed: seed of the stalls.
         sim: the simulator.
     """
     build = built(config, sim)
     limit = 200_000
     with simulation.run_directory("dma") as directory:
-        # With one ID nothing overtakes anything: answers only wait as if they were to.
+        # All bursts have one ID, so reordering only delays responses.
         behaviour = hbm.Hbm(latency=latency, stall=stall, reorder=unanswered, slverr=bad, seed=seed)
         on_chip = {storage.name.lower(): storage for storage in (Storage.SBUF, Storage.PSUM)}
         files = {"program": hex_words([copy.encode() for copy in copies], DMA_BITS)}

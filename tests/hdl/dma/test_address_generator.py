@@ -1,4 +1,4 @@
-"""The address generator of a DMA engine alone: walks over tensors of any shape, by rows and without."""
+"""DMA address generator: walks over tensors of any shape, with and without row numbers."""
 
 from itertools import product
 
@@ -7,17 +7,17 @@ import pytest
 from neuroncore_rtl.hdl.dma.address_generator import DmaAddressGenerator
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS, Storage
-from tests.hdl.simulation import WORN, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, simulated
 
 SEED = 1597
 
 OUTERMOST = DMA_DIMENSIONS - 1
 BITS = 32
-"""Of a step."""
+"""Width of a step."""
 
 
 def runs_of(side, rows) -> list[tuple[int, int]]:
-    """Return partition and address of each run, from the description; `rows` is None of a walk without row numbers."""
+    """Return partition and address of each run from its definition; `rows` is None without row numbers."""
     found = []
     for number in range(side["last"][OUTERMOST] + 1):
         row = rows[number] if rows else {"offset": 0}
@@ -48,7 +48,7 @@ def any_side(rng):
 
 
 def any_rows(rng, count):
-    """Return rows of which each may be skipped, and the last one be bad."""
+    """Return rows that may be skipped; the last one may be bad."""
     rows = [{"offset": int(rng.integers(1 << HBM_ADDRESS_BITS)), "skip": int(rng.random() < 0.3)} for _ in range(count)]
     if rng.random() < 0.3:
         rows[-1] |= {"bad": 1, "skip": 0}
@@ -62,9 +62,8 @@ async def begin(ctx, dut, side, indexed):
 
 
 @pytest.mark.parametrize("stall", [0, 0.4])
-@simulated(DmaAddressGenerator, worn=WORN)
-async def test_walks(ctx, dut, stall, rng):
-    """The runs of the description, one in each cycle in which it is taken; a row takes a cycle more."""
+@simulated(DmaAddressGenerator, warm_up=WARM_UP)
+async def test_a_run_per_cycle_and_a_cycle_per_row(ctx, dut, stall, rng):
     total = 0
 
     async def walk(ctx, side, rows):
@@ -76,14 +75,14 @@ async def test_walks(ctx, dut, stall, rng):
             if row is None and rng.random() >= stall:
                 row = next(given, None)
             drive(ctx, dut.rows, valid=int(row is not None), payload=row or {})
-            *_, comes, run, taken, ready, learnt = await ctx.tick().sample(
+            *_, valid, run, taken, ready, rows_valid = await ctx.tick().sample(
                 dut.o.valid, dut.o.payload, dut.o.ready, dut.rows.ready, dut.rows.valid
             )
-            assert not (comes and ready) and (comes or rows)
+            assert not (valid and ready) and (valid or rows)
             cycles += 1
-            if ready and learnt:
+            if ready and rows_valid:
                 row = None
-            if comes and taken:
+            if valid and taken:
                 assert (int(run.storage.value), run.bytes) == (side["storage"], side["bytes"])
                 found.append((run.partition, run.address))
             assert cycles < 1000 + 10 * len(expected)
@@ -96,13 +95,12 @@ async def test_walks(ctx, dut, stall, rng):
     for number in range(60):
         side = any_side(rng)
         total += await walk(ctx, side, any_rows(rng, side["last"][OUTERMOST] + 1) if number % 3 else None)
-    print(f"{total} runs")
     assert total > 2000
 
 
 @simulated(DmaAddressGenerator, each=product(range(DMA_DIMENSIONS), range(4, 16), (0, 2)))
 async def test_long_walks_do_not_end(ctx, dut, case):
-    """A dimension has a few runs, but for one bit of their number."""
+    # A dimension of few runs, except for one bit of their number.
     dimension, bit, few = case
     lasts = [0] * DMA_DIMENSIONS
     lasts[dimension] = (1 << bit) + few

@@ -1,4 +1,4 @@
-"""HBM's answers: copies retire in their order, and an error is of the copy whose burst it answers."""
+"""HBM's write responses: copies retire in order, and an error is attributed to the copy of its burst."""
 
 from collections import Counter
 
@@ -19,44 +19,45 @@ PHASES = (
     *((300, 0.1, 0.9, 0.3, 0), (300, 0.05, 1, 0.02, 0), (200, 0.05, 0.5, 0.03, 0)),
     *((500, 0.5, 0.3, 0.5, 0.05), (500, 0.1, 0.9, 0.4, 0.2), (300, 0.3, 0.8, 0.1, 0.02), (300, 0.3, 0.8, 1, 0.05)),
 )
-"""How many cycles; how likely in each a burst is complete, a copy is over and HBM answers, if they may; and an answer
-is an error."""
+"""Cycles.
+
+Probabilities per cycle of a completed burst, a closed copy and a response, if legal, and of an error response.
+"""
 
 BOUT = 0.8
-"""How likely HBM does in a cycle as in the one before."""
+"""Probability that HBM stays idle or active in the next cycle."""
 
 RESET = 0.1
-"""How likely in a cycle a unit that has failed is reset."""
+"""Probability per cycle of a reset of a unit that has failed."""
 
 
 class Model:
-    """All that was written and answered until the cycle before, and what follows for the copies."""
+    """All bursts and responses until the cycle before, and the state of the copies."""
 
     def __init__(self):
         self.bursts = 0
         self.responses = []
-        self.error = None  # place of the first one in them
-        self.over = []  # of each copy, how many bursts there were when it was over
+        self.error = None  # index of the first error response
+        self.closed = []  # number of bursts at the end of each copy
         self.retired = 0
         self.failed = False
 
     @property
     def good(self) -> int:
-        """How many answers came before the first error."""
+        """Number of responses before the first error."""
         return len(self.responses) if self.error is None else self.error
 
     @property
     def missing(self) -> int:
-        """How many bursts have no answer yet."""
+        """Number of outstanding bursts."""
         return self.bursts - len(self.responses)
 
     @property
     def waiting(self) -> list[int]:
-        """The copies that are over and have not retired."""
-        return self.over[self.retired :]
+        """Number of bursts up to the end of each copy that is closed and has not retired."""
+        return self.closed[self.retired :]
 
-    def says(self) -> dict[str, bool]:
-        """Return what the unit puts out."""
+    def outputs(self) -> dict[str, bool]:
         waiting = self.waiting
         return {
             "room": self.missing < Answers.BURSTS,
@@ -68,63 +69,59 @@ class Model:
         }
 
     def step(self, burst: bool, close: bool, response: int | None) -> None:
-        """Go on by a cycle in which this comes."""
-        retired = self.says()["retired"]
+        retired = self.outputs()["retired"]
         self.failed |= self.error is not None and not retired
         self.retired += retired
         self.bursts += burst
         if close:
-            self.over.append(self.bursts)
+            self.closed.append(self.bursts)
         if response is not None:
             if response != RESPONSE_OKAY and self.error is None:
                 self.error = len(self.responses)
             self.responses.append(response)
 
 
-def said(ctx, answers) -> dict[str, bool]:
-    """Return what a unit puts out, as `Model.says`."""
+def outputs_of(ctx, answers) -> dict[str, bool]:
     copies = ("closable", "retired", "quiet", "idle", "failed")
     found = {"room": answers.room, **{name: getattr(answers.copies, name) for name in copies}}
     return {name: bool(ctx.get(port)) for name, port in found.items()}
 
 
-def drive(ctx, answers, burst, close, response, beside=0):
-    """Give a unit what comes in this cycle; `beside` is what the payload holds if no answer does."""
+def drive(ctx, answers, burst, close, response, noise=0):
+    """Set the inputs for a cycle; `noise` is the payload without a valid response."""
     ctx.set(answers.burst, burst)
     ctx.set(answers.copies.close, close)
     ctx.set(answers.b.valid, response is not None)
-    ctx.set(answers.b.payload.resp, beside if response is None else response)
+    ctx.set(answers.b.payload.resp, noise if response is None else response)
 
 
 @simulated(Answers)
-async def test_every_cycle_is_as_in_a_model(ctx, answers, reset, dice):
-    """HBM answers soon, or not before there is no room; copies that write nothing crowd; errors are early or late."""
+async def test_outputs_are_those_of_the_model_in_every_cycle(ctx, answers, reset, py_rng):
     seen = Counter()
     model, awake = Model(), False
     for cycles, *likely in PHASES:
         for _ in range(cycles):
-            says = model.says()
-            assert said(ctx, answers) == says, vars(model)
-            burst, close, answers_now, wrong = (dice.random() < chance for chance in likely)
-            awake = answers_now if dice.random() > BOUT else awake
-            response = dice.choice(ERRORS) if wrong else RESPONSE_OKAY
-            burst, close = burst and says["room"], close and says["closable"]
+            outputs = model.outputs()
+            assert outputs_of(ctx, answers) == outputs, vars(model)
+            burst, close, answers_now, wrong = (py_rng.random() < chance for chance in likely)
+            awake = answers_now if py_rng.random() > BOUT else awake
+            response = py_rng.choice(ERRORS) if wrong else RESPONSE_OKAY
+            burst, close = burst and outputs["room"], close and outputs["closable"]
             response = response if awake and model.missing else None
-            fresh = says["failed"] and dice.random() < RESET
-            seen.update(name for name, bit in says.items() if bit == (name not in ("room", "closable")))
-            seen["waits for its turn"] += says["retired"] and model.waiting[0] < model.good
-            seen["is not to blame"] += says["retired"] and model.error is not None
-            drive(ctx, answers, burst, close, response, dice.getrandbits(2))
-            ctx.set(reset, fresh)
+            resets = outputs["failed"] and py_rng.random() < RESET
+            seen.update(name for name, bit in outputs.items() if bit == (name not in ("room", "closable")))
+            seen["waits for its turn"] += outputs["retired"] and model.waiting[0] < model.good
+            seen["is not to blame"] += outputs["retired"] and model.error is not None
+            drive(ctx, answers, burst, close, response, py_rng.getrandbits(2))
+            ctx.set(reset, resets)
             model.step(burst, close, response)
-            model = Model() if fresh else model
+            model = Model() if resets else model
             await ctx.tick()
-    print(seen)
     assert len(seen) == 8 and min(seen.values()) > 9
 
 
 async def step(ctx, answers, burst=0, close=0, response=None):
-    """Go on by a cycle; return whether a copy retires in it."""
+    """Run one cycle; return whether a copy retires."""
     drive(ctx, answers, burst, close, response)
     retired = ctx.get(answers.copies.retired)
     await ctx.tick()
@@ -133,8 +130,7 @@ async def step(ctx, answers, burst=0, close=0, response=None):
 
 @pytest.mark.parametrize("skipped", range(Answers.COPIES - 2))
 @simulated(Answers)
-async def test_copies_that_wait_for_their_turn_are_not_to_blame(ctx, answers, skipped):
-    """Between a copy that is answered and one that fails a cycle later are some that wrote nothing."""
+async def test_copies_without_bursts_between_a_good_and_a_failed_one_retire(ctx, answers, skipped):
     for burst in (1, *[0] * skipped, 1):
         assert not await step(ctx, answers, burst, close=1)
     retired = [await step(ctx, answers, response=response) for response in (RESPONSE_OKAY, ERROR)]
@@ -143,7 +139,7 @@ async def test_copies_that_wait_for_their_turn_are_not_to_blame(ctx, answers, sk
 
 
 @simulated(Answers)
-async def test_a_good_answer_behind_an_error_retires_nothing(ctx, answers):
+async def test_a_good_response_after_an_error_retires_no_copy(ctx, answers):
     for _ in range(3):
         await step(ctx, answers, burst=1, close=1)
     retired = [await step(ctx, answers, response=response) for response in (RESPONSE_OKAY, ERROR, RESPONSE_OKAY)]
@@ -152,9 +148,11 @@ async def test_a_good_answer_behind_an_error_retires_nothing(ctx, answers):
 
 
 @simulated(Answers)
-async def test_a_failed_copy_of_many_bursts_behind_copies_that_wait_for_their_turn(ctx, answers):
-    """Seven copies wrote nothing, and their turns pass while the next one, all of whose bursts HBM answers in a row,
-    is over: it failed in its first burst, and has more than `BURSTS` behind it."""
+async def test_a_failed_copy_of_many_bursts_after_copies_without_bursts(ctx, answers):
+    """Seven copies without bursts retire while the next one is closed; it failed in its first burst.
+
+    More than `BURSTS` of its bursts are answered after the error, one per cycle.
+    """
     await step(ctx, answers, burst=1, close=1)
     for _ in range(Answers.COPIES - 1):
         await step(ctx, answers, close=1)

@@ -1,4 +1,4 @@
-"""What the engine moves in a cycle, with HBM 50 cycles away: all copies of a test in one run."""
+"""Throughput of the engine with an HBM latency of 50 cycles; a test runs all its copies at once."""
 
 import math
 from dataclasses import replace
@@ -18,11 +18,11 @@ CONFIGS = {16: replace(PRESETS["tiny"], rows=8), 64: replace(PRESETS["tiny"], ro
 HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM
 
 REPEATS = (1, 1, 2)
-"""Lengths of a copy, in units: the last two follow the same, so that they differ in a unit alone."""
+"""Lengths of a copy in units; the second and third have the same predecessor, so they differ only in a unit."""
 
 
 def measure(config, copies):
-    """Return, for each copy, the cycles from the one before it to it."""
+    """Return the cycles from the end of the previous copy to the end of each copy."""
     memories = random_memories(np.random.default_rng(1), config)
     outcome = run_copies(config, copies, memories, latency=50)
     assert len(outcome.retired) == len(copies)
@@ -30,13 +30,11 @@ def measure(config, copies):
 
 
 def by_repeat(cycles):
-    """Return the cycles of copies of each of `REPEATS`."""
     return [cycles[n :: len(REPEATS)] for n in range(len(REPEATS))]
 
 
 @pytest.mark.parametrize("size", [16, *slow(64)])
-def test_adjacent_bytes_move_at_the_speed_of_the_port(size):
-    """Between any two places, at 95 % of a beat a cycle, once a copy is under way."""
+def test_adjacent_bytes_at_95_percent_of_a_beat_per_cycle(size):
     length = 400 * size
     pairs = [
         (tensor(src, first), tensor(dst, second + (1 << 17 if src == dst else 0)))
@@ -47,23 +45,21 @@ def test_adjacent_bytes_move_at_the_speed_of_the_port(size):
     cycles = measure(CONFIGS[size], copies)
     for (src, dst), _, short, long in zip(pairs, *by_repeat(cycles), strict=True):
         rate = length / size / (long - short)
-        assert rate >= 0.95, f"{rate:.2f} beats a cycle from {src} to {dst}"
+        assert rate >= 0.95, f"{rate:.2f} beats per cycle from {src} to {dst}"
 
 
 @pytest.mark.parametrize("size", [16, *slow(64)])
-def test_rows_of_partitions_follow_each_other_without_a_gap(size):
-    """Loads and stores of 512 bytes a partition, one copy after the other, at 95 % of a beat a cycle."""
+def test_512_bytes_per_partition_at_95_percent_of_a_beat_per_cycle_over_copies(size):
     inside = tensor(SBUF, 0, (1, 1), axis=0)
     rows = [tensor(HBM, 0, (step, 1)) for step in (512, 1024)]
     copies = [DmaCopy(shape=(8, 512), src=row, dst=inside) for row in rows for _ in range(4)]
     copies += [DmaCopy(shape=(8, 512), src=inside, dst=row) for row in rows for _ in range(4)]
     cycles = measure(CONFIGS[size], copies)
     rates = 8 * 512 / size / np.concatenate([cycles[1:8], cycles[9:]])
-    assert min(rates) >= 0.95, f"{min(rates):.2f} beats a cycle"
+    assert min(rates) >= 0.95, f"{min(rates):.2f} beats per cycle"
 
 
-def test_elements_a_cycle():
-    """Casts of adjacent elements: 4 of them; strides, transposes and PSUM: one."""
+def test_four_elements_per_cycle_in_casts_and_one_in_strides_transposes_and_psum():
     count = 400
     cases = {
         "cast down": (4, (count,), tensor(HBM, fmt=FP32), tensor(SBUF, fmt=BF16)),
@@ -83,4 +79,4 @@ def test_elements_a_cycle():
     cycles = measure(CONFIGS[16], copies)
     for (name, (rate, shape, *_)), _, short, long in zip(cases.items(), *by_repeat(cycles), strict=True):
         found = math.prod(shape) / (long - short)
-        assert found >= 0.95 * rate, f"{name}: {found:.2f} elements a cycle"
+        assert found >= 0.95 * rate, f"{name}: {found:.2f} elements per cycle"

@@ -1,4 +1,4 @@
-"""Casts beside golden, between all formats; with more stages the same bytes, later."""
+"""Casts against golden, between all formats and for several numbers of stages."""
 
 from itertools import product
 from random import Random
@@ -13,22 +13,24 @@ from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32
 from neuroncore_rtl.spec.isa import DmaCopy, Storage
 from tests.hdl.dma.copies import tensor
-from tests.hdl.simulation import WORN
+from tests.hdl.simulation import WARM_UP
 from tests.hdl.streams import play
 
 SIZE = 8
 
 
 def piece(src, dst, raw, offset=0):
-    """Return a piece of bytes, from an offset, to be cast from one format to another."""
+    """Return a piece with the bytes `raw` at an offset, and its formats."""
     part = {"data": int.from_bytes(raw, "little") << 8 * offset, "offset": offset, "count": len(raw)}
     formats = {"src": src.code, "dst": dst.code}
     return piece_layout(SIZE).const({"bytes": part, "formats": formats, "bad": 0}).as_bits()
 
 
 def codes_of(rng, fmt):
-    """Return codes of a format, of which each bit decides: a lone one, all those below one, one more or less in an
-    infinity; and others."""
+    """Return codes of a format in which single bits decide, and random ones.
+
+    Lone bits, all bits below one, and an infinity with one bit inverted.
+    """
     ones = [1 << bit for bit in range(fmt.bits)]
     every = (1 << fmt.bits) - 1
     codes = [0, every, *ones, *(one - 1 for one in ones[1:])]
@@ -57,32 +59,32 @@ def test_every_cast_is_that_of_golden(rng):
             expected += [(int.from_bytes(raw[first:end], "little"), end - first)] if src is dst else found
             first = end
     cycles = 2 * len(expected) + len(words)
-    played = play(Caster(SIZE, 1, 1), {"i": words}, {"o": len(expected)}, cycles=cycles, worn=WORN)
+    played = play(Caster(SIZE, 1, 1), {"i": words}, {"o": len(expected)}, cycles=cycles, warm_up=WARM_UP)
     assert list(bytes_of(played)) == expected
 
 
 def pieces(seed, count):
-    """Return pieces of whole elements of any two formats, and how many results each becomes with one lane."""
-    dice, words, results = Random(seed), [], 0
+    """Return pieces of whole elements of any two formats, and the number of results with one lane."""
+    rng, words, results = Random(seed), [], 0
     for _ in range(count):
-        src, dst = (dice.choice(list(FORMATS.values())) for _ in range(2))
+        src, dst = (rng.choice(list(FORMATS.values())) for _ in range(2))
         width = src.bits // 8
-        first = dice.randrange(SIZE // width)
-        elements = dice.randint(1, SIZE // width - first)
-        words.append(piece(src, dst, dice.randbytes(elements * width), first * width))
+        first = rng.randrange(SIZE // width)
+        elements = rng.randint(1, SIZE // width - first)
+        words.append(piece(src, dst, rng.randbytes(elements * width), first * width))
         results += 1 if src is dst else elements
     return words, results
 
 
 def bytes_of(played):
-    """Return the bytes that count of each result."""
+    """Yield the valid bytes of each result."""
     for word in played.payloads["o"]:
         part = bytes_layout(SIZE).from_bits(word)
         yield part.data >> 8 * part.offset & (1 << 8 * part.count) - 1, part.count
 
 
 @pytest.mark.parametrize("latency", [2, 3, 4])
-def test_more_stages_cast_the_same(latency, seed=2029):
+def test_more_stages_give_the_same_results(latency, seed=2029):
     words, results = pieces(seed, 60)
     found = {}
     for stages in (1, latency):

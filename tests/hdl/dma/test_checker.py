@@ -1,4 +1,4 @@
-"""The checker names the rule that `spec.isa.dma` names, of copies that are legal, nearly legal, or noise."""
+"""DMA checker against `spec.isa.dma`: copies that are legal, nearly legal, or random bits."""
 
 import re
 from itertools import accumulate, combinations_with_replacement, product
@@ -16,7 +16,9 @@ from neuroncore_rtl.spec.isa.dma import NO_AXIS, DmaCopy, dma_violation
 from neuroncore_rtl.spec.isa.dma.layout import DMA_SIGNED
 from neuroncore_rtl.spec.isa.fields import pack, unpack
 from tests.hdl.dma.copies import random_copy, tensor
-from tests.hdl.simulation import random_bits, simulate
+from tests.hdl.simulation import random_bits
+from tests.hdl.slow import slow_if
+from tests.hdl.streams import play
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 2718
@@ -32,6 +34,10 @@ def violations_of(config, words):
     return [dma_violation(DmaCopy.unpack(word), config) for word in words]
 
 
+def legal_of(config, words):
+    return [word for word, violation in zip(words, violations_of(config, words), strict=True) if violation is None]
+
+
 def random_words(rng, config, legal, near, wild):
     words = [random_copy(rng, config).encode() for _ in range(legal)]
     words += [near_word(rng, config) for _ in range(near)]
@@ -40,7 +46,7 @@ def random_words(rng, config, legal, near, wild):
 
 
 def near_word(rng, config):
-    """Return a copy that stands at a border of what is legal, or that a field or two make illegal."""
+    """Return a copy at a border of legality, or with one or two random fields."""
     values = random_copy(rng, config).fields()
     name = str(rng.choice(("src", "dst")))
     storage, axis = Storage(values[f"{name}_storage"]), values[f"{name}_axis"]
@@ -72,52 +78,29 @@ def near_word(rng, config):
 
 
 @pytest.mark.parametrize("shape", ["4x4", "registered"])
-def test_one_every_interval(shape, rng):
+def test_a_legal_copy_per_interval_with_the_latency(shape, rng):
     config = CONFIGS[shape]
     more = config.port_latency
-    words = random_words(rng, config, 20, 0, 0)
-    words = [word for word, broken in zip(words, violations_of(config, words), strict=True) if not broken]
-    played, shown, error = pass_on(DmaChecker(config), words)
+    words = legal_of(config, random_words(rng, config, 20, 0, 0))
+    played, valid_cycles, error = pass_on(DmaChecker(config), words)
     assert played.cycles["i"] == [(DmaChecker.INTERVAL + 4 * more) * number for number in range(len(words))]
-    assert shown == played.cycles["o"] == [cycle + DmaChecker.LATENCY + 3 * more for cycle in played.cycles["i"]]
+    assert valid_cycles == played.cycles["o"] == [cycle + DmaChecker.LATENCY + 3 * more for cycle in played.cycles["i"]]
     assert len(words) > 5 and error is None
 
 
 @pytest.mark.parametrize("shape", ["4x4", "registered"])
-def test_a_copy_that_waits_for_the_one_before_it_stays_what_it_is(shape, rng):
-    """Whoever takes jobs takes none for long: what is judged meanwhile is judged once, and goes as it was."""
+def test_a_stalled_job_stays_unchanged(shape, rng):
     config = CONFIGS[shape]
-    words = random_words(rng, config, 12, 0, 0)
-    words = [word for word, broken in zip(words, violations_of(config, words), strict=True) if not broken]
+    words = legal_of(config, random_words(rng, config, 12, 0, 0))
 
     def jobs(patience):
-        unit = DmaChecker(config)
+        hold = {"o": lambda cycle: cycle % (patience + 1) != patience}
+        return play(DmaChecker(config), {"i": words}, {"o": len(words)}, hold=hold).payloads["o"]
 
-        async def bench(ctx):
-            found, number = [], 0
-            for cycle in range(40 * len(words) * max(1, patience)):
-                ctx.set(unit.i.valid, number < len(words))
-                ctx.set(unit.i.payload.as_value(), words[min(number, len(words) - 1)])
-                ctx.set(unit.o.ready, cycle % (patience + 1) == patience)
-                await ctx.delay(1e-9)
-                taken, goes = ctx.get(unit.i.valid & unit.i.ready), ctx.get(unit.o.valid & unit.o.ready)
-                if goes:
-                    found.append(ctx.get(unit.o.payload.as_value()))
-                await ctx.tick()
-                number += taken
-                if len(found) == len(words):
-                    break
-            return found
-
-        return simulate(unit, bench)
-
-    assert len(words) > 5 and len(jobs(0)) == len(words)
-    assert jobs(0) == jobs(25)
+    assert len(words) > 5 and jobs(0) == jobs(25)
 
 
-@pytest.mark.parametrize(
-    "shape", [pytest.param(shape, marks=[pytest.mark.slow] * (shape in ("6x4", "8x16"))) for shape in CONFIGS]
-)
+@pytest.mark.parametrize("shape", slow_if(lambda shape: shape in ("6x4", "8x16"), CONFIGS))
 def test_verdicts_are_those_of_the_specification(shape, rng):
     config = CONFIGS[shape]
     words = random_words(rng, config, 40, 300, 40)
@@ -125,31 +108,35 @@ def test_verdicts_are_those_of_the_specification(shape, rng):
 
 
 def legal_words(rng, config, count):
-    """Return legal copies between other places each."""
-    found = {}
-    while len(found) < count:
+    """Return legal copies, each with another combination of storages."""
+    field_of_job = {}
+    while len(field_of_job) < count:
         copy = random_copy(rng, config)
         if dma_violation(copy.fields(), config) is None:
             fields = copy.fields()
-            found.setdefault(tuple(fields[name] for name in ("src_storage", "dst_storage", "gather")), copy.encode())
-    return list(found.values())
+            field_of_job.setdefault(
+                tuple(fields[name] for name in ("src_storage", "dst_storage", "gather")), copy.encode()
+            )
+    return list(field_of_job.values())
 
 
 def small(**changes):
-    """Return the fields of a copy of one byte inside HBM, or as they are changed."""
+    """Return the fields of a copy of one byte in HBM, with changes."""
     sides = {"src": tensor(Storage.HBM, steps=(0,)), "dst": tensor(Storage.HBM, 1 << 20, steps=(0,))}
     return DmaCopy(shape=(1,), **sides).fields() | changes
 
 
-def placed(name, storage, dimension, count, step, **place):
-    """Return the fields of a copy one side of which walks through a memory."""
+def walk(name, storage, dimension, count, step, **place):
+    """Return the fields of a copy with one side that walks through a memory."""
     side = {"storage": storage, f"step{dimension}": step} | place
     return small(**{f"{name}_{what}": value for what, value in side.items()} | {f"count{dimension}": count})
 
 
 def walks(config):
-    """Yield copies that walk as many steps of a size as a memory has room for, to its end or to its start, or one byte
-    or one step more; and from partition to partition, likewise, or a partition or two more or less."""
+    """Yield copies that walk to the end or the start of a memory, or one byte or step beyond.
+
+    Also walks from partition to partition, up to two partitions too far or too short.
+    """
     limits = {storage: storage_bytes(storage, config) for storage in (Storage.SBUF, Storage.PSUM)}
     limits[Storage.HBM] = 1 << HBM_ADDRESS_BITS
     for name, (storage, limit) in product(("src", "dst"), limits.items()):
@@ -157,22 +144,21 @@ def walks(config):
             dimension = far % DMA_DIMENSIONS
             for count in {2, min((limit - 1 >> far) + 1, 1 << 15), 5}:
                 span = count - 1 << far
-                yield placed(name, storage, dimension, count, 1 << far, address=limit - 1 - span + over)
-                yield placed(name, storage, dimension, count, -1 << far, address=span - over)
+                yield walk(name, storage, dimension, count, 1 << far, address=limit - 1 - span + over)
+                yield walk(name, storage, dimension, count, -1 << far, address=span - over)
         if storage != Storage.HBM:
             last = storage_partitions(storage, config) - 1
             for far, more in product(range(storage == Storage.PSUM, 31, 2), range(-2, 4)):
                 span, dimension = (1 << far) + more, far % DMA_DIMENSIONS
                 for first, step in product((0, last - 1, last), (span, -span)):
-                    yield placed(name, storage, dimension, 2, step, axis=dimension, partition=first)
+                    yield walk(name, storage, dimension, 2, step, axis=dimension, partition=first)
                 if more in (0, 1):
                     for first, step in ((0, 1 << far), (last, -1 << far)):
-                        yield placed(name, storage, dimension, 2 + more, step, axis=dimension, partition=first)
+                        yield walk(name, storage, dimension, 2 + more, step, axis=dimension, partition=first)
 
 
 def row_numbers(config):
-    """Yield gathers and scatters whose row numbers are at the borders of SBUF, whose rows are any number of bytes
-    apart, and copies of no element."""
+    """Yield gathers and scatters with row numbers at the borders of SBUF and any row pitch; and empty copies."""
     for way, side in (("gather", "src"), ("scatter", "dst")):
         place = {f"{side}_storage": Storage.HBM, way: 1}
         for count, over in product((1, 2, config.partitions, *(1 << bit for bit in range(3, 16))), (0, 1)):
@@ -205,7 +191,7 @@ BROKEN = {
 
 
 def two_at_once():
-    """Yield copies that break a rule, or two; and some from or to no memory, of which other rules ask nothing."""
+    """Yield copies that break one rule or two, and copies from or to no memory, which satisfy other rules."""
     for first, second in combinations_with_replacement(BROKEN.values(), 2):
         yield small(**first, **{name: value for name, value in second.items() if name not in first})
     for name in ("src", "dst"):
@@ -214,7 +200,7 @@ def two_at_once():
 
 
 def adjacent(rng):
-    """Yield copies between places of HBM whose elements are adjacent, or in one dimension not, by a bit of its step."""
+    """Yield copies in HBM with adjacent elements, or with one bit inverted in the step of one dimension."""
     counts_of = (*((1 << bit, 1 << 15 - bit, 2, 3, 1) for bit in range(16)), *rng.integers(1, 9, (16, DMA_DIMENSIONS)))
     for bit, counts in enumerate(counts_of):
         counts = rng.permutation(counts) if bit % 2 else counts
@@ -232,7 +218,7 @@ def adjacent(rng):
 
 
 def full_of_bits(rng, count):
-    """Yield so many copies between places of HBM of which any bit of any field may be set."""
+    """Yield `count` copies in HBM in which any bit of any field may be set."""
     for _ in range(count):
         bits = rng.integers(1, 17, DMA_DIMENSIONS)
         fields = {f"count{d}": int(rng.integers(1, 1 << size)) for d, size in enumerate(bits)}
@@ -250,9 +236,11 @@ def full_of_bits(rng, count):
         yield small(**fields)
 
 
-def asked(fields):
-    """Return the fields of a legal copy's job, and what they are, by definition: a run has as many dimensions as lie at
-    adjacent addresses, and the rows of a gather or scatter are runs of their own."""
+def expected_job(fields):
+    """Return the expected fields of the job of a legal copy.
+
+    A run has as many dimensions as are adjacent in memory; rows of a gather or scatter are separate runs.
+    """
     indexed = {"src": fields["gather"], "dst": fields["scatter"]}
     rows, expected = fields["gather"] or fields["scatter"], {}
     for name in ("src", "dst"):
@@ -282,8 +270,8 @@ def asked(fields):
     return expected
 
 
-def found(job, name):
-    """Return a field of a job by its path, as a number."""
+def field_of_job(job, name):
+    """Return a field of a job, given by its path, as a number."""
     for part in re.findall(r"\w+", name):
         job = job[int(part)] if part.isdigit() else getattr(job, part)
     return int(getattr(job, "value", job))
@@ -304,22 +292,21 @@ def test_every_bit_and_every_size_is_judged(rng):
     jobs = assert_verdicts(DmaChecker(config), words, violations)
     for word, job in zip(words, jobs, strict=True):
         if job is not None:
-            expected = asked(unpack(DMA_FIELDS, word, DMA_SIGNED))
-            assert {name: found(job, name) for name in expected} == expected
+            expected = expected_job(unpack(DMA_FIELDS, word, DMA_SIGNED))
+            assert {name: field_of_job(job, name) for name in expected} == expected
 
 
-@pytest.mark.parametrize(("name", "value"), [("sbuf_bytes", 4096), ("psum_words", 64)])
-def test_a_checker_of_other_memories_is_noticed(name, value, rng):
-    config = CONFIGS["small memories"]
-    words = random_words(rng, config, 30, 200, 0)
+@pytest.mark.parametrize(
+    ("shape", "near", "overrides", "constants"),
+    [
+        *(("small memories", 200, overrides, {}) for overrides in ({"sbuf_bytes": 4096}, {"psum_words": 64})),
+        *(("4x4", 100, {}, constants) for constants in ({"NO_AXIS": 6}, {"DMA_COPY": 47})),
+    ],
+)
+def test_a_checker_of_other_memories_or_rules_is_detected(shape, near, overrides, constants, rng, monkeypatch):
+    config = CONFIGS[shape]
+    words = random_words(rng, config, 30, near, 0)
+    for name, value in constants.items():
+        monkeypatch.setattr(unit, name, value)
     with pytest.raises(AssertionError, match="verdicts are wrong"):
-        assert_verdicts(DmaChecker(config.with_overrides(**{name: value})), words, violations_of(config, words))
-
-
-@pytest.mark.parametrize(("name", "value"), [("NO_AXIS", 6), ("DMA_COPY", 47)])
-def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
-    config = CONFIGS["4x4"]
-    words = random_words(rng, config, 30, 100, 0)
-    monkeypatch.setattr(unit, name, value)
-    with pytest.raises(AssertionError, match="verdicts are wrong"):
-        assert_verdicts(DmaChecker(config), words, violations_of(config, words))
+        assert_verdicts(DmaChecker(config.with_overrides(**overrides)), words, violations_of(config, words))

@@ -1,4 +1,4 @@
-"""The chunker of a DMA engine alone: runs of any length in every memory."""
+"""DMA chunker: runs of any length in every memory."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from neuroncore_rtl.hdl.dma.job import Run, chunk_layout
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Storage
 from tests.hdl.dma.chunks import grids
-from tests.hdl.simulation import WORN, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, simulated
 from tests.hdl.streams import play
 
 SEED = 10946
@@ -28,32 +28,31 @@ def any_run(rng):
 
 
 def chunks_of(run):
-    """Return the parts of a run between multiples of its memory's grid."""
-    grid, address, left = GRIDS[run["storage"]], run["address"], run["bytes"]
-    while left:
-        count = min(grid - address % grid, left)
+    """Yield the parts of a run between multiples of its memory's grid."""
+    grid, address, remaining = GRIDS[run["storage"]], run["address"], run["bytes"]
+    while remaining:
+        count = min(grid - address % grid, remaining)
         yield run | {"address": address, "bytes": count}
-        address, left = address + count, left - count
+        address, remaining = address + count, remaining - count
 
 
 @pytest.mark.parametrize("stall", [0, 0.4])
-def test_runs_are_cut_at_the_grid_of_their_memory(stall, rng):
-    """A chunk a cycle, without a gap, where they are taken."""
+def test_runs_are_cut_at_the_grid_of_their_memory_without_gaps(stall, rng):
     dut, runs = Chunker(SIZE), [any_run(rng) for _ in range(RUNS)]
     wanted = [chunk_layout(SIZE).const(chunk).as_bits() for run in runs for chunk in chunks_of(run)]
     inputs = {"i": [Run.const(run).as_bits() for run in runs]}
-    played = play(dut, inputs, {"o": len(wanted)}, stall=stall, seed=SEED, worn=WORN, watch=(dut.busy, dut.o.valid))
+    played = play(
+        dut, inputs, {"o": len(wanted)}, stall=stall, seed=SEED, warm_up=WARM_UP, watch=(dut.busy, dut.o.valid)
+    )
     assert played.payloads["o"] == wanted
     assert all(busy == valid for busy, valid in played.watched)
     first = played.cycles["o"][0]
     assert stall or played.cycles["o"] == list(range(first, first + len(wanted)))
-    print(f"{len(wanted)} chunks")
 
 
 @simulated(lambda: Chunker(SIZE), each=[(bit, few, to) for bit in range(11, 41) for few in (0, 5) for to in GRIDS])
 async def test_long_runs_do_not_end(ctx, dut, case):
-    """They are as long as a few chunks, but for one bit of their number."""
-    bit, few, storage = case
+    bit, few, storage = case  # the length of few chunks, except for one bit
     count = (1 << bit) + few * GRIDS[storage] + 1
     drive(ctx, dut.i, valid=1, payload={"storage": storage, "address": 0, "bytes": count})
     drive(ctx, dut.o, ready=1)

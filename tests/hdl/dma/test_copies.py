@@ -1,4 +1,4 @@
-"""Random copies of every kind leave the memories as the specification says, however the ports pause."""
+"""Random copies of every kind have the specified results, under any stalls."""
 
 from dataclasses import replace
 from itertools import product
@@ -11,7 +11,7 @@ from neuroncore_rtl.hdl.dma.answers import Answers
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS, DmaCopy, DmaIndex, Storage
-from tests.hdl.dma.copies import differing, execute, legal_copy, random_memories, tensor
+from tests.hdl.dma.copies import differing, execute, legal_copy, random_memories, run_and_compare, tensor
 from tests.hdl.dma.machine import HBM_BYTES, run_copies
 from tests.hdl.slow import slow
 from tests.oracles.copies import beyond
@@ -20,7 +20,7 @@ CONFIG = replace(PRESETS["tiny"], rows=8)
 
 
 def compare(config, seed, number, *, base=0, **options):
-    """Run random copies on the engine and by the reference; return how many memories differ."""
+    """Run random copies on the engine and by golden; return the number of memories that differ."""
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
     memories = random_memories(rng, config)
@@ -38,11 +38,11 @@ def compare(config, seed, number, *, base=0, **options):
         ({}, 11, 300, {"latency": 50}),
         ({}, 12, 300, {"stall": 60, "latency": 10}),
         ({}, 13, 300, {"stall": 180, "latency": 2}),
-        ({}, 15, 200, {"base": (1 << HBM_ADDRESS_BITS) - HBM_BYTES}),  # the last bytes of HBM
+        ({}, 15, 200, {"base": (1 << HBM_ADDRESS_BITS) - HBM_BYTES}),  # the end of the address space
         *slow(
             ({"hbm_bytes": 64}, 14, 300, {"stall": 40}),
             ({"hbm_bytes": 8, "port_latency": 1}, 17, 200, {"stall": 40}),
-            # Fewer lanes, and more stages, cast the same.
+            # Fewer lanes and more stages of the caster.
             ({"hbm_bytes": 8, "cast_lanes": 1, "cast_latency": 3}, 7, 200, {"stall": 20}),
             ({"cast_lanes": 2, "cast_latency": 2}, 7, 200, {"stall": 20}),
         ),
@@ -58,9 +58,8 @@ def test_no_simulator_finds_unknown_bits(sim, seed=16):
 
 
 @pytest.mark.parametrize("stall", [0, 100])
-def test_copies_see_those_before_them(stall):
-    """From place to place through every three memories; what was read may be overwritten."""
-
+def test_copies_see_the_results_of_earlier_ones(stall):
+    """Copies move data through every three memories, and overwrite their sources."""
     rng = np.random.default_rng(17)
     memories = random_memories(rng, CONFIG)
     program = []
@@ -76,14 +75,12 @@ def test_copies_see_those_before_them(stall):
         DmaCopy(shape=(8, 9), src=rows, dst=inside, gather=DmaIndex(address=0x80, limit=8)),
         DmaCopy(shape=(8,), src=replace(words_in, address=0), dst=words_out),
     ]
-    outcome = run_copies(CONFIG, program, memories, stall=stall)
-    assert outcome.errors == execute(program, memories) == []
-    assert differing(outcome.memories, memories) == 0
+    run_and_compare(CONFIG, program, memories, stall=stall)
 
 
 @pytest.mark.parametrize(("stall", "latency"), [(0, 50), (100, 2)])
 def test_rows_beyond_the_limit_are_skipped(stall, latency):
-    """One, some or all of them, between copies that write: every one retires in its turn, and what stays, stays."""
+    """One, some or all rows are skipped, between copies that write: copies retire in order."""
     rng = np.random.default_rng(18)
     memories = random_memories(rng, CONFIG)
     table = tensor(Storage.HBM, 0x1004, (24, 8, 1), INT32)
@@ -102,21 +99,17 @@ def test_rows_beyond_the_limit_are_skipped(stall, latency):
                 DmaCopy(shape=(rows, 3, 8 - number), src=tile, dst=replace(table, address=0x5000), scatter=index),
                 DmaCopy(shape=(3,), src=tensor(Storage.SBUF, 0x4000), dst=tensor(Storage.HBM, 0x8003 + 16 * number)),
             ]
-    outcome = run_copies(CONFIG, program, memories, stall=stall, latency=latency)
-    assert outcome.errors == execute(program, memories) == []
-    assert len(outcome.retired) == len(program)
-    assert differing(outcome.memories, memories) == 0
+    run_and_compare(CONFIG, program, memories, stall=stall, latency=latency)
 
 
 def test_every_bit_of_a_row_number_its_limit_and_its_step():
-    """Numbers beside their limit, or a bit away from it, of rows that are all the same one; and a row far from the
-    table's address."""
+    """Numbers at their limit, or one bit away from it, of identical rows; and a row far from the table's address."""
     rng = np.random.default_rng(20)
     memories, base = random_memories(rng, CONFIG), 1 << HBM_ADDRESS_BITS - 1
     tile, program = tensor(Storage.SBUF, 0x2000, (1, 1), INT32, axis=0), []
 
     def gather(numbers, limit, step, row):
-        """Copy rows, each of which is beyond the limit or at an offset in HBM."""
+        """Add a gather of rows that are beyond the limit, or at an offset in HBM."""
         address = 4 * len(program)
         memories[Storage.SBUF][:, address : address + 4] = np.array(numbers, "<u4").view(np.uint8).reshape(8, 4)
         table = tensor(Storage.HBM, base + row - 4 * step * (numbers[0] if step else 0), (step, 1), INT32)
@@ -133,13 +126,11 @@ def test_every_bit_of_a_row_number_its_limit_and_its_step():
             step = sign * (1 << bit | int(rng.integers(1 << bit)))
             number = 1 + int(rng.integers(1 << min(31, 36 - bit)))
             gather([number] * 8, number + 1, step, 4 * int(rng.integers(HBM_BYTES // 8)))
-    outcome = run_copies(CONFIG, program, memories, base=base)
-    assert outcome.errors == execute(program, memories, base) == []
-    assert differing(outcome.memories, memories) == 0
+    run_and_compare(CONFIG, program, memories, base=base)
 
 
 def test_every_bit_of_a_count():
-    """Of each dimension, up to 11 bits. In HBM a partition means nothing, and may be any."""
+    # Up to 11 bits of each dimension. The partition has no effect in HBM.
     memories = random_memories(np.random.default_rng(22), CONFIG)
     program = []
     for d, last in product(range(DMA_DIMENSIONS), (0x555, 0x2AA)):
@@ -148,23 +139,17 @@ def test_every_bit_of_a_count():
         on_chip = tensor(Storage.SBUF, 0x2000 * d, (2,) * DMA_DIMENSIONS)
         src, dst = (in_hbm, on_chip) if last & 1 else (on_chip, in_hbm)
         program.append(DmaCopy(shape=shape, src=src, dst=dst))
-    outcome = run_copies(CONFIG, program, memories)
-    assert outcome.errors == execute(program, memories) == []
-    assert differing(outcome.memories, memories) == 0
+    run_and_compare(CONFIG, program, memories)
 
 
-def test_no_more_wait_for_answers_than_are_counted(latency=1500):
-    """Copies that are over, of which HBM answers late."""
+def test_at_most_as_many_copies_await_responses_as_are_counted(latency=1500):
     memories = random_memories(np.random.default_rng(21), CONFIG)
     copies = [DmaCopy(shape=(1,), src=tensor(Storage.SBUF, n), dst=tensor(Storage.HBM, 64 * n)) for n in range(30)]
-    outcome = run_copies(CONFIG, copies, memories, latency=latency)
-    assert outcome.errors == execute(copies, memories) == []
-    assert differing(outcome.memories, memories) == 0 and len(outcome.retired) == len(copies)
+    outcome = run_and_compare(CONFIG, copies, memories, latency=latency)
     assert outcome.retired[-1] - outcome.taken[0] > len(copies) // Answers.COPIES * latency
 
 
-def test_a_row_that_is_skipped_costs_a_cycle():
-    """Beside a copy of as many rows that has them all moved."""
+def test_a_skipped_row_costs_a_cycle():
     memories = random_memories(np.random.default_rng(19), CONFIG)
     memories[Storage.SBUF][:, :4] = np.arange(8, dtype="<u4")[:, np.newaxis].view(np.uint8)
     table, tile = tensor(Storage.HBM, 0, (400, 1)), tensor(Storage.SBUF, 0x200, (1, 1), axis=0)
@@ -179,7 +164,7 @@ def test_a_row_that_is_skipped_costs_a_cycle():
 
 
 @pytest.mark.parametrize("port_latency", [0, *slow(1)])
-def test_a_copy_to_the_chip_is_over_when_its_last_line_is_written(port_latency):
+def test_a_copy_to_the_chip_retires_when_its_last_line_is_written(port_latency):
     config = replace(CONFIG, port_latency=port_latency)
     memories = random_memories(np.random.default_rng(3), config)
     places = [(Storage.HBM, Storage.SBUF), (Storage.HBM, Storage.PSUM), (Storage.SBUF, Storage.HBM)]
@@ -191,8 +176,8 @@ def test_a_copy_to_the_chip_is_over_when_its_last_line_is_written(port_latency):
     assert list(late - at_once) == [30, 30, 0]
 
 
-def test_another_result_is_noticed(monkeypatch):
-    """The reference loses the lowest bit of every element that is cast."""
+def test_a_wrong_result_is_detected(monkeypatch):
+    # Golden drops the lowest bit of every cast element.
     store = golden.store_words
     monkeypatch.setattr(golden, "store_words", lambda *arguments: store(*arguments) >> 1 << 1)
     assert compare(CONFIG, 11, 100)

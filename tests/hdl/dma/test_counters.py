@@ -1,4 +1,4 @@
-"""What the engine counts is what its ports show, and what its copies say."""
+"""Counters of the engine against its ports and its copies."""
 
 from dataclasses import replace
 
@@ -13,8 +13,7 @@ from tests.hdl.dma.machine import run_copies
 CONFIG = replace(PRESETS["tiny"], rows=8)
 
 
-def moved(copy: DmaCopy) -> tuple[int, int]:
-    """Return the bytes that a copy reads and writes."""
+def byte_counts(copy: DmaCopy) -> tuple[int, int]:
     elements = int(np.prod(copy.shape))
     return elements * copy.src.format.bits // 8, elements * copy.dst.format.bits // 8
 
@@ -30,17 +29,18 @@ def test_counters_are_what_the_ports_show(seed, stall, latency):
             copies.append(copy)
     outcome = run_copies(CONFIG, copies, memories, stall=stall, latency=latency, seed=seed)
     counted, seen = outcome.counters, outcome.seen
-    assert [counted["read_bytes"], counted["write_bytes"]] == list(np.sum([moved(copy) for copy in copies], axis=0))
+    assert [counted["read_bytes"], counted["write_bytes"]] == list(
+        np.sum([byte_counts(copy) for copy in copies], axis=0)
+    )
     exact = ("busy", "wait_axi_write", "wait_line_read", "wait_line_write")
     assert {name: counted[name] for name in exact} == {name: seen[name] for name in exact}
     assert counted["busy"] > 0 and all((counted[name] > 0) == (stall > 0) for name in exact[1:])
-    # A beat passes a register on its way in, so that one that comes alone is missed a cycle longer, or shorter.
+    # The input register shifts the stall of a single beat by a cycle.
     assert counted["wait_axi_read"] == pytest.approx(seen["wait_axi_read"], abs=2 * seen["bursts"])
     assert counted["wait_axi_read"] > latency
 
 
 def test_waiting_for_hbm_is_counted_to_the_cycle():
-    """Of one beat, by how much later it comes."""
     memories = random_memories(np.random.default_rng(1), CONFIG)
     copy = DmaCopy(shape=(8,), src=tensor(Storage.HBM), dst=tensor(Storage.SBUF))
     near, far = (run_copies(CONFIG, [copy], memories, latency=latency).counters for latency in (10, 47))

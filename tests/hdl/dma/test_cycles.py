@@ -1,4 +1,4 @@
-"""How many cycles copies take, of every kind of way."""
+"""Cycles of every kind of copy."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ CONFIG = replace(PRESETS["tiny"], rows=8)
 HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM
 
 ROWS = DmaIndex(address=0, limit=6, skip=True)
-"""Of eight rows, the sixth and the seventh are beyond the limit."""
+"""The sixth and the seventh of eight rows are beyond the limit."""
 
 COPIES = {
     "in": ((1000,), tensor(HBM, 5), tensor(SBUF, 0x1003), (108, 65, 126, 83)),
@@ -32,15 +32,13 @@ COPIES = {
     "gather": ((8, 20), tensor(HBM, 0x100, (24, 1), INT32), tensor(SBUF, 0x2010, (24, 1), INT32), (73, 73, 78, 83)),
     "scatter": ((8, 20), tensor(SBUF, 0x2010, (24, 1), INT32), tensor(HBM, 0x100, (24, 1), INT32), (81, 45, 98, 58)),
 }
-"""Shape, sides and cycles, from the end of the copy before, of the first and the second of two: without pauses, and
-with some."""
+"""Shape, sides, and cycles since the previous copy: of two such copies without stalls, and of two with stalls."""
 
 ACTIVE = (3199, 4063)
-"""Cycles in which the clock had to run, of both."""
+"""Cycles with a clock edge, without and with stalls."""
 
 
 def test_cycles():
-    """A change of timing is a change, wherever it comes from."""
     memories = random_memories(np.random.default_rng(1), CONFIG)
     memories[SBUF][:, :4] = np.arange(8, dtype="<u4")[:, np.newaxis].view(np.uint8)
     copies = []
@@ -51,18 +49,20 @@ def test_cycles():
     assert not any(outcome.errors for outcome in outcomes)
     steps = [np.diff([outcome.taken[0], *outcome.retired]).reshape(-1, 2).tolist() for outcome in outcomes]
     found = {name: (*still, *pausing) for name, still, pausing in zip(COPIES, *steps, strict=True)}
-    print(found)
     assert found == {name: cycles for name, (*_, cycles) in COPIES.items()}
     assert tuple(outcome.seen["active"] for outcome in outcomes) == ACTIVE
 
 
 ROOM = (15, 22, 29, 44, 1582, 2678, 2696)
-"""Cycles in which copies are taken: the fifth when all bursts of the first are on their way, as then the second is
-written, and the sixth when HBM has answered them."""
+"""Cycles in which copies are accepted.
+
+The fifth is accepted when all bursts of the first are issued and the second is written, the sixth when HBM has
+responded to them.
+"""
 
 
 def test_bursts_wait_for_room():
-    """HBM answers in one of eight cycles: of 300 bursts 128 are on their way, and none waits at the port."""
+    # HBM responds in one of eight cycles: 128 of 300 bursts are outstanding, and none stalls at the port.
     memories = random_memories(np.random.default_rng(1), CONFIG)
     copies = [DmaCopy(shape=(300,), src=tensor(SBUF), dst=tensor(HBM, 0x2000, (32,)))]
     copies += [DmaCopy(shape=(64,), src=tensor(SBUF, 0x100 * n), dst=tensor(PSUM)) for n in range(6)]

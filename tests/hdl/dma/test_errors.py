@@ -1,4 +1,4 @@
-"""A copy that fails is named, those before it are whole, and it leaves alone what it does not reach."""
+"""A failing copy is reported; earlier copies are complete, and memory that it does not reach stays unchanged."""
 
 import numpy as np
 import pytest
@@ -6,33 +6,30 @@ import pytest
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, Rule, Storage
-from tests.hdl.dma.copies import differing, execute, random_memories, tensor
+from tests.hdl.dma.copies import execute, random_memories, run_and_compare, tensor
 from tests.hdl.dma.machine import HBM_BYTES, Error, run_copies
 
 CONFIG = Config(rows=8, columns=4)
 
 BAD = (0x8000, 0x8010)
-"""Addresses in HBM that answer with an error: one beat."""
+"""Address range of HBM with an error response: one beat."""
 
 
 @pytest.fixture
 def memories():
-    """Random memories, the same in every test."""
     return random_memories(np.random.default_rng(7), CONFIG)
 
 
 def copy(count, src, src_address, dst, dst_address):
-    """Return a copy of adjacent bytes."""
     return DmaCopy(shape=(count,), src=tensor(src, src_address), dst=tensor(dst, dst_address))
 
 
-def run(memories, copies, fails, *, but=(), **options):
-    """Run copies one of which fails; return what the memories are then.
+def run_failing(memories, copies, fails, *, but=(), **options):
+    """Run copies with a failing one; return the memories.
 
-    Arguments:
-        memories: in the end, those that the copies which do not fail leave by themselves.
-        fails: number of the one that fails, and its cause.
-        but: the first address, and how many, in the first partition of its target, that may be anything.
+    `memories` get the results of the other copies. `fails`: index and cause; `but`: first address and length of bytes
+    of its
+    destination, in the first partition, that are not compared.
     """
     number, cause = fails
     outcome = run_copies(CONFIG, copies, memories, **options)
@@ -47,47 +44,45 @@ def run(memories, copies, fails, *, but=(), **options):
 
 
 @pytest.mark.parametrize("stall", [0, 100])
-def test_a_beat_that_hbm_does_not_deliver(memories, stall):
-    """All of the bytes before it are written, but for the unfinished beat; none behind it."""
+def test_an_error_response_to_a_read(memories, stall):
+    """All bytes before the beat are written, except for the last incomplete word, and none after it."""
     copies = [
         copy(300, Storage.HBM, 0x100, Storage.SBUF, 0x10),
         copy(1000, Storage.HBM, BAD[0] - 403, Storage.SBUF, 0x1000),
         copy(300, Storage.HBM, 0x300, Storage.SBUF, 0x805),
     ]
-    found = run(memories, copies, (1, Cause.AXI), but=(0x1000, 403), bad=BAD, stall=stall)
+    found = run_failing(memories, copies, (1, Cause.AXI), but=(0x1000, 403), bad=BAD, stall=stall)
     written, wanted = found[Storage.SBUF][0, 0x1000:], memories[Storage.HBM][0, BAD[0] - 403 :]
     assert np.array_equal(written[:400], wanted[:400])
 
 
 @pytest.mark.parametrize("stall", [0, 100])
-def test_a_beat_that_hbm_does_not_take(memories, stall):
-    """Copies before it are whole, those behind it begin after the engine's reset; its own end is not written."""
+def test_an_error_response_to_a_write(memories, stall):
+    """Copies before it are complete, later ones run after the reset; its end is not written."""
     copies = [
         copy(300, Storage.SBUF, 0x100, Storage.HBM, 0x1003),
         copy(6000, Storage.SBUF, 0x400, Storage.HBM, BAD[0] - 100),
         copy(40, Storage.SBUF, 0x2000, Storage.PSUM, 0x1),
         copy(200, Storage.SBUF, 0x2800, Storage.HBM, 0x2000),
     ]
-    run(memories, copies, (1, Cause.AXI), but=(BAD[0] - 100, 4000), bad=BAD, stall=stall)
+    run_failing(memories, copies, (1, Cause.AXI), but=(BAD[0] - 100, 4000), bad=BAD, stall=stall)
 
 
 def test_hbm_to_hbm_beyond_its_end(memories):
     copies = [copy(100, Storage.HBM, HBM_BYTES - 50, Storage.HBM, 0x3001)]
-    run(memories, copies, (0, Cause.AXI), but=(0x3001, 50))
+    run_failing(memories, copies, (0, Cause.AXI), but=(0x3001, 50))
 
 
-def test_an_illegal_copy_is_refused_in_its_turn(memories):
-    """It neither reads nor writes, and the copies before it finish, answers included."""
+def test_an_illegal_copy_is_refused_after_earlier_ones_have_retired(memories):
     copies = [
         copy(2000, Storage.SBUF, 0x100, Storage.HBM, 0x1003),
         copy(100, Storage.HBM, 0, Storage.SBUF, 192 * 1024 - 99),
         copy(100, Storage.HBM, 0x10, Storage.SBUF, 0),
     ]
-    run(memories, copies, (1, Rule.RANGE), stall=30)
+    run_failing(memories, copies, (1, Rule.RANGE), stall=30)
 
 
 def test_a_row_number_beyond_its_limit(memories):
-    """The rows before it are written, and the copies before it."""
     copies = []
     beyond = (10, 0x5555_5555, 0xAAAA_AAAA)
     for place, bad_row in enumerate((0, 3, 7)):
@@ -103,16 +98,14 @@ def test_a_row_number_beyond_its_limit(memories):
             DmaCopy(shape=(8, 23), src=in_hbm, dst=on_chip, gather=index),
             DmaCopy(shape=(8, 23), src=on_chip, dst=in_hbm, scatter=index),
         ]
-    outcome = run_copies(CONFIG, copies, memories, stall=20)
-    assert outcome.errors == execute(copies, memories)
-    assert outcome.errors == [Error(number, Cause.INDEX, beyond[number // 3]) for number in range(9) if number % 3]
-    assert differing(outcome.memories, memories) == 0
+    errors = [Error(number, Cause.INDEX, beyond[number // 3]) for number in range(9) if number % 3]
+    run_and_compare(CONFIG, copies, memories, errors=errors, stall=20)
 
 
 HBM, SBUF = Storage.HBM, Storage.SBUF
 
 INDEX = DmaIndex(address=0, limit=10)
-"""Of eight rows, the sixth is beyond the limit."""
+"""The sixth of eight rows is beyond the limit."""
 
 IN_HBM, ON_CHIP = tensor(HBM, 0x1004, (24, 1), INT32), tensor(SBUF, 0x2010, (24, 1), INT32)
 
@@ -135,22 +128,23 @@ FAILING = {
     "illegal": (copy(100, HBM, 0, SBUF, 192 * 1024 - 99), Rule.RANGE, 1, 1),
     "early beat": (copy(400, HBM, BAD[0] - 40, SBUF, 0x1000), Cause.AXI, 39, 39),
 }
-"""Copies that fail, of what, and cycles from the end of the one before to the error: without pauses, and with some.
-Behind the last one nothing but beats of its own keeps the engine at work."""
+"""Failing copies, causes, and cycles from the end of the previous copy to the error, without and with stalls.
+
+After the last error only the remaining beats of its copy keep the engine active.
+"""
 
 ACTIVE = (11569, 11743)
-"""Cycles in which the clock had to run, of all: behind errors as long as there is something to do or to take."""
+"""Cycles with a clock edge; after an error the engine is active until it has received all beats."""
 
 
-def test_cycles(memories):
-    """When an error comes is part of the timing. Before each failing copy is a legal one, to HBM."""
+def test_cycles_until_the_error(memories):
+    # A legal copy to HBM precedes each failing one.
     memories[SBUF][:, :4] = np.array([5, 2, 9, 0, 3, 10, 8, 4], "<u4").view(np.uint8).reshape(8, 4)
     failing, causes, *cycles = zip(*FAILING.values(), strict=True)
     copies = [one for last in failing for one in (copy(200, SBUF, 0x100, HBM, 0x6003), last)]
     failed = list(zip(range(1, len(copies), 2), causes, strict=True))
     outcomes = [run_copies(CONFIG, copies, memories, latency=30, bad=BAD, stall=stall) for stall in (0, 60)]
     found = [np.subtract(outcome.failed, outcome.retired).tolist() for outcome in outcomes]
-    print([dict(zip(FAILING, one, strict=True)) for one in found])
     assert [[(error.copy, error.cause) for error in outcome.errors] for outcome in outcomes] == [failed] * 2
     assert found == [list(wanted) for wanted in cycles]
     assert tuple(outcome.seen["active"] for outcome in outcomes) == ACTIVE

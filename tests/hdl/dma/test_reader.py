@@ -1,6 +1,7 @@
-"""The reader of a DMA engine alone: chunks of both memories in any turn, of which either may take long."""
+"""DMA reader: chunks of both memories in any order, each memory with long latencies."""
 
 from collections import deque
+from itertools import product
 
 import pytest
 
@@ -9,68 +10,25 @@ from neuroncore_rtl.hdl.dma.reader import Reader
 from neuroncore_rtl.hdl.memory.port import LineRead
 from neuroncore_rtl.spec.isa import Storage
 from tests.hdl.dma.chunks import BASES, any_chunk, beats_of
-from tests.hdl.simulation import WORN, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, simulated
+from tests.hdl.slow import slow_if
 
 SEED = 2311
 
 SIZE, CHUNKS = 8, 300
 
 
-def data_at(storage, address):
-    """The beat that a memory has at an address."""
-    return (address // SIZE * 2 + (storage == Storage.HBM)) * 0x9E3779B97F4A7C15 % (1 << 8 * SIZE)
-
-
-@pytest.mark.parametrize("latency", [0, 1])
-@pytest.mark.parametrize("patience", [1.0, 0.3, 0.05])
-@simulated(lambda latency: Reader(SIZE, 32, latency))
-async def test_pieces_come_in_the_order_of_their_chunks_whichever_memory_is_slow(ctx, dut, latency, patience, rng):
-    """HBM answers in the cycle behind a request; a line is taken in a share `patience` of the cycles."""
-    storages = [(Storage.SBUF, Storage.HBM)[n] for n in rng.integers(2, size=CHUNKS)]
-    addresses = [int(rng.integers(1 << 14)) * SIZE for _ in range(CHUNKS)]
-    found, sent = [], 0
-    beats, lines = deque(), deque([None] * LineRead.LATENCY[latency])
-    drive(ctx, dut.axi.ar, ready=1)
-    drive(ctx, dut.o, ready=1)
-    for _ in range(100 * CHUNKS):
-        at = min(sent, CHUNKS - 1)
-        payload = {"storage": storages[at], "partition": 0, "address": addresses[at], "bytes": SIZE}
-        drive(ctx, dut.i, valid=sent < CHUNKS, payload=payload)
-        ctx.set(dut.line.ready, int(rng.random() < patience))
-        come = beats.popleft() if beats else None
-        drive(ctx, dut.axi.r, valid=come is not None, payload={"data": come or 0, "last": 1, "resp": 0})
-        ctx.set(dut.line.data, lines.popleft() or 0)
-        await ctx.delay(1e-9)
-        taken = ctx.get(dut.line.valid & dut.line.ready)
-        lines.append(data_at(Storage.SBUF, ctx.get(dut.line.address)) if taken else None)
-        if ctx.get(dut.axi.ar.valid):
-            beats.append(data_at(Storage.HBM, ctx.get(dut.axi.ar.payload.addr)))
-        if ctx.get(dut.o.valid):
-            found.append(ctx.get(dut.o.payload.bytes.data))
-        sent += ctx.get(dut.i.valid & dut.i.ready)
-        await ctx.tick()
-        if len(found) == CHUNKS:
-            break
-    assert found == [data_at(*where) for where in zip(storages, addresses, strict=True)]
-    await ctx.tick()
-    assert not ctx.get(dut.busy)
-
-
 ROOM = 32
+CASES = list(product((0, 0.2, 0.7), BASES, (0, 1)))
 
 
 @pytest.mark.parametrize(
-    ("stall", "base"),
-    [
-        pytest.param(stall, base, marks=[pytest.mark.slow] * ((stall, number) not in ((0, 0), (0.7, 1))))
-        for stall in (0, 0.2, 0.7)
-        for number, base in enumerate(BASES)
-    ],
+    ("stall", "base", "latency"),
+    slow_if(lambda stall, base, _: stall == 0.2 or (stall == 0) == (base == BASES[1]), CASES),
 )
-@simulated(lambda: Reader(SIZE, ROOM), worn=WORN)
-async def test_chunks(ctx, dut, stall, base, rng):
-    """Pieces of chunks of all sizes, at any place, with formats and errors of their own; HBM and lines take their time,
-    and all of the room is used."""
+@simulated(lambda latency: Reader(SIZE, ROOM, latency), warm_up=WARM_UP)
+async def test_pieces_of_chunks_in_order_with_their_formats_and_errors(ctx, dut, stall, base, latency, rng):
+    # HBM and the lines stall, and the buffer fills up.
     chunks = [
         any_chunk(rng, SIZE, base) | {"formats": int(rng.integers(1 << Formats.as_shape().size))} for _ in range(CHUNKS)
     ]
@@ -78,12 +36,13 @@ async def test_chunks(ctx, dut, stall, base, rng):
     answers = [int(rng.choice((0, 0, 0, 0, 1, 2, 3))) for _ in beats]
     contents = [int.from_bytes(rng.bytes(SIZE), "little") for _ in beats]
     expected = [
-        (content, place, count, chunk["formats"], int(answer != 0 and chunk["storage"] == Storage.HBM))
-        for (chunk, place, count, _), content, answer in zip(beats, contents, answers, strict=True)
+        (content, offset, count, chunk["formats"], int(answer != 0 and chunk["storage"] == Storage.HBM))
+        for (chunk, offset, count, _), content, answer in zip(beats, contents, answers, strict=True)
     ]
-    found, given, asked, cycle, most = [], 0, 0, 0, 0
-    beat = 0  # the first of the chunk that is next
-    owed, lines = deque(), deque([None] * LineRead.LATENCY[0])
+    found, given, requested, cycle, deepest = [], 0, 0, 0, 0
+    beat = 0  # index of the first beat of the next chunk
+    pending = deque()  # with a latency, accepted chunks on chip with no line request accepted yet
+    owed, lines = deque(), deque([None] * LineRead.LATENCY[latency])
     while len(found) < len(expected) or cycle < 20:
         chunk = chunks[given] if given < len(chunks) else None
         numbers = list(range(beat, beat + len(list(beats_of(chunk, SIZE))))) if chunk else []
@@ -93,42 +52,46 @@ async def test_chunks(ctx, dut, stall, base, rng):
         ctx.set(dut.line.ready, int(rng.random() >= stall))
         ctx.set(dut.axi.ar.ready, int(rng.random() >= stall))
         ctx.set(dut.o.ready, int(rng.random() >= stall and cycle % 300 > 100))
-        come = owed.popleft() if owed and rng.random() >= stall else None
+        arrival = owed.popleft() if owed and rng.random() >= stall else None
         noise = {"data": int(rng.integers(1 << 63)), "resp": int(rng.integers(4))}
-        answer = noise if come is None else {"data": contents[come], "resp": answers[come]}
-        drive(ctx, dut.axi.r, valid=int(come is not None), payload=answer)
+        answer = noise if arrival is None else {"data": contents[arrival], "resp": answers[arrival]}
+        drive(ctx, dut.axi.r, valid=int(arrival is not None), payload=answer)
         line = lines.popleft()
         ctx.set(dut.line.data, int(rng.integers(1 << 63)) if line is None else contents[line])
         await ctx.delay(1e-9)
         assert ctx.get(dut.axi.r.ready)
         burst, access = ctx.get(dut.axi.ar.valid & dut.axi.ar.ready), ctx.get(dut.line.valid & dut.line.ready)
-        assert ctx.get(dut.i.ready) == (burst or access)
-        asks = (ctx.get(dut.axi.ar.valid), ctx.get(dut.line.valid))
-        under_way = asked - len(found)
-        waits = any(n is not None for n in (line, *lines)), bool(owed) or come is not None
-        if chunk:
-            room = ROOM - under_way >= len(numbers)
-            hbm = chunk["storage"] == Storage.HBM
-            assert asks == (hbm and room and not waits[0], not hbm and room and not waits[1])
-        else:
-            assert asks == (0, 0)
+        in_flight = requested - len(found)
+        outstanding = any(n is not None for n in (line, *lines)), bool(owed) or arrival is not None
+        hbm = chunk is not None and chunk["storage"] == Storage.HBM
+        room = chunk is not None and ROOM - in_flight >= len(numbers)
+        asks = room and not hbm and not outstanding[1]
+        assert ctx.get(dut.axi.ar.valid) == (hbm and room and not outstanding[0] and not pending)
+        assert ctx.get(dut.line.valid) == (bool(pending) if latency else asks)
+        accepted = burst or asks and (len(pending) < 2 if latency else access)
+        assert ctx.get(dut.i.ready) == accepted
         lines.append(None)
+        request = pending[0] if pending else (chunk, numbers[:1])
         if burst:
             payload = ctx.get(dut.axi.ar.payload)
             assert (payload.addr, payload.len) == (chunk["address"] // SIZE * SIZE, len(numbers) - 1)
             owed.extend(numbers)
+        if asks and accepted and latency:
+            pending.append((chunk, numbers[:1]))
         if access:
+            of, [lines[-1]] = request
+            if latency:
+                pending.popleft()
             where = ctx.get(dut.line.storage), ctx.get(dut.line.partition), ctx.get(dut.line.address)
             assert (int(where[0].value), *where[1:]) == (
-                int(chunk["storage"]), chunk["partition"], chunk["address"] % (1 << 18) // SIZE * SIZE,
+                int(of["storage"]), of["partition"], of["address"] % (1 << 18) // SIZE * SIZE,
             )  # fmt: skip
-            assert ctx.get(dut.line.word) == chunk["address"] % SIZE // 4
-            lines[-1] = numbers[0]
-        assert ctx.get(dut.busy) == (under_way > 0)
-        assert ctx.get(dut.starved) == (waits[1] and not ctx.get(dut.o.valid))
-        if burst or access:
-            given, beat, asked = given + 1, numbers[-1] + 1, asked + len(numbers)
-        most = max(most, asked - len(found))
+            assert ctx.get(dut.line.word) == of["address"] % SIZE // 4
+        assert ctx.get(dut.busy) == (in_flight > 0)
+        assert ctx.get(dut.starved) == (outstanding[1] and not ctx.get(dut.o.valid))
+        if accepted:
+            given, beat, requested = given + 1, numbers[-1] + 1, requested + len(numbers)
+        deepest = max(deepest, requested - len(found))
         if ctx.get(dut.o.valid & dut.o.ready):
             piece = ctx.get(dut.o.payload)
             formats = ctx.get(dut.o.payload.formats.as_value())
@@ -136,4 +99,4 @@ async def test_chunks(ctx, dut, stall, base, rng):
         await ctx.tick()
         cycle += 1
         assert cycle < 100 * len(beats)
-    assert found == expected and most == ROOM
+    assert found == expected and deepest == ROOM

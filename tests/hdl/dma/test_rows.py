@@ -1,4 +1,4 @@
-"""The reader of row numbers alone: any numbers, limits and steps; lines and both tensors take their time."""
+"""DMA row reader: any numbers, limits and steps, with stalls at the lines and at both tensors."""
 
 from collections import deque
 
@@ -8,7 +8,7 @@ from neuroncore_rtl.hdl.dma.job import JobRows
 from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
-from tests.hdl.simulation import WORN, drive, random_bits, simulated
+from tests.hdl.simulation import WARM_UP, drive, random_bits, simulated
 from tests.hdl.slow import slow
 
 SEED = 31337
@@ -18,7 +18,7 @@ FIELDS = JobRows.as_shape().members
 
 
 def random_rows(rng, count: int, fails: bool, bits: int = 32) -> tuple[dict[str, int], list[int]]:
-    """Return the fields of a job, and its row numbers; some are beyond its limit, of so many bits."""
+    """Return the fields of a job and its row numbers; some are beyond the limit, a number of `bits` bits."""
     rows = {name: int(random_bits(rng, shape.width)) for name, shape in FIELDS.items() if name not in ("limit", "step")}
     rows |= {"last": count - 1, "on": 1, "skip": int(not fails), "address": rows["address"] & ~3}
     step_bits = FIELDS["step"].width
@@ -38,7 +38,7 @@ def random_rows(rng, count: int, fails: bool, bits: int = 32) -> tuple[dict[str,
 
 
 def expected_of(rows: dict[str, int], numbers: list[int]) -> dict[str, list[tuple[int, ...]]]:
-    """Return what each tensor learns of the rows."""
+    """Return the rows that each tensor receives."""
     learned = {"src": [], "dst": []}
     for number in numbers:
         beyond = number >= rows["limit"]
@@ -51,21 +51,20 @@ def expected_of(rows: dict[str, int], numbers: list[int]) -> dict[str, list[tupl
 
 @pytest.mark.parametrize("latency", [*slow(0), 1])
 @pytest.mark.parametrize("stalls", [*slow(((0, 0, 0),), ((0.5, 0, 0),), ((0, 0.7, 0.2),)), (0.2, 0.3, 0.9)])
-@simulated(lambda latency: RowReader(SIZE, latency), worn=WORN)
-async def test_rows(ctx, dut, stalls, latency, rng):
-    """Jobs one after another; of the last ones a number may fail, and the first such one is kept."""
+@simulated(lambda latency: RowReader(SIZE, latency), warm_up=WARM_UP)
+async def test_rows_of_jobs_in_order_and_the_first_failing_number(ctx, dut, stalls, latency, rng):
     counts = [1, 2, 63, 64, 65, 128, *(int(n) for n in rng.integers(1, 90, 8))]
     jobs = [random_rows(rng, 8, False, bits) for bits in range(1, 33)]
     jobs += [random_rows(rng, count, place > 10) for place, count in enumerate(counts)]
     lines = deque([None] * LineRead.LATENCY[latency])
     bad = None
     for rows, numbers in jobs:
-        wanted, found, asked = expected_of(rows, numbers), {"src": [], "dst": []}, 0
+        wanted, found, requested = expected_of(rows, numbers), {"src": [], "dst": []}, 0
         drive(ctx, dut, load=1, rows=rows)
         ctx.set(dut.line.ready, 0)
         await ctx.tick()
         drive(ctx, dut, load=0, rows=dict.fromkeys(FIELDS, 0))
-        cycle, most = 0, 0
+        cycle, deepest = 0, 0
         while any(len(found[name]) < len(numbers) for name in found) or cycle < 10:
             ctx.set(dut.line.ready, int(rng.random() >= stalls[0]))
             takes = {name: int(rng.random() >= stall and cycle % 500 >= 250)
@@ -80,27 +79,27 @@ async def test_rows(ctx, dut, stalls, latency, rng):
                 where = tuple(ctx.get(getattr(dut.line, name)) for name in ("storage", "partition", "address"))
                 partitions = 1 << len(dut.line.partition)
                 assert where[0] == OnChipStorage.SBUF
-                assert where[1] == (rows["partition"] + asked) % partitions
+                assert where[1] == (rows["partition"] + requested) % partitions
                 assert where[2] == rows["address"] // SIZE * SIZE
                 place = 8 * (rows["address"] % SIZE)
                 noise = random_bits(rng, 8 * SIZE) & ~((1 << 32) - 1 << place)
-                lines[-1] = noise | numbers[asked] << place
-                asked += 1
+                lines[-1] = noise | numbers[requested] << place
+                requested += 1
             for name, take in takes.items():
                 port = getattr(dut, name)
                 if ctx.get(port.valid) and take:
                     row = ctx.get(port.payload)
                     found[name].append((row.bad, row.skip, row.offset))
-            under_way = asked - min(map(len, found.values()))
-            most = max(most, under_way)
-            assert under_way <= RowReader.AHEAD + 2 * latency
-            if asked < len(numbers) or any(one is not None for one in lines):
+            in_flight = requested - min(map(len, found.values()))
+            deepest = max(deepest, in_flight)
+            assert in_flight <= RowReader.AHEAD + 2 * latency
+            if requested < len(numbers) or any(one is not None for one in lines):
                 assert ctx.get(dut.busy)
             await ctx.tick()
             cycle += 1
             assert cycle < 30 * len(numbers) + 500
         assert found == wanted
-        assert most >= min(len(numbers), RowReader.AHEAD)
+        assert deepest >= min(len(numbers), RowReader.AHEAD)
         assert not ctx.get(dut.busy) and not ctx.get(dut.line.valid)
         failing = (n for n in numbers if n >= rows["limit"] and not rows["skip"])
         bad = next(failing, None) if bad is None else bad
@@ -110,8 +109,7 @@ async def test_rows(ctx, dut, stalls, latency, rng):
 
 @pytest.mark.parametrize(("latency", "first"), [(0, 6), (1, 9)])
 @simulated(lambda latency: RowReader(SIZE, latency))
-async def test_a_row_a_cycle(ctx, dut, latency, first, rng):
-    """With late ports one every other cycle; the first comes so many cycles behind the load."""
+async def test_a_row_per_cycle_or_two_with_registered_ports(ctx, dut, latency, first, rng):
     rows, numbers = random_rows(rng, 60, False)
     drive(ctx, dut, load=1, rows=rows)
     ctx.set(dut.line.ready, 1)
@@ -121,8 +119,8 @@ async def test_a_row_a_cycle(ctx, dut, latency, first, rng):
     ctx.set(dut.load, 0)
     cycles = []
     for cycle in range(200):
-        *_, come = await ctx.tick().sample(dut.src.valid)
-        cycles += [cycle] * come
+        *_, valid = await ctx.tick().sample(dut.src.valid)
+        cycles += [cycle] * valid
     assert len(cycles) == len(numbers)
     assert cycles[0] == first
     assert cycles[-1] - cycles[0] == (len(numbers) - 1) * (1 + latency)

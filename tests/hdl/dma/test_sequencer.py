@@ -1,4 +1,4 @@
-"""The sequencer beside a model that gets the same: anything at random in every cycle, and all that it says compared."""
+"""DMA sequencer against a model: random inputs, and all outputs, in every cycle."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from neuroncore_rtl.hdl.dma.job import Formats, JobRows, Side
 from neuroncore_rtl.hdl.dma.sequencer import DmaSequencer
 from neuroncore_rtl.spec.isa import Cause, Storage
 from tests.hdl.simulation import drive, simulate_each, simulated
+from tests.hdl.slow import slow
 
 SEED = 4181
 
@@ -19,14 +20,14 @@ ANSWERS = ("closable", "retired", "quiet", "idle", "failed")
 STATES = ("src_busy", "dst_done", "writer_free", "undelivered", "row_failed")
 
 NUMBERS = {"cause": 8, "number": 32, "row_number": 32}
-"""Widths of other inputs."""
+"""Widths of the other inputs."""
 
 USUAL = {
     **{"offered": 0.8, "indexed": 0.3, "near": 0.2, "refused": 0.02, "reset": 0},
     **{"src_busy": 0.3, "dst_done": 0.5, "writer_free": 0.7, "undelivered": 0.03, "row_failed": 0.05},
     **{"closable": 0.8, "retired": 0.3, "quiet": 0.6, "idle": 0.6, "failed": 0.01},
 }
-"""How likely each input is 1 in a cycle; and a copy that is offered has row numbers, and is on chip at either side."""
+"""Probability per cycle of each input, of row numbers (`indexed`), and of sides on chip (`near`)."""
 
 PHASES = (
     {},
@@ -40,26 +41,23 @@ PHASES = (
     {"failed": 0.5, "writer_free": 0.3, "quiet": 0.2},
     dict.fromkeys(USUAL, 0.5) | {"reset": 0.05},
 )
-"""What is other than usual in so many cycles each."""
+"""Changes of `USUAL`, for `CYCLES` cycles each."""
 
 CYCLES = 250
 
 ANOTHER = 0.4
-"""How likely another copy is on offer than in the cycle before, whether that was taken or not."""
+"""Probability per cycle that another copy is on offer, whether or not the last one was accepted."""
 
 RESET = 0.3
-"""How likely a sequencer that has failed is reset in a cycle."""
+"""Probability per cycle of a reset of a sequencer that has failed."""
 
 
 def field_of(field, bits: int) -> int:
-    """Return a field of a part of a copy."""
     return bits >> field.offset & (1 << field.width) - 1
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy, as the bits of its parts."""
-
     src: int = 0
     dst: int = 0
     formats: int = 0
@@ -79,7 +77,7 @@ class Copy:
 
 
 class Model:
-    """The copies at either side, and what has become of the others. Arguments: last: the copy that was taken last."""
+    """Copies at the source and destination side, and the state of the others; `last` is the last accepted copy."""
 
     def __init__(self, last: Copy):
         self.last = last
@@ -90,7 +88,7 @@ class Model:
         self.error: tuple[int, int, int] | None = None
 
     def takes(self, given) -> bool:
-        """Return whether the source's side takes the copy that is offered."""
+        """Return whether the source side accepts the copy on offer."""
         copy, before = given["copy"], self.target
         if not given["offered"] or given["src_busy"] or self.source or self.error:
             return False
@@ -99,7 +97,7 @@ class Model:
         return copy.reads != Storage.HBM or given["idle"]
 
     def ends(self, given) -> str:
-        """Return how the copy that is written is over in this cycle: closed, written, stopped; or not at all."""
+        """Return how the copy at the destination ends in this cycle: closed, written, stopped, or not at all."""
         if not self.target or not given["dst_done"]:
             return ""
         if self.target.indexed and given["row_failed"]:
@@ -109,23 +107,22 @@ class Model:
         return "written" if given["idle"] else ""
 
     def hands_over(self, given) -> bool:
-        """Return whether the destination's side takes the copy that the source's side has."""
+        """Return whether the destination side accepts the copy at the source side."""
         vacant = not self.target or self.ends(given) in ("closed", "written")
         return bool(self.source) and vacant and not self.error
 
     def fails(self, given) -> tuple[int, int, int] | None:
-        """Return the cause, number and detail of an error that comes up in this cycle."""
+        """Return cause, number and detail of an error that occurs in this cycle, or None."""
         if given["refused"] and not self.source and not self.target and given["idle"]:
             return given["cause"], self.count, 0
         if self.ends(given) == "stopped":
             return int(Cause.INDEX), self.count, given["row_number"]
-        nothing_comes = self.target and given["undelivered"] and given["idle"]
-        if given["writer_free"] and (given["quiet"] if given["failed"] else nothing_comes):
+        is_undelivered = self.target and given["undelivered"] and given["idle"]
+        if given["writer_free"] and (given["quiet"] if given["failed"] else is_undelivered):
             return int(Cause.AXI), self.count, 0
         return None
 
-    def says(self, given) -> dict[str, tuple[int, ...]]:
-        """Return what the unit puts out."""
+    def outputs(self, given) -> dict[str, tuple[int, ...]]:
         copy, begins = given["copy"], self.takes(given)
         return {
             "ready": (begins,),
@@ -139,7 +136,6 @@ class Model:
         }
 
     def step(self, given) -> None:
-        """Go on by a cycle."""
         takes, ends, hands_over, fails = (rule(given) for rule in (self.takes, self.ends, self.hands_over, self.fails))
         self.retired = bool(given["retired"] or ends == "written")
         self.count += self.retired
@@ -154,8 +150,6 @@ class Model:
 
 
 class Ports:
-    """Ports of a sequencer by the names of a model."""
-
     def __init__(self, unit):
         job, error = unit.i.payload, unit.error
         self.copy = {name: Value.cast(getattr(job, name)) for name in ("src", "dst", "formats", "rows")}
@@ -174,64 +168,59 @@ class Ports:
             "busy": [unit.busy],
         }
 
-    def give(self, ctx, given) -> None:
-        """Set all inputs."""
+    def drive(self, ctx, given) -> None:
         for name, port in self.inputs.items():
             ctx.set(port, given[name])
         for name, port in self.copy.items():
             ctx.set(port, getattr(given["copy"], name))
 
-    def said(self, ctx) -> dict[str, tuple[int, ...]]:
-        """Return what the unit puts out, as `Model.says`."""
+    def sample(self, ctx) -> dict[str, tuple[int, ...]]:
         return {name: tuple(ctx.get(port) for port in ports) for name, ports in self.outputs.items()}
 
 
-def random_copy(dice, near: float, indexed: float) -> Copy:
-    """Return any copy; `near`: how likely either side is on chip, `indexed`: that it has row numbers."""
+def random_copy(py_rng, near: float, indexed: float) -> Copy:
+    """Return a random copy; `near` and `indexed` are the probabilities that a side is on chip, and of row numbers."""
 
     def part(layout, name: str, value: int) -> int:
-        bits, field = dice.getrandbits(layout.size), layout[name]
+        bits, field = py_rng.getrandbits(layout.size), layout[name]
         return bits ^ (field_of(field, bits) ^ value) << field.offset
 
     on_chip = Storage.SBUF, Storage.PSUM
-    src, dst = (dice.choice(on_chip if dice.random() < near else tuple(Storage)) for _ in range(2))
-    on = int(dice.random() < indexed)
+    src, dst = (py_rng.choice(on_chip if py_rng.random() < near else tuple(Storage)) for _ in range(2))
+    on = int(py_rng.random() < indexed)
     return Copy(
-        part(SIDE, "storage", src), part(SIDE, "storage", dst), dice.getrandbits(FORMATS.size), part(ROWS, "on", on)
+        part(SIDE, "storage", src), part(SIDE, "storage", dst), py_rng.getrandbits(FORMATS.size), part(ROWS, "on", on)
     )
 
 
 @simulated(DmaSequencer)
-async def test_every_cycle_is_as_in_a_model(ctx, unit, reset, dice):
-    """In every phase something is likely that is not in others; who has failed is reset soon."""
+async def test_outputs_are_those_of_the_model_in_every_cycle(ctx, unit, reset, py_rng):
     ports, seen = Ports(unit), Counter()
     model, copy = Model(Copy()), Copy()
     for phase in PHASES:
         likely = USUAL | phase
         for _ in range(CYCLES):
-            given = {name: int(dice.random() < chance) for name, chance in likely.items()}
-            given |= {name: dice.getrandbits(bits) for name, bits in NUMBERS.items()}
-            if dice.random() < ANOTHER:
-                copy = random_copy(dice, likely["near"], likely["indexed"])
+            given = {name: int(py_rng.random() < chance) for name, chance in likely.items()}
+            given |= {name: py_rng.getrandbits(bits) for name, bits in NUMBERS.items()}
+            if py_rng.random() < ANOTHER:
+                copy = random_copy(py_rng, likely["near"], likely["indexed"])
             given["copy"] = copy
-            ports.give(ctx, given)
-            assert ports.said(ctx) == model.says(given), (vars(model), given)
-            fresh = dice.random() < (RESET if model.error else likely["reset"])
-            ctx.set(reset, fresh)
+            ports.drive(ctx, given)
+            assert ports.sample(ctx) == model.outputs(given), (vars(model), given)
+            resets = py_rng.random() < (RESET if model.error else likely["reset"])
+            ctx.set(reset, resets)
             fails = model.fails(given) if not model.error else None
             seen[model.ends(given)] += 1
             seen["refused" if fails and fails[0] == given["cause"] else "fails"] += bool(fails)
-            seen["begins behind another"] += bool(model.takes(given) and model.target)
+            seen["begins before another ends"] += bool(model.takes(given) and model.target)
             model.step(given)
-            model = Model(model.last) if fresh else model
+            model = Model(model.last) if resets else model
             await ctx.tick()
-    print(seen)
     assert len(seen) == 7 and min(seen.values()) > 9
 
 
-@pytest.mark.parametrize("counts", [(0, 1365, 2730, 4096), pytest.param((0x1D553,), marks=pytest.mark.slow)])
-def test_an_error_has_the_number_of_its_copy(counts):
-    """Of those that retire one a cycle; a reset begins at 0 again."""
+@pytest.mark.parametrize("counts", [(0, 1365, 2730, 4096), *slow(((0x1D553,),))])
+def test_an_error_has_the_number_of_copies_retired_since_the_reset(counts):
     unit = DmaSequencer()
     ports = Ports(unit)
 
@@ -243,6 +232,6 @@ def test_an_error_has_the_number_of_its_copy(counts):
         drive(ctx, unit.refused, valid=1, cause=5)
         await ctx.tick()
         ctx.set(unit.refused.valid, 0)
-        assert ports.said(ctx)["error"] == (1, 5, before, 0)
+        assert ports.sample(ctx)["error"] == (1, 5, before, 0)
 
     simulate_each(unit, bench, counts)

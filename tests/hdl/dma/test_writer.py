@@ -1,4 +1,4 @@
-"""The writer of a DMA engine alone: chunks of all memories in any turn, from a ring that has or lacks the bytes."""
+"""DMA writer: chunks of all memories in any order, from a ring that may lack the bytes."""
 
 from functools import partial
 
@@ -8,7 +8,7 @@ from neuroncore_rtl.hdl.dma.writer import HbmWriter
 from neuroncore_rtl.spec.isa import Storage
 from tests.hdl.dma.chunks import BASES, SPAN, any_chunk, beats_of
 from tests.hdl.memory.axi_memory import serve_writes
-from tests.hdl.simulation import WORN, drive, simulate
+from tests.hdl.simulation import WARM_UP, drive, simulate
 
 SEED = 2584
 
@@ -17,16 +17,15 @@ SIZE, CHUNKS = 8, 200
 
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize(("stall", "held"), [(0, ()), (0.1, ("aw",)), (0.6, ()), (0.1, ("aw", "w"))])
-def test_chunks(base, stall, held, rng):
-    """Every beat as soon as its bytes are there, in its place; addresses behind the last of their beats. HBM may take
-    nothing for long."""
+def test_beats_are_written_when_their_bytes_are_present_and_addresses_after_the_last_beat(base, stall, held, rng):
+    # With `held`, HBM accepts nothing for 300 cycles.
     dut, chunks = HbmWriter(SIZE), [any_chunk(rng, SIZE, base) for _ in range(CHUNKS)]
     content = rng.bytes(sum(chunk["bytes"] for chunk in chunks))
     memory = bytearray(rng.bytes(SPAN))
-    expected, lines, place, bursts = bytearray(memory), [], 0, []
+    expected, lines, start_of_chunk, bursts = bytearray(memory), [], 0, []
     for chunk in chunks:
-        own, address = content[place : place + chunk["bytes"]], chunk["address"]
-        place += chunk["bytes"]
+        own, address = content[start_of_chunk : start_of_chunk + chunk["bytes"]], chunk["address"]
+        start_of_chunk += chunk["bytes"]
         if chunk["storage"] == Storage.HBM:
             expected[address - base : address - base + len(own)] = own
         else:
@@ -34,7 +33,7 @@ def test_chunks(base, stall, held, rng):
             word = int.from_bytes(own, "little") << 8 * (address % SIZE)
             lines.append((chunk["storage"], chunk["partition"], address // SIZE * SIZE, word, mask))
     beats = [(chunk, *beat) for chunk in chunks for beat in beats_of(chunk, SIZE)]
-    completed, asked, written, given = [], [], [], []  # cycles of bursts, their addresses and last beats; lines
+    completed, addressed, written, given = [], [], [], []  # cycles of bursts, of their addresses and last beats; lines
 
     async def bench(ctx):
         taken = level = cycle = used = number = 0
@@ -57,8 +56,8 @@ def test_chunks(base, stall, held, rng):
             assert stall or free
             if takes:
                 word = int.from_bytes(content[used : used + count], "little") << 8 * offset
-                beside = int(rng.integers(1 << 63)) & ~((1 << 8 * count) - 1 << 8 * offset)
-                ctx.set(dut.ring.data, word | beside)
+                noise = int(rng.integers(1 << 63)) & ~((1 << 8 * count) - 1 << 8 * offset)
+                ctx.set(dut.ring.data, word | noise)
                 used, level, taken = used + count, level - count, taken + 1
             line = dut.line
             if ctx.get(line.valid & line.ready):
@@ -67,9 +66,9 @@ def test_chunks(base, stall, held, rng):
                 where = Storage(ctx.get(line.storage).value), ctx.get(line.partition), ctx.get(line.address)
                 given.append((*where, ctx.get(line.data) & kept, mask))
             completed.extend([cycle] * ctx.get(dut.burst))
-            assert not ctx.get(dut.axi.aw.valid) or len(asked) < len(completed)
+            assert not ctx.get(dut.axi.aw.valid) or len(addressed) < len(completed)
             assert not ctx.get(dut.axi.w.valid) or len(written) < len(completed)
-            asked.extend([cycle] * ctx.get(dut.axi.aw.valid & dut.axi.aw.ready))
+            addressed.extend([cycle] * ctx.get(dut.axi.aw.valid & dut.axi.aw.ready))
             written.extend([cycle] * ctx.get(dut.axi.w.valid & dut.axi.w.ready & dut.axi.w.payload.last))
             if free:
                 valid = bool(takes)
@@ -80,12 +79,11 @@ def test_chunks(base, stall, held, rng):
 
     serve = partial(serve_writes, axi=dut.axi, memory=memory, bursts=bursts, base=base, stall=stall, seed=SEED)
     serve = partial(serve, hold=300, held=held)
-    simulate(dut, bench, background=[serve], worn=WORN)
+    simulate(dut, bench, background=[serve], warm_up=WARM_UP)
     assert given == lines and memory == expected
     in_hbm = [chunk for chunk in chunks if chunk["storage"] == Storage.HBM]
     wanted = [(chunk["address"] // SIZE * SIZE, len(list(beats_of(chunk, SIZE)))) for chunk in in_hbm]
     assert [(start, length) for _, start, length in bursts] == wanted
-    assert len(completed) == len(asked) == len(written) == len(bursts)
+    assert len(completed) == len(addressed) == len(written) == len(bursts)
     if not stall:
-        assert {late - early for early, late in zip(completed, asked, strict=True)} == {2}
-    print(f"{len(beats)} beats, {len(bursts)} bursts")
+        assert {late - early for early, late in zip(completed, addressed, strict=True)} == {2}

@@ -1,4 +1,4 @@
-"""Random instruction words: legal ones, those that break a rule by a hair, and any bits at all."""
+"""Random elementwise instruction words: legal ones, nearly legal ones, and random bits."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
 
 def copy(count: int, opcode: Opcode = Opcode.TENSOR_COPY, **changes: int) -> dict[str, int]:
-    """Return the fields of an instruction on `count` FP32 words, in SBUF, of 4 lanes, from address 0 to 1024."""
+    """Return the fields of an instruction on `count` FP32 words of 4 partitions in SBUF, from address 0 to 1024."""
     fields = {"opcode": opcode, "partitions": 4, "overlap": 1, "count0": count, "dst_address": 1024}
     fields |= dict.fromkeys(("count1", "count2", "count3", "dst_step0", "a_step0", "b_step0"), 1)
     return Elementwise.unpack(0) | fields | changes
@@ -40,15 +40,15 @@ def random_word(rng: np.random.Generator, opcodes) -> int:
 def legal_fields(
     rng: np.random.Generator, config: Config, opcodes, elements: int | None = None, windows: dict | None = None
 ) -> dict[str, int]:
-    """Return the fields of a legal instruction of one of `opcodes`, random in everything, used or not.
+    """Return the fields of a legal instruction of one of `opcodes`; all fields are random, used or not.
 
     Arguments:
-        rng: the source of randomness.
+        rng: random generator.
         config: the machine's parameters.
-        opcodes: to choose from.
-        elements: most elements of a dimension, where the opcode needs no more; by default any number.
-        windows: first byte and byte after the last of the place in a partition for what an instruction reads
-            ("source") and writes ("result"); by default all of it.
+        opcodes: the opcodes.
+        elements: maximum number of elements of a dimension, unless the opcode needs more; default: any number.
+        windows: first byte and byte after the last that instructions read ("source") and write ("result"); default:
+            all.
     """
     values = Elementwise.unpack(random_word(rng, opcodes)) | {"opcode": int(rng.choice(sorted(opcodes)))}
     integers = [f.code for f in FORMATS.values() if not f.is_float]
@@ -72,7 +72,7 @@ def legal_fields(
 
 
 def near_word(rng: np.random.Generator, config: Config, opcodes) -> int:
-    """Return a legal instruction's word with one field changed: by one, in one bit, or altogether."""
+    """Return the word of a legal instruction with one field changed: by one, in one bit, or completely."""
     word = Elementwise.pack(legal_fields(rng, config, opcodes))
     chosen = rng.integers(len(isa.ELEMENTWISE_FIELDS))
     width = isa.ELEMENTWISE_FIELDS[chosen][1]
@@ -91,7 +91,7 @@ def _point(values: dict[str, int], number: int, **changes: int) -> None:
 
 
 def _redraw(rng, config: Config, values: dict[str, int], rule: Rule, elements: int, windows) -> None:
-    """Draw again what a rule is about."""
+    """Draw the fields of a rule again."""
     opcode = values["opcode"]
     if rule in (Rule.OPERATION, Rule.ARITHMETIC):
         values["op0"], values["op1"] = (int(code) for code in rng.choice(list(isa.AluOp), 2))
@@ -141,14 +141,14 @@ def _window(config: Config, values: dict[str, int], name: str, windows: dict | N
 
 
 def _fit(rng, values: dict[str, int], name: str, window: tuple[int, int]) -> None:
-    """Give an access steps that stay inside a window, and often touch its border."""
+    """Set the steps and the address of an access within a window, often at its border."""
     size = _BYTES[values[f"{name}_dtype"]]
     limit = window[1] - window[0]
     for d, count in enumerate(elementwise.counts_of(values, name)):
-        most = min((1 << 15) - 1, limit // size // isa.DIMENSIONS // max(count, 1))
-        values[f"{name}_step{d}"] = int(rng.integers(-most, most + 1)) if rng.random() < 0.8 else 0
+        longest = min((1 << 15) - 1, limit // size // isa.DIMENSIONS // max(count, 1))
+        values[f"{name}_step{d}"] = int(rng.integers(-longest, longest + 1)) if rng.random() < 0.8 else 0
     values[f"{name}_address"] = 0
     low, high = elementwise.extent(values, name)
     room = (limit - (high - low)) // size
-    place = rng.choice([0, room, int(rng.integers(room + 1))])
-    values[f"{name}_address"] = window[0] + int(place) * size - low
+    position = rng.choice([0, room, int(rng.integers(room + 1))])
+    values[f"{name}_address"] = window[0] + int(position) * size - low

@@ -1,4 +1,4 @@
-"""The steps of an instruction, from the definitions: every index of the shape, and addresses by multiplication."""
+"""Steps of an elementwise instruction by definition: every index of the shape, with multiplied addresses."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ _PASSED_ON = (
     "opcode", "op0", "op1", "reverse0", "reverse1", "negate", "keep", "function", "alpha", "sum_continue", "pointer0",
     "scalar0", "pointer1", "scalar1", "b_dtype", "seed", "stream", "index_partition", "partitions",
 )  # fmt: skip
-"""Fields that a step has as its instruction does."""
+"""Fields of the instruction that a step repeats."""
 
 _OF_STEP = ("phase", "number", "first", "last", "position", "index", "a_dtype", "dst_dtype")
 
@@ -29,7 +29,7 @@ _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
 @dataclass(frozen=True)
 class Column:
-    """One element in each lane: where, and of how many bytes."""
+    """Place and size of one element in each lane."""
 
     storage: int
     quadrant: int
@@ -39,7 +39,7 @@ class Column:
 
 @dataclass(kw_only=True)
 class ExpectedStep:
-    """What a step must be; a column of None is not read or written."""
+    """Expected values of a step; a column is None if it is not read or written."""
 
     phase: Phase
     number: int = 0
@@ -63,7 +63,6 @@ def _column(values: dict[str, int], name: str, indices=(0,) * DIMENSIONS) -> Col
 
 
 def steps_of(values: dict[str, int], config: Config) -> list[ExpectedStep]:
-    """Return the steps of a legal instruction, in order."""
     opcode, used = values["opcode"], uses(values)
     steps = []
     for number, phase in enumerate((Phase.LOAD_S0, Phase.LOAD_S1)):
@@ -122,7 +121,7 @@ def steps_of(values: dict[str, int], config: Config) -> list[ExpectedStep]:
 
 
 def assert_passed_on(values: dict[str, int], want: ExpectedStep, step: dict[str, int]) -> None:
-    """Compare what the lanes get of a step, integers by its fields' names, with the definition."""
+    """Compare the fields that the lanes get of a step, as integers, with the definition."""
     what = f"{want}: {values}"
     for name in _OF_STEP:
         wanted = getattr(want, name)
@@ -137,7 +136,7 @@ def assert_passed_on(values: dict[str, int], want: ExpectedStep, step: dict[str,
 
 
 def numbers(layout, word):
-    """Return the fields of a word, structures within it too, as integers: an unused code need not be a known one."""
+    """Return the fields of a word, also of nested structures, as integers; unused codes may be undefined."""
     values = {}
     for name, field in layout:
         bits = word >> field.offset & ((1 << field.width) - 1)

@@ -1,4 +1,4 @@
-"""The checker refuses what `spec.isa.elementwise.rules` refuses, with its cause, and lets nothing pass behind it."""
+"""Elementwise checker against `spec.isa.elementwise.rules`: causes of refusals, and nothing passes after one."""
 
 from itertools import product
 
@@ -22,7 +22,7 @@ from neuroncore_rtl.spec.isa.alu import AluOp, Arithmetic
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, arithmetic_of, elementwise_violation
 from neuroncore_rtl.spec.isa.fields import pack, unpack
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields, near_word, random_word
-from tests.hdl.slow import slow
+from tests.hdl.slow import slow, slow_if
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 1993
@@ -42,8 +42,8 @@ def words_of(rng, config, opcodes, legal, near, wild):
     return words + [random_word(rng, opcodes) for _ in range(wild)]
 
 
-def asks_for(values, config):
-    """Return the fields of a legal instruction's job that mean something, arithmetic aside."""
+def job_fields(values, config):
+    """Return the fields of a legal instruction's job that have an effect, except for the arithmetic."""
     opcode, used = Opcode(values["opcode"]), elementwise.uses(values)
     codes = {name: values[f"{name}_dtype"] for name in ("dst", "a", "b")}
     codes |= {f"s{n}": unpack(POINTER_FIELDS, values[f"scalar{n}"])["dtype"] for n in (0, 1)}
@@ -60,47 +60,45 @@ def asks_for(values, config):
 
 
 def powers_of_two():
-    """Yield the fields of instructions whose number of elements is a power of two, split in every way between two
-    dimensions, or the most that there may be and a power of two; and of some that walk by a power of two as many steps,
-    up or down."""
+    """Yield instructions with powers of two as numbers of elements and as steps.
+
+    The elements are split between two dimensions in every way, also of the maximum with one bit inverted.
+    """
     for opcode in (Opcode.BN_STATS, Opcode.MAX8):
         for first, second in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
             for large in range(16):
                 for small in {0, large // 2, large}:
                     yield copy(1, opcode, **{f"count{first}": 1 << large}) | {f"count{second}": 1 << small}
     for pair, more in product((0, 2), range(1, 16)):
-        yield copy(1, Opcode.MAX8) | {
-            f"count{pair}": 2,
-            f"count{2 - pair}": elementwise.SEARCH_ELEMENTS[1] // 2 ^ 1 << more,
-        }
+        half = elementwise.SEARCH_ELEMENTS[1] // 2
+        yield copy(1, Opcode.MAX8) | {f"count{pair}": 2, f"count{2 - pair}": half ^ 1 << more}
     for many, far, sign in product(range(16), range(15), (1, -1)):
         access, dimension = ("dst", "a", "b")[(many + far) % 3], (many + far) % DIMENSIONS
-        yield of_pair() | {f"count{dimension}": (1 << many) + 1, f"{access}_step{dimension}": sign << far} | {
-            f"{access}_address": 4096
-        }  # fmt: skip
+        steps = {f"count{dimension}": (1 << many) + 1, f"{access}_step{dimension}": sign << far}
+        yield of_pair() | steps | {f"{access}_address": 4096}
 
 
 def of_pair(code=FP32.code, **changes):
-    """Return the fields of an instruction on one element of each of its accesses, which stays where it is."""
+    """Return the fields of an instruction on one element of each access, with steps of 0."""
     steps = {f"{name}_step{d}": 0 for name in ("dst", "a", "b") for d in range(DIMENSIONS)}
     types = {f"{name}_dtype": code for name in ("dst", "a", "b")}
     return copy(1, Opcode.TENSOR_TENSOR) | steps | types | changes
 
 
 def borders(config):
-    """Yield the fields of instructions that end where memory does, or an element beyond, upward and downward; with
-    every number of axes and of a function, and numbers of partitions around those that there are. And of transposes
-    of a block but for a bit."""
+    """Yield instructions at the end of memory, or one element beyond, upward and downward.
+
+    Also every number of axes and of a function, numbers of partitions around the limit, and transposes of blocks with
+    one
+    bit inverted.
+    """
     for code, size in ((INT8.code, 1), (FP32.code, 4)):
         for access, dimension, bit in product(("dst", "a", "b"), range(DIMENSIONS), range(8)):
             elements = (1 << bit) + 1
             for beyond in (0, 1):
                 down = {f"{access}_address": size * (elements - 1 - beyond), f"{access}_step{dimension}": -1}
-                up = {
-                    f"{access}_address": config.sbuf_bytes - size * (elements - beyond),
-                    f"{access}_step{dimension}": 1,
-                }
-                for way in (down, up):
+                last = config.sbuf_bytes - size * (elements - beyond)
+                for way in (down, {f"{access}_address": last, f"{access}_step{dimension}": 1}):
                     if min(way.values()) >= -1:
                         yield of_pair(code) | {f"count{dimension}": elements} | way
     for axes in range(8):
@@ -108,8 +106,8 @@ def borders(config):
     for partitions in (0, 1, config.partitions, config.partitions + 1, *(1 << bit for bit in range(2, 8))):
         yield of_pair(partitions=partitions)
     for number, dtype in product((0, 1), (INT8.code, BF16.code, FP32.code)):
-        for behind in (-1 << SIZES[dtype], 0, *(1 << bit for bit in range(16))):
-            address = config.sbuf_bytes + behind
+        for beyond_end in (-1 << SIZES[dtype], 0, *(1 << bit for bit in range(16))):
+            address = config.sbuf_bytes + beyond_end
             pointer = pack(POINTER_FIELDS, {"address": address, "quadrant": 0, "dtype": dtype})
             yield copy(1, Opcode.TENSOR_SCALAR) | {f"pointer{number}": 1, f"scalar{number}": pointer}
     for bit in range(16):
@@ -124,7 +122,7 @@ SIZES = {f.code: (f.bits // 8).bit_length() - 1 for f in FORMATS.values()}
 """Log2 of the bytes of a format's elements, by its code."""
 
 
-def test_every_size_is_judged():
+def test_sizes_around_powers_of_two_and_borders():
     config = CONFIGS["8x4"]
     words = [Elementwise.pack(values) for values in (*powers_of_two(), *borders(config))]
     violations = violations_of(config, OPCODES, words)
@@ -140,10 +138,9 @@ NEVER_OF_ACTIVATE = {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORT
 @pytest.mark.parametrize(
     ("shape", "opcodes", "counts", "rules"),
     [
-        *(
-            pytest.param(shape, VECTOR_OPCODES, (100, 600, 100), EVERY, marks=[pytest.mark.slow] * (shape != "6x4"))
-            for shape in CONFIGS
-            if shape != "8x4"
+        *slow_if(
+            lambda shape, *_: shape != "6x4",
+            [(shape, VECTOR_OPCODES, (100, 600, 100), EVERY) for shape in CONFIGS if shape != "8x4"],
         ),
         *slow(("8x4", OPCODES, (150, 900, 150), EVERY)),
         ("8x4", SCALAR_OPCODES, (50, 300, 50), EVERY - NEVER_OF_ACTIVATE),
@@ -160,8 +157,8 @@ def test_verdicts_are_those_of_the_specification(shape, opcodes, counts, rules, 
             arithmetic = arithmetic_of(Elementwise.unpack(word))
             found = job.instruction.as_bits(), job.integer, job.uint32
             assert found == (word, arithmetic != Arithmetic.FP32, arithmetic == Arithmetic.UINT32)
-            asked = asks_for(Elementwise.unpack(word), config)
-            assert {name: int(getattr(job, name)) for name in asked} == asked
+            wanted = job_fields(Elementwise.unpack(word), config)
+            assert {name: int(getattr(job, name)) for name in wanted} == wanted
             seen.add(arithmetic)
     assert seen == (set(Arithmetic) if opcodes >= VECTOR_OPCODES else {Arithmetic.FP32})
 
@@ -174,7 +171,7 @@ def test_verdicts_are_those_of_the_specification(shape, opcodes, counts, rules, 
     ],
     ids=["vector", "scalar"],
 )
-def test_what_lanes_have_no_unit_for_is_refused(opcodes, units, rng):
+def test_instructions_without_a_unit_are_refused(opcodes, units, rng):
     config = CONFIGS["4x4"].with_overrides(**dict.fromkeys(units, 0))
     words = words_of(rng, CONFIGS["4x4"], opcodes, 300, 0, 0)
     violations = violations_of(config, opcodes, words)
@@ -194,7 +191,7 @@ def test_what_lanes_have_no_unit_for_is_refused(opcodes, units, rng):
         ("OPERATIONS", {}),
     ],
 )
-def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
+def test_a_checker_with_another_rule_is_detected(name, value, rng, monkeypatch):
     config = CONFIGS["4x4"]
     words = words_of(rng, config, OPCODES, 100, 300, 0)
     words.append(Elementwise.pack(copy(elementwise.STATS_ELEMENTS + 1, Opcode.BN_STATS)))
@@ -206,33 +203,31 @@ def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
         assert_verdicts(checker(config, OPCODES), words, violations)
 
 
-def test_many_instructions_come_before_an_error():
+def test_an_error_after_many_instructions():
     config = CONFIGS["8x4"]
     words = [Elementwise.pack(copy(1))] * 1023 + [63]
     assert_verdicts(checker(config, OPCODES), words, violations_of(config, OPCODES, words))
 
 
-def passed_on(config, words, stall=0.0):
-    """Return what passed of words through a checker, the instructions of it, and the error in the end."""
+def play_words(config, words, stall=0.0):
+    """Return the record of a checker, the instructions that passed, and the final error."""
     dut = checker(config, VECTOR_OPCODES)
     played, _, error = pass_on(dut, words, stall)
     jobs = map(dut.o.payload.shape().from_bits, played.payloads["o"])
     return played, [job.instruction.as_bits() for job in jobs], error
 
 
-def test_an_error_stops_what_follows_and_names_the_instruction(rng):
-    """Instructions before the error come out, at full speed; none after it is taken."""
+def test_an_error_names_the_instruction_and_none_after_it_is_accepted(rng):
     config = CONFIGS["4x4"]
     words = [Elementwise.pack(legal_fields(rng, config, VECTOR_OPCODES)) for _ in range(6)]
     words[4] = 63
-    played, passed, error = passed_on(config, words)
+    played, passed, error = play_words(config, words)
     assert error == (Rule.OPCODE, 4) and passed == words[:4]
     assert played.cycles["i"] == [ElementwiseChecker.INTERVAL * n for n in range(5)]
     assert played.cycles["o"] == [cycle + ElementwiseChecker.LATENCY for cycle in played.cycles["i"][:4]]
 
 
-def test_a_verdict_waits_for_the_job_before(rng):
-    """With the output held up, verdicts stay right and none is lost."""
+def test_verdicts_with_a_stalled_output(rng):
     config = CONFIGS["8x4"]
     words = [Elementwise.pack(legal_fields(rng, config, VECTOR_OPCODES)) for _ in range(40)]
-    assert passed_on(config, words, stall=0.9)[1:] == (words, None)
+    assert play_words(config, words, stall=0.9)[1:] == (words, None)

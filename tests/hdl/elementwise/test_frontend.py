@@ -1,11 +1,11 @@
-"""The front end between memories that stall and lanes that send back what they read, against the definition of steps.
+"""Elementwise front end between stalling memories and lanes that return their operands.
 
-The lanes and the memories are Python. A result is the sum of what the step reads and of where it is in the instruction,
-so that a word, a lane or a step that is exchanged for another shows in memory.
+Lanes and memories are Python models. A result is the sum of the operands and the position in the instruction, so that
+exchanged words, lanes or steps change the memories. The steps are compared with their definition.
 """
 
-from dataclasses import dataclass, field
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,44 +26,44 @@ from neuroncore_rtl.spec.isa.elementwise import Elementwise, uses
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
 from tests.hdl.simulation import drive, pulse, random_bits, simulate
-from tests.hdl.slow import slow
+from tests.hdl.slow import slow, slow_if
 
 SEED = 2024
 
 TINY = CONFIGS["4x4"]
 
 BYTES = 2048
-"""Bytes of a partition that the tests use: two halves, of which an instruction reads one and writes the other."""
+"""Bytes of a partition in use: two halves; an instruction reads one and writes the other."""
 
 HALVES = (0, BYTES // 2), (BYTES // 2, BYTES)
 
 SLOW, SLOW_LATENCY = isa.Opcode.RECIPROCAL, 9
-"""The opcode of which no other may be in the lanes, and its additional latency."""
+"""An opcode that may not share the lanes with others, and its additional latency."""
 
 RESTS, LONGEST = isa.Opcode.TENSOR_TENSOR_SCAN, isa.Opcode.DROPOUT
-"""The opcodes whose steps do not follow each other: three cycles, and as many as the seed says."""
+"""Opcodes with gaps between their steps: three cycles, and as many as the seed says."""
 
 _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
 
 def memories(rng, config, size):
-    """SBUF and PSUM as uint8 [partitions, bytes], of `size` bytes each."""
+    """Return SBUF and PSUM as uint8 [partitions, size]."""
     return [rng.integers(0, 256, (rows, size)).astype(np.uint8) for rows in (config.partitions, config.columns)]
 
 
-def combined(phase, number, position, a, b, size):
-    """What the lanes of these tests make of a step; None is not read. Elements are integers of one lane each."""
+def lane_results(phase, number, position, a, b, size):
+    """Return the results of a step in these tests, an integer per lane."""
     salt = number if phase == Phase.RESULT else position
     return [(x + 3 * y + salt) % (1 << 8 * size) for x, y in zip(a, b, strict=True)]
 
 
-def takes_part_with(result):
-    """Return whether a lane of these tests takes part that has this result."""
+def is_enabled(result):
+    """Return whether a lane with this result is enabled in these tests."""
     return result % 8 != 0
 
 
 def execute(values, config, stored):
-    """Apply an instruction to the memories as the lanes of these tests would, all reads first."""
+    """Execute an instruction on the memories as the lanes of these tests do, all reads first."""
     lanes = values["partitions"]
 
     def rows(column):
@@ -79,51 +79,37 @@ def execute(values, config, stored):
             for column in (step.a, step.b)
         ]
         if step.write is not None:
-            results = combined(step.phase, step.number, step.position or 0, *read, step.write.size)
+            results = lane_results(step.phase, step.number, step.position or 0, *read, step.write.size)
             writes.append((step.write, results))
     for column, results in writes:
         raw = b"".join(result.to_bytes(column.size, "little") for result in results)
-        takes_part = [takes_part_with(result) for result in results]
-        kept = np.frombuffer(raw, np.uint8).reshape(lanes, column.size)[takes_part]
+        enabled = [is_enabled(result) for result in results]
+        kept = np.frombuffer(raw, np.uint8).reshape(lanes, column.size)[enabled]
         partitions, place = rows(column)
-        stored[column.storage][partitions, place][takes_part] = kept
+        stored[column.storage][partitions, place][enabled] = kept
 
 
-@dataclass
-class Seen:
-    """What a run showed: the cycles of each kind of event, how many reads were taken, and of each memory how often one
-    was not, the steps, as words, whether it was busy and active in each cycle, and what it counted and reported."""
-
-    taken: list = field(default_factory=list)
-    requests: list = field(default_factory=list)
-    reads: int = 0
-    waits: list = field(default_factory=lambda: [0, 0])
-    steps: list = field(default_factory=list)
-    results: list = field(default_factory=list)
-    writes: list = field(default_factory=list)
-    retired: list = field(default_factory=list)
-    busy: list = field(default_factory=list)
-    active: list = field(default_factory=list)
-    lanes: list = field(default_factory=list)
-    counters: dict = field(default_factory=dict)
-    error: tuple = ()
+def new_record() -> SimpleNamespace:
+    """Return an empty record of a run: cycles of events, reads and stalls per memory, steps, counters and error."""
+    lists = ("taken", "requests", "steps", "results", "writes", "retired", "busy", "active", "lanes")
+    return SimpleNamespace(**{name: [] for name in lists}, reads=0, waits=[0, 0], counters={}, error=())
 
 
 class Command:
-    """Memories and lanes around a front end for every opcode, of which SLOW is slow, and the steps of a scan wait.
+    """Memories and lanes around a front end for all opcodes.
 
     Arguments:
         config: the machine's parameters.
         words: the instructions.
         stored: SBUF and PSUM, which the run changes.
-        rng: of the stalls, and of what data ports show while nothing was asked for.
-        stall: share of cycles in which a port is not ready.
-        latency: of the lanes.
-        longest: cycles between the steps of any instruction.
+        rng: generator of stalls, and of data without a request.
+        stall: probability per cycle that a port is not ready.
+        latency: latency of the lanes.
+        longest: maximum cycles between the steps of any instruction.
     """
 
     PATIENCE = 100_000
-    """Cycles after which a run has failed."""
+    """Maximum number of cycles of a run."""
 
     def __init__(self, config, words, stored, rng, stall=0.0, latency=3, longest=3):
         self.longest = longest
@@ -136,7 +122,7 @@ class Command:
             slow=lambda instruction: instruction.opcode == ElementwiseOpcode(SLOW.value),
             interval=self._interval,
         )
-        self.seen = Seen()
+        self.seen = new_record()
 
     @staticmethod
     def _interval(instruction):
@@ -144,7 +130,7 @@ class Command:
         return Mux(instruction.opcode == ElementwiseOpcode(RESTS.value), 3, longest)
 
     def run(self, before=None, cycles=0):
-        """Run the instructions; before that another bench's, `cycles` long, and then the front end is reset."""
+        """Run the instructions, after `cycles` cycles of another bench and a reset if `before` is given."""
         reset = Signal()
 
         async def bench(ctx):
@@ -158,7 +144,7 @@ class Command:
     async def _bench(self, ctx, cycles=None):
         dut, seen = self.dut, self.seen
         ports = dut.sbuf, dut.psum
-        words = [[0, 0]] * (ReadPort.LATENCY[self.config.port_latency] - 1)  # on their way from the memories
+        words = [[0, 0]] * (ReadPort.LATENCY[self.config.port_latency] - 1)  # in flight from the memories
         held = {}
         lanes = []
         cycle = idle = 0
@@ -172,9 +158,9 @@ class Command:
             if ctx.get(dut.instructions.valid) & ctx.get(dut.instructions.ready):
                 seen.taken.append(cycle)
 
-            words.append([self._read(ctx, port, storage, held, cycle) for storage, port in enumerate(ports)])
+            words.append([self._serve_read(ctx, port, storage, held, cycle) for storage, port in enumerate(ports)])
             self._take_step(ctx, lanes, cycle)
-            self._write(ctx, held, cycle)
+            self._serve_write(ctx, held, cycle)
             if ctx.get(dut.retired):
                 seen.retired.append(cycle)
             seen.busy.append(ctx.get(dut.busy))
@@ -193,16 +179,15 @@ class Command:
         seen.counters = {name: ctx.get(dut.counters[name]) for name, _ in data.Layout.cast(ElementwiseCounters)}
         return seen
 
-    def _stays(self, held, name, offered, taken):
-        """A request that was not taken must still be there, unchanged."""
-        assert name not in held or held[name] == offered, f"{name} changed before it was taken"
+    def _check_stable(self, held, name, offered, taken):
+        assert name not in held or held[name] == offered, f"{name} changed before it was accepted"
         held.pop(name, None)
         if offered is not None and not taken:
             held[name] = offered
 
-    def _read(self, ctx, port, storage, held, cycle):
+    def _serve_read(self, ctx, port, storage, held, cycle):
         valid, ready, address = (ctx.get(x) for x in (port.valid, port.ready, port.address))
-        self._stays(held, f"read{storage}", (address,) if valid else None, ready)
+        self._check_stable(held, f"read{storage}", (address,) if valid else None, ready)
         if valid:
             self.seen.requests.append(cycle)
             self.seen.waits[storage] += not ready
@@ -235,7 +220,7 @@ class Command:
             mask = (1 << 8 * _BYTES[step[f"{name}_dtype"]]) - 1 if read else 0
             operands.append([word >> 32 * lane & mask for lane in range(self.config.partitions)])
         position = step["position"] if element else 0
-        results = combined(Phase(step["phase"]), step["number"], position, *operands, _BYTES[step["dst_dtype"]])
+        results = lane_results(Phase(step["phase"]), step["number"], position, *operands, _BYTES[step["dst_dtype"]])
         latency = SLOW_LATENCY + self.latency if slow else self.latency
         lanes.append((cycle + latency, results, slow))
 
@@ -244,16 +229,16 @@ class Command:
         result, enable = random_bits(self.rng, 32 * count), random_bits(self.rng, count)
         if valid:
             _, results, _ = lanes.pop(0)
-            enable = sum(takes_part_with(word) << lane for lane, word in enumerate(results))
+            enable = sum(is_enabled(word) << lane for lane, word in enumerate(results))
             result = sum(word << 32 * lane for lane, word in enumerate(results))
             self.seen.results.append(cycle)
         drive(ctx, self.dut, result_valid=valid, result_enable=enable, result=result)
 
-    def _write(self, ctx, held, cycle):
+    def _serve_write(self, ctx, held, cycle):
         port = self.dut.write
         names = ("valid", "ready", "storage", "enable", "mask", "address", "data")
         valid, ready, storage, enable, mask, address, words = (ctx.get(Value.cast(getattr(port, x))) for x in names)
-        self._stays(held, "write", (storage, address, enable, mask, words) if valid else None, ready)
+        self._check_stable(held, "write", (storage, address, enable, mask, words) if valid else None, ready)
         if not valid & ready:
             return
         self.seen.writes.append(cycle)
@@ -266,7 +251,7 @@ class Command:
 
 
 def program(rng, config, count):
-    """Legal instructions; one that overlaps reads what nothing writes that may still be under way."""
+    """Return legal instructions; one that overlaps reads no result that may still be pending."""
     instructions, direction = [], 0
     for _ in range(count):
         turns = rng.random() < 0.3
@@ -279,12 +264,11 @@ def program(rng, config, count):
 
 
 def assert_runs(config, instructions, rng, legal=None, size=BYTES, before=None, cycles=0, **options):
-    """Run instructions, and compare memory with what the definition makes of the first `legal` ones, by default all."""
+    """Run instructions, and compare the memories with the definition of the first `legal` ones, by default all."""
     stored = memories(rng, config, size)
     expected = [rows.copy() for rows in stored]
-    seen = Command(config, [Elementwise.pack(values) for values in instructions], stored, rng, **options).run(
-        before, cycles
-    )
+    words = [Elementwise.pack(values) for values in instructions]
+    seen = Command(config, words, stored, rng, **options).run(before, cycles)
     for values in instructions[:legal]:
         execute(values, config, expected)
     for name, got, want in zip(("SBUF", "PSUM"), stored, expected, strict=True):
@@ -294,7 +278,7 @@ def assert_runs(config, instructions, rng, legal=None, size=BYTES, before=None, 
 
 
 def assert_busy(seen):
-    """It is busy as long as an instruction waits or has not been retired, active with it, and neither is for ever."""
+    """Check that `busy` covers all instructions until they retire, and `active` covers `busy` and ends."""
     cycles = np.arange(len(seen.busy))
     taken, retired = (np.searchsorted(events, cycles) for events in (seen.taken, seen.retired))
     assert seen.busy == ((cycles <= seen.taken[-1]) | (taken > retired)).astype(int).tolist()
@@ -303,7 +287,7 @@ def assert_busy(seen):
 
 
 def assert_program_runs(config, instructions, rng, **options):
-    """Run legal instructions, and compare memory and the number of everything; return what was seen."""
+    """Run legal instructions, and compare memories, counts and steps; return the record."""
     seen = assert_runs(config, instructions, rng, **options)
     steps = [steps_of(values, config) for values in instructions]
     assert len(seen.taken) == len(seen.retired) == len(instructions) > 0
@@ -326,10 +310,8 @@ def assert_program_runs(config, instructions, rng, **options):
 
 
 @pytest.mark.parametrize("stall", [*slow(0.0), 0.4])
-@pytest.mark.parametrize(
-    "shape", [pytest.param(shape, marks=[pytest.mark.slow] * (shape in ("6x4", "4x8"))) for shape in CONFIGS]
-)
-def test_programs_leave_what_the_definition_says(shape, stall, rng):
+@pytest.mark.parametrize("shape", slow_if(lambda shape: shape in ("6x4", "4x8"), CONFIGS))
+def test_programs_have_the_results_of_the_definition(shape, stall, rng):
     config = CONFIGS[shape]
     seen = assert_program_runs(config, program(rng, config, 50 if config is TINY else 25), rng, stall=stall)
     assert (seen.counters["wait_sbuf"] > 0) == (seen.counters["wait_psum"] > 0) == (stall > 0)
@@ -341,8 +323,7 @@ def test_long_lanes_and_stalled_writes_keep_all_results(rng):
 
 
 @pytest.mark.parametrize("cycles", [35, *slow(50, 65), 80])
-def test_a_reset_leaves_nothing(cycles, rng):
-    """Of steps and results that are under way."""
+def test_a_reset_discards_steps_and_results(cycles, rng):
     words = [Elementwise.pack(values) for values in program(rng, TINY, 20)]
     before = Command(TINY, words, memories(rng, TINY, BYTES), rng, stall=0.6)
     assert_program_runs(TINY, program(rng, TINY, 10), rng, before=before, cycles=cycles)
@@ -350,7 +331,7 @@ def test_a_reset_leaves_nothing(cycles, rng):
 
 
 @pytest.mark.parametrize("axes", range(1, isa.DIMENSIONS + 1))
-def test_a_reduction_is_over_so_many_axes(axes, rng):
+def test_a_reduction_over_each_number_of_axes(axes, rng):
     shape = {f"count{d}": 2 for d in range(isa.DIMENSIONS)}
     steps = {f"{name}_step{d}": 1 << d for name in ("a", "dst") for d in range(isa.DIMENSIONS)}
     values = copy(2, isa.Opcode.TENSOR_REDUCE, op0=isa.AluOp.ADD, axes=axes) | shape | steps
@@ -358,7 +339,7 @@ def test_a_reduction_is_over_so_many_axes(axes, rng):
     assert len(seen.writes) == 1 << isa.DIMENSIONS - axes
 
 
-def test_addresses_have_all_their_bits(rng):
+def test_every_bit_of_an_address(rng):
     size = TINY.sbuf_bytes
     places = [size - 16, *(1 << bit for bit in range(6, size.bit_length() - 1)), size // 3 & ~15]
     program = [copy(4, a_address=a, dst_address=b, overlap=0) for a, b in pairwise(places)]
@@ -375,15 +356,14 @@ def test_latency_is_that_of_the_units(rng):
 
 
 @pytest.mark.parametrize("latency", [1, *slow(2, 3), 12])
-def test_instructions_that_overlap_leave_no_bubble(latency, rng):
+def test_overlapping_instructions_have_no_bubble(latency, rng):
     seen = assert_program_runs(TINY, [copy(n) for n in (5, 4, 30, 6, 4)], rng, latency=latency)
     assert set(np.diff(seen.steps)) == set(np.diff(seen.writes)) == {1}
     assert seen.counters["wait_write"] == 0
 
 
 @pytest.mark.parametrize("latency", [3, 5])
-def test_an_instruction_that_does_not_overlap_waits_for_the_writes_before_it(latency, rng):
-    """And reads them."""
+def test_an_instruction_without_overlap_waits_for_earlier_writes(latency, rng):
     second = copy(4, a_address=BYTES // 2, dst_address=0, overlap=0)
     seen = assert_program_runs(TINY, [copy(4), second], rng, latency=latency)
     assert seen.requests[4] == seen.writes[3] + 1
@@ -402,7 +382,7 @@ def test_two_sources_cost_two_cycles_from_one_memory(a, b, apart, rng):
     [
         (RESTS, 3),
         *((LONGEST, interval) for interval in (2, 39, 255)),
-        *(pytest.param(LONGEST, interval, marks=pytest.mark.slow) for interval in (84, 152)),
+        *slow((LONGEST, 84), (LONGEST, 152)),
     ],
 )
 def test_an_interval_is_kept(opcode, interval, rng):
@@ -415,8 +395,7 @@ def test_an_interval_is_kept(opcode, interval, rng):
 
 
 @pytest.mark.parametrize("legal", [2, 45])
-def test_an_illegal_instruction_is_a_clean_stop(legal, rng):
-    """What is before it finishes, what is behind it never starts, and the front end falls silent."""
+def test_instructions_before_an_illegal_one_finish_and_none_after_it_starts(legal, rng):
     before = [copy(20), copy(3), *[copy(1)] * (legal - 2)]
     seen = assert_runs(TINY, [*before, copy(4, dst_address=1), *before[:2]], rng, legal=legal, stall=0.3)
     assert seen.error == (1, Rule.ALIGNMENT, legal)
@@ -424,13 +403,13 @@ def test_an_illegal_instruction_is_a_clean_stop(legal, rng):
 
 
 @pytest.mark.parametrize(("module", "function"), [(fetch, "to_lanes"), (store, "from_lanes")])
-def test_a_front_end_that_moves_nothing_to_its_place_is_noticed(module, function, rng, monkeypatch):
+def test_a_front_end_without_alignment_is_detected(module, function, rng, monkeypatch):
     monkeypatch.setattr(module, function, lambda m, name, config, place, words: words)
     with pytest.raises(AssertionError, match="bytes of (SBUF|PSUM) differ"):
         assert_program_runs(TINY, program(rng, TINY, 5), rng)
 
 
-def test_a_silent_front_end_is_noticed(rng, monkeypatch):
+def test_a_front_end_that_hangs_is_detected(rng, monkeypatch):
     monkeypatch.setattr(Command, "PATIENCE", 200)
     with pytest.raises(AssertionError, match="does not finish"):
         assert_program_runs(TINY, [copy(4)], rng, stall=1.0)

@@ -1,10 +1,10 @@
-"""Walks and steps against their definitions, and their pace."""
+"""Address walks and steps against their definitions, and their throughput."""
 
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from amaranth import Module, Mux, ResetInserter, Signal, Value
+from amaranth import Module, Mux, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,13 +18,13 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.elementwise import Elementwise
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import assert_passed_on, numbers, steps_of
-from tests.hdl.simulation import drive, pulse, simulate, simulated
+from tests.hdl.simulation import drive, pulse, simulated
 from tests.hdl.streams import play
 
 SEED = 2011
 
 WIDE = Config(rows=32, columns=4)
-"""With as long a block to transpose as there is."""
+"""A machine with the largest block to transpose."""
 
 
 def slow(instruction):
@@ -36,8 +36,6 @@ def interval(instruction):
 
 
 class Front(wiring.Component):
-    """The checker with a sequencer behind it."""
-
     i: In(stream.Signature(ElementwiseInstruction))
     o: Out(stream.Signature(ElementwiseIssue))
     busy: Out(1)
@@ -58,12 +56,12 @@ class Front(wiring.Component):
 
 
 def issues_of(config, instructions, stall=0.0):
-    """Return the steps of instructions, given by their fields, and the cycles in which they came."""
+    """Return the steps of instructions, given by their fields, and their cycles."""
     words = [Elementwise.pack(values) for values in instructions]
     count = sum(len(steps_of(values, config)) for values in instructions)
     dut = Front(config)
     played = play(dut, {"i": words}, {"o": count}, stall={"i": 0.0, "o": stall}, watch=[dut.busy, dut.o.valid])
-    assert all(busy or not shows for busy, shows in played.watched) and played.watched[-1] == (0, 0)
+    assert all(busy or not valid for busy, valid in played.watched) and played.watched[-1] == (0, 0)
     return [numbers(ElementwiseIssue.as_shape(), issue) for issue in played.payloads["o"]], played.cycles["o"]
 
 
@@ -118,33 +116,27 @@ def test_steps_are_those_of_the_definition(shape, rng):
     assert_steps(config, instructions, issues)
 
 
-def test_a_reset_forgets_that_an_instruction_was_slow():
-    """The first one behind it drains nothing, the one behind a slow one does."""
-    config, reset = WIDE, Signal()
-    dut = Front(config)
+@simulated(lambda: Front(WIDE))
+async def test_an_instruction_drains_after_a_slow_one_but_not_after_a_reset(ctx, dut, reset):
     slow_one, other = (Elementwise.pack(copy(1, opcode)) for opcode in (isa.Opcode.RECIPROCAL, isa.Opcode.TENSOR_COPY))
-
-    async def bench(ctx):
-        drains = []
-        for word in (slow_one, other, slow_one, None, other):
-            if word is None:
-                await pulse(ctx, reset)
-                continue
-            ctx.set(Value.cast(dut.i.payload), word)
-            drive(ctx, dut.i, valid=1)
-            await ctx.tick().until(dut.i.ready)
-            drive(ctx, dut.i, valid=0)
-            (drain,) = await ctx.tick().sample(dut.o.payload.drain).until(dut.o.valid)
-            drains.append(drain)
-            drive(ctx, dut.o, ready=1)
-            await ctx.tick()
-            drive(ctx, dut.o, ready=0)
-        assert drains == [1, 1, 1, 0]
-
-    simulate(ResetInserter(reset)(dut), bench)
+    drains = []
+    for word in (slow_one, other, slow_one, None, other):
+        if word is None:
+            await pulse(ctx, reset)
+            continue
+        ctx.set(Value.cast(dut.i.payload), word)
+        drive(ctx, dut.i, valid=1)
+        await ctx.tick().until(dut.i.ready)
+        drive(ctx, dut.i, valid=0)
+        (drain,) = await ctx.tick().sample(dut.o.payload.drain).until(dut.o.valid)
+        drains.append(drain)
+        drive(ctx, dut.o, ready=1)
+        await ctx.tick()
+        drive(ctx, dut.o, ready=0)
+    assert drains == [1, 1, 1, 0]
 
 
-def test_steps_of_instructions_follow_each_other_without_a_bubble():
+def test_steps_of_instructions_without_a_bubble():
     _, cycles = issues_of(WIDE, [copy(count) for count in (4, 7, 4, 5)])
     first = ElementwiseChecker.LATENCY + ElementwiseSequencer.LATENCY
     assert cycles == list(range(first, first + 20))
@@ -161,16 +153,15 @@ def test_typed_codes_are_those_of_the_specification():
 
 
 @simulated(lambda: ElementwiseAddressGenerator(10, 8))
-async def test_walks_are_affine(ctx, generator, rng):
-    """Every order of moves gives the sum of indices times steps."""
+async def test_addresses_are_the_sum_of_indices_times_steps(ctx, generator, rng):
     steps = rng.integers(-40, 41, 4).tolist()
     for d, step in enumerate(steps):
         ctx.set(generator.steps[d], step)
     drive(ctx, generator, load=1, start=500)
     await ctx.tick()
     ctx.set(generator.load, 0)
-    places = [index[::-1] for index in np.ndindex(2, 4, 2, 3)]
-    for before, place in pairwise([places[0], *places]):
+    indices = [index[::-1] for index in np.ndindex(2, 4, 2, 3)]
+    for before, place in pairwise([indices[0], *indices]):
         if place != before:
             ctx.set(generator.advance, 0)
             await ctx.tick()
@@ -187,8 +178,7 @@ async def test_walks_are_affine(ctx, generator, rng):
         pytest.param(isa.Opcode.TENSOR_REDUCE, "axes", id="reduce"),
     ],
 )
-def test_a_broken_step_is_noticed(opcode, changed, rng):
-    """The comparison above fails for a sequencer that takes a wrong turn."""
+def test_a_wrong_step_is_detected(opcode, changed, rng):
     config = WIDE
     instructions = [legal_fields(rng, config, {opcode}, elements=5) for _ in range(6)]
     issues, _ = issues_of(config, instructions)

@@ -1,4 +1,4 @@
-"""The store of the element-wise engines alone: results meet what was announced, in every cycle."""
+"""Store of the elementwise engines: results meet their announcements, in every cycle."""
 
 from collections import deque
 
@@ -10,7 +10,7 @@ from neuroncore_rtl.hdl.elementwise.store import ResultStore
 from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS
 from neuroncore_rtl.spec.timing import STORE_LATENCY
 from tests.hdl.elementwise.instructions import CONFIGS
-from tests.hdl.simulation import WORN, drive, random_bits, simulated
+from tests.hdl.simulation import WARM_UP, drive, random_bits, simulated
 
 SEED = 4181
 
@@ -18,7 +18,7 @@ DEPTH, CYCLES = 5, 500
 TRIED = CONFIGS["8x4"]
 
 BEFORE = 1, 4
-"""Cycles from an announcement to its result at least, by `port_latency`."""
+"""Minimum cycles from an announcement to its result, by `port_latency`."""
 
 
 def any_write(rng, config):
@@ -33,8 +33,8 @@ def any_write(rng, config):
     return {"place": place, "partitions": partitions, "last": int(rng.integers(2))}
 
 
-def written(config, write, words, enable) -> dict[str, int]:
-    """Return what the port shows of a result."""
+def port_values(config, write, words, enable) -> dict[str, int]:
+    """Return the values of the port for a result."""
     place, lanes = write["place"], config.partitions
     byte, turn = place["address"] % 4, place["quadrant"] * config.quadrant
     present = enable & (1 << write["partitions"]) - 1
@@ -50,42 +50,41 @@ def written(config, write, words, enable) -> dict[str, int]:
 
 @pytest.mark.parametrize("stall", [0, 0.3, 0.7])
 @pytest.mark.parametrize("name", ["8x4", "registered"])
-@simulated(lambda name: ResultStore(CONFIGS[name], DEPTH), worn=WORN)
+@simulated(lambda name: ResultStore(CONFIGS[name], DEPTH), warm_up=WARM_UP)
 async def test_every_port_in_every_cycle(ctx, dut, name, stall, rng):
     config = CONFIGS[name]
     latency, before = STORE_LATENCY[config.port_latency], BEFORE[config.port_latency]
-    waiting, results = deque(), deque()  # announcements and when; what is to be written, from when on
+    announcements, results = deque(), deque()  # announcements, and writes, each with its first cycle
     outstanding, retired, count, full = 0, 0, 0, 0
     for cycle in range(CYCLES):
         write = any_write(rng, config)
         announces = outstanding < DEPTH and rng.random() >= stall
         drive(ctx, dut.writes, valid=int(announces), payload=write)
-        comes = bool(waiting) and cycle >= waiting[0][0] and rng.random() >= stall / 2
+        arrives = bool(announcements) and cycle >= announcements[0][0] and rng.random() >= stall / 2
         enable = random_bits(rng, config.partitions)
-        size = waiting[0][1]["place"]["size"] if comes else 2
+        size = announcements[0][1]["place"]["size"] if arrives else 2
         words = [random_bits(rng, 8 << size) for _ in range(config.partitions)]
         result = sum(word << 32 * lane for lane, word in enumerate(words))
-        drive(ctx, dut, result_valid=int(comes), result=result, enable=enable)
+        drive(ctx, dut, result_valid=int(arrives), result=result, enable=enable)
         ready = rng.random() >= stall and cycle % 100 > 20
         ctx.set(dut.port.ready, int(ready))
-        shows = bool(results) and cycle >= results[0][0]
+        valid = bool(results) and cycle >= results[0][0]
         assert tuple(map(ctx.get, (dut.room, dut.drained, dut.retired, dut.port.valid))) == (
-            outstanding < DEPTH, outstanding == 0, retired, shows,
+            outstanding < DEPTH, outstanding == 0, retired, valid,
         )  # fmt: skip
-        if shows:
+        if valid:
             _, last, expected = results[0]
             assert {part: ctx.get(Value.cast(getattr(dut.port, part))) for part in expected} == expected
         retired = 0
-        if shows and ready:
+        if valid and ready:
             retired, outstanding, count = last, outstanding - 1, count + 1
             results.popleft()
-        if comes:
-            _, announced = waiting.popleft()
-            results.append((cycle + latency, announced["last"], written(config, announced, words, enable)))
+        if arrives:
+            _, announced = announcements.popleft()
+            results.append((cycle + latency, announced["last"], port_values(config, announced, words, enable)))
         if announces:
-            waiting.append((cycle + before, write))
+            announcements.append((cycle + before, write))
             outstanding += 1
         full += outstanding == DEPTH
         await ctx.tick()
-    print(f"{count} results")
     assert full > 20 and count > CYCLES * (1 - stall) / 3

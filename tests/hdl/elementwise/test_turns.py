@@ -1,4 +1,4 @@
-"""Lanes that take turns: what they get of a step of all partitions, and what the engine gets of their results."""
+"""Lanes that serve partitions in turns: their part of a step, and the assembled results."""
 
 import pytest
 from amaranth import Module, Signal
@@ -11,7 +11,7 @@ from tests.hdl.simulation import drive, random_bits, simulate, simulated
 SEED = 20261124
 PARTITIONS = 8
 LATENCY = 5
-"""Of the lanes of these tests."""
+"""Latency of the lanes of these tests."""
 
 STEPS = 60
 MASK = (1 << 32) - 1
@@ -24,9 +24,9 @@ def packed(words) -> int:
 @pytest.mark.parametrize("turns", [2, 4, 8])
 @simulated(lambda turns: Turns(PARTITIONS, turns))
 async def test_every_partition_has_its_turn(ctx, unit, turns, rng):
-    """A step of all partitions goes in, cut up, a cycle later; its results come together, after the last one's."""
+    """A step of all partitions is split in the next cycle; its results are assembled after the last part."""
     lanes = PARTITIONS // turns
-    seen, found, issued, under_way, moved = [], [], [], {}, {}
+    seen, found, issued, in_flight, moved = [], [], [], {}, {}
     given, cycle, following = [], 0, 0
     while len(found) < STEPS:
         assert cycle < 40 * STEPS
@@ -43,7 +43,7 @@ async def test_every_partition_has_its_turn(ctx, unit, turns, rng):
             issued.append(cycle)
             moved[cycle + 1] = packed(words)
             following = cycle + turns + int(rng.choice([0, 0, 0, 1, 5]))
-        result = under_way.pop(cycle, None)
+        result = in_flight.pop(cycle, None)
         ctx.set(unit.lanes_result_valid, result is not None)
         drive(ctx, unit, lanes_word=result[0] if result else 0, lanes_enable=result[1] if result else 0)
         if ctx.get(unit.result_valid):
@@ -55,7 +55,7 @@ async def test_every_partition_has_its_turn(ctx, unit, turns, rng):
                 [got[name] for name in ("index", "partitions", "scalar0")]
                 + [ctx.get(unit.lanes_a), ctx.get(unit.lanes_b), *word, cycle]
             )
-            under_way[cycle + LATENCY] = word
+            in_flight[cycle + LATENCY] = word
         await ctx.tick()
         if seen and seen[-1][7] == cycle:
             seen[-1].append(ctx.get(unit.lanes_moved))
@@ -76,8 +76,7 @@ async def test_every_partition_has_its_turn(ctx, unit, turns, rng):
 
 
 @pytest.mark.parametrize("turns", [1, 2, 4])
-def test_a_value_comes_round(turns, rng):
-    """A register of which every partition has its own, and of which only some are changed in their turn."""
+def test_a_register_has_a_value_for_each_partition(turns, rng):
     m = Module()
     turn, change, word, held = Signal(), Signal(), Signal(8), Signal(8)
     with m.If(turn):
@@ -86,24 +85,23 @@ def test_a_value_comes_round(turns, rng):
             m.d.sync += held.eq(word)
 
     async def bench(ctx):
-        expected, whose, compared = [0] * turns, 0, 0
+        expected, partition, compared = [0] * turns, 0, 0
         for _ in range(200):
-            goes, changes, new = int(rng.random() < 0.7), int(rng.random() < 0.5), int(rng.integers(256))
-            for signal, value in ((turn, goes), (change, changes), (word, new)):
+            takes_turn, changes, new = int(rng.random() < 0.7), int(rng.random() < 0.5), int(rng.integers(256))
+            for signal, value in ((turn, takes_turn), (change, changes), (word, new)):
                 ctx.set(signal, value)
             await ctx.tick()
-            if goes:
-                expected[whose] = new if changes else expected[whose]
-                assert ctx.get(held) == expected[whose]
-                whose, compared = (whose + 1) % turns, compared + 1
+            if takes_turn:
+                expected[partition] = new if changes else expected[partition]
+                assert ctx.get(held) == expected[partition]
+                partition, compared = (partition + 1) % turns, compared + 1
         assert compared > 100
 
     simulate(m, bench)
 
 
 @simulated(lambda: Turns(4, 4))
-async def test_an_instruction_that_comes_too_fast_is_not_cut_up_whole(ctx, unit, rng):
-    """What the interval of the front end is for."""
+async def test_a_step_during_the_turns_of_another_is_not_split_completely(ctx, unit, rng):
     steps = 0
     for cycle in range(12):
         ctx.set(unit.valid, cycle in (0, 3))

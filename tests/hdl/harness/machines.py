@@ -1,4 +1,4 @@
-"""What the harnesses of engines share: how they are built, and memories and instructions as hexadecimal files."""
+"""Harnesses of engines: their design, and memories and instructions as hexadecimal files."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,18 +12,15 @@ from neuroncore_rtl.run.sim.layouts import define_lines
 __all__ = ["hex_lines", "hex_words", "machine_design", "read_lines", "write_files"]
 
 _OFF = ("WIDTHEXPAND", "WIDTHTRUNC", "BLKSEQ")
-"""Warnings: harnesses are written for brevity, their widths are Verilog's."""
+"""Disabled warnings: harnesses use Verilog's implicit widths."""
 
 
 def machine_design(
     harness: Path, defines: Mapping[str, object], engine: str, ports: Sequence[str], **options
 ) -> simulation.Design:
-    """Return the design of a harness, whose module is `machine`, around an engine, with HBM and what it pauses by.
+    """Return the design of a harness, with the module `machine`, around an engine's Verilog, with HBM and its stalls.
 
-    Arguments:
-        harness: its file. defines: macros of it, those of HBM among them.
-        engine: Verilog of the engine. ports: of the harness, to be read at the end.
-        options: of the design.
+    `defines` are macros of the harness and of HBM, `ports` those of the harness that are read at the end.
     """
     off, on = ("".join(f"/* verilator lint_{state} {rule} */\n" for rule in _OFF) for state in ("off", "on"))
     pauses, *hbm = (path.read_text() for path in (Path(__file__).with_name("pauses.v"), *hbm_sources(True)))
@@ -32,24 +29,24 @@ def machine_design(
 
 
 def hex_words(words: Sequence[int], bits: int) -> str:
-    """Return words of so many bits, one a line."""
+    """Return words of `bits` bits, one per line."""
     digits = -(-bits // 4)
     return "".join(f"{word:0{digits}x}\n" for word in words)
 
 
 def hex_lines(memory: np.ndarray, size: int) -> str:
-    """Return a memory, uint8 [rows, bytes], a row after the other, in beats of `size` bytes, one a line."""
+    """Return a memory, uint8 [rows, bytes], row by row in beats of `size` bytes, one per line."""
     return "".join(line.tobytes().hex() + "\n" for line in memory.reshape(-1, size)[:, ::-1])
 
 
 def read_lines(path: Path, rows: int, size: int) -> np.ndarray:
-    """Return the memory of a file of beats of `size` bytes as a simulator wrote it, uint8 [rows, bytes]."""
+    """Return the memory, uint8 [rows, bytes], of a file of beats of `size` bytes as written by a simulator."""
     text = "".join(line for line in path.read_text().splitlines() if not line.startswith(("//", "@")))
     return np.frombuffer(bytes.fromhex(text), np.uint8).reshape(-1, size)[:, ::-1].reshape(rows, -1)
 
 
 def write_files(directory: Path, files: Mapping[str, str]) -> list[str]:
-    """Write texts into a directory; return the plusargs that name their files."""
+    """Write texts into a directory; return the plusargs with the names of the files."""
     for name, text in files.items():
         (directory / f"{name}.hex").write_text(text)
     return [f"+{name}={(directory / f'{name}.hex').resolve()}" for name in files]

@@ -1,4 +1,4 @@
-"""A manager that falls silent at any moment leaves nothing behind on its port, and no rule of AXI is broken."""
+"""A manager that stops at any moment has no lasting effect on its port, and no rule of AXI is broken."""
 
 import random
 from collections import deque
@@ -15,18 +15,18 @@ EPOCHS = 24
 
 
 class Writes:
-    """Memory as far as writes go: takes them with pauses, and judges them."""
+    """Model of a memory that accepts writes with stalls, and checks them."""
 
     def __init__(self, port, stall: float, rng: random.Random):
         self.port, self.stall, self.rng = port, stall, rng
         self.bursts = self.answered = 0
         self.beats = []
-        """Of those that write something: number, strobes."""
+        """Data and strobes of beats with a strobe."""
         self.lengths = deque()
 
     async def serve(self, ctx):
         port, rng = self.port, self.rng
-        begun = left = due = 0
+        position = complete = due = 0
         answering, held = False, {}
         while True:
             ready = {name: rng.random() >= self.stall for name in ("aw", "w")}
@@ -38,7 +38,7 @@ class Writes:
                 port.aw.valid, port.aw.payload, port.w.valid, port.w.payload, port.b.ready
             )
             for name, valid, offer in (("aw", awvalid, (aw.addr, aw.len)), ("w", wvalid, (w.data, w.strb, w.last))):
-                assert name not in held or (valid and held[name] == offer), f"{name} changes before it is taken"
+                assert name not in held or (valid and held[name] == offer), f"{name} changes before it is accepted"
                 held.pop(name, None)
                 if valid and not ready[name]:
                     held[name] = offer
@@ -48,21 +48,21 @@ class Writes:
                 self.lengths.append(aw.len)
                 self.bursts += 1
             if wvalid and ready["w"]:
-                # A beat may come with the address that waits, but belongs to the burst that is next.
+                # A beat may be accepted before its address, and belongs to the next burst.
                 length = self.lengths[0] if self.lengths else held["aw"][1]
-                assert w.last == (begun == length)
-                begun = 0 if w.last else begun + 1
-                left += w.last
+                assert w.last == (position == length)
+                position = 0 if w.last else position + 1
+                complete += w.last
                 if w.strb:
                     self.beats.append((w.data, w.strb))
-            while left and self.lengths:
+            while complete and self.lengths:
                 self.lengths.popleft()
-                left, due = left - 1, due + 1
-            assert left <= 1
+                complete, due = complete - 1, due + 1
+            assert complete <= 1
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.7])
-def test_what_is_under_way_ends_without_the_manager(stall):
+def test_outstanding_bursts_end_without_the_manager(stall):
     dut, rng = AxiIsolation(SIZE, 2), random.Random(SEED)
     writes = Writes(dut.port, stall, random.Random(SEED + 1))
     cut = {"reads": 0, "writes": 0}
@@ -70,7 +70,7 @@ def test_what_is_under_way_ends_without_the_manager(stall):
     async def bench(ctx):
         number, passed = 0, []
         for _ in range(EPOCHS):
-            asked, owed, offered = 0, deque(), {}
+            requested, owed, offered = 0, deque(), {}
             ctx.set(dut.stop, 0)
             for _ in range(rng.randrange(1, 60)):
                 for name in ("ar", "aw"):
@@ -98,12 +98,12 @@ def test_what_is_under_way_ends_without_the_manager(stall):
                         elif name == "aw":
                             owed.append(one["len"])
                         else:
-                            asked += 1
+                            requested += 1
             ctx.set(dut.stop, 1)
             cut["writes"] += bool(owed)
             cut["reads"] += not ctx.get(dut.idle)
             for waited in range(4000):
-                # What it does meanwhile does not matter.
+                # The manager's behaviour is ignored.
                 for name in ("ar", "aw", "w"):
                     ctx.set(getattr(dut.manager, name).valid, waited == 0 and rng.random() < 0.5)
                 for name in ("r", "b"):
@@ -113,11 +113,11 @@ def test_what_is_under_way_ends_without_the_manager(stall):
                 assert not ctx.get(dut.manager.r.valid) and not ctx.get(dut.manager.b.valid)
                 await ctx.tick()
             else:
-                raise AssertionError("what is under way does not end")
+                raise AssertionError("outstanding bursts do not end")
             for name in ("ar", "aw", "w"):
                 assert not ctx.get(getattr(dut.port, name).valid)
             assert writes.bursts == writes.answered and not writes.lengths
-            assert writes.beats == passed, "what the manager handed over, and nothing else"
+            assert writes.beats == passed, "exactly the beats of the manager are written"
 
     async def reads(ctx):
         await serve_reads(ctx, dut.port, bytes(1 << 16), latency=3, stall=stall, seed=SEED)
@@ -127,7 +127,7 @@ def test_what_is_under_way_ends_without_the_manager(stall):
 
 
 @simulated(lambda: AxiIsolation(SIZE, 1))
-async def test_a_beat_a_cycle(ctx, dut):
+async def test_a_beat_per_cycle(ctx, dut):
     seen = []
     for name in ("aw", "w"):
         ctx.set(getattr(dut.port, name).ready, 1)

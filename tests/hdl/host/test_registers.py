@@ -1,4 +1,4 @@
-"""Every register of the host's map: what it reads, what writing does, and what is refused."""
+"""Host registers: reads, effects of writes, and refused accesses."""
 
 from neuroncore_rtl.hdl.core_ports import core_counters
 from neuroncore_rtl.hdl.host.registers import OUTPUT_BYTES, HostRegisters, layout_places
@@ -6,26 +6,26 @@ from neuroncore_rtl.spec import host_map as at
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.host_map import Effect, counter_offset, parameter_values
 from neuroncore_rtl.spec.isa import Cause
-from tests.hdl.queue.bus import Asker
+from tests.hdl.queue.bus import BusManager
 from tests.hdl.simulation import drive, random_bits, simulated
 
 CONFIG = PRESETS["tiny"]
-PLACES = layout_places(core_counters(CONFIG))
+COUNTERS = layout_places(core_counters(CONFIG))
 
 RESET = {register.name: 0 for register in at.HOST_REGISTERS} | {
     "IDENTITY": int.from_bytes(b"RNCH", "little"),
     "VERSION": 0x10001,
     "PARAMETER_COUNT": len(parameter_values(CONFIG)),
 }
-"""What each register is after reset."""
+"""Reset value of each register."""
 
 
 def registers():
     return HostRegisters(CONFIG)
 
 
-async def read(asker: Asker, register) -> int:
-    return await asker.access(register.offset)
+async def read_register(manager: BusManager, register) -> int:
+    return await manager.access(register.offset)
 
 
 def test_the_map_is_in_order_and_has_room():
@@ -40,130 +40,130 @@ def test_the_map_is_in_order_and_has_room():
 
 @simulated(registers)
 async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut):
-    """Reads and writes of 0 to every word of the block, and some beyond it, are answered in a cycle, or refused."""
-    asker = Asker(ctx, dut.bus)
+    manager = BusManager(ctx, dut.bus)
     readable = {register.offset: RESET[register.name] for register in at.HOST_REGISTERS}
     readable |= {at.PARAMETER_WORDS + 4 * n: value for n, value in enumerate(parameter_values(CONFIG).values())}
-    readable |= {counter_offset(n) + half: 0 for n in range(len(PLACES)) for half in (0, 4)}
+    readable |= {counter_offset(n) + half: 0 for n in range(len(COUNTERS)) for half in (0, 4)}
     writable = {one.offset for one in at.HOST_REGISTERS if one.effect in (Effect.KEEP, Effect.DO, Effect.CLEAR)}
     block = 1 << at.HOST_ADDRESS_BITS
-    words = {*range(0, 0x200, 4), *range(0x1FF0, counter_offset(len(PLACES)) + 16, 4), *range(0x200, block, 0x3C4)}
+    words = {*range(0, 0x200, 4), *range(0x1FF0, counter_offset(len(COUNTERS)) + 16, 4), *range(0x200, block, 0x3C4)}
     words |= {block + word for word in (0, 8, 0x10)} | {1 << 31, block - 4, (1 << 32) - 4}
     for word in sorted(words):
-        assert await asker.access(word) == readable.get(word, "error"), hex(word)
-        assert asker.cycles == 1
-        assert (await asker.access(word, 0) != "error") == (word in writable), hex(word)
-        assert asker.cycles == 1
+        assert await manager.access(word) == readable.get(word, "error"), hex(word)
+        assert manager.cycles == 1
+        assert (await manager.access(word, 0) != "error") == (word in writable), hex(word)
+        assert manager.cycles == 1
     for register in at.HOST_REGISTERS:
         for mask in (0, 0b0001, 0b1100, 0b0111):
-            assert await asker.access(register.offset, mask=mask) == "error"
-            assert await asker.access(register.offset, 0, mask=mask) == "error"
+            assert await manager.access(register.offset, mask=mask) == "error"
+            assert await manager.access(register.offset, 0, mask=mask) == "error"
 
 
 @simulated(registers)
-async def test_those_that_keep_what_is_written(ctx, dut, rng):
-    asker = Asker(ctx, dut.bus)
+async def test_registers_that_store_what_is_written(ctx, dut, rng):
+    manager = BusManager(ctx, dut.bus)
     kept = {register: 0 for register in at.HOST_REGISTERS if register.effect == Effect.KEEP}
     assert len(kept) == 3
     for _ in range(100):
         register = list(kept)[rng.integers(len(kept))]
         value = int(rng.integers(1 << int(rng.integers(1, 33))))
         fits = value & ~register.mask == 0
-        assert await asker.access(register.offset, value) == (None if fits else "error")
+        assert await manager.access(register.offset, value) == (None if fits else "error")
         kept[register] = value if fits else kept[register]
         for other, expected in kept.items():
-            assert await read(asker, other) == expected
+            assert await read_register(manager, other) == expected
         assert ctx.get(dut.boot_address) == kept[at.BOOT_HIGH] << 32 | kept[at.BOOT_LOW]
     for register in at.HOST_REGISTERS:
         if register.effect in (Effect.READ, Effect.TAKE):
-            assert await asker.access(register.offset, int(rng.integers(1 << 32))) == "error"
+            assert await manager.access(register.offset, int(rng.integers(1 << 32))) == "error"
 
 
 @simulated(registers)
-async def test_what_the_host_wants_is_a_pulse(ctx, dut):
-    asker = Asker(ctx, dut.bus)
+async def test_requests_of_the_host_are_pulses(ctx, dut):
+    manager = BusManager(ctx, dut.bus)
     ports = {"START": dut.start, "RESET": dut.reset, "INTERRUPT": dut.host_interrupt}
 
-    async def wants(*names: str) -> list[str]:
-        """Return what is asked of the core when bits of CONTROL are written, None: it is refused."""
+    async def request(*names: str) -> list[str]:
+        """Write bits of CONTROL; return the asserted ports, or None if the write is refused."""
         seen = []
         bits = sum(at.HOST_CONTROL.bit(name) for name in names)
         each = lambda: seen.append({name for name, port in ports.items() if ctx.get(port)})  # noqa: E731
-        refused = await asker.access(at.HOST_CONTROL.offset, bits, each=each)
+        refused = await manager.access(at.HOST_CONTROL.offset, bits, each=each)
         assert not any(ctx.get(port) for port in ports.values()) and len(seen) == 1
         return None if refused else seen[0]
 
     status = at.STATUS.bit
-    assert await wants("INTERRUPT") == {"INTERRUPT"}
-    assert await wants("START", "RESET") is None
-    assert await read(asker, at.STATUS) == 0
-    assert await wants("START", "INTERRUPT") == {"START", "INTERRUPT"}
-    assert await read(asker, at.STATUS) == status("STARTED")
-    assert await wants("START") is None
-    assert await wants("RESET") == {"RESET"}
-    assert await asker.access(at.HOST_CONTROL.offset, 0b1000) == "error"
+    assert await request("INTERRUPT") == {"INTERRUPT"}
+    assert await request("START", "RESET") is None
+    assert await read_register(manager, at.STATUS) == 0
+    assert await request("START", "INTERRUPT") == {"START", "INTERRUPT"}
+    assert await read_register(manager, at.STATUS) == status("STARTED")
+    assert await request("START") is None
+    assert await request("RESET") == {"RESET"}
+    assert await manager.access(at.HOST_CONTROL.offset, 0b1000) == "error"
     ctx.set(dut.resetting, 1)
     await ctx.tick()
-    assert await read(asker, at.STATUS) == status("RESET")
-    assert await wants("START") is None
+    assert await read_register(manager, at.STATUS) == status("RESET")
+    assert await request("START") is None
     ctx.set(dut.resetting, 0)
-    assert await wants("START") == {"START"}
+    assert await request("START") == {"START"}
 
 
 @simulated(registers)
 async def test_the_end_of_a_run(ctx, dut, rng):
-    asker = Asker(ctx, dut.bus)
+    manager = BusManager(ctx, dut.bus)
     for done in (1, 0):
         code, address = int(rng.integers(1 << 32)), int(rng.integers(1 << 40))
         error = {"valid": 1 - done, "queue": 4, "cause": int(Cause.AXI), "address": address, "detail": 1 << 31}
         for name in ("INTERRUPT_STATUS", "CYCLES_LOW"):
-            assert await read(asker, getattr(at, name)) == 0, "no start, nothing counted"
+            assert await read_register(manager, getattr(at, name)) == 0, "nothing is counted before a start"
         sources = at.INTERRUPT_STATUS.bit("DONE") | at.INTERRUPT_STATUS.bit("ERROR")
-        await asker.access(at.HOST_INTERRUPT_ENABLE.offset, sources)
-        await asker.access(at.HOST_CONTROL.offset, at.HOST_CONTROL.bit("START"))
+        await manager.access(at.HOST_INTERRUPT_ENABLE.offset, sources)
+        await manager.access(at.HOST_CONTROL.offset, at.HOST_CONTROL.bit("START"))
         await ctx.tick().repeat(100)
         drive(ctx, dut, done=done, exit_code=code, error=error, quiet=1)
         await ctx.tick().repeat(2)
         assert ctx.get(dut.interrupt)
-        cycles = await read(asker, at.CYCLES_LOW)
-        assert 100 <= cycles <= 102 and await read(asker, at.CYCLES_HIGH) == 0
+        cycles = await read_register(manager, at.CYCLES_LOW)
+        assert 100 <= cycles <= 102 and await read_register(manager, at.CYCLES_HIGH) == 0
         await ctx.tick().repeat(10)
-        assert await read(asker, at.CYCLES_LOW) == cycles
+        assert await read_register(manager, at.CYCLES_LOW) == cycles
         which = "DONE" if done else "ERROR"
-        assert await read(asker, at.STATUS) == sum(map(at.STATUS.bit, ("STARTED", which, "QUIET")))
-        assert await read(asker, at.EXIT_CODE) == code
-        said = [
-            await read(asker, getattr(at, f"HOST_ERROR_{part}")) for part in ("CAUSE", "QUEUE", "LOW", "HIGH", "DETAIL")
+        assert await read_register(manager, at.STATUS) == sum(map(at.STATUS.bit, ("STARTED", which, "QUIET")))
+        assert await read_register(manager, at.EXIT_CODE) == code
+        error_words = [
+            await read_register(manager, getattr(at, f"HOST_ERROR_{part}"))
+            for part in ("CAUSE", "QUEUE", "LOW", "HIGH", "DETAIL")
         ]
-        assert said == [int(Cause.AXI), 4, address & 0xFFFF_FFFF, address >> 32, 1 << 31]
+        assert error_words == [int(Cause.AXI), 4, address & 0xFFFF_FFFF, address >> 32, 1 << 31]
 
         bit = at.INTERRUPT_STATUS.bit(which)
-        assert await read(asker, at.INTERRUPT_STATUS) == bit
-        await asker.access(at.INTERRUPT_STATUS.offset, sources ^ bit)
-        assert await read(asker, at.INTERRUPT_STATUS) == bit and ctx.get(dut.interrupt)
-        await asker.access(at.INTERRUPT_STATUS.offset, bit)
-        assert await read(asker, at.INTERRUPT_STATUS) == 0 and not ctx.get(dut.interrupt)
+        assert await read_register(manager, at.INTERRUPT_STATUS) == bit
+        await manager.access(at.INTERRUPT_STATUS.offset, sources ^ bit)
+        assert await read_register(manager, at.INTERRUPT_STATUS) == bit and ctx.get(dut.interrupt)
+        await manager.access(at.INTERRUPT_STATUS.offset, bit)
+        assert await read_register(manager, at.INTERRUPT_STATUS) == 0 and not ctx.get(dut.interrupt)
 
         drive(ctx, dut, resetting=1, done=0, error={"valid": 0}, quiet=0)
         await ctx.tick().repeat(2)
         ctx.set(dut.resetting, 0)
-        assert await read(asker, at.HOST_INTERRUPT_ENABLE) == sources
+        assert await read_register(manager, at.HOST_INTERRUPT_ENABLE) == sources
 
 
 @simulated(registers)
-async def test_an_interrupt_that_is_not_enabled_waits(ctx, dut):
-    asker = Asker(ctx, dut.bus)
+async def test_an_interrupt_stays_pending_until_it_is_enabled(ctx, dut):
+    manager = BusManager(ctx, dut.bus)
     ctx.set(dut.done, 1)
     await ctx.tick().repeat(5)
     assert not ctx.get(dut.interrupt)
-    await asker.access(at.HOST_INTERRUPT_ENABLE.offset, at.HOST_INTERRUPT_ENABLE.bit("DONE"))
+    await manager.access(at.HOST_INTERRUPT_ENABLE.offset, at.HOST_INTERRUPT_ENABLE.bit("DONE"))
     await ctx.tick().repeat(2)
     assert ctx.get(dut.interrupt)
 
 
 @simulated(registers)
-async def test_output_in_order_and_what_found_no_room(ctx, dut):
-    asker = Asker(ctx, dut.bus)
+async def test_output_in_order_and_lost_bytes(ctx, dut):
+    manager = BusManager(ctx, dut.bus)
 
     async def print_bytes(count: int) -> None:
         for byte in range(count):
@@ -174,32 +174,31 @@ async def test_output_in_order_and_what_found_no_room(ctx, dut):
     valid, lost = (at.OUTPUT.bit(name) for name in ("VALID", "LOST"))
     await print_bytes(OUTPUT_BYTES)
     await ctx.tick().repeat(2)
-    assert await read(asker, at.INTERRUPT_STATUS) == at.INTERRUPT_STATUS.bit("OUTPUT")
-    assert [await read(asker, at.OUTPUT) for _ in range(5)] == [valid | byte for byte in range(5)]
+    assert await read_register(manager, at.INTERRUPT_STATUS) == at.INTERRUPT_STATUS.bit("OUTPUT")
+    assert [await read_register(manager, at.OUTPUT) for _ in range(5)] == [valid | byte for byte in range(5)]
     await print_bytes(7)
-    assert await read(asker, at.OUTPUT) == valid | lost | 5
+    assert await read_register(manager, at.OUTPUT) == valid | lost | 5
     rest = [valid | byte for byte in (*range(6, OUTPUT_BYTES), *range(5))]
-    assert [await read(asker, at.OUTPUT) for _ in range(OUTPUT_BYTES)] == [*rest, 0]
+    assert [await read_register(manager, at.OUTPUT) for _ in range(OUTPUT_BYTES)] == [*rest, 0]
     await print_bytes(3)
     ctx.set(dut.resetting, 1)
     await ctx.tick().repeat(4)
     ctx.set(dut.resetting, 0)
     await ctx.tick().repeat(2)
-    assert await read(asker, at.OUTPUT) == 0
+    assert await read_register(manager, at.OUTPUT) == 0
 
 
 @simulated(registers)
-async def test_counters_are_read_whole(ctx, dut, rng):
-    """Each has its place, and its upper half is from when its lower was read."""
-    asker = Asker(ctx, dut.bus)
-    assert len(PLACES) > 30 and all(width > 32 for _, _, width in PLACES)
+async def test_the_upper_half_of_a_counter_is_latched_when_the_lower_is_read(ctx, dut, rng):
+    manager = BusManager(ctx, dut.bus)
+    assert len(COUNTERS) > 30 and all(width > 32 for _, _, width in COUNTERS)
     counters, values = dut.counters.as_value(), {}
-    for number, (_, first, width) in enumerate(PLACES):
+    for number, (_, first, width) in enumerate(COUNTERS):
         values[number] = random_bits(rng, width) | 1 << width - 1
         ctx.set(counters[first : first + width], values[number])
-    for number in rng.permutation(len(PLACES)):
+    for number in rng.permutation(len(COUNTERS)):
         number = int(number)
-        name, first, width = PLACES[number]
-        low = await asker.access(counter_offset(number))
+        name, first, width = COUNTERS[number]
+        low = await manager.access(counter_offset(number))
         ctx.set(counters[first : first + width], 0)
-        assert low | await asker.access(counter_offset(number) + 4) << 32 == values[number], name
+        assert low | await manager.access(counter_offset(number) + 4) << 32 == values[number], name

@@ -1,4 +1,4 @@
-"""A model of an end of a link: what it says and does in every cycle."""
+"""Cycle-accurate model of a link end."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -7,18 +7,22 @@ from neuroncore_rtl.hdl.link.end import LinkEnd, sequence_window
 from neuroncore_rtl.hdl.link.flit import RETRY_BITS
 from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
 
-__all__ = ["BAD", "EndModel", "Said"]
+__all__ = ["BAD", "EndModel", "Frame"]
 
 BAD = "bad"
-"""A frame that comes with a wrong check."""
+"""A received frame with a wrong CRC."""
 
 NUMBERS = 1 << SEQUENCE_BITS
 
 
 @dataclass(frozen=True)
-class Said:
-    """A frame: its flit and virtual channel, None if it carries none; the other fields of a body; what is in the place
-    of a flit if there is none."""
+class Frame:
+    """A frame, with the fields of its body.
+
+    Arguments:
+        flit: flit and virtual channel; None if the frame carries no flit.
+        filler: contents of the flit and channel fields of a frame without a flit.
+    """
 
     flit: tuple[int, int] | None = None
     sequence: int = 0
@@ -31,22 +35,22 @@ class Said:
 
 @dataclass
 class EndModel:
-    """An end, whose `step` moves it on by a cycle.
+    """A link end.
 
     Arguments:
-        latency: of the wire.
-        memory, read: flits and virtual channels that the replay memory keeps, by their numbers, and the one that it
-            shows; a reset leaves them.
+        latency: latency of the wire.
+        memory: replay memory, flits and virtual channels by number; a reset keeps it.
+        read: word that the replay memory shows; a reset keeps it.
     """
 
     latency: int
     memory: dict = field(default_factory=dict)
     read: tuple[int, int] = (0, 0)
-    flits: list = field(default_factory=list)  # all that were taken, with their virtual channels
-    known: int = 0  # of them, those that the other end has
-    sequence: int = 0  # the next one that is said
+    flits: list = field(default_factory=list)  # all accepted flits, with their virtual channels
+    known: int = 0  # number of flits that the other end has acknowledged
+    sequence: int = 0  # index of the next flit to send
     answer: int = 0
-    last: int = 0  # virtual channel of the last one
+    last: int = 0  # virtual channel of the last accepted flit
     free: list = field(default_factory=lambda: [None] * VIRTUAL_CHANNELS)
     expected: int = 0
     retry: int = 0
@@ -54,7 +58,7 @@ class EndModel:
     gone: list = field(default_factory=lambda: [0] * VIRTUAL_CHANNELS)
     heard: object = None
     quiet: int = 0
-    tx: Said = Said()
+    tx: Frame = Frame()
     counters: dict = field(
         default_factory=lambda: dict.fromkeys(("flits", "replays", "crc_errors", "discarded", "idle", "stalled"), 0)
     )
@@ -62,15 +66,15 @@ class EndModel:
     def __post_init__(self):
         self.window = sequence_window(self.latency)
         self.free = [self.window] * VIRTUAL_CHANNELS
-        self.returned = [0] * VIRTUAL_CHANNELS  # what is known of the other's `gone`
+        self.returned = [0] * VIRTUAL_CHANNELS  # last received credit counts
 
     @property
     def dead(self) -> bool:
-        """Whether the wire has been silent, or nothing arrived, for long."""
+        """Whether no useful frame has arrived for `DEAD_CYCLES`."""
         return self.quiet >= LinkEnd.DEAD_CYCLES
 
     def ready(self, valid) -> list[bool]:
-        """Return which virtual channels may give their flits; `valid`: which have one."""
+        """Return which virtual channels accept a flit; `valid` says which have one."""
         room = len(self.flits) - self.known < self.window
         may = [room and free > 0 for free in self.free]
         other = 1 - self.last
@@ -78,21 +82,20 @@ class EndModel:
         chosen = other if wants[other] else self.last
         return [may[vc] and vc == chosen for vc in range(VIRTUAL_CHANNELS)]
 
-    def shown(self, vc: int) -> int | None:
-        """Return the flit on offer of a virtual channel."""
+    def head(self, vc: int) -> int | None:
         return self.buffers[vc][0] if self.buffers[vc] else None
 
     def step(self, offered, taken, heard) -> None:
-        """Move on by a cycle.
+        """Advance by one cycle.
 
         Arguments:
-            offered: of each virtual channel the flit that the router offers, or None.
-            taken: whether it takes what is `shown`.
-            heard: the frame that comes over the wire, `BAD`, or None.
+            offered: flit that the router offers in each virtual channel, or None.
+            taken: whether the router accepts the flit on offer (`head`), by virtual channel.
+            heard: the received frame, `BAD`, or None.
         """
-        counters, frame = self.counters, self.heard if isinstance(self.heard, Said) else None
+        counters, frame = self.counters, self.heard if isinstance(self.heard, Frame) else None
         saying = self.flits[self.sequence] if self.sequence < len(self.flits) else None
-        following = Said(
+        following = Frame(
             saying, self.sequence % NUMBERS, self.answer, self.expected % NUMBERS, self.retry,
             tuple(gone % NUMBERS for gone in self.gone), None if saying else self.read,
         )  # fmt: skip
@@ -122,7 +125,7 @@ class EndModel:
         self.read = self.memory.get(self.sequence % (self.window + 1), (0, 0))
         self.tx, self.heard = following, heard
 
-    def _hear(self, frame: Said) -> None:
+    def _hear(self, frame: Frame) -> None:
         self.known += (frame.expected - self.known) % NUMBERS
         if frame.retry != self.answer:
             self.sequence, self.answer = self.known, frame.retry

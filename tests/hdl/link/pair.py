@@ -1,4 +1,4 @@
-"""Two ends of a link with a wire each way, driven with random flits, pauses and disturbances."""
+"""Two link ends with a wire in each direction, driven with random flits, stalls and disturbances."""
 
 import random
 from collections import Counter
@@ -17,15 +17,22 @@ from tests.hdl.streams import play
 
 ENDS = (0, 1)
 PATHS = [(end, vc) for end in ENDS for vc in range(VIRTUAL_CHANNELS)]
-"""Where flits come in: an end and a virtual channel; they go out at the other end."""
+"""Inputs of flits: an end and a virtual channel. The flits are delivered at the other end."""
 
 _COUNTERS = tuple(LinkCounters.as_shape().members)
 
 
 @dataclass
 class Outcome:
-    """What a run did: of each path the flits that were taken and that came, and in which cycles; of each end the
-    counters, and the cycle in which it was dead; how often what befell a frame."""
+    """Result of a run; paths are keys of the dictionaries, ends are indices of the lists.
+
+    Arguments:
+        sent, sent_at: accepted flits, and their cycles.
+        received, received_at: delivered flits, and their cycles.
+        counters: final counters of each end.
+        dead_at: first cycle in which each end was dead, or None.
+        events: number of disturbances of each kind.
+    """
 
     sent: dict
     sent_at: dict
@@ -37,11 +44,7 @@ class Outcome:
 
 
 class Pair(wiring.Component):
-    """Both ends and their wires.
-
-    Ports: of each end its streams `i` and `o`, a port for each virtual channel, `tx`, `dead` and `counters`; of each
-    wire its `disturbance`, wire n leads from end n to the other.
-    """
+    """Both ends and their wires: wire n leads from end n to the other. Ports are arrays indexed by end, or by wire."""
 
     def __init__(self, link_bytes: int = 8, latency: int = 2):
         self.ends = [LinkEnd(link_bytes, latency) for _ in ENDS]
@@ -74,15 +77,20 @@ class Pair(wiring.Component):
 def run_pair(
     *, link_bytes=8, latency=2, flits=None, seed=0, offer=1.0, drain=1.0, errors=0.0, cut=None, limit=8000, cycles=None
 ) -> Outcome:
-    """Send random flits until all have come.
+    """Send random flits until all have been delivered.
 
     Arguments:
-        flits: number of them for each path; as many of all, or a dictionary.
-        offer, drain: how likely a source has a flit, and a sink takes one, in a cycle: drain for all or by path.
-        errors: how likely a frame is turned over in a bit, dropped or repeated, in equal parts, from the
-            first one delivered to the last flit.
-        cut: wire and cycle from which on it is cut; wire n leads from end n to the other.
-        limit, cycles: that it may last, or that it does whatever comes.
+        link_bytes: bytes of a flit.
+        latency: latency of the wires.
+        flits: number of flits of each path; a number for all, or a dictionary.
+        seed: seed of the flits, stalls and disturbances.
+        offer: probability per cycle that a source has a flit.
+        drain: probability per cycle that a sink is ready; a number for all paths, or a dictionary.
+        errors: probability per frame of a flipped bit, a drop or a repeat, in equal parts, until the last flit is
+            delivered.
+        cut: wire that is cut, and the first cycle of the cut.
+        limit: maximum number of cycles.
+        cycles: exact number of cycles, even if flits remain.
     """
     pair = Pair(link_bytes, latency)
     ins = {("i", *path): pair.i[path[0]][path[1]] for path in PATHS}
@@ -97,14 +105,14 @@ def run_pair(
         cycle, left = 0, sum(map(len, payloads.values()))
         while True:
             for n, disturbance in enumerate(pair.disturbance):
-                befalls = {"cut": cut is not None and cut[0] == n and cycle >= cut[1]}
+                disturbed = {"cut": cut is not None and cut[0] == n and cycle >= cut[1]}
                 if cycle >= latency and left and rng.random() < errors:
                     kind = rng.choice(("flip", "drop", "repeat"))
                     events[kind] += 1
-                    befalls |= {kind: 1, "flip_bit": rng.randrange(frame_layout(link_bytes).size)}
-                ctx.set(disturbance, befalls)
-            _, _, *come = await ctx.tick().sample(*(out.valid & out.ready for out in outs.values()))
-            cycle, left = cycle + 1, left - sum(come)
+                    disturbed |= {kind: 1, "flip_bit": rng.randrange(frame_layout(link_bytes).size)}
+                ctx.set(disturbance, disturbed)
+            _, _, *arrivals = await ctx.tick().sample(*(out.valid & out.ready for out in outs.values()))
+            cycle, left = cycle + 1, left - sum(arrivals)
 
     drains = drain if isinstance(drain, dict) else dict.fromkeys(PATHS, drain)
     stall = dict.fromkeys(ins, 1 - offer) | {("o", *path): 1 - drains[path] for path in PATHS}

@@ -1,4 +1,4 @@
-"""The check of a frame against zlib's."""
+"""CRC of a frame against zlib's."""
 
 import random
 import zlib
@@ -27,14 +27,13 @@ def check(width, words, wanted=None):
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 31, 32, 33, *(body_layout(size).size for size in (8, 16, 32, 64))])
 def test_as_zlib(width):
-    """Zeros, ones, every single bit and random words; the widths of frames among others."""
     rng = random.Random(width)
     words = [0, (1 << width) - 1, *(1 << bit for bit in range(width)), *(rng.getrandbits(width) for _ in range(200))]
     check(width, words)
 
 
 def test_check_value():
-    """The one that catalogues of CRCs print for the digits 1 to 9."""
+    # The check value in catalogues of CRCs.
     check(72, [int.from_bytes(b"123456789", "little")], wanted=0xCBF43926)
 
 

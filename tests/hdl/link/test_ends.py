@@ -1,4 +1,4 @@
-"""Both ends of a link beside a model of each: every frame, every stream and every counter, in every cycle."""
+"""Both ends of a link against their models: every frame, stream and counter in every cycle."""
 
 import random
 import zlib
@@ -9,7 +9,7 @@ import pytest
 from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.hdl.link.flit import body_layout, flit_layout, frame_layout
 from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
-from tests.hdl.link.ends import BAD, EndModel, Said
+from tests.hdl.link.ends import BAD, EndModel, Frame
 from tests.hdl.link.pair import ENDS, Pair
 from tests.hdl.simulation import simulated
 
@@ -25,36 +25,37 @@ PHASES = (
     {"offer": 0, "drain": 1, "errors": 0.1},
     {"offer": 1, "drain": 1, "errors": 0.05},
 )
-"""How likely a source has a flit in a cycle, a sink takes one, and something befalls a frame."""
+"""Probabilities per cycle that a source has a flit, that a sink is ready, and that a frame is disturbed."""
 
 
 class Machine:
-    """Plays what is around the ends and moves their models on. Arguments: dice: of what happens."""
+    """Drives the ends, and steps their models."""
 
-    def __init__(self, ctx, pair, dice):
-        self.ctx, self.pair, self.dice = ctx, pair, dice
+    def __init__(self, ctx, pair, rng):
+        self.ctx, self.pair, self.rng = ctx, pair, rng
         self.models = [EndModel(LATENCY) for _ in ENDS]
         self.fresh()
 
     def fresh(self):
-        """Begin again, with nothing under way."""
+        """Restart with idle wires after a reset."""
         self.models = [EndModel(LATENCY, model.memory, model.read) for model in self.models]
         self.offered = [[None] * VIRTUAL_CHANNELS for _ in ENDS]
-        self.wires = [deque([None] * (LATENCY + 1)) for _ in ENDS]  # the last is the frame delivered before
+        self.wires = [deque([None] * (LATENCY + 1)) for _ in ENDS]  # the last entry is the frame delivered before
 
     async def cycle(self, offer, drain, errors):
-        """Let a cycle pass."""
-        ctx, pair, dice = self.ctx, self.pair, self.dice
-        taken, come = [[dice.random() < drain for _ in VCS] for _ in ENDS], []
+        ctx, pair, rng = self.ctx, self.pair, self.rng
+        taken, arrivals = [[rng.random() < drain for _ in VCS] for _ in ENDS], []
         for end in ENDS:
             for vc in VCS:
-                if self.offered[end][vc] is None and dice.random() < offer:
-                    self.offered[end][vc] = dice.getrandbits(flit_layout(BYTES).size)
+                if self.offered[end][vc] is None and rng.random() < offer:
+                    self.offered[end][vc] = rng.getrandbits(flit_layout(BYTES).size)
                 flit = self.offered[end][vc]
                 ctx.set(pair.i[end][vc].valid, flit is not None)
-                ctx.set(pair.i[end][vc].payload.as_value(), dice.getrandbits(8) if flit is None else flit)
+                ctx.set(pair.i[end][vc].payload.as_value(), rng.getrandbits(8) if flit is None else flit)
                 ctx.set(pair.o[end][vc].ready, taken[end][vc])
-            come.append(self.disturb(end, dice.choice(("flip", "drop", "repeat")) if dice.random() < errors else None))
+            arrivals.append(
+                self.disturb(end, rng.choice(("flip", "drop", "repeat")) if rng.random() < errors else None)
+            )
         for end, model in enumerate(self.models):
             self.compare(end, model)
         await ctx.tick()
@@ -62,18 +63,17 @@ class Machine:
             ready = model.ready([flit is not None for flit in self.offered[end]])
             self.wires[end].appendleft(model.tx)
             self.wires[end].pop()
-            model.step(self.offered[end], taken[end], come[1 - end])
+            model.step(self.offered[end], taken[end], arrivals[1 - end])
             self.offered[end] = [None if ready[vc] else self.offered[end][vc] for vc in VCS]
 
     def disturb(self, end, what):
-        """Do something to the frame that leaves an end's wire; return what comes."""
-        bit = self.dice.randrange(FRAME.size)
+        """Disturb the frame at the end of a wire; return the received frame."""
+        bit = self.rng.randrange(FRAME.size)
         self.ctx.set(self.pair.disturbance[end], {"flip_bit": bit} | ({what: 1} if what else {}))
         frame = self.wires[end][LATENCY if what == "repeat" else LATENCY - 1]
         return None if what == "drop" else BAD if what == "flip" and frame else frame
 
     def compare(self, end, model):
-        """Compare all that an end shows with its model."""
         ctx, pair = self.ctx, self.pair
         frame = ctx.get(pair.tx[end])
         body = frame.body
@@ -82,10 +82,10 @@ class Machine:
         shown = (body.flit.as_bits(), body.vc)
         flit, filler = (shown, None) if body.valid else (None, shown)
         credits = tuple(body.credits_returned[vc] for vc in VCS)
-        assert Said(flit, body.sequence, body.answer, body.expected, body.retry, credits, filler) == model.tx
+        assert Frame(flit, body.sequence, body.answer, body.expected, body.retry, credits, filler) == model.tx
         ready = model.ready([flit is not None for flit in self.offered[end]])
         for vc in VCS:
-            stream, shown = pair.o[end][vc], model.shown(vc)
+            stream, shown = pair.o[end][vc], model.head(vc)
             assert ctx.get(pair.i[end][vc].ready) == ready[vc]
             assert ctx.get(stream.valid) == (shown is not None)
             assert shown is None or ctx.get(stream.payload.as_value()) == shown
@@ -97,9 +97,8 @@ class Machine:
 @pytest.mark.parametrize("cycles", [150])
 @simulated(lambda: Pair(BYTES, LATENCY))
 async def test_all_that_the_ends_show_in_every_cycle_is_that_of_their_models(ctx, pair, reset, cycles):
-    """A reset of both comes in the middle of work, behind each phase; all numbers go round between."""
-    dice = random.Random(cycles)
-    machine = Machine(ctx, pair, dice)
+    machine = Machine(ctx, pair, random.Random(cycles))
+    # Each phase ends with a reset in the middle of traffic; all sequence numbers wrap in the last phase.
     for number, phase in enumerate(PHASES):
         for _ in range(cycles * (5 if number == len(PHASES) - 1 else 1)):
             await machine.cycle(**phase)
@@ -110,13 +109,12 @@ async def test_all_that_the_ends_show_in_every_cycle_is_that_of_their_models(ctx
         last = machine.models
         machine.fresh()
     for model in last:
-        print(model.counters)
         assert len(model.flits) > 300 and min(model.counters.values()) > 0
 
 
 @simulated(lambda: Pair(BYTES, LATENCY))
 async def test_a_dead_end_stays_dead(ctx, pair):
-    """It is dead after `DEAD_CYCLES` without a frame, and for as long again with frames that come."""
+    # Dead after `DEAD_CYCLES` without a frame, and from then on even if frames arrive.
     silent, heard = LinkEnd.DEAD_CYCLES, LinkEnd.DEAD_CYCLES + 100
     dead = []
     for drop, cycles in ((1, silent), (0, heard)):

@@ -1,9 +1,11 @@
-"""Formal proofs of the link layer, with a hostile wire.
+"""Formal proofs of the link layer with an adversarial wire.
 
-By induction, so for runs of any length, with windows of 3: :class:`Contents` shows that the receiver takes the flits
-that the sender took, each once and in order, and that a buffer always has room; :class:`FifoModel` that a buffer with
-room keeps what it takes in order, too. Bounded: :class:`Progress` in 27 cycles, of which the wire does what it likes in
-6; :class:`EndToEnd`, all of it at once, in 8.
+Proofs by induction hold for runs of any length, with windows of 3: :class:`Contents` shows that the receiver delivers
+the
+flits that the sender accepted, each once and in order, and that a buffer never overflows; :class:`FifoModel` shows that
+a
+buffer without overflow keeps order. Bounded proofs: :class:`Progress` covers 27 cycles, in 6 of which the wire is
+adversarial; :class:`EndToEnd` covers the complete link for 8.
 """
 
 from neuroncore_rtl.tb.proofs.link import WINDOW, Contents, EndToEnd, FifoModel, Progress
@@ -27,7 +29,7 @@ def test_end_to_end():
 
 
 def test_progress_takes_time():
-    """After 3 cycles, not every flit can have arrived: so the proof of progress looks at something."""
+    # Not every flit can arrive within 3 cycles, so the proof of progress is not vacuous.
     assert not prove(Progress(WINDOW, trouble=6, after=3), 10).holds
 
 

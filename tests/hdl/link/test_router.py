@@ -1,4 +1,4 @@
-"""Routes and routers: every flit leaves where golden says, once and in order, at a flit a cycle, and nobody starves."""
+"""Routes and routers: every flit is sent once, in order, to the output of the golden model, without starvation."""
 
 import random
 from collections import Counter, defaultdict
@@ -30,19 +30,18 @@ SAMPLES = [ring(2), ring(3), ring(8), ring(13), ring(16), torus(2, 2), torus(4, 
 
 
 def cases(instance: Instance) -> dict[tuple[int | None, int], dict[tuple[int, int, int], int]]:
-    """Return what every router has to choose, by golden: by the side and the virtual channel that a flit comes from,
-    and then by chip, destination and channel, the output."""
+    """Return the golden route of all flits: outputs by (chip, destination, channel), for each input."""
     found = {}
     for source in range(0, instance.cores, CORES_PER_CHIP):
         for destination in range(instance.cores):
             for channel in range(CHANNELS):
-                came, chip = (None, 0), source // CORES_PER_CHIP
+                source_port, chip = (None, 0), source // CORES_PER_CHIP
                 for hop in route(instance, source, destination, channel):
-                    place = found.setdefault(came, {})
-                    place[chip, destination, channel] = link_output(hop.direction, hop.vc)
-                    came, chip = (hop.direction ^ 1, hop.vc), instance.neighbour(chip, hop.direction)
+                    outputs = found.setdefault(source_port, {})
+                    outputs[chip, destination, channel] = link_output(hop.direction, hop.vc)
+                    source_port, chip = (hop.direction ^ 1, hop.vc), instance.neighbour(chip, hop.direction)
                 port = CHANNELS * (destination % CORES_PER_CHIP) + channel
-                found.setdefault(came, {})[chip, destination, channel] = local_output(instance, port)
+                found.setdefault(source_port, {})[chip, destination, channel] = local_output(instance, port)
     return found
 
 
@@ -60,20 +59,20 @@ def test_routes_are_those_of_golden(instance):
         simulate(dut, bench)
 
 
-def run(instance: Instance, chip: int, given: dict[int, list[int]], wanted: dict[int, int], **options) -> Played:
-    """Run a router; its streams are called "in" or "out", and their number.
+def streams_of(router: Router, instance: Instance) -> list[list]:
+    """Return the input streams and the output streams, by number."""
+    sides = (router.links_in, router.local_in), (router.links_out, router.local_out)
+    return [[*(links[d][vc] for d in range(instance.directions) for vc in range(2)), *local] for links, local in sides]
 
-    Arguments:
-        instance, chip: of the router.
-        given: flits by input.
-        wanted: how many flits leave, by output; none at others.
-        options: of `play`.
+
+def run_router(instance: Instance, chip: int, given: dict[int, list[int]], wanted: dict[int, int], **options) -> Played:
+    """Run a router; its streams are called ("in" or "out", number).
+
+    `given` are flits by input, `wanted` the expected number of flits by output, 0 at all others.
     """
     dut = Router(instance)
-    ports = {}
-    for way, links, local in (("in", dut.links_in, dut.local_in), ("out", dut.links_out, dut.local_out)):
-        streams = [links[direction][vc] for direction in range(instance.directions) for vc in range(2)]
-        ports |= {(way, number): stream for number, stream in enumerate([*streams, *local])}
+    pairs = zip(("in", "out"), streams_of(dut, instance), strict=True)
+    ports = {(way, number): stream for way, streams in pairs for number, stream in enumerate(streams)}
     inputs = {("in", port): flits for port, flits in given.items()}
     outputs = {name: wanted.get(name[1], 0) for name in ports if name[0] == "out"}
     return play(dut, inputs, outputs, ports=ports, constants={"chip": chip}, **options)
@@ -87,19 +86,19 @@ def flit(destination: int, channel: int, data: int, source: int = 0) -> int:
 @pytest.mark.parametrize("instance", [ring(4), torus(3, 2)], ids=["ring", "torus"])
 @pytest.mark.parametrize("stall", [0.0, 0.3, 0.8])
 def test_every_flit_leaves_once_in_order_and_where_it_must(instance, stall):
-    dice = random.Random(f"{instance.topology} {stall}")
-    chip = dice.randrange(instance.chips)
+    rng = random.Random(f"{instance.topology} {stall}")
+    chip = rng.randrange(instance.chips)
     given, wanted, found, counts = defaultdict(list), defaultdict(list), defaultdict(list), Counter()
     for (side, vc), expected in cases(instance).items():
         choices = [(key, output) for key, output in expected.items() if key[0] == chip]
         first, inputs = (local_output(instance, 0), 4) if side is None else (link_output(side, vc), 1)
         for port in range(first, first + inputs):
             for number in range(40 if choices else 0):
-                (_, destination, channel), output = dice.choice(choices)
+                (_, destination, channel), output = rng.choice(choices)
                 given[port].append(flit(destination, channel, 1000 * port + number, source=port))
                 wanted[port, output].append(given[port][-1])
                 counts[output] += 1
-    played = run(instance, chip, given, counts, stall=stall, seed=chip)
+    played = run_router(instance, chip, given, counts, stall=stall, seed=chip)
     for output in counts:
         for payload in played.payloads["out", output]:
             found[LAYOUT.from_bits(payload).header.source, output].append(payload)
@@ -109,7 +108,7 @@ def test_every_flit_leaves_once_in_order_and_where_it_must(instance, stall):
 
 RING = ring(4)
 ON, HOME = link_output(0, 0), local_output(RING, 3)
-"""Where flits to cores 4 and 3 leave chip 1."""
+"""Outputs of chip 1 for flits to cores 4 and 3."""
 
 
 @pytest.mark.parametrize(
@@ -118,7 +117,7 @@ ON, HOME = link_output(0, 0), local_output(RING, 3)
 )
 def test_a_flit_every_cycle_after_the_latency(on, home, count):
     given = {on: [flit(4, 0, n) for n in range(count)], home: [flit(3, 1, n) for n in range(count)]}
-    played = run(RING, 1, given, {ON: count, HOME: count})
+    played = run_router(RING, 1, given, {ON: count, HOME: count})
     wanted = list(range(Router.LATENCY, Router.LATENCY + count))
     assert played.cycles["out", ON] == played.cycles["out", HOME] == wanted
 
@@ -126,7 +125,7 @@ def test_a_flit_every_cycle_after_the_latency(on, home, count):
 def test_inputs_that_do_not_meet_do_not_wait_for_each_other():
     other = local_output(RING, 0)
     given = {link_output(1, 0): [flit(4, 0, 0)] * 6, link_output(1, 1): [flit(2, 0, 1)] * 20}
-    played = run(RING, 1, given, {ON: 6, other: 20}, hold={("out", ON): lambda cycle: cycle <= 50})
+    played = run_router(RING, 1, given, {ON: 6, other: 20}, hold={("out", ON): lambda cycle: cycle <= 50})
     assert played.cycles["out", other] == list(range(2, 22))
     assert played.cycles["out", ON] == list(range(51, 57))
 

@@ -1,4 +1,4 @@
-"""The wire: frames as they were sent, `latency` cycles later, but for what befalls them."""
+"""Wire: frames arrive unchanged `latency` cycles later, except for disturbances."""
 
 import random
 
@@ -19,9 +19,9 @@ async def test_delivery(ctx, dut, latency):
         flip_bit = rng.choice((0, width - 1, width, (1 << FLIP_BITS) - 1, rng.randrange(width)))
         ctx.set(dut.i.as_value(), sent[cycle])
         ctx.set(dut.disturbance, {"flip": flip, "flip_bit": flip_bit, "drop": drop, "repeat": repeat, "cut": cut})
-        place = cycle - latency - repeat
-        assert ctx.get(dut.present) == (place >= 0 and not drop and not cut)
-        if place >= 0:
+        source = cycle - latency - repeat
+        assert ctx.get(dut.present) == (source >= 0 and not drop and not cut)
+        if source >= 0:
             turned = 1 << flip_bit if flip and flip_bit < width else 0
-            assert ctx.get(dut.o.as_value()) == sent[place] ^ turned
+            assert ctx.get(dut.o.as_value()) == sent[source] ^ turned
         await ctx.tick()

@@ -1,4 +1,4 @@
-"""HBM for tests in Amaranth's simulator: answers the reads, or the writes, of one port."""
+"""HBM model for Amaranth's simulator: serves the reads, or the writes, of one AXI port."""
 
 import random
 from collections import deque
@@ -13,23 +13,24 @@ RESPONSE_SLVERR = 2
 async def serve_reads(
     ctx, axi, memory: bytes, *, base: int = 0, latency: int = 1, stall: float = 0, errors=(), seed: int = 1, bursts=None
 ):
-    """Answer the reads that arrive at a manager's port, in order.
+    """Serve the reads of a manager's port in order.
 
     Arguments:
-        ctx: of the process.
+        ctx: the simulator's context.
         axi: the manager's port.
-        memory: the content from address `base` on.
-        latency: cycles from an address to its first beat, at least.
-        stall: share of the cycles in which nothing new is offered or taken.
-        errors: addresses of the beats that are answered with an error, and if it is a mapping with which response.
-        seed: of the stalls.
-        bursts: a list that gets (address, beats) of each burst.
+        memory: content from address `base` on.
+        base: address of the first byte.
+        latency: minimum cycles from an address to its first beat.
+        stall: probability per cycle that no new beat is offered, or no address is accepted.
+        errors: addresses of beats with an error response; a mapping gives the responses.
+        seed: seed of the stalls.
+        bursts: list that gets (address, beats) of each burst.
     """
     rng = random.Random(seed)
     size = len(axi.w.payload.strb)
     bursts = [] if bursts is None else bursts
-    beats = deque()  # cycle from which on it may come, address, whether it is the last
-    offered = asked = None
+    beats = deque()  # earliest cycle, address, last
+    offered = pending_address = None
     for cycle in count():
         ready = rng.random() >= stall
         if offered is None and beats and beats[0][0] <= cycle and rng.random() >= stall:
@@ -41,8 +42,8 @@ async def serve_reads(
         ctx.set(axi.r.valid, offered is not None)
         *_, valid, burst, taken = await ctx.tick().sample(axi.ar.valid, axi.ar.payload, axi.r.ready)
         offer = (burst.addr, burst.len) if valid else None
-        assert asked in (None, offer), "AR changes before it is taken"
-        asked = None if ready else offer
+        assert pending_address in (None, offer), "AR changes before it is accepted"
+        pending_address = None if ready else offer
         if valid and ready:
             _check(burst, size)
             bursts.append((burst.addr, burst.len + 1))
@@ -57,27 +58,29 @@ def _response(errors, address: int) -> int:
 
 
 def _check(burst, size: int) -> None:
-    """A burst is of whole beats, and crosses no page."""
+    """Check that a burst consists of whole beats and stays in one page."""
     assert burst.addr % size == 0 and burst.addr // 4096 == (burst.addr + burst.len * size) // 4096
 
 
 async def serve_writes(
     ctx, axi, memory: bytearray, bursts: list, *, base=0, latency=1, stall=0.0, hold=0, held=("aw",), errors=(), seed=1
 ) -> None:
-    """Take the writes that arrive at a manager's port, and answer them in order.
+    """Serve the writes of a manager's port in order.
 
-    Data may come before their address. A burst that has begun must go on without a gap.
+    Data may arrive before their address. The beats of a burst must follow each other without a gap.
 
     Arguments:
-        ctx: of the process.
+        ctx: the simulator's context.
         axi: the manager's port.
-        memory: the content from address `base` on.
-        bursts: gets (cycle, address, beats) of each burst.
-        latency: cycles from a burst's last beat to its answer, at least.
-        stall: share of the cycles in which nothing new is offered or taken.
-        hold: cycles from the beginning in which nothing is taken of the channels `held`.
-        errors: addresses of the bursts that are answered with an error.
-        seed: of the stalls.
+        memory: content from address `base` on.
+        bursts: list that gets (cycle, address, beats) of each burst.
+        base: address of the first byte.
+        latency: minimum cycles from the last beat of a burst to its response.
+        stall: probability per cycle that nothing new is offered or accepted.
+        hold: cycles at the start in which the channels `held` accept nothing.
+        held: the held channels.
+        errors: addresses of bursts with an error response.
+        seed: seed of the stalls.
     """
     rng = random.Random(seed)
     size = len(axi.w.payload.strb)
@@ -97,10 +100,10 @@ async def serve_writes(
         answering = answering and not bready
         offers = {"aw": (awvalid, burst.addr, burst.len), "w": (wvalid, beat.data, beat.strb, beat.last)}
         for channel, offer in offers.items():
-            assert offer == offered.pop(channel, offer), f"{channel} changes before it is taken"
+            assert offer == offered.pop(channel, offer), f"{channel} changes before it is accepted"
             if offer[0] and not ready[channel]:
                 offered[channel] = offer
-        assert wvalid or not within, "a burst waits for its data"
+        assert wvalid or not within, "a gap within a burst"
         if awvalid and ready["aw"]:
             _check(burst, size)
             addresses.append((burst.addr, burst.len + 1))

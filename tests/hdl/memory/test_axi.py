@@ -1,4 +1,4 @@
-"""AXI's channels as streams inside, and under the specification's names where a component becomes a Verilog module."""
+"""AXI channels: streams inside, signals with the specification's names at the ports of a Verilog module."""
 
 import re
 
@@ -16,13 +16,13 @@ SIGNALS = {
     **{"wdata": 64, "wstrb": 8, "wlast": 1, "bid": 2, "bresp": 2, "rid": 2, "rdata": 64, "rresp": 2, "rlast": 1},
     **{f"{channel}{name}": 1 for channel in ("aw", "w", "b", "ar", "r") for name in ("valid", "ready")},
 }
-"""Of a port with IDs of two bits, by the specification's names."""
+"""Widths of a port with 2-bit IDs, by the specification's names."""
 
 FROM_THE_MEMORY = {"awready", "wready", "arready", "bvalid", "bid", "bresp", "rvalid", "rid", "rdata", "rresp", "rlast"}
 
 
 class Passing(wiring.Component):
-    """A port passed through, writes and reads apart; and a stream that is always ready."""
+    """Connects a port with separate paths for writes and reads, and a stream that is always ready."""
 
     def __init__(self):
         byte = stream.Signature(8, always_ready=True)
@@ -47,7 +47,7 @@ def test_signals_have_the_names_of_the_specification():
 
 
 def test_ports_of_a_verilog_module():
-    """What always is ready has no port to say so; a channel that is passed on takes no register."""
+    # A stream that is always ready has no `ready` port; connecting a channel adds no register.
     text = to_verilog("passing", Passing())
     ports = {name: direction for direction, name in re.findall(r"^  (input|output) (?:\[\d+:0\] )?(\w+);", text, re.M)}
     streams = {"i__payload", "i__valid", "o__payload", "o__valid"}

@@ -1,5 +1,4 @@
-"""The arbiter: turns, the order of writes, the way back. What it does with real traffic is in
-tests/tb/tests/core/test_axi.py."""
+"""AXI arbiter: round robin, order of write data, return path; tests/tb/tests/core/test_axi.py has real traffic."""
 
 import random
 
@@ -15,7 +14,7 @@ SIZE = 8
 @pytest.mark.parametrize("channel", ["ar", "aw"])
 @pytest.mark.parametrize("count", [1, 3, 5])
 @simulated(lambda count: AxiArbiter(SIZE, count))
-async def test_addresses_are_taken_in_turn_one_a_cycle(ctx, dut, channel, count):
+async def test_addresses_are_accepted_in_round_robin_one_per_cycle(ctx, dut, channel, count):
     given = getattr(dut.port, channel)
     ctx.set(given.ready, 1)
     for number, manager in enumerate(dut.managers):
@@ -29,12 +28,12 @@ async def test_addresses_are_taken_in_turn_one_a_cycle(ctx, dut, channel, count)
 
 @pytest.mark.parametrize("stall", [0, 0.5])
 def test_beats_follow_the_order_of_the_addresses(stall):
-    """Managers of different speed; the port takes beats before addresses, too."""
+    # Managers of different speed; the port may accept beats before their addresses.
     count, bursts = 3, 12
     dut = AxiArbiter(SIZE, count)
     rng = random.Random(3)
     lengths = [[rng.randrange(4) for _ in range(bursts)] for _ in range(count)]
-    asked, address, beat = (channel.payload.shape() for channel in (dut.managers[0].aw, dut.port.aw, dut.port.w))
+    request, address, beat = (channel.payload.shape() for channel in (dut.managers[0].aw, dut.port.aw, dut.port.w))
 
     def beats_of(number, place, length):
         for n in range(length + 1):
@@ -45,33 +44,33 @@ def test_beats_follow_the_order_of_the_addresses(stall):
         ports |= {("aw", number): manager.aw, ("w", number): manager.w}
         stalls |= {("aw", number): 0, ("w", number): stall and number / 4}
         places = list(enumerate(lengths[number]))
-        inputs["aw", number] = [asked.const({"len": n, "addr": 4096 * place}).as_bits() for place, n in places]
+        inputs["aw", number] = [request.const({"len": n, "addr": 4096 * place}).as_bits() for place, n in places]
         inputs["w", number] = [word for place, length in places for word in beats_of(number, place, length)]
     total = sum(length + 1 for each in lengths for length in each)
     played = play(dut, inputs, {"aw": count * bursts, "w": total}, ports=ports, stall=stalls, limit=50 * total)
     given = map(address.from_bits, played.payloads["aw"])
     assert played.payloads["w"] == [word for one in given for word in beats_of(one.id, one.addr // 4096, one.len)]
-    assert stall or played.cycles["w"][-1] < total + 4  # a beat a cycle
+    assert stall or played.cycles["w"][-1] < total + 4  # one beat per cycle
 
 
 @simulated(lambda: AxiArbiter(SIZE, 3))
-async def test_responses_go_to_whom_they_belong(ctx, dut):
+async def test_responses_return_to_the_manager_of_their_id(ctx, dut):
     rng, count = random.Random(1), len(dut.managers)
     for _ in range(100):
         ready = [rng.randrange(2) for _ in range(count)]
         for channel in ("r", "b"):
-            whose = rng.randrange(count)
+            owner = rng.randrange(count)
             payload = {"resp": rng.randrange(4)}
             if channel == "r":
                 payload |= {"data": rng.randrange(1 << 64), "last": rng.randrange(2)}
-            drive(ctx, getattr(dut.port, channel), valid=1, payload={"id": whose, **payload})
+            drive(ctx, getattr(dut.port, channel), valid=1, payload={"id": owner, **payload})
             managers = [getattr(manager, channel) for manager in dut.managers]
             for manager, is_ready in zip(managers, ready, strict=True):
                 ctx.set(manager.ready, is_ready)
-            assert [ctx.get(manager.valid) for manager in managers] == [n == whose for n in range(count)]
-            found = ctx.get(managers[whose].payload)
+            assert [ctx.get(manager.valid) for manager in managers] == [n == owner for n in range(count)]
+            found = ctx.get(managers[owner].payload)
             assert {name: found[name] for name in payload} == payload
-            assert ctx.get(getattr(dut.port, channel).ready) == ready[whose]
+            assert ctx.get(getattr(dut.port, channel).ready) == ready[owner]
         await ctx.tick()
 
 

@@ -1,4 +1,4 @@
-"""Who gets a bank: beside a model that asks all who want one to line up, cycle by cycle."""
+"""Bank arbiter against a model that sorts the requesters of each bank by priority, in every cycle."""
 
 import pytest
 
@@ -14,30 +14,32 @@ PHASES = (
     *((0.2, 0.1, 0.0, 4), (0.5, 0.9, 0.1, 4), (0.9, 0.9, 0.0, 1), (0.9, 0.5, 0.5, 2)),
     *((0.3, 0.95, 0.9, 3), (1.0, 1.0, 0.0, 1), (1.0, 1.0, 0.3, 2)),
 )
-"""How likely an engine asks for something new in a cycle, a line does, and what is granted cannot be taken; and how
-many banks they ask for."""
+"""Probabilities per cycle of a new request of an engine, of one of a line port, and of `held_up`.
+
+And the number of banks.
+"""
 
 
 class Model:
-    """What an arbiter answers, and for how long lines have waited. Arguments: early: as of the arbiter."""
+    """The arbiter, and the age of each line request."""
 
     def __init__(self, early):
         self.early = early
         self.waited = [0] * LINES
 
     def answer(self, wishes, turn, held_up):
-        """Return grants, stalls and whether somebody urgent is served; wishes are the banks asked for, or None."""
+        """Return grants, stalls and whether an urgent line is served; `wishes` are the requested banks, or None."""
         urgent = [waited == LINE_PATIENCE for waited in self.waited]
 
-        def place(number):
+        def priority(number):
             line = number - ENGINES
             return (1, number) if line < 0 else (0 if urgent[line] else 2, (line - turn) % LINES)
 
         granted = set()
         for bank in range(BANKS):
-            asking = sorted((number for number in REQUESTERS if wishes[number] == bank), key=place)
-            if asking and not (self.early and any(urgent) and asking[0] < ENGINES):
-                granted.add(asking[0])
+            requests = sorted((number for number in REQUESTERS if wishes[number] == bank), key=priority)
+            if requests and not (self.early and any(urgent) and requests[0] < ENGINES):
+                granted.add(requests[0])
         stalled = {number for number in REQUESTERS if wishes[number] is not None} - (set() if held_up else granted)
         served = any(urgent) if self.early else any(urgent[number - ENGINES] for number in granted if number >= ENGINES)
         for line in range(LINES):
@@ -50,7 +52,7 @@ def bits(numbers):
 
 
 async def step(ctx, arbiter, model, wishes, turn, held_up, rng):
-    """Go on by a cycle, comparing everything; return who is granted a bank, and who waits."""
+    """Compare all outputs in one cycle; return the granted and the stalled requesters."""
     ctx.set(arbiter.requests, bits(number for number in REQUESTERS if wishes[number] is not None))
     for port, bank in zip(arbiter.banks, wishes, strict=True):
         ctx.set(port, int(rng.integers(BANKS)) if bank is None else bank)
@@ -64,8 +66,8 @@ async def step(ctx, arbiter, model, wishes, turn, held_up, rng):
 
 @pytest.mark.parametrize("early", [False, True])
 @simulated(lambda early: BankArbiter(ENGINES, LINES, BANKS, early))
-async def test_each_bank_goes_to_who_is_first(ctx, arbiter, reset, early, rng):
-    """Each asks until it is served, or now and then gives up for a cycle; a reset comes when all have lost patience."""
+async def test_grants_stalls_and_urgency_are_those_of_the_model(ctx, arbiter, reset, early, rng):
+    # A request stays until it is granted, or is withdrawn for a cycle; each reset occurs when all lines are urgent.
     model = Model(early)
     seen = {"urgent": 0, "behind a line": 0}
     for engines, lines, held, banks in PHASES:
@@ -85,5 +87,4 @@ async def test_each_bank_goes_to_who_is_first(ctx, arbiter, reset, early, rng):
         assert model.waited == [LINE_PATIENCE] * LINES
         await pulse(ctx, reset)
         model = Model(early)
-    print(seen)
     assert min(seen.values()) > 50

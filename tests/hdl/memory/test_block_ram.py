@@ -1,4 +1,4 @@
-"""What is large is block RAM when it is synthesised, not flip-flops or LUTs."""
+"""Large memories are synthesised to block RAM, not to flip-flops or LUTs."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ FAMILIES = {
     "ecp5": ("synth_ecp5", {"DP16KD", "PDPW16KD"}),
     "xcup": ("synth_xilinx -family xcup", {"RAMB18E2", "RAMB36E2", "URAM288"}),
 }
-"""The command, and the primitives that are block RAM."""
+"""Synthesis command, and the block RAM primitives."""
 
 
 @pytest.mark.slow
@@ -45,5 +45,4 @@ def test_large_memories_are_block_ram(name, family, tmp_path):
         for cell, count in cells.items()
         if cell.startswith(("RAM", "TRELLIS_DPR", "$mem")) or cell in block_rams
     }
-    print(found)
     assert found and found.keys() <= block_rams

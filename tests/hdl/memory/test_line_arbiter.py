@@ -1,11 +1,11 @@
-"""Line ports that share one: every request comes through once, unchanged while it waits, and nobody is forgotten."""
+"""Line arbiters: every request passes once and unchanged, in round robin."""
 
 import pytest
 from amaranth import Value
 from amaranth.lib.wiring import Out
 
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter, LineWriteArbiter
-from tests.hdl.simulation import WORN, next_turn, random_bits, simulated
+from tests.hdl.simulation import WARM_UP, next_turn, random_bits, simulated
 
 SEED = 3
 CYCLES = 600
@@ -14,9 +14,10 @@ CYCLES = 600
 @pytest.mark.parametrize("count", (1, 2, 5))
 @pytest.mark.parametrize("kind", (LineReadArbiter, LineWriteArbiter))
 @pytest.mark.parametrize(("share", "busy"), ((1.0, 1.0), (0.5, 0.3), (0.9, 0.05)))
-@simulated(lambda kind, count: kind(16, count), worn=WORN)
-async def test_each_request_comes_through_once_and_in_turn(ctx, arbiter, kind, count, share, busy, rng):
-    """Requests at random, which each requester gives away and the port takes; one that waits keeps its turn."""
+@simulated(lambda kind, count: kind(16, count), warm_up=WARM_UP)
+async def test_each_request_passes_once_in_round_robin_and_a_stalled_one_keeps_its_grant(
+    ctx, arbiter, kind, count, share, busy, rng
+):
     port, members = arbiter.port, arbiter.port.signature.members
     fields = {
         name: len(Value.cast(getattr(port, name)))
@@ -33,21 +34,20 @@ async def test_each_request_comes_through_once_and_in_turn(ctx, arbiter, kind, c
                 ctx.set(Value.cast(getattr(requester, name)), value)
         ready = bool(rng.random() < share)
         ctx.set(port.ready, int(ready))
-        asking = sum(1 << number for number, request in enumerate(offered) if request)
-        assert ctx.get(port.valid) == (asking != 0)
+        requests = sum(1 << number for number, request in enumerate(offered) if request)
+        assert ctx.get(port.valid) == (requests != 0)
         turn = None
-        if asking:
-            turn = holds if holds is not None else next_turn(last, asking, count)
+        if requests:
+            turn = holds if holds is not None else next_turn(last, requests, count)
             assert ctx.get(arbiter.chosen) == turn
             assert {name: ctx.get(Value.cast(getattr(port, name))) for name in fields} == offered[turn]
         given = [ctx.get(requester.ready) for requester in arbiter.requesters]
         assert given == [ready and number == turn for number in range(count)]
         holds = None if ready else turn
-        if ready and asking:
+        if ready and requests:
             offered[turn], last = None, turn
             taken[turn] += 1
         await ctx.tick()
-    print(f"{taken} requests")
     assert min(taken) > CYCLES * share * busy / count / 3 and (share < 1 or sum(taken) == CYCLES)
 
 

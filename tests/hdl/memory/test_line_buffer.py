@@ -1,4 +1,4 @@
-"""Lines whose banks are busy: others go ahead of them, none of its own bank does, and nobody is forgotten."""
+"""Line buffer: lines of other banks pass a blocked line, lines of one bank keep their order, none starves."""
 
 from collections import deque
 
@@ -18,14 +18,14 @@ CYCLES = 1500
 
 
 class Lines:
-    """Drives a buffer cycle by cycle, and keeps what it has taken and not written, oldest first."""
+    """Drives a buffer cycle by cycle, and stores the accepted lines that are not yet written, oldest first."""
 
     def __init__(self, ctx, buffer):
         self.ctx, self.buffer = ctx, buffer
-        self.number, self.offered, self.held, self.order = 0, None, deque(), []
+        self.number, self.offered, self.held, self.given, self.order = 0, None, deque(), [], []
 
     def line(self, bank, psum=False, writer=0):
-        """Return a line like no other."""
+        """Return a line with unique contents."""
         self.number += 1
         return {
             "storage": OnChipStorage.PSUM if psum else OnChipStorage.SBUF,
@@ -41,14 +41,25 @@ class Lines:
         return "psum" if line["storage"] == OnChipStorage.PSUM else line["address"] // LINE_BYTES % SBUF_BANKS
 
     def offer(self, line):
-        """Offer a line in the next cycles, until it is taken."""
         self.offered = line
         values = {name: value for name, value in (line or {}).items() if name != "writer"}
         drive(self.ctx, self.buffer.i, valid=line is not None, **values)
         self.ctx.set(self.buffer.writer, line["writer"] if line else 0)
 
+    def offer_random(self, rng):
+        if self.offered is None and rng.random() < 0.8:
+            self.offer(self.line(int(rng.integers(SBUF_BANKS)), rng.random() < 0.1, int(rng.integers(WRITERS))))
+            self.given.append(self.offered)
+
+    async def drain(self):
+        while self.held or self.offered:
+            await self.step()
+
     async def step(self, busy=(), served=True):
-        """Go on by a cycle, in which engines write some banks; return what asked, and whether the offer was taken."""
+        """Run a cycle in which engines write the banks `busy`.
+
+        Return the line on offer, and whether the input was accepted.
+        """
         ctx, buffer = self.ctx, self.buffer
         ctx.set(buffer.busy, sum(1 << bank for bank in busy))
         pending = [*self.held, *([self.offered] if self.offered else [])]
@@ -61,66 +72,48 @@ class Lines:
             assert all(ctx.get(getattr(buffer.o, name)) == value for name, value in found.items() if name != "writer")
             older = lines[: lines.index(found)]
             assert self.bank_of(found) not in map(self.bank_of, older), "lines of a bank keep their order"
-        asked = 0 if found is None or self.bank_of(found) == "psum" else 1 << self.bank_of(found)
-        assert ctx.get(buffer.after) == ctx.get(buffer.busy) | asked
+        requested = 0 if found is None or self.bank_of(found) == "psum" else 1 << self.bank_of(found)
+        assert ctx.get(buffer.after) == ctx.get(buffer.busy) | requested
         wanted = bool(found) and served and self.bank_of(found) not in busy
         ctx.set(buffer.o.ready, wanted)
         taken = self.offered is not None and bool(ctx.get(buffer.i.ready))
-        left = [line for line in pending if not (wanted and line is found)]
-        assert len(left) <= buffer.LINES + (self.offered is not None and not taken)
-        left_writers = {line["writer"] for line in left}
-        assert ctx.get(buffer.written) == sum(1 << n for n in range(WRITERS) if n not in left_writers)
+        remaining = [line for line in pending if not (wanted and line is found)]
+        assert len(remaining) <= buffer.LINES + (self.offered is not None and not taken)
+        remaining_writers = {line["writer"] for line in remaining}
+        assert ctx.get(buffer.written) == sum(1 << n for n in range(WRITERS) if n not in remaining_writers)
         if wanted:
             self.order.append(found)
-        self.held = deque(line for line in left if taken or line is not self.offered)
+        self.held = deque(line for line in remaining if taken or line is not self.offered)
         await ctx.tick()
         if taken:
             self.offer(None)
         return found, taken
 
 
-@pytest.mark.parametrize("share", [0.2, 0.6, 0.95])
-@simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY))
-async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buffer, share, rng):
-    lines, given = Lines(ctx, buffer), []
+@pytest.mark.parametrize(("share", "latency"), [(0.2, 0), (0.6, 0), (0.95, 0), (0.4, 1)])
+@simulated(lambda latency: LineBuffer(SIZE, WRITERS, GEOMETRY, latency=latency))
+async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buffer, share, latency, rng):
+    """With a latency, all lines keep their order, and none is accepted while the buffer is full."""
+    lines, full = Lines(ctx, buffer), 0
     for cycle in range(CYCLES):
-        if lines.offered is None and rng.random() < 0.8:
-            lines.offer(lines.line(int(rng.integers(SBUF_BANKS)), rng.random() < 0.1, int(rng.integers(WRITERS))))
-            given.append(lines.offered)
+        lines.offer_random(rng)
         busy = [bank for bank in range(SBUF_BANKS) if rng.random() < share]
         if cycle % 100 > 60:
             busy = [bank for bank in busy if bank > 1]
-        await lines.step(busy, rng.random() < 0.9)
-    while lines.held or lines.offered:
-        await lines.step()
-    assert len(lines.order) == len(given) > CYCLES / 4
-    assert sorted(line["data"] for line in lines.order) == [line["data"] for line in given]
-    assert lines.order != given
-    for bank in {lines.bank_of(line) for line in given}:
-        assert [line for line in lines.order if lines.bank_of(line) == bank] == [
-            line for line in given if lines.bank_of(line) == bank
-        ]
-
-
-@simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY, latency=1))
-async def test_with_a_latency_lines_go_in_order_and_none_in_the_cycle_in_which_it_comes(ctx, buffer, rng):
-    lines, given, waited = Lines(ctx, buffer), [], 0
-    for _ in range(CYCLES):
-        if lines.offered is None and rng.random() < 0.8:
-            lines.offer(lines.line(int(rng.integers(SBUF_BANKS)), rng.random() < 0.1, int(rng.integers(WRITERS))))
-            given.append(lines.offered)
-        full = len(lines.held) == buffer.LINES
-        _, taken = await lines.step([bank for bank in range(SBUF_BANKS) if rng.random() < 0.4], rng.random() < 0.9)
-        assert not (full and taken)
-        waited += full
-    while lines.held or lines.offered:
-        await lines.step()
-    assert lines.order == given and len(given) > CYCLES / 4 and waited > 20
+        is_full = len(lines.held) == buffer.LINES
+        _, taken = await lines.step(busy, rng.random() < 0.9)
+        assert not (latency and is_full and taken)
+        full += is_full
+    await lines.drain()
+    assert (lines.order == lines.given) == bool(latency) and len(lines.given) > CYCLES / 4 and full > 20 * latency
+    # A stable sort: every line once, those of a bank in order.
+    by_bank = [sorted(found, key=lambda line: str(lines.bank_of(line))) for found in (lines.order, lines.given)]
+    assert by_bank[0] == by_bank[1]
 
 
 @simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY))
-async def test_a_bank_that_an_engine_has_holds_up_nobody_until_the_buffer_is_full(ctx, buffer):
-    """A line a cycle comes in, and one goes out but for those that wait; in the cycle in which it comes if it may."""
+async def test_a_busy_bank_blocks_no_other_until_the_buffer_is_full(ctx, buffer):
+    # One line arrives per cycle; it is written in the same cycle unless its bank is busy.
     lines = Lines(ctx, buffer)
     for number in range(SBUF_BANKS * buffer.LINES):
         lines.offer(offered := lines.line(number % SBUF_BANKS))
@@ -129,12 +122,12 @@ async def test_a_bank_that_an_engine_has_holds_up_nobody_until_the_buffer_is_ful
     assert len(lines.held) == buffer.LINES
     lines.offer(lines.line(0))
     assert not (await lines.step(busy=[0]))[1]
-    # A line that goes makes room for the one that comes.
+    # A line that is written makes room for one that arrives in the same cycle.
     assert (await lines.step())[1] and len(lines.held) == buffer.LINES
 
 
 @simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY))
-async def test_a_line_waits_for_few_others(ctx, buffer):
+async def test_few_lines_pass_a_blocked_line(ctx, buffer):
     lines = Lines(ctx, buffer)
     lines.offer(first := lines.line(0))
     await lines.step(busy=[0])

@@ -1,4 +1,4 @@
-"""The on-chip memories: everyone reads what was written, in time, and who waits does so for a reason."""
+"""On-chip memories: reads return the latest data in time, and a request stalls only for a reason."""
 
 import pytest
 
@@ -6,6 +6,7 @@ from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE
 from neuroncore_rtl.spec.config import Config
 from tests.hdl.memory.traffic import Traffic
 from tests.hdl.simulation import simulate
+from tests.hdl.slow import slow_if
 
 CONFIGS = (
     Config(rows=3, columns=5, hbm_ports=2, dma_engines=2, hbm_bytes=8),
@@ -17,25 +18,25 @@ CONFIGS = (
     Config(rows=4, columns=3, hbm_ports=2, dma_engines=2, hbm_bytes=8, psum_banks=2, port_latency=1),
     Config(rows=3, columns=2, hbm_bytes=8, sbuf_bytes=1024, sbuf_banks=2, line_bytes=8),
 )
-"""More and fewer partitions of PSUM than rows, one and two blocks, lines of one and of several accesses; small
-memories, few of PSUM; engines that do not look at what lines ask for; lines of what two columns load."""
+"""Shapes that differ in the number of PSUM partitions and rows, of blocks, and in the size of lines.
+
+Others: small memories with few PSUM banks, registered ports (engines that ignore the requests of lines), narrow lines.
+"""
 
 CYCLES = 130
 
 
 @pytest.mark.parametrize(
     "config",
-    [pytest.param(config, marks=[pytest.mark.slow] * (number not in (0, 3))) for number, config in enumerate(CONFIGS)],
+    slow_if(lambda config: config not in (CONFIGS[0], CONFIGS[3]), CONFIGS),
     ids=lambda c: f"{c.rows}x{c.columns}-{c.hbm_ports}x{c.hbm_bytes}",
 )
-def test_everyone_reads_what_was_written_and_waits_only_behind_others(config):
+def test_reads_see_the_latest_writes_and_requests_stall_only_in_conflicts(config):
     traffic = Traffic(config, 7)
-
     simulate(traffic.memory, lambda ctx: traffic.bench(ctx, CYCLES, (0.4, 1.0)))
-    print(f"{traffic.compared} reads compared, stalls {traffic.counted}, longest wait {traffic.longest}")
     assert traffic.compared > 2 * CYCLES
     assert traffic.counted == traffic.conflicts
-    # After its patience only other line ports go before a line port.
+    # After its patience a line port has priority over all but other line ports.
     assert traffic.longest <= LINE_PATIENCE + config.hbm_ports
     assert traffic.urgent > 0
     assert traffic.beside > CYCLES / 10
@@ -43,9 +44,8 @@ def test_everyone_reads_what_was_written_and_waits_only_behind_others(config):
 
 
 @pytest.mark.parametrize("config", (CONFIGS[0], CONFIGS[3]), ids=("at once", "registered"))
-def test_lines_read_psum_one_right_behind_the_other(config):
-    """Each has the word of its own partition, though the next one's comes in the next cycle."""
+def test_back_to_back_line_reads_of_psum(config):
+    # Each read returns the word of its partition, though the next request follows in the next cycle.
     traffic = Traffic(config, 8, psum=0.9)
     simulate(traffic.memory, lambda ctx: traffic.bench(ctx, CYCLES, (0.3,)))
-    print(f"{traffic.compared} reads compared")
     assert traffic.compared > CYCLES

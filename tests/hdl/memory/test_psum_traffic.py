@@ -1,4 +1,4 @@
-"""PSUM beside a model of it: sums, both ports that read and the one that writes, all at random and at once."""
+"""PSUM against a model: random sums, reads by both ports and writes at the same time, with every adder latency."""
 
 from collections import deque
 
@@ -7,6 +7,7 @@ import pytest
 from amaranth import Value
 
 from neuroncore_rtl.golden.arith import add_fp32
+from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.memory.psum import Psum, PsumWrite
 from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.formats import FP32
@@ -17,13 +18,9 @@ from tests.hdl.slow import slow
 from tests.oracles.words import on_words
 
 SEED = 1978
-COLUMNS, BANK, CYCLES = 3, 16, 1_000
+COLUMNS, BANK = 3, 16
 LIMIT = 1 << 24
-"""Of integers that the array's sums are: less than this."""
-
-BITS = (PSUM_BANKS * BANK - 1).bit_length()
-ADDRESSES = [0, *(1 << bit for bit in range(BITS)), *((1 << BITS) - 1 ^ 1 << bit for bit in range(BITS))]
-"""Words that differ in one bit of their addresses from others."""
+"""Bound of the absolute values of integer sums."""
 
 
 def words_of(packed: int) -> list[int]:
@@ -35,22 +32,22 @@ def packed(words) -> int:
 
 
 class Model:
-    """What is in PSUM, and what is on its way there; a word of every address for each column.
+    """Contents of PSUM, a word per column and address, and the updates in the pipeline."""
 
-    Arguments:
-        psum: the unit.
-    """
-
-    def __init__(self, psum: Psum):
-        self.words = np.zeros((COLUMNS, PSUM_BANKS * BANK), np.uint32)
+    def __init__(self, psum: Psum, bank: int):
+        self.words = np.zeros((COLUMNS, PSUM_BANKS * bank), np.uint32)
+        bits = (PSUM_BANKS * bank - 1).bit_length()
+        ones = [1 << bit for bit in range(bits)]
+        self.addresses = [0, *ones, *((1 << bits) - 1 ^ one for one in ones)]
+        """Addresses that differ from others in one bit."""
         self.pipeline = deque([None] * (psum.spacing - 1))
 
     def busy(self) -> set[int]:
-        """Return words that must not be used again yet."""
+        """Return the words that must not be used again yet."""
         return {update["address"] for update in self.pipeline if update}
 
     def add(self, update: dict, sums: np.ndarray) -> None:
-        """Form the results of an update that was asked for in the cycle before."""
+        """Compute the results of an update that was issued in the cycle before."""
         old = update["old"]
         if update["integer"]:
             values = sums.view(np.float32).astype(np.int64).astype(np.uint32)
@@ -61,9 +58,14 @@ class Model:
             update["new"] = add_fp32(np.float32(-0.0), sums.view(np.float32)).view(np.uint32)
 
 
-def random_update(rng, model: Model) -> dict | None:
-    """Return what is done to a word that is free, and of which columns; or None."""
-    address = int(rng.choice(ADDRESSES))
+def random_address(rng, model: Model, ended: int | None = None) -> int:
+    """Return an address, often that of the update that has just ended."""
+    return int(rng.choice(model.addresses)) if ended is None or rng.random() < 0.8 else ended
+
+
+def random_update(rng, model: Model, ended: int | None) -> dict | None:
+    """Return an update of a free word, with its range of columns, or None."""
+    address = random_address(rng, model, ended)
     if rng.random() < 0.3 or address in model.busy():
         return None
     first = int(rng.choice([0, 0, 1, 2, 32, 1023]))
@@ -73,7 +75,7 @@ def random_update(rng, model: Model) -> dict | None:
 
 
 def random_sums(rng, update: dict | None) -> np.ndarray:
-    """Return the sums of an update, anything if there is none; those of FP32 go with what is there."""
+    """Return the sums of an update, or random words without one; FP32 sums are often related to the stored word."""
     if update and update["integer"]:
         values = rng.integers(1 - LIMIT, LIMIT, COLUMNS) >> rng.integers(0, 25, COLUMNS)
         return values.astype(np.float32).view(np.uint32)
@@ -85,16 +87,22 @@ def random_sums(rng, update: dict | None) -> np.ndarray:
     return np.where(rng.random(COLUMNS) < 0.5, related, sums)
 
 
-@pytest.mark.parametrize("banks", [8, *slow(4, 2)])
-@simulated(lambda banks: Psum(COLUMNS, BANK, 1, banks))
-async def test_everyone_sees_what_was_written_before(ctx, psum, rng, banks):
-    """Who asks for a bank that a sum uses has to wait, and nobody else; what is read and written is that of golden."""
-    model, bank = Model(psum), lambda address: address // BANK % banks
-    ports = psum.reads, psum.shared_reads
-    awaited, last, seen = [None, None], None, dict.fromkeys(("sums", "reads", "writes", "waits"), 0)
-    for _ in range(CYCLES):
-        update = random_update(rng, model)
-        given = update or {"address": int(rng.choice(ADDRESSES)), "accumulate": 1, "partitions": {"first": 0, "end": 3}}
+CASES = [(1, 8, BANK, 1_000), (1, 8, 512, 300), *((n, 8, BANK, 300) for n in Fp32Adder.CUTS if n > 1)]
+SLOW_CASES = [(1, 4, BANK, 1_000), (1, 2, BANK, 1_000)]
+
+
+@pytest.mark.parametrize(("add_latency", "banks", "words", "cycles"), [*CASES, *slow(*SLOW_CASES)])
+@simulated(lambda add_latency, banks, words: Psum(COLUMNS, words, add_latency, banks))
+async def test_every_access_is_that_of_the_model_and_stalls_only_in_the_bank_of_a_sum(
+    ctx, psum, rng, add_latency, banks, words, cycles
+):
+    model, bank = Model(psum, words), lambda address: address // words % banks
+    ports, ended = (psum.reads, psum.shared_reads), None
+    awaited, last, seen = [None, None], None, dict.fromkeys(("sums", "least spacing", "reads", "writes", "waits"), 0)
+    for _ in range(cycles):
+        update = random_update(rng, model, ended)
+        seen["least spacing"] += update is not None and update["address"] == ended
+        given = update or {"address": random_address(rng, model), "accumulate": 1, "partitions": {"first": 0, "end": 3}}
         ctx.set(psum.valid, update is not None)
         write = {name: value for name, value in given.items() if name != "old"}
         ctx.set(Value.cast(psum.write), PsumWrite.const(write).as_bits())
@@ -107,21 +115,21 @@ async def test_everyone_sees_what_was_written_before(ctx, psum, rng, banks):
                 assert words_of(ctx.get(port.data)) == awaited[place]
             awaited[place] = None
 
-        # Reads; the two ports are never in one bank at once.
-        asked = [int(address) for address in rng.choice(ADDRESSES, 2)]
+        # Reads; the two ports never access the same bank.
+        addresses = [random_address(rng, model, ended) for _ in ports]
         wants = (rng.random(2) < 0.6).tolist()
-        wants[1] &= not (wants[0] and bank(asked[0]) == bank(asked[1]))
+        wants[1] &= not (wants[0] and bank(addresses[0]) == bank(addresses[1]))
         for place, port in enumerate(ports):
-            drive(ctx, port, valid=wants[place], address=4 * asked[place])
-            waits = bool(update and update["accumulate"]) and bank(update["address"]) == bank(asked[place])
+            drive(ctx, port, valid=wants[place], address=4 * addresses[place])
+            waits = bool(update and update["accumulate"]) and bank(update["address"]) == bank(addresses[place])
             assert ctx.get(port.ready) == (not waits)
             if wants[place] and not waits:
-                awaited[place] = model.words[:, asked[place]].tolist()
+                awaited[place] = model.words[:, addresses[place]].tolist()
             seen["reads"] += wants[place] and not waits
             seen["waits"] += wants[place] and waits
 
-        # A write, and then the sum that comes to its end in this cycle.
-        address, wanted, mask = int(rng.choice(ADDRESSES)), int(rng.random() < 0.4), int(rng.integers(16))
+        # A write, and then the sum at the end of the pipeline.
+        address, wanted, mask = random_address(rng, model), int(rng.random() < 0.4), int(rng.integers(16))
         enable, data = int(rng.integers(1 << COLUMNS)), rng.integers(0, 1 << 32, COLUMNS, np.uint32)
         drive(ctx, psum.writes, valid=wanted, address=4 * address, enable=enable, mask=mask, data=packed(data))
         ending = model.pipeline.pop()
@@ -136,16 +144,15 @@ async def test_everyone_sees_what_was_written_before(ctx, psum, rng, banks):
             model.words[columns, ending["address"]] = ending["new"][columns]
         seen["writes"] += bool(wanted and not waits)
         seen["sums"] += ending is not None
+        ended = ending and ending["address"]
         model.pipeline.appendleft(update)
         last = update
         await ctx.tick()
-    print(seen)
-    assert min(seen.values()) > CYCLES / 20
+    assert min(seen.values()) > cycles / 20, seen
 
 
 @simulated(lambda: Psum(COLUMNS, BANK, 1))
-async def test_one_bit_decides_in_every_word(ctx, psum, rng):
-    """All words are overwritten, added to and read, by each port in turn; one bit of what is added decides."""
+async def test_sums_that_depend_on_one_bit_in_every_word(ctx, psum, rng):
     depth = PSUM_BANKS * BANK
     pairs = rng.permutation(np.stack(lone_bits()), axis=1)
     x, y = pairs[:, : 4 * COLUMNS * depth].reshape(2, 4, depth, COLUMNS)
@@ -165,3 +172,19 @@ async def test_one_bit_decides_in_every_word(ctx, psum, rng):
             found.append(words_of(ctx.get(port.data)))
             ctx.set(port.valid, 0)
         np.testing.assert_array_equal(np.array(found, np.uint32), on_words(add_fp32, first, second))
+
+
+@pytest.mark.parametrize("add_latency", Fp32Adder.CUTS)
+@simulated(lambda add_latency: Psum(1, BANK, add_latency))
+async def test_with_less_spacing_an_update_is_lost(ctx, psum, add_latency):
+    """1 is written, and added twice: a cycle too early, and then in time."""
+    spacing = psum.spacing - 1
+    ctx.set(psum.sums, int(np.float32(1).view(np.uint32)))
+    for cycle in range(4 * spacing + psum.spacing):
+        write = {"address": 7, "accumulate": cycle > 0, "partitions": {"first": 0, "end": 1}}
+        ctx.set(Value.cast(psum.write), PsumWrite.const(write).as_bits())
+        ctx.set(psum.valid, cycle in (0, spacing, 4 * spacing))
+        await ctx.tick()
+    drive(ctx, psum.reads, valid=1, address=4 * 7)
+    await ctx.tick()
+    assert ctx.get(psum.reads.data) == np.float32(2).view(np.uint32)

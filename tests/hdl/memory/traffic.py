@@ -1,4 +1,4 @@
-"""Random traffic on every port of the on-chip memories, and a model of what each must see."""
+"""Random traffic on all ports of the on-chip memories, and a model of the expected results."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from tests.hdl.simulation import drive
 __all__ = ["Traffic"]
 
 LINES = 2
-"""Lines of every bank that are used, so that accesses meet."""
+"""Number of lines of each bank in use, few so that accesses conflict."""
 
 
 @dataclass
@@ -24,12 +24,12 @@ class Port:
 
     Arguments:
         kind: "read", "write", "line_read" or "line_write".
-        name: the counter of `Conflicts` for SBUF.
-        rank: among those who ask for a bank in the same direction; of all that go in turn the same.
+        name: its counter in `Conflicts` for SBUF.
+        rank: fixed priority among requests of the same direction; equal for ports in round robin.
         signals: the interface.
-        storages: the memories that it reaches.
-        partitions: what a lockstep read reaches of each memory.
-        size: bytes of an access in one partition.
+        storages: memories that it reaches.
+        partitions: partitions that a lockstep read reaches.
+        size: bytes per partition of an access.
     """
 
     kind: str
@@ -53,7 +53,7 @@ class Port:
 
     @property
     def is_patient(self) -> bool:
-        """Whether it goes in turn, and first if it has waited for too long."""
+        """Whether it takes part in the round robin, with priority once its patience has run out."""
         return self.is_line or self.name == "stationary"
 
     @property
@@ -80,12 +80,12 @@ def ports_of(memory: OnChipMemory, config: Config) -> list[Port]:
 
 
 class Traffic:
-    """Random requests on every port, and a model that says what each must see.
+    """Random requests on every port, and a model of the expected results.
 
     Arguments:
         config: the machine's parameters.
-        seed: of the requests.
-        psum: share of a port's requests that are for PSUM, if it reaches both memories.
+        seed: seed of the requests.
+        psum: share of PSUM in the requests of a port that reaches both memories.
     """
 
     def __init__(self, config: Config, seed: int, psum: float = 0.2):
@@ -106,7 +106,7 @@ class Traffic:
         self.compared = self.longest = self.urgent = self.beside = 0
 
     def request(self, port: Port) -> dict:
-        """Return a request; addresses are in the first and the last lines of each bank."""
+        """Return a random request; addresses are in the first and the last lines of each bank."""
         rng, config = self.rng, self.config
         storage = port.storages[-1 if rng.random() < self.psum_share else 0]
         on_psum = storage == OnChipStorage.PSUM
@@ -114,7 +114,7 @@ class Traffic:
         span = LINES * config.sbuf_banks * config.line_bytes // 2
         place = int(rng.integers(2 * span // size)) * size
         place = place if place < span else (config.psum_bytes if on_psum else config.sbuf_bytes) - 2 * span + place
-        if rng.random() < 0.9:  # most meet at one bank
+        if rng.random() < 0.9:  # most requests conflict in one bank
             place -= place // config.line_bytes % config.sbuf_banks * config.line_bytes
         count = self.config.columns if on_psum else port.partitions
         wanted = {"storage": storage, "address": place, "size": size, "count": count}
@@ -133,10 +133,10 @@ class Traffic:
             wanted["data"] = int.from_bytes(wanted["bytes"].tobytes(), "little")
         return wanted
 
-    def judge(self, taken: dict[int, bool], psum_ready: dict[str, bool]) -> None:
-        """Check that of those who meet the right one is served, and all that meet nobody."""
+    def check_grants(self, taken: dict[int, bool], psum_ready: dict[str, bool]) -> None:
+        """Check that exactly one of the conflicting requests is served, the right one."""
         meeting = defaultdict(list)
-        self.judge_psum_reads(taken, psum_ready)
+        self.check_psum_reads(taken, psum_ready)
         for port in self.ports:
             if port.request and (port.writes or not port.at_psum):
                 address = port.request["address"]
@@ -153,19 +153,18 @@ class Traffic:
             assert served[0] in self.first_of(here)
 
     def any_urgent(self, writes: bool, at_psum: bool) -> bool:
-        """Return whether a line of some bank has lost its patience, which keeps engines waiting that do not look."""
+        """Return whether a line of any bank is urgent, which stalls all engines with registered ports."""
         alike = (p for p in self.ports if p.request and p.writes == writes and p.at_psum == at_psum)
         return any(p.is_patient and p.waited >= LINE_PATIENCE for p in alike)
 
     def first_of(self, here: list[Port]) -> list[Port]:
-        """Return those of whom one must be served."""
+        """Return the requests of the highest priority."""
         patient = [p for p in here if p.is_patient and p.waited >= LINE_PATIENCE]
         self.urgent += bool(patient) and any(not p.is_patient for p in here)
-        first = min(p.rank for p in here)
-        return patient or [p for p in here if p.rank == first]
+        return patient or [p for p in here if p.rank == min(q.rank for q in here)]
 
-    def judge_psum_reads(self, taken: dict[int, bool], psum_ready: dict[str, bool]) -> None:
-        """Check that the vector engine is served beside one of the others, but not at the same bank."""
+    def check_psum_reads(self, taken: dict[int, bool], psum_ready: dict[str, bool]) -> None:
+        """Check that the vector engine and another unit read at the same time, except in the same bank."""
         reads = [p for p in self.ports if p.request and p.at_psum and not p.writes]
         vector = [p for p in reads if p.signals is self.memory.vector_psum]
         others = [p for p in reads if p.signals is not self.memory.vector_psum]
@@ -184,7 +183,7 @@ class Traffic:
             assert not psum_ready["psum_shared"] or [p for p in meeting if p not in urgent]
 
     def execute(self, cycle: int, port: Port) -> None:
-        """Do what a taken request does: note what is to be read and when, or write."""
+        """Execute an accepted request: write, or note the data and the cycle of a read."""
         wanted = port.request
         contents, address, size = self.contents[wanted["storage"]], wanted["address"], wanted["size"]
         where = slice(wanted["partition"], wanted["partition"] + 1) if port.is_line else slice(0, wanted["count"])
@@ -212,11 +211,10 @@ class Traffic:
         self.compared += 1
 
     def psum_bank(self, request: dict) -> int:
-        """Return the memory that a request for PSUM is in."""
         return request["address"] // self.config.psum_bank % self.config.psum_banks
 
     async def bench(self, ctx, cycles: int, busy: Sequence[float]) -> None:
-        """Run for some cycles with each share of `busy`, the probability that a port which is idle asks in a cycle."""
+        """Run `cycles` cycles for each entry of `busy`, the probability per cycle that an idle port makes a request."""
         memory, rng = self.memory, self.rng
         for cycle in range(cycles * len(busy)):
             for port in self.ports:
@@ -237,27 +235,26 @@ class Traffic:
                 if not port.writes:
                     self.check(ctx, cycle, port)
             taken = {id(port): bool(port.request and ctx.get(port.signals.ready)) for port in self.ports}
-            self.judge(taken, psum_ready)
+            self.check_grants(taken, psum_ready)
             writes = [p.request for p in self.ports if p.kind == "write" and p.request]
             places = [one["address"] for one in writes if one["storage"] == OnChipStorage.SBUF]
             written = {place // self.config.line_bytes % self.config.sbuf_banks for place in places}
             assert ctx.get(memory.busy) == sum(1 << bank for bank in written)
             self.serve_psum(ctx, psum_ready)
-            for port in sorted(self.ports, key=lambda port: port.writes):  # reads see what was there before
+            for port in sorted(self.ports, key=lambda port: port.writes):  # reads see the data before the write
                 if taken[id(port)]:
                     self.execute(cycle, port)
                     port.request, port.waited = None, 0
                 elif port.request:
-                    on_psum = port.request["storage"] == OnChipStorage.PSUM
-                    self.conflicts[("psum_write" if port.writes else "psum_read") if on_psum else port.name] += 1
+                    kind = "psum_write" if port.writes else "psum_read"
+                    self.conflicts[kind if port.at_psum else port.name] += 1
                     port.waited += 1
-                    if port.is_line and not on_psum:
+                    if port.is_line and not port.at_psum:
                         self.longest = max(self.longest, port.waited)
             await ctx.tick()
         self.counted = {name: ctx.get(getattr(memory.conflicts, name)) for name in self.conflicts}
 
     def serve_psum(self, ctx, ready: dict[str, bool]) -> None:
-        """Be the tensor engine's PSUM."""
         writes = self.memory.psum_write
         for name in self.psum_due:
             reads = getattr(self.memory, name)

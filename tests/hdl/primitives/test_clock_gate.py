@@ -1,5 +1,7 @@
-"""A clock that is gated never stands still too early: every gated unit has a twin without a gate in these runs, and a
-simulation ends where they differ. They are in the slow set: each needs a machine of its own."""
+"""Clock gates: no unit loses a clock edge that it needs.
+
+A gated unit runs beside a twin without a gate, and a simulation stops where they differ.
+"""
 
 import pytest
 from amaranth import Module, Signal
@@ -28,7 +30,7 @@ from tests.tb.tests.broken_engines import broken_cores
     ],
 )
 def test_no_unit_loses_anything(device, test, words, monkeypatch):
-    """On machines that other tests break, with twins; none of their faults is chosen."""
+    # The machine of another test, with twins and without any of its faults.
     assert device(True).watches_gates
     monkeypatch.setattr(run_job, "CoreDevice", lambda **options: device(True))
     passed(test, words)
@@ -38,7 +40,7 @@ CYCLES = 3
 
 
 class Blinker(wiring.Component):
-    """After a pulse at `go` its `lit` is high for `CYCLES` cycles; `active` falls behind them, or a cycle `early`."""
+    """Drive `lit` for `CYCLES` cycles after a pulse at `go`; `active` falls with it, or one cycle before if `early`."""
 
     go: In(1)
     early: In(1)
@@ -57,8 +59,6 @@ class Blinker(wiring.Component):
 
 
 class Gated(wiring.Component):
-    """A blinker behind a gate."""
-
     go: In(1)
     early: In(1)
     lit: Out(1)

@@ -1,10 +1,10 @@
-"""Counters: what each adds up, beyond its largest value, too."""
+"""Event counters: sums of amounts, which wrap after the largest value."""
 
 import pytest
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl.primitives.counting import Counting
-from tests.hdl.simulation import WORN, drive, simulated
+from tests.hdl.simulation import WARM_UP, drive, simulated
 
 SEED = 20261124
 SHAPE = data.StructLayout({"events": 5, "bytes": 7, "nothing": 3})
@@ -15,9 +15,9 @@ def counting():
     return Counting(SHAPE, AMOUNTS)
 
 
-@pytest.mark.parametrize("worn", [0, WORN])
+@pytest.mark.parametrize("warm_up", [0, WARM_UP])
 @simulated(counting)
-async def test_every_cycle_adds_its_amounts(ctx, unit, worn, rng):
+async def test_every_cycle_adds_its_amounts(ctx, unit, warm_up, rng):
     sums = dict.fromkeys(SHAPE.members, 0)
     for _ in range(300):
         assert {name: ctx.get(unit.counters[name]) for name in sums} == sums

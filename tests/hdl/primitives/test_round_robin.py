@@ -1,4 +1,4 @@
-"""Turns go round among those who ask."""
+"""Round-robin arbiter."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The skid buffer beside a queue of two entries, in every cycle; and at full throughput."""
+"""Skid buffer against a queue of two entries, in every cycle; and its throughput."""
 
 from collections import deque
 
@@ -6,45 +6,41 @@ import pytest
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl.primitives.skid_buffer import SkidBuffer
-from tests.hdl.simulation import WORN, drive, simulate
+from tests.hdl.simulation import WARM_UP, drive, simulated
 from tests.hdl.streams import play
 
 ENTRY = data.StructLayout({"low": 4, "high": 12})
-PLACES, LATENCY = 2, 1
+SLOTS, LATENCY = 2, 1
 
 
 @pytest.mark.parametrize("stall", [0, 0.5, {"i": 0, "o": 0.7}, {"i": 0.7, "o": 0}], ids=str)
-def test_everything_comes_in_order(stall):
+def test_everything_is_delivered_in_order(stall):
     count = 200
-    played = play(SkidBuffer(16), {"i": range(count)}, {"o": count}, stall=stall, worn=WORN)
+    played = play(SkidBuffer(16), {"i": range(count)}, {"o": count}, stall=stall, warm_up=WARM_UP)
     assert played.payloads["o"] == list(range(count))
     if stall == 0:
         assert played.cycles["i"] == list(range(count))
         assert played.cycles["o"] == [LATENCY + number for number in range(count)]
 
 
-@pytest.mark.parametrize(("comes", "goes"), [(0.9, 0.3), (0.3, 0.9), (0.7, 0.7), (1, 0.5)])
-def test_every_port_in_every_cycle(comes, goes, dice):
-    """What the queue holds decides `i.ready` and `o.valid`; they do not depend on the other side within a cycle."""
-    dut = SkidBuffer(ENTRY)
-
-    async def bench(ctx):
-        queue, levels = deque(), []
-        for _ in range(400):
-            entry = dice.getrandbits(16)
-            ready, shown = len(queue) < PLACES, queue[0] if queue else None
-            last = dice.random() < comes, dice.random() < goes
-            for valid, takes in ((False, False), (True, False), (False, True), last):
-                drive(ctx, dut.i, valid=valid, payload=ENTRY.from_bits(entry))
-                drive(ctx, dut.o, ready=takes)
-                assert (ctx.get(dut.i.ready), ctx.get(dut.o.valid)) == (ready, bool(queue))
-                assert shown is None or ctx.get(dut.o.payload.as_value()) == shown
-            levels.append(len(queue))
-            await ctx.tick()
-            if queue and takes:
-                queue.popleft()
-            if valid and ready:
-                queue.append(entry)
-        assert set(levels) == {0, 1, 2}
-
-    simulate(dut, bench, worn=WORN)
+@pytest.mark.parametrize(("push", "pop"), [(0.9, 0.3), (0.3, 0.9), (0.7, 0.7), (1, 0.5)])
+@simulated(lambda: SkidBuffer(ENTRY), warm_up=WARM_UP)
+async def test_every_port_in_every_cycle(ctx, dut, push, pop, py_rng):
+    # `i.ready` and `o.valid` must not depend on the other side within a cycle.
+    queue, levels = deque(), []
+    for _ in range(400):
+        entry = py_rng.getrandbits(16)
+        ready, shown = len(queue) < SLOTS, queue[0] if queue else None
+        last = py_rng.random() < push, py_rng.random() < pop
+        for valid, takes in ((False, False), (True, False), (False, True), last):
+            drive(ctx, dut.i, valid=valid, payload=ENTRY.from_bits(entry))
+            drive(ctx, dut.o, ready=takes)
+            assert (ctx.get(dut.i.ready), ctx.get(dut.o.valid)) == (ready, bool(queue))
+            assert shown is None or ctx.get(dut.o.payload.as_value()) == shown
+        levels.append(len(queue))
+        await ctx.tick()
+        if queue and takes:
+            queue.popleft()
+        if valid and ready:
+            queue.append(entry)
+    assert set(levels) == {0, 1, 2}

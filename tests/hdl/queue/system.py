@@ -1,4 +1,4 @@
-"""Queues with their semaphores, watchdog and errors, wired as in the core, and what plays HBM and the engines."""
+"""Queues with their semaphores, watchdog and errors, wired as in the core, and a model of HBM and the engines."""
 
 from collections import deque
 
@@ -19,19 +19,20 @@ from tests.hdl.simulation import drive
 __all__ = ["ENGINES", "Player", "System"]
 
 ENGINES = (Engine.TENSOR, Engine.VECTOR, Engine.DMA, Engine.COLLECTIVE)
-"""Of the queues, by their numbers."""
+"""Engines of the queues."""
 
 
 class System(wiring.Component):
-    """Three queues: tensor (two lanes), vector, DMA; and, if it is wanted, that of a collective engine.
+    """Three queues: tensor (two lanes), vector, DMA; and optionally the queue of a collective engine.
 
     Arguments:
-        collective: whether it is. records: that a queue fetches ahead, at most.
+        collective: whether the fourth queue exists.
+        records: maximum number of records that a queue prefetches.
 
     Ports:
-        activity: an engine moves something, as the watchdog is told.
-        limit: of the watchdog.
-        peer: the core that the collective engine waits for.
+        activity: an engine makes progress, an input of the watchdog.
+        limit: limit of the watchdog.
+        peer: core that the collective engine waits for.
     """
 
     activity: In(1)
@@ -77,13 +78,13 @@ class System(wiring.Component):
 
 
 class Player:
-    """Plays HBM and the engines of a :class:`System`.
+    """Models HBM and the engines of a :class:`System`.
 
     Arguments:
-        rng, ctx, system: generator, simulator, what is played to.
-        programs: the records of each queue that has any; their addresses are set.
-        pace: probability that something happens in a cycle.
-        fetches, finishes: of player, queue and record: HBM delivers it, an engine finishes it at all.
+        rng, ctx, system: generator, simulator's context, system.
+        programs: records by queue; their addresses are assigned here.
+        pace: probability of each event per cycle.
+        fetches, finishes: predicates of player, queue and record: HBM delivers the record, an engine finishes it.
     """
 
     def __init__(
@@ -110,12 +111,10 @@ class Player:
         return self.rng.random() < self.pace
 
     async def sweep(self):
-        """Wait for the semaphores."""
         await self.ctx.tick().repeat(SEMAPHORE_COUNT)
         assert self.ctx.get(self.system.semaphores.ready)
 
     async def cycle(self):
-        """Let a cycle pass."""
         ctx = self.ctx
         for number, queue in enumerate(self.system.queues):
             if self.blocks[number] and not ctx.get(queue.blocks.valid):
@@ -123,8 +122,8 @@ class Player:
                 drive(ctx, queue.blocks, valid=1, payload={"address": address, "count": count})
             ctx.set(queue.request.ready, self.may())
             waiting = self.fetching[number]
-            came = waiting and self.fetches(self, number, waiting[0]) and self.may()
-            item = waiting.popleft() if came else None
+            received = waiting and self.fetches(self, number, waiting[0]) and self.may()
+            item = waiting.popleft() if received else None
             ctx.set(queue.record.valid, item is not None)
             if item:
                 drive(ctx, queue.record, payload=whole(item.bits, item.error))
@@ -156,11 +155,10 @@ class Player:
             ctx.set(queue.blocks.valid, bool(ctx.get(queue.blocks.valid) and self.blocks[number]))
 
     def quiet(self) -> bool:
-        """Return whether no queue has work."""
         return not any(self.ctx.get(queue.busy) for queue in self.system.queues)
 
     async def values(self, semaphores):
-        """Return what semaphores hold; HBM and the engines do nothing any more."""
+        """Return the values of semaphores while HBM and the engines do nothing."""
         for queue in self.system.queues:
             self.ctx.set(queue.record.valid, 0)
             self.ctx.set(queue.completions, 0)
@@ -168,7 +166,7 @@ class Player:
         for semaphore in semaphores:
             drive(self.ctx, access, update={"op": 0, "semaphore": semaphore, "value": 0}, valid=1)
             while not self.ctx.get(access.ready):
-                assert not self.quiet(), "nobody else asks"
+                assert not self.quiet(), "the only request must be granted"
                 await self.ctx.tick()
             found.append(self.ctx.get(access.has))
             await self.ctx.tick()

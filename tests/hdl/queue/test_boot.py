@@ -1,4 +1,4 @@
-"""Boot: the program is copied to the word, and a wrong header is named by its first wrong word."""
+"""Boot: the program is copied word by word, and the error names the first wrong word of the header."""
 
 import random
 import struct
@@ -13,24 +13,19 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
 from tests.hdl.memory.axi_memory import serve_reads
-from tests.hdl.simulation import WORN, drive, simulate
+from tests.hdl.simulation import WARM_UP, drive, pulse, simulate
 from tests.hdl.slow import slow
 
 BASE = 0x1280
-"""Of the image: not at the start of a page."""
+"""Address of the image, not at the start of a page."""
 
 
 def header(config: Config, program_bytes: int, program: int) -> list[int]:
-    """Return the words of a correct header."""
     return [IMAGE_MAGIC, program_bytes, program, config.rows, config.columns, config.dma_engines, config.cores, 0]
 
 
 class At(bytes):
-    """Memory that lies where an image is, though no memory is as large.
-
-    Attributes:
-        first: its first address.
-    """
+    """Memory from the address `first` on, without storage for the bytes below."""
 
     first = 0
 
@@ -40,15 +35,13 @@ class At(bytes):
 
 def boot(
     config: Config, words: list[int], program: bytes, *, place: int = 0x80, start: int = BASE, far: int = 0,
-    worn: int = 0, **memory,
+    warm_up: int = 0, **memory,
 ):  # fmt: skip
-    """Boot an image; return what was loaded, by number, the final (done, error, detail), and the cycles until then.
+    """Boot an image; return the loaded words by number, the final (done, error, detail), and the cycles until then.
 
-    Arguments:
-        config: the machine's parameters. words: of the header.
-        program: the program. place: where it is, from the image on.
-        start: address that the unit is told. far: how much farther behind all this is.
-        worn: see `simulate`. memory: how HBM behaves.
+    `words` is the header, `place` the offset of the program, `start` the address given to the unit; `far` is added to
+    all
+    addresses. `memory` are options of `serve_reads`.
     """
     content = bytearray(random.Random(2).randbytes(BASE + place + len(program) + 256))
     content[BASE : BASE + 32] = struct.pack("<8I", *words)
@@ -71,15 +64,15 @@ def boot(
                 loaded[word.number] = word.data
             if done or error.valid or ends:
                 ends.append((cycle, (done, error.valid, error.detail)))
-                ctx.set(dut.start, len(ends) % 2)  # without effect
-                if len(ends) == 100:  # what comes late is seen
+                ctx.set(dut.start, len(ends) % 2)  # has no effect
+                if len(ends) == 100:  # the final state must be stable
                     (cycles, state), *late = ends
                     assert all(later == state for _, later in late)
                     return loaded, state, cycles
         raise AssertionError("boot does not end")
 
     reads = partial(serve_reads, axi=dut.axi, memory=content, **memory)
-    return simulate(dut, bench, background=[reads], worn=worn)
+    return simulate(dut, bench, background=[reads], warm_up=warm_up)
 
 
 CONFIG = Config(rows=4, columns=6, dma_engines=3, hbm_bytes=16, cores=24)
@@ -92,59 +85,63 @@ def test_program_is_copied(size, program_bytes):
     program = random.Random(program_bytes).randbytes(program_bytes)
     words = header(config, program_bytes, 0x180)
     stall = 0.3 if program_bytes < 1000 else 0
-    start = BASE + RECORD_BYTES - 1  # the lowest bits do not count
+    start = BASE + RECORD_BYTES - 1  # the lowest bits are ignored
     far = random.Random(size + program_bytes).randrange(1 << 39) & -4096
     loaded, state, _ = boot(config, words, program, place=0x180, start=start, far=far, latency=12, stall=stall)
     assert state == (1, 0, 0)
     assert loaded == dict(enumerate(struct.unpack(f"<{program_bytes // 4}I", program)))
 
 
-def test_after_a_reset_it_is_as_new():
+def test_a_reset_restores_the_initial_state():
     program = random.Random(3).randbytes(300)
     words = header(CONFIG, 300, 0x180)
-    loaded, state, _ = boot(CONFIG, words, program, place=0x180, far=1 << 38, worn=WORN, latency=5, stall=0.2)
+    loaded, state, _ = boot(CONFIG, words, program, place=0x180, far=1 << 38, warm_up=WARM_UP, latency=5, stall=0.2)
     assert state == (1, 0, 0)
     assert loaded == dict(enumerate(struct.unpack("<75I", program)))
 
 
-def test_every_wrong_bit_of_a_header_is_named():
-    """But for those of the program's size and place that make another one; an image after the other, each reset."""
+WRONG = [
+    (1, 2),
+    (1, LOCAL_BYTES + 4),
+    (2, 64),
+    (3, 5),
+    (4, 4 | 1 << 31),
+    (5, 2),
+    (6, 1),
+    (6, 24 | 1 << 7),
+    (7, 1 << 31),
+]
+
+
+def test_the_first_wrong_word_of_a_header_is_named_and_nothing_is_loaded():
+    """Wrong values, and every wrong bit, except bits of the program's size and address that make another legal value.
+
+    All images are in one memory, and the unit is reset before each.
+    """
     right = header(CONFIG, 64, 0x80)
-    meant = {1: LOCAL_BYTES - 4, 2: -RECORD_BYTES}
-    bits = [(place, bit) for place in range(8) for bit in range(32) if not meant.get(place, 0) >> bit & 1]
-    images = [[word ^ (n == place) << bit for n, word in enumerate(right)] for place, bit in bits]
+    legal = {1: LOCAL_BYTES - 4, 2: -RECORD_BYTES}
+    bits = [(place, bit) for place in range(8) for bit in range(32) if not legal.get(place, 0) >> bit & 1]
+    wrong = WRONG + [(place, right[place] ^ 1 << bit) for place, bit in bits]
+    images = [[*right[:place], word, *right[place + 1 :]] for place, word in wrong]
+    for image in images:
+        image[7] |= 1  # a later wrong word is not named
     memory = b"".join(struct.pack("<8I", *words).ljust(RECORD_BYTES, b"\0") for words in images)
     dut, reset = Boot(CONFIG), Signal()
 
     async def bench(ctx):
-        for number, (place, bit) in enumerate(bits):
-            ctx.set(reset, 1)
-            await ctx.tick()
+        for number, (place, word) in enumerate(wrong):
+            await pulse(ctx, reset)
             drive(ctx, dut, start=1, address=RECORD_BYTES * number)
-            ctx.set(reset, 0)
             await ctx.tick()
             ctx.set(dut.start, 0)
             for _ in range(30):
                 await ctx.tick()
-            assert ctx.get(dut.error.valid) and ctx.get(dut.error.detail) == place, (place, bit)
-        return len(bits)
+                assert not ctx.get(dut.done) and not ctx.get(dut.load.valid & ~dut.error.valid)
+            assert ctx.get(dut.error.valid) and ctx.get(dut.error.detail) == place, (place, hex(word))
+        return len(wrong)
 
     reads = partial(serve_reads, axi=dut.axi, memory=memory)
     assert simulate(ResetInserter(reset)(dut), bench, background=[reads]) > 200
-
-
-WRONG = [
-    (0, IMAGE_MAGIC ^ 1 << 31), (1, 2), (1, LOCAL_BYTES + 4), (1, 1 << 31), (2, 64), (3, 5), (4, 4 | 1 << 31), (5, 2),
-    (6, 1), (6, 24 | 1 << 7), (7, 1 << 31),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("place", "word"), WRONG)
-def test_wrong_word_is_named(place, word):
-    words = header(CONFIG, 64, 0x80)
-    words[place] = word
-    words[7] |= 1  # the first counts
-    assert boot(CONFIG, words, bytes(64))[:2] == ({}, (0, 1, place))
 
 
 @pytest.mark.parametrize("address", [BASE, BASE + 16])
@@ -155,7 +152,7 @@ def test_error_of_the_header_counts_as_its_first_word(address):
 
 
 def bursts_of(address: int, size: int, count: int) -> list[tuple[int, int]]:
-    """Return address and beats of the bursts that read so many bytes: up to a page's end and `MAX_BEATS`."""
+    """Return (address, beats) of the bursts of a read: up to the end of a page and to `MAX_BEATS`."""
     beats, bursts = -(-count // size), []
     while beats:
         bursts.append((address, min(beats, MAX_BEATS, (PAGE_BYTES - address % PAGE_BYTES) // size)))
@@ -164,20 +161,25 @@ def bursts_of(address: int, size: int, count: int) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("beats", [1, 2, 4, 15, 16, 33, 63, 64, 65, 66, 80, 127, 128, 129, 130, 190, 256, 260, 512])
-def test_bursts_are_as_long_as_they_may_be(beats):
-    """Of programs that begin anywhere in a page."""
-    size, seen = CONFIG.hbm_bytes, []
+def test_bursts_have_the_maximum_length(beats):
+    size, seen = CONFIG.hbm_bytes, []  # of programs anywhere in a page
     place = (5 * beats + 3) * RECORD_BYTES % 8192
     loaded, *_ = boot(CONFIG, header(CONFIG, size * beats, place), bytes(size * beats), place=place, bursts=seen)
     assert len(loaded) == beats * size // 4
     assert seen == bursts_of(BASE, size, 32) + bursts_of(BASE + place, size, size * beats)
 
 
-@pytest.mark.parametrize("program_bytes", [64, 68, 2048, 8196])
-def test_every_cycle_of_a_boot_is_one_of_a_word_or_of_latency(program_bytes):
-    _, _, least = boot(CONFIG, header(CONFIG, 4, 0x80), bytes(4), latency=20)
+@pytest.mark.parametrize(
+    ("size", "program_bytes"),
+    [*((16, count) for count in (64, 68, 2048, 8196)), (8, 4096), (64, 4096), *slow((16, LOCAL_BYTES))],
+)
+def test_a_boot_takes_a_cycle_per_word_and_twice_the_latency(size, program_bytes):
+    config = CONFIG.with_overrides(hbm_bytes=size)
+    _, _, least = boot(config, header(config, 4, 0x80), bytes(4), latency=20)
+    assert least < 2 * 20 + 30
     for latency in (20, 23):
-        _, _, cycles = boot(CONFIG, header(CONFIG, program_bytes, 0x80), bytes(program_bytes), latency=latency)
+        loaded, _, cycles = boot(config, header(config, program_bytes, 0x80), bytes(program_bytes), latency=latency)
+        assert len(loaded) == program_bytes // 4
         assert cycles - least == program_bytes // 4 - 1 + 2 * (latency - 20)
 
 
@@ -185,12 +187,3 @@ def test_every_cycle_of_a_boot_is_one_of_a_word_or_of_latency(program_bytes):
 def test_error_of_the_program(response):
     loaded, state, _ = boot(CONFIG, header(CONFIG, 64, 0x80), bytes(64), errors={BASE + 0x80 + 32: response})
     assert (loaded, state) == (dict.fromkeys(range(8), 0), (0, 1, 0))
-
-
-@pytest.mark.parametrize(("size", "program_bytes"), [(8, 4096), *slow((16, LOCAL_BYTES)), (64, 4096)])
-def test_a_word_per_cycle(size, program_bytes):
-    """Latency is paid twice, for header and program."""
-    config = CONFIG.with_overrides(hbm_bytes=size)
-    loaded, _, cycles = boot(config, header(config, program_bytes, 0x80), bytes(program_bytes), latency=20)
-    assert len(loaded) == program_bytes // 4
-    assert cycles < program_bytes // 4 + 2 * 20 + 30

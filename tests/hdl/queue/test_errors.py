@@ -1,4 +1,4 @@
-"""The first error stays, and the order of those that come together."""
+"""Error latch: the first error stays; priority among simultaneous errors."""
 
 import pytest
 
@@ -12,22 +12,22 @@ REPORTS = (
     ({"cause": int(Cause.INDEX), "address": 256, "detail": 0xFFFFFFFF}, {"queue": 2}),
     ({"queue": 2, "cause": int(Cause.STUCK), "address": 384, "detail": 0}, {}),
 )
-"""Of boot, queues 1 and 2, and the watchdog: what each says, and what the error says besides."""
+"""Reports of boot, queues 1 and 2, and the watchdog: the input, and the fields that the latch adds."""
 
 
 @pytest.mark.parametrize("first", range(len(REPORTS)))
 @simulated(lambda: Errors(3))
 async def test_of_errors_in_a_cycle_the_order_is_boot_queues_watchdog(ctx, dut, first):
     ports = [dut.boot, dut.queue_errors[1], dut.queue_errors[2], dut.watchdog]
-    said = [{"valid": 1} | report for report, _ in REPORTS]
-    wanted = said[first] | REPORTS[first][1]
+    reports = [{"valid": 1} | report for report, _ in REPORTS]
+    wanted = reports[first] | REPORTS[first][1]
     await ctx.tick().repeat(3)
     assert not ctx.get(dut.halt) and ctx.get(dut.error.as_value()) == 0
-    for port, report in zip(ports[first:], said[first:], strict=True):
+    for port, report in zip(ports[first:], reports[first:], strict=True):
         ctx.set(port, report)
     for cycle in range(6):
         await ctx.tick()
         error = ctx.get(dut.error)
         assert ctx.get(dut.halt) and {name: error[name] for name in wanted} == wanted, cycle
-        ctx.set(ports[0], said[0])  # comes too late unless it was there
-        ctx.set(ports[first], dict.fromkeys(said[first], 0))
+        ctx.set(ports[0], reports[0])  # too late, unless it was reported before
+        ctx.set(ports[first], dict.fromkeys(reports[first], 0))

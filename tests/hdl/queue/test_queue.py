@@ -1,6 +1,7 @@
-"""A queue, port by port and cycle by cycle, against its model."""
+"""A queue against its model, every port in every cycle."""
 
 from collections import deque
+from itertools import product
 
 import pytest
 
@@ -9,6 +10,7 @@ from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, E
 from neuroncore_rtl.spec.isa.record import HEADER_BITS
 from tests.hdl.queue.queues import OWN, Item, QueueModel, holds, whole
 from tests.hdl.simulation import drive, pulse, random_bits, simulated
+from tests.hdl.slow import slow_if
 
 SEED = 1977
 
@@ -21,19 +23,19 @@ QUEUES = {
 
 
 SEMAPHORES = (3, 85, 172, 240)
-"""Those that records wait for."""
+"""Semaphores that records wait for."""
 
 LEVELS = (0, 0x2ACD, 0xB553, 0xFFFF)
-"""What they have, and what is waited for."""
+"""Values of the semaphores, and of waits."""
 
 
 def mark(serial):
-    """Return a value of an update that tells it from others, and has bits everywhere."""
+    """Return an update value that is unique and has bits in all positions."""
     return serial * 0x9E37 % (1 << 16)
 
 
 def random_item(rng, engine, address, serial):
-    """Return a record with random waits and updates; serial numbers tell updates apart."""
+    """Return a record with random waits, and updates with unique values by `serial`."""
     waits = tuple((int(rng.choice(SEMAPHORES)), int(rng.choice(LEVELS))) for _ in range(rng.integers(3)))
     updates = tuple((UpdateOp(int(rng.integers(4))), int(rng.integers(256)), mark(2 * serial + n)) for n in range(2))
     engine = Engine.QUEUE if rng.random() < 0.3 else engine
@@ -41,10 +43,10 @@ def random_item(rng, engine, address, serial):
 
 
 def random_blocks(rng, engine, count):
-    """Return blocks (address, count), and the records that lie there, by address."""
+    """Return blocks (address, count), and their records by address."""
     blocks, memory = [], {}
     for _ in range(count):
-        place = int(rng.integers(1 << 40))  # a queue does not ask whether it is a multiple of RECORD_BYTES
+        place = int(rng.integers(1 << 40))  # a queue does not check the alignment
         length = int(rng.choice((0, 1, 2, 3, 7, 12)))
         blocks.append((place, length))
         for n in range(length):
@@ -54,13 +56,9 @@ def random_blocks(rng, engine, count):
 
 
 class Driver:
-    """Plays everything around a queue, checks every output against the model, and moves both on.
+    """Models the surroundings of a queue, checks every output against the model, and steps the model.
 
-    Arguments:
-        rng, ctx, dut: generator, simulator, queue.
-        model: of the queue.
-        memory: records by address.
-        pace: probabilities of what may happen in a cycle; those that are missing are 1.
+    `memory` are the records by address, `pace` the probabilities of events per cycle, 1 by default.
     """
 
     def __init__(self, rng, ctx, dut, model, memory, pace):
@@ -68,23 +66,23 @@ class Driver:
         self.values = [0] * 256
         self.blocks = deque()
         self.fetching = deque()
-        self.offered = None  # an update that was not taken
+        self.offered = None  # update on offer, not yet accepted
         self.issued, self.updates = [], []
 
     def may(self, what):
         return int(self.rng.random() < self.pace.get(what, 1))
 
     def drive(self):
-        """Set the queue's inputs; return what comes, and which lanes finish."""
+        """Set the inputs of the queue; return the received record, and the lanes that finish."""
         ctx, dut = self.ctx, self.dut
         if self.blocks and not ctx.get(dut.blocks.valid):
             address, count = self.blocks[0]
             drive(ctx, dut.blocks, valid=self.may("ring"), payload={"address": address, "count": count})
         ctx.set(dut.request.ready, self.may("ask"))
-        came = self.memory[self.fetching.popleft()] if self.fetching and self.may("fetch") else None
-        ctx.set(dut.record.valid, came is not None)
-        record = came.bits if came else random_bits(self.rng, RECORD_BITS)
-        error = came.error if came else self.may("half")
+        received = self.memory[self.fetching.popleft()] if self.fetching and self.may("fetch") else None
+        ctx.set(dut.record.valid, received is not None)
+        record = received.bits if received else random_bits(self.rng, RECORD_BITS)
+        error = received.error if received else self.may("half")
         drive(ctx, dut.record, payload=whole(record, error))
         ctx.set(dut.issue.ready, self.may("issue"))
         working = [n for n, lane in enumerate(self.model.lanes) if len(lane.records) > lane.finished]
@@ -98,10 +96,10 @@ class Driver:
         if self.model.here:
             assert tuple(on) == self.model.here[0].waits
         ctx.set(dut.wait_satisfied, all(self.values[s] >= v for s, v in on))
-        return came, finished
+        return received, finished
 
     def observe(self, finished):
-        """Compare the queue's outputs with the model's; return the lane whose update is on offer, if any."""
+        """Compare the outputs of the queue with the model's; return the lane of the update on offer, if any."""
         ctx, dut, model = self.ctx, self.dut, self.model
         head = model.here[0] if model.here else None
         assert ctx.get(dut.places) == model.room and ctx.get(dut.blocks.ready) == (model.room > 0)
@@ -127,7 +125,7 @@ class Driver:
         if own or any(offers):
             payload = ctx.get(dut.update.payload)
             update = (UpdateOp(payload.op.value), payload.semaphore, payload.value)
-            chosen = OWN if own else model.chosen
+            chosen = OWN if own else model.next_lane
             assert update == (own or offers[chosen])
             assert self.offered in (None, update), "an update changed while it was on offer"
             self.offered = update
@@ -138,25 +136,24 @@ class Driver:
         return chosen
 
     async def cycle(self):
-        """Let a cycle pass."""
         ctx, dut, model = self.ctx, self.dut, self.model
-        came, finished = self.drive()
+        received, finished = self.drive()
         chosen = self.observe(finished)
         rings = self.blocks.popleft() if ctx.get(dut.blocks.valid & dut.blocks.ready) else None
-        asked = ctx.get(dut.request.valid & dut.request.ready)
+        requested = ctx.get(dut.request.valid & dut.request.ready)
         issued, given = ctx.get(dut.issued), ctx.get(dut.issue.valid & dut.issue.ready)
         updated = chosen if chosen is not None and ctx.get(dut.update.ready) else None
         assert ctx.get(dut.passed) == model.passes(updated)
         assert issued == (given or model.passes(updated))
-        assert ctx.get(dut.progress) == any((rings, asked, came, given, model.passing, finished))
-        if asked:
+        assert ctx.get(dut.progress) == any((rings, requested, received, given, model.passing, finished))
+        if requested:
             self.fetching.append(model.request)
         if issued:
             self.issued.append(model.here[0].address)
         if updated is not None:
             self.updates.append((updated, self.offered))
             self.offered = None
-        model.step(self.values, rings=rings, asked=asked, came=came, issued=issued, finished=finished, updated=updated)
+        model.step(self.values, rings, requested, received, issued, finished, updated)
         await ctx.tick()
         ctx.set(dut.blocks.valid, ctx.get(dut.blocks.valid) and rings is None)
 
@@ -171,22 +168,16 @@ PACES = {
 
 @pytest.mark.parametrize(
     ("kind", "pace"),
-    [
-        pytest.param(kind, pace, marks=[pytest.mark.slow] * (pace != "random" and kind not in ("tensor", "collective")))
-        for kind in QUEUES
-        for pace in PACES
-    ],
+    slow_if(lambda kind, pace: pace != "random" and kind not in ("tensor", "collective"), product(QUEUES, PACES)),
 )
 @simulated(lambda kind: Queue(*QUEUES[kind]))
 async def test_every_port_in_every_cycle_is_that_of_the_model(ctx, dut, kind, pace, rng):
     await compare(ctx, dut, kind, pace, rng)
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in ("tensor", "dma"))) for kind in QUEUES]
-)
+@pytest.mark.parametrize("kind", slow_if(lambda kind: kind in ("tensor", "dma"), QUEUES))
 @simulated(lambda kind: Queue(*QUEUES[kind]))
-async def test_after_a_reset_in_the_middle_of_work_it_is_as_new(ctx, dut, reset, kind, rng):
+async def test_a_reset_during_work_restores_the_initial_state(ctx, dut, reset, kind, rng):
     for _ in range(25):
         blocks, memory = random_blocks(rng, QUEUES[kind][0], 3)
         driver = Driver(rng, ctx, dut, QueueModel(*QUEUES[kind]), memory, PACES["random"] | {"update": 0.25})
@@ -200,8 +191,7 @@ async def test_after_a_reset_in_the_middle_of_work_it_is_as_new(ctx, dut, reset,
 
 @simulated(lambda: Queue(*QUEUES["tensor"]))
 async def test_a_block_has_as_many_records_as_its_count_says(ctx, dut, reset, rng):
-    """Every bit of the count alone makes it longer than two records are; of the longest 2,048 records are fetched."""
-    for bit in range(16):
+    for bit in range(16):  # a bit of the count; 2,048 records of the longest block are fetched
         place, cycles = int(rng.integers(1 << 40)), 4150 if bit == 15 else 25
         addresses = [(place + n * RECORD_BYTES) % (1 << 40) for n in range(cycles)]
         memory = {at: Item(int(Engine.TENSOR), random_bits(rng, 500), address=at) for at in addresses}
@@ -214,8 +204,8 @@ async def test_a_block_has_as_many_records_as_its_count_says(ctx, dut, reset, rn
 
 
 @simulated(lambda: Queue(*QUEUES["tensor"]))
-async def test_counters_go_on_in_every_state_for_long(ctx, dut):
-    """Some 4,096 cycles in each state, in which nothing changes at the queue's ports but what it counts."""
+async def test_counters_count_long_in_every_state(ctx, dut):
+    # The queue stays in each state for more than 4,096 cycles.
     cycles, states = 4150, [name for name in QUEUE_COUNTERS if name != "records"]
     before = dict.fromkeys(states, 0)
 
@@ -254,7 +244,7 @@ async def compare(ctx, dut, kind, pace, rng):
     driver.blocks.extend(blocks)
     for _ in range(6000):
         await driver.cycle()
-        most = max(most, model.flying)
+        most = max(most, model.in_flight)
         if not driver.blocks and not model.busy:
             break
     for _ in range(2):

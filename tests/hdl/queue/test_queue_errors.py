@@ -1,4 +1,4 @@
-"""What a queue reports: the first error in the order of the program, with its address, and nothing behind it."""
+"""Errors of a queue: the first in program order is reported with its address, and no later one."""
 
 import pytest
 
@@ -16,7 +16,7 @@ KINDS = ("refused", "engine", "fetch", "other engine")
 
 
 def program(rng, kind):
-    """Return the address of a block, its records, the place of one that fails, and what is to be said of it."""
+    """Return the address of a block, its records, the index of one that fails, and the expected error."""
     first = int(rng.integers(1 << 40))
     items = [random_item(rng, Engine.TENSOR, (first + n * RECORD_BYTES) % (1 << 40), n) for n in range(RECORDS)]
     bad = int(rng.integers(3, RECORDS))
@@ -35,23 +35,23 @@ def program(rng, kind):
 
 
 async def fail(ctx, dut, rng, kind):
-    """Run a program whose record fails, and some cycles more. The engine finishes nothing behind an error of its own.
+    """Run a program with a record that fails, and some cycles more; the engine finishes no record after its own error.
 
-    What fails before it is done is reported when all records before it have left, in the next cycle.
+    An error before execution is reported in the cycle after all earlier records have retired.
     """
     first, items, bad, wanted = program(rng, kind)
-    fetching, working = [], [[], []]  # addresses that were asked for; of each lane, when its records finish
+    fetching, working = [], [[], []]  # requested addresses; finishing cycles by lane
     given = before = 0
-    issued, errors, late = [], [], None  # what the engine reports, from the next cycle on
-    known = due = False  # in this cycle it can be told what fails, and is to be reported
-    behind = 0  # NOPs that were passed behind what fails
+    issued, errors, late = [], [], None  # report of the engine, from the next cycle on
+    known = due = False  # the failing record is received; its error is due
+    passed_later = 0  # NOPs that passed the failing record
     drive(ctx, dut.blocks, valid=1, payload={"address": first, "count": RECORDS})
     for cycle in range(400):
         ctx.set(dut.wait_satisfied, 1)
-        came = fetching.pop(0) if fetching and rng.random() < 0.8 else None
-        ctx.set(dut.record.valid, came is not None)
-        if came is not None:
-            item = items[(came - first) % (1 << 40) // RECORD_BYTES]
+        received = fetching.pop(0) if fetching and rng.random() < 0.8 else None
+        ctx.set(dut.record.valid, received is not None)
+        if received is not None:
+            item = items[(received - first) % (1 << 40) // RECORD_BYTES]
             drive(ctx, dut.record, payload=whole(item.bits, item.error))
         ctx.set(dut.request.ready, int(rng.random() < 0.8))
         ctx.set(dut.issue.ready, int(rng.random() < 0.8))
@@ -62,7 +62,7 @@ async def fail(ctx, dut, rng, kind):
             del lane[: int(done)]
         update = dut.update.payload
         taken = ctx.get(dut.update.valid & dut.update.ready)
-        # Of those behind an error more are refused, which changes nothing.
+        # Further refusals after the error have no effect.
         refused = taken and kind == "refused" and (ctx.get(update.value) == mark(2 * bad) or errors)
         ctx.set(dut.update_refused, bool(refused))
         if ctx.get(dut.request.valid & dut.request.ready):
@@ -79,9 +79,9 @@ async def fail(ctx, dut, rng, kind):
         rings = ctx.get(dut.blocks.valid & dut.blocks.ready)
         error = ctx.get(dut.error)
         assert kind == "refused" or error.valid == due, f"cycle {cycle}"
-        due = due or bool(known and ctx.get(dut.retired_count) == bad + behind)
-        behind += bool(late) and ctx.get(dut.passed)
-        known = known or late is not None or (kind in ("fetch", "other engine") and came == items[bad].address)
+        due = due or bool(known and ctx.get(dut.retired_count) == bad + passed_later)
+        passed_later += bool(late) and ctx.get(dut.passed)
+        known = known or late is not None or (kind in ("fetch", "other engine") and received == items[bad].address)
         if error.valid:
             errors.append((int(error.cause), error.address, error.detail))
             before = len(issued) if len(errors) == 1 else before
@@ -93,7 +93,7 @@ async def fail(ctx, dut, rng, kind):
         if len(errors) == 40:
             break
     assert errors == [wanted] * 40, (errors[:1], wanted)
-    assert issued == list(range(len(issued))) and len(issued) <= before + 1  # one was on offer
+    assert issued == list(range(len(issued))) and len(issued) <= before + 1  # one record was on offer
     if kind in ("fetch", "other engine"):
         assert issued == list(range(bad))
 
@@ -101,7 +101,6 @@ async def fail(ctx, dut, rng, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @simulated(lambda: Queue(*QUEUES["tensor"]))
 async def test_the_first_error_is_reported_and_nothing_follows(ctx, dut, reset, kind, rng):
-    """Some programs, each behind a reset of the one before."""
     for _ in range(8):
         await fail(ctx, dut, rng, kind)
         ctx.set(reset, 1)

@@ -1,4 +1,4 @@
-"""Every register of the map: what it reads, what writing does, and what is refused."""
+"""Registers: reads, effects of writes, and refused accesses."""
 
 import pytest
 from amaranth import Elaboratable, Module
@@ -9,8 +9,8 @@ from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec import memory_map as at
 from neuroncore_rtl.spec.config import PRESETS, SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, UpdateOp, queue_count
-from tests.hdl.queue.bus import Asker
-from tests.hdl.simulation import WORN, drive, pulse, simulated
+from tests.hdl.queue.bus import BusManager
+from tests.hdl.simulation import WARM_UP, drive, pulse, simulated
 
 SEED = 1961
 
@@ -22,13 +22,13 @@ RESET = {
     at.WATCHDOG_LIMIT: 100_000, at.ERROR_CAUSE: 0, at.ERROR_QUEUE: 0, at.ERROR_LOW: 0, at.ERROR_HIGH: 0,
     at.ERROR_DETAIL: 0, at.CORE_NUMBER: 0, at.CORE_COUNT: 1,
 }  # fmt: skip
-"""Readable registers that there are once, and what they are after reset."""
+"""Readable registers that exist once, and their reset values."""
 
 WIDTHS = {at.INTERRUPT_ENABLE: 3, at.WATCH_SEMAPHORE: 8, at.WATCH_VALUE: 16, at.WATCHDOG_LIMIT: 32}
-"""Those that keep what is written, and how many bits of it."""
+"""Registers that store what is written, and their widths."""
 
 CHANGES = (at.SEMAPHORES, at.SEMAPHORE_ADD, at.SEMAPHORE_SUBTRACT)
-"""Where a semaphore is set or changed by writing."""
+"""Addresses that set or change a semaphore."""
 
 
 def queue_register(queue, offset):
@@ -39,9 +39,7 @@ def counter(queue, number):
     return at.COUNTERS + queue * at.COUNTER_STRIDE + 4 * number
 
 
-class Whole(Elaboratable):
-    """Registers, and behind them semaphores."""
-
+class RegistersWithSemaphores(Elaboratable):
     def __init__(self, port_latency=0):
         self.registers = Registers(CONFIG.with_overrides(port_latency=port_latency))
         self.semaphores = Semaphores(1, latency=port_latency)
@@ -61,8 +59,7 @@ class Whole(Elaboratable):
 
 @simulated(lambda: Registers(CONFIG))
 async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut):
-    """Reads and writes of 0 to every word around the registers are answered at once, or refused."""
-    asker = Asker(ctx, dut.bus)
+    manager = BusManager(ctx, dut.bus)
     kept = (at.QUEUE_LOW, at.QUEUE_HIGH)
     reads, writes = (*kept, at.QUEUE_PLACES, at.QUEUE_RETIRED, at.QUEUE_COUNT), (*kept, at.QUEUE_START)
     readable = {queue_register(q, offset) for q in range(QUEUES) for offset in reads}
@@ -81,22 +78,22 @@ async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut)
     for blocks in dut.blocks:
         ctx.set(blocks.ready, 1)
     for word in sorted(words):
-        assert (await asker.access(word) != "error") == (word in readable), hex(word)
-        assert asker.cycles == 1
-        assert (await asker.access(word, 0) != "error") == (word in writable), hex(word)
-        assert asker.cycles == 1
+        assert (await manager.access(word) != "error") == (word in readable), hex(word)
+        assert manager.cycles == 1
+        assert (await manager.access(word, 0) != "error") == (word in writable), hex(word)
+        assert manager.cycles == 1
         for mask in (0b0001, 0b1100, 0b0111, 0b1011, 0b1101, 0b1110):
             if word in list(RESET)[::3]:
-                assert await asker.access(word, mask=mask) == "error"
-                assert await asker.access(word, 0, mask=mask) == "error"
+                assert await manager.access(word, mask=mask) == "error"
+                assert await manager.access(word, 0, mask=mask) == "error"
 
 
-@pytest.mark.parametrize("worn", [0, WORN])
+@pytest.mark.parametrize("warm_up", [0, WARM_UP])
 @simulated(lambda: Registers(CONFIG))
-async def test_the_ones_that_keep_what_is_written(ctx, dut, worn, rng):
+async def test_registers_that_store_what_is_written(ctx, dut, warm_up, rng):
     assert not ctx.get(dut.exit_valid) and not ctx.get(dut.console.valid) and not ctx.get(dut.external_interrupt)
     assert not ctx.get(dut.bus.response)
-    asker = Asker(ctx, dut.bus)
+    manager = BusManager(ctx, dut.bus)
     outputs = {
         at.WATCH_SEMAPHORE: dut.watch_semaphore,
         at.WATCH_VALUE: dut.watch_value,
@@ -104,50 +101,42 @@ async def test_the_ones_that_keep_what_is_written(ctx, dut, worn, rng):
     }
     kept = dict(RESET)
     for address, value in RESET.items():
-        assert await asker.access(address) == value
+        assert await manager.access(address) == value
     for _ in range(200):
         address, value = int(rng.choice(list(WIDTHS))), int(rng.integers(1 << int(rng.integers(1, 33))))
         fits = value >> WIDTHS[address] == 0
-        assert await asker.access(address, value) == (None if fits else "error")
+        assert await manager.access(address, value) == (None if fits else "error")
         kept[address] = value if fits else kept[address]
         for other in WIDTHS:
-            assert await asker.access(other) == kept[other]
+            assert await manager.access(other) == kept[other]
             assert other not in outputs or ctx.get(outputs[other]) == kept[other]
-    assert await asker.access(at.ERROR_CAUSE, 0) == "error"
+    assert await manager.access(at.ERROR_CAUSE, 0) == "error"
 
 
 @simulated(lambda: Registers(CONFIG))
-async def test_a_bit_that_has_no_place_is_refused(ctx, dut):
-    asker = Asker(ctx, dut.bus)
+async def test_a_bit_outside_a_register_is_refused(ctx, dut):
+    manager = BusManager(ctx, dut.bus)
     for address, width in (WIDTHS | {at.CONSOLE: 8, at.INTERRUPT_PENDING: 3}).items():
         for bit in range(32):
-            assert await asker.access(address, 1 << bit) == (None if bit < width else "error"), (hex(address), bit)
-
-
-@simulated(lambda: Registers(CONFIG))
-async def test_the_number_of_a_core_is_read_whole(ctx, dut):
-    asker = Asker(ctx, dut.bus)
-    for bit in range(len(dut.core_number)):
-        ctx.set(dut.core_number, 1 << bit)
-        assert await asker.access(at.CORE_NUMBER) == 1 << bit
+            assert await manager.access(address, 1 << bit) == (None if bit < width else "error"), (hex(address), bit)
 
 
 @simulated(lambda: Registers(CONFIG))
 async def test_doorbells_ring_at_their_queue_with_its_own_address(ctx, dut, rng):
-    asker = Asker(ctx, dut.bus)
+    manager = BusManager(ctx, dut.bus)
     kept = {queue_register(q, offset): 0 for q in range(QUEUES) for offset in (at.QUEUE_LOW, at.QUEUE_HIGH)}
-    for register in kept:  # what memories hold after reset does not matter
-        await asker.access(register, 0)
+    for register in kept:  # the memory contents after reset are undefined
+        await manager.access(register, 0)
     rung = 0
     for _ in range(150):
         q, high = int(rng.integers(QUEUES)), int(rng.integers(2))
         register = queue_register(q, (at.QUEUE_LOW, at.QUEUE_HIGH)[high])
         value = int(rng.integers(1 << 32)) & int(rng.choice((-1, -128, 0xFF)))
         wrong = value >> 8 if high else value % 128
-        assert await asker.access(register, value) == ("error" if wrong else None)
+        assert await manager.access(register, value) == ("error" if wrong else None)
         kept[register] = kept[register] if wrong else value
         for other, value in kept.items():
-            assert await asker.access(other) == value
+            assert await manager.access(other) == value
 
         q, count, wait = (int(rng.integers(limit)) for limit in (QUEUES, 1 << 17, 4))
         seen = []
@@ -158,7 +147,7 @@ async def test_doorbells_ring_at_their_queue_with_its_own_address(ctx, dut, rng)
                 assert ctx.get(blocks.valid) == (number == q and count < 1 << 16)
             seen.append((ctx.get(dut.blocks[q].payload.address), ctx.get(dut.blocks[q].payload.count)))
 
-        answer = await asker.access(queue_register(q, at.QUEUE_START), count, each=each)
+        answer = await manager.access(queue_register(q, at.QUEUE_START), count, each=each)
         assert answer == ("error" if count >= 1 << 16 else None)
         if answer is None:
             address = kept[queue_register(q, at.QUEUE_HIGH)] << 32 | kept[queue_register(q, at.QUEUE_LOW)]
@@ -169,11 +158,13 @@ async def test_doorbells_ring_at_their_queue_with_its_own_address(ctx, dut, rng)
 
 @simulated(lambda: Registers(CONFIG))
 async def test_what_queues_and_errors_report_is_read(ctx, dut, rng):
-    asker = Asker(ctx, dut.bus)
+    manager = BusManager(ctx, dut.bus)
     reports = (("places", at.QUEUE_PLACES, 5), ("retired_count", at.QUEUE_RETIRED, 1 << 32))
     reports += (("rung", at.QUEUE_COUNT, 1 << 32),)
-    for _ in range(8):
-        wanted = {}
+    for number in range(8):
+        core = 1 << number % len(dut.core_number)
+        ctx.set(dut.core_number, core)
+        wanted = {at.CORE_NUMBER: core}
         for q in range(QUEUES):
             for name, offset, limit in reports:
                 wanted[queue_register(q, offset)] = int(rng.integers(limit))
@@ -188,13 +179,13 @@ async def test_what_queues_and_errors_report_is_read(ctx, dut, rng):
         wanted |= {at.ERROR_LOW: error["address"] % (1 << 32), at.ERROR_HIGH: error["address"] >> 32}
         wanted |= {at.INTERRUPT_PENDING: at.INTERRUPT_ERROR}
         for address, value in wanted.items():
-            assert await asker.access(address) == value, hex(address)
-            assert await asker.access(address, value) == ("error" if address != at.INTERRUPT_PENDING else None)
+            assert await manager.access(address) == value, hex(address)
+            assert await manager.access(address, value) == ("error" if address != at.INTERRUPT_PENDING else None)
 
 
 @simulated(lambda: Registers(CONFIG))
 async def test_an_access_to_a_semaphore_is_answered_when_it_is_taken(ctx, dut, rng):
-    asker, port = Asker(ctx, dut.bus), dut.semaphore
+    manager, port = BusManager(ctx, dut.bus), dut.semaphore
     ops = dict(zip(CHANGES, (UpdateOp.SET, UpdateOp.ADD, UpdateOp.SUBTRACT), strict=True))
     for _ in range(300):
         first, writes = int(rng.choice(CHANGES)), rng.random() < 0.8
@@ -210,7 +201,7 @@ async def test_an_access_to_a_semaphore_is_answered_when_it_is_taken(ctx, dut, r
             update = ctx.get(port.update)
             seen.append((UpdateOp(update.op.value), update.semaphore, update.value * writes))
 
-        answer = await asker.access(first + 4 * n, value if writes else None, each=each)
+        answer = await manager.access(first + 4 * n, value if writes else None, each=each)
         assert answer == ("error" if not legal or refused else None if writes else has)
         if legal:
             wanted = (ops[first], n, value) if writes else (UpdateOp.NONE, n, 0)
@@ -218,8 +209,8 @@ async def test_an_access_to_a_semaphore_is_answered_when_it_is_taken(ctx, dut, r
 
 
 @simulated(lambda: Registers(CONFIG))
-async def test_every_cause_of_an_interrupt_is_enabled_by_itself(ctx, dut, rng):
-    asker = Asker(ctx, dut.bus)
+async def test_interrupts_are_enabled_by_cause_and_cleared_by_the_host(ctx, dut, rng):
+    manager = BusManager(ctx, dut.bus)
     host = enabled = 0
     for _ in range(200):
         reached, error = (int(rng.random() < 0.4) for _ in range(2))
@@ -228,10 +219,10 @@ async def test_every_cause_of_an_interrupt_is_enabled_by_itself(ctx, dut, rng):
         bits, kind = int(rng.integers(8)), int(rng.integers(3))
         if kind == 0:
             enabled = bits
-            await asker.access(at.INTERRUPT_ENABLE, bits)
+            await manager.access(at.INTERRUPT_ENABLE, bits)
         elif kind == 1:
             host = host and not bits & at.INTERRUPT_HOST
-            await asker.access(at.INTERRUPT_PENDING, bits)
+            await manager.access(at.INTERRUPT_PENDING, bits)
         elif rng.random() < 0.5:
             host = 1
             ctx.set(dut.host_interrupt, 1)
@@ -240,30 +231,30 @@ async def test_every_cause_of_an_interrupt_is_enabled_by_itself(ctx, dut, rng):
         await ctx.tick()
         pending = at.INTERRUPT_HOST * bool(host) | at.INTERRUPT_SEMAPHORE * reached | at.INTERRUPT_ERROR * error
         assert ctx.get(dut.external_interrupt) == bool(pending & enabled)
-        assert await asker.access(at.INTERRUPT_PENDING) == pending
+        assert await manager.access(at.INTERRUPT_PENDING) == pending
 
 
 @simulated(lambda: Registers(CONFIG))
 async def test_exit_and_console(ctx, dut):
-    asker = Asker(ctx, dut.bus)
+    manager = BusManager(ctx, dut.bus)
     await ctx.tick()
     assert not ctx.get(dut.exit_valid)
     for byte in b"Hi\xff":
-        assert await asker.access(at.CONSOLE, byte) is None
+        assert await manager.access(at.CONSOLE, byte) is None
         assert ctx.get(dut.console.valid) and ctx.get(dut.console.payload) == byte
         await ctx.tick()
         assert not ctx.get(dut.console.valid)
-    assert await asker.access(at.CONSOLE, 0x100) == "error"
+    assert await manager.access(at.CONSOLE, 0x100) == "error"
     assert not ctx.get(dut.console.valid)
     for code in (0x8000_0007, 0):
-        assert await asker.access(at.EXIT, code) is None
+        assert await manager.access(at.EXIT, code) is None
         assert ctx.get(dut.exit_valid) and ctx.get(dut.exit_code) == 0x8000_0007
 
 
 @pytest.mark.parametrize("port_latency", [0, 1])
-@simulated(Whole)
+@simulated(RegistersWithSemaphores)
 async def test_semaphores_are_read_set_and_changed(ctx, whole, port_latency, rng):
-    asker = Asker(ctx, whole.registers.bus)
+    manager = BusManager(ctx, whole.registers.bus)
     await ctx.tick().repeat(SEMAPHORE_COUNT)
     values = [0] * 256
     for _ in range(400):
@@ -271,55 +262,47 @@ async def test_semaphores_are_read_set_and_changed(ctx, whole, port_latency, rng
         value = int(rng.choice((0, 1, 500, 65535, 65536, 1 << 31)))
         new = dict(zip(CHANGES, (value, values[n] + value, values[n] - value), strict=True))[first]
         refused = value > 65535 or not 0 <= new <= 65535
-        assert await asker.access(first + 4 * n, value) == ("error" if refused else None)
+        assert await manager.access(first + 4 * n, value) == ("error" if refused else None)
         values[n] = values[n] if refused else new
-        assert await asker.access(at.SEMAPHORES + 4 * n) == values[n]
+        assert await manager.access(at.SEMAPHORES + 4 * n) == values[n]
     assert len(set(values)) > 2
 
 
-@simulated(Whole)
-async def test_interrupts(ctx, whole):
-    dut, asker = whole.registers, Asker(ctx, whole.registers.bus)
+@simulated(RegistersWithSemaphores)
+async def test_simultaneous_interrupts_and_the_watched_semaphore(ctx, whole):
+    dut, manager = whole.registers, BusManager(ctx, whole.registers.bus)
     await ctx.tick().repeat(SEMAPHORE_COUNT)
     pending, enable = at.INTERRUPT_PENDING, at.INTERRUPT_ENABLE
     host, semaphore, error = at.INTERRUPT_HOST, at.INTERRUPT_SEMAPHORE, at.INTERRUPT_ERROR
 
     async def interrupted(*write):
-        """Write to a register, if at all; return whether there is an interrupt then."""
+        """Write to a register, if given; return whether an interrupt is pending then."""
         if write:
-            await asker.access(*write)
+            await manager.access(*write)
         await ctx.tick().repeat(2)
         return ctx.get(dut.external_interrupt)
 
-    # The host's stays until it is taken back, and only that bit does it.
+    # An interrupt in the cycle in which the previous one is cleared is not lost.
+    await manager.access(enable, host)
     await pulse(ctx, dut.host_interrupt)
-    assert not await interrupted()
-    assert await asker.access(pending) == host
-    assert not await interrupted(enable, error | semaphore)
-    assert await interrupted(enable, host)
-    assert await interrupted(pending, error | semaphore)
-    assert not await interrupted(pending, host) and await asker.access(pending) == 0
-    # One that comes in the cycle in which the one before is taken back is not lost.
-    await pulse(ctx, dut.host_interrupt)
-    await asker.access(pending, host, each=lambda: ctx.set(dut.host_interrupt, 1))
+    await manager.access(pending, host, each=lambda: ctx.set(dut.host_interrupt, 1))
     ctx.set(dut.host_interrupt, 0)
     assert await interrupted()
-    await asker.access(pending, host)
-    # The semaphore's follows its value.
-    await asker.access(enable, semaphore)
-    await asker.access(at.WATCH_SEMAPHORE, 17)
-    await asker.access(at.WATCH_VALUE, 3)
+    await manager.access(pending, host)
+    # The semaphore's interrupt follows its value.
+    await manager.access(enable, semaphore)
+    await manager.access(at.WATCH_SEMAPHORE, 17)
+    await manager.access(at.WATCH_VALUE, 3)
     for value in (2, 3, 9, 0, 65535):
         assert await interrupted(at.SEMAPHORES + 4 * 17, value) == (value >= 3)
-        assert await asker.access(pending) == semaphore * (value >= 3)
+        assert await manager.access(pending) == semaphore * (value >= 3)
     assert not await interrupted(enable, error)
     ctx.set(dut.error.valid, 1)
     assert await interrupted()
 
 
 @simulated(lambda: Registers(CONFIG))
-async def test_a_request_is_taken_with_each_response(ctx, dut):
-    """Reads come one a cycle."""
+async def test_a_read_per_cycle(ctx, dut):
     for q in range(QUEUES):
         ctx.set(dut.rung[q], 100 + q)
     drive(ctx, dut.bus, valid=1, mask=0xF)
@@ -332,17 +315,16 @@ async def test_a_request_is_taken_with_each_response(ctx, dut):
 
 @pytest.mark.parametrize(("number", "count"), [(0, 4), (17, 32), (127, 128)])
 @simulated(lambda count: Registers(CONFIG.with_overrides(cores=count)))
-async def test_a_core_of_an_instance_knows_its_number_and_how_many_there_are(ctx, dut, number, count):
-    """It has a queue more, and nothing behind it."""
-    asker = Asker(ctx, dut.bus)
+async def test_a_core_of_an_instance_has_its_number_the_core_count_and_a_further_queue(ctx, dut, number, count):
+    manager = BusManager(ctx, dut.bus)
     ctx.set(dut.core_number, number)
-    assert await asker.access(at.CORE_NUMBER) == number
-    assert await asker.access(at.CORE_COUNT) == count
+    assert await manager.access(at.CORE_NUMBER) == number
+    assert await manager.access(at.CORE_COUNT) == count
     for address in (at.CORE_NUMBER, at.CORE_COUNT):
-        assert await asker.access(address, 0) == "error"
+        assert await manager.access(address, 0) == "error"
     assert len(dut.blocks) == QUEUES + 1
     ctx.set(dut.retired_count[QUEUES], 44)
-    assert await asker.access(queue_register(QUEUES, at.QUEUE_RETIRED)) == 44
-    assert await asker.access(queue_register(QUEUES + 1, at.QUEUE_RETIRED)) == "error"
-    assert await asker.access(counter(QUEUES, 0)) == 0
-    assert await asker.access(counter(QUEUES + 1, 0)) == "error"
+    assert await manager.access(queue_register(QUEUES, at.QUEUE_RETIRED)) == 44
+    assert await manager.access(queue_register(QUEUES + 1, at.QUEUE_RETIRED)) == "error"
+    assert await manager.access(counter(QUEUES, 0)) == 0
+    assert await manager.access(counter(QUEUES + 1, 0)) == "error"

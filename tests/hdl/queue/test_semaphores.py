@@ -1,4 +1,4 @@
-"""The semaphores against a list of numbers: every wait in every cycle, every update, every refusal, and whose turn."""
+"""Semaphores against a list of numbers: waits, updates, refusals and the round robin, in every cycle."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORE_COUNT
 from neuroncore_rtl.spec.isa import UpdateOp
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
-from tests.hdl.simulation import WORN, drive, next_turn, pulse, simulated
+from tests.hdl.simulation import WARM_UP, drive, next_turn, pulse, simulated
 from tests.hdl.slow import slow
 
 SEED = 1965
@@ -14,7 +14,7 @@ SEED = 1965
 QUEUES = 3
 
 USED = (0, 1, 77, 93, 255)
-"""Few semaphores, so that waits and updates meet; two of them are one where there are FEW."""
+"""Few semaphores, so that waits and updates conflict; two of them are the same of `FEW` semaphores."""
 
 
 FEW = 16
@@ -27,29 +27,29 @@ async def sweep(ctx, dut):
     assert ctx.get(dut.ready)
 
 
-def changed(has, update):
+def after_update(has, update):
     """Return the value after an update, None if it is refused."""
     op, value = update["op"], update["value"]
     new = {UpdateOp.NONE: has, UpdateOp.SET: value, UpdateOp.ADD: has + value, UpdateOp.SUBTRACT: has - value}[op]
     return new if 0 <= new <= SEMAPHORE_MAX else None
 
 
-def some(rng, values, **first):
-    """Return a wait or an update: a semaphore and one of some values behind its first field."""
+def random_operation(rng, values, **first):
+    """Return a wait or an update with a random semaphore and one of `values`."""
     return first | {"semaphore": int(rng.choice(USED)), "value": int(rng.choice(values))}
 
 
-def some_update(rng):
+def random_update(rng):
     op = UpdateOp(int(rng.choice(4, p=(0.05, 0.15, 0.4, 0.4))))
-    return some(rng, (0, 1, 2, 300, SEMAPHORE_MAX - 2, SEMAPHORE_MAX), op=op)
+    return random_operation(rng, (0, 1, 2, 300, SEMAPHORE_MAX - 2, SEMAPHORE_MAX), op=op)
 
 
-def some_wait(rng):
-    return some(rng, (0, 1, 2, 300, SEMAPHORE_MAX), on=int(rng.random() < 0.8))
+def random_wait(rng):
+    return random_operation(rng, (0, 1, 2, 300, SEMAPHORE_MAX), on=int(rng.random() < 0.8))
 
 
 def shortage(values, waits):
-    """Return the detail that the watchdog would report; None if nothing is short."""
+    """Return the detail that the watchdog reports for the first unsatisfied wait, or None."""
     for wait in waits:
         has = values[wait["semaphore"]]
         if wait["on"] and has < wait["value"]:
@@ -58,7 +58,7 @@ def shortage(values, waits):
 
 
 class Values(list):
-    """What semaphores have, of whose numbers the upper bits do not count if there are few."""
+    """Values of the semaphores; the upper bits of a number are ignored if there are few semaphores."""
 
     def __getitem__(self, semaphore):
         return super().__getitem__(semaphore % len(self))
@@ -68,17 +68,16 @@ class Values(list):
 
 
 @pytest.mark.parametrize(
-    ("count", "latency", "worn"), [(SEMAPHORE_COUNT, 0, 0), (SEMAPHORE_COUNT, 1, 0), (FEW, 0, WORN), *slow((FEW, 0, 0))]
+    ("count", "latency", "warm_up"),
+    [(SEMAPHORE_COUNT, 0, 0), (SEMAPHORE_COUNT, 1, 0), (FEW, 0, WARM_UP), *slow((FEW, 0, 0))],
 )
 @simulated(lambda count, latency: Semaphores(QUEUES, count, latency=latency))
-async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, latency, worn, rng):
-    """Changes may come a cycle later; of few semaphores the upper bits of a number do not count; and after a reset they
-    are as new."""
+async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, latency, warm_up, rng):
     values = Values([0] * dut.count)
     seen = {"refused": 0, "satisfied": 0, "short": 0, "taken": [0] * (QUEUES + 1)}
     last = QUEUES
     assert not ctx.get(dut.watch_reached)
-    drive(ctx, dut, watch_value=0)  # it would hold at once
+    drive(ctx, dut, watch_value=0)  # satisfied by the reset value
     ctx.set(dut.access.valid, 1)
     await sweep(ctx, dut)
     assert not ctx.get(dut.watch_reached)
@@ -89,12 +88,12 @@ async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, laten
     for cycle in range(3000):
         for number, (valid, payload, _) in enumerate(ports):
             if pending[number] is None and rng.random() < (0.6 if cycle % 100 < 50 else 0.15):
-                pending[number] = some_update(rng)
+                pending[number] = random_update(rng)
             ctx.set(valid, pending[number] is not None)
             if pending[number]:
                 ctx.set(payload, pending[number])
-        waits = [[some_wait(rng), some_wait(rng)] for _ in range(QUEUES)]
-        watch = some_wait(rng)
+        waits = [[random_wait(rng), random_wait(rng)] for _ in range(QUEUES)]
+        watch = random_wait(rng)
         for queue, pair in enumerate(waits):
             ctx.set(dut.waits[queue], pair)
         drive(ctx, dut, watch_semaphore=watch["semaphore"], watch_value=watch["value"])
@@ -109,13 +108,13 @@ async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, laten
         reached = values[watch["semaphore"]] >= watch["value"]
 
         taken = [number for number, (_, _, ready) in enumerate(ports) if ctx.get(ready) and pending[number]]
-        asking = sum(1 << number for number, update in enumerate(pending) if update)
-        assert taken == ([next_turn(last, asking, QUEUES + 1)] if asking else [])
+        requests = sum(1 << number for number, update in enumerate(pending) if update)
+        assert taken == ([next_turn(last, requests, QUEUES + 1)] if requests else [])
         last = taken[0] if taken else last
-        came, changes = changes, [(number, pending[number]) for number in taken]
+        delayed, changes = changes, [(number, pending[number]) for number in taken]
         wanted = 0
-        for number, update in came if dut.latency else changes:
-            after = changed(values[update["semaphore"]], update)
+        for number, update in delayed if dut.latency else changes:
+            after = after_update(values[update["semaphore"]], update)
             if number == QUEUES:
                 assert ctx.get(dut.access.has) == values[update["semaphore"]]
                 assert ctx.get(dut.access.refused) == (after is None)
@@ -133,25 +132,9 @@ async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, count, laten
     assert seen["refused"] > 60 and seen["satisfied"] > 500 and seen["short"] > 500 and min(seen["taken"]) > 200
 
 
-@simulated(lambda: Semaphores(QUEUES, FEW))
-async def test_askers_take_turns(ctx, dut):
-    """With everybody asking all the time, each is served every QUEUES + 1 cycles."""
-    order = []
-    await sweep(ctx, dut)
-    for update in dut.updates:
-        ctx.set(update.valid, 1)
-    ctx.set(dut.access.valid, 1)
-    for _ in range(12):
-        readies = [ctx.get(update.ready) for update in dut.updates] + [ctx.get(dut.access.ready)]
-        order.append(readies.index(1))
-        await ctx.tick()
-    assert order == [0, 1, 2, 3] * 3
-
-
 @pytest.mark.parametrize("count", [FEW, SEMAPHORE_COUNT])
 @simulated(lambda count: Semaphores(QUEUES, count))
-async def test_reset_clears_every_value(ctx, dut, reset, count):
-    """Values survive in the memory; the sweep after a reset takes them away, and nothing holds or is taken before."""
+async def test_the_sweep_after_a_reset_clears_every_value_before_any_access(ctx, dut, reset, count):
     for cycles in range(2):
         for cycle in range(count):
             ctx.set(dut.access.valid, 1)

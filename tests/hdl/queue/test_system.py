@@ -1,4 +1,4 @@
-"""Queues, semaphores, watchdog and errors together: programs, pace, and every cause of error."""
+"""Queues, semaphores, watchdog and errors together: programs, latencies, and every cause of error."""
 
 import pytest
 
@@ -17,22 +17,20 @@ ADD, SUBTRACT, SET, NONE = UpdateOp.ADD, UpdateOp.SUBTRACT, UpdateOp.SET, Update
 
 
 def nop(*, waits=(), updates=(), **others):
-    """Return a record that any queue executes itself."""
+    """Return a record that any queue executes."""
     return Item(int(Engine.QUEUE), 0, tuple(waits), tuple(updates), **others)
 
 
 def item(queue, *, waits=(), updates=(), body=2, **others):
-    """Return a record for a queue; in the tensor's it is a MultiplyMoving, which finishes in lane 0."""
+    """Return a record for a queue; for the tensor queue a MultiplyMoving, which finishes in lane 0."""
     return Item(int(ENGINES[queue]), body, tuple(waits), tuple(updates), **others)
 
 
 def play(rng, programs, cycles, *, until=lambda player: False, fault=None, ports=None, records=4, **options):
-    """Play programs, by queue, for so many cycles, or until `until` returns true; return the player.
+    """Play programs, by queue, for some cycles, or until `until` returns true; return the player.
 
-    Arguments:
-        fault: queue, number, cause, detail: what an engine reports as soon as it was issued the record of that number.
-        ports: of the system, and how they are set.
-        records: that a queue fetches ahead, at most. options: of the player.
+    `fault`: queue, number, cause and detail of the report of an engine once the record of that number is issued;
+    `ports`: values of ports of the system; `records`: maximum number of records that a queue prefetches.
     """
     system = System(collective=COLLECTIVE in programs, records=records)
 
@@ -54,9 +52,9 @@ def play(rng, programs, cycles, *, until=lambda player: False, fault=None, ports
 
 
 def play_to_error(rng, programs, queue, place, cause, detail=0, **options):
-    """Play until 30 cycles after the error, which names a record by its place in a program; return the player.
+    """Play until 30 cycles after the error, which must name a record by its index in a program; return the player.
 
-    Nothing is issued once the error is known.
+    Nothing may be issued once the error is known.
     """
     player = play(rng, programs, 3000, until=lambda p: p.error is not None and p.time > p.error[0] + 30, **options)
     assert player.error is not None
@@ -68,18 +66,21 @@ def play_to_error(rng, programs, queue, place, cause, detail=0, **options):
 
 
 def only(records):
-    """Return a rule for a player: these records are delivered or finished, and no others."""
+    """Return a predicate of the player for these records."""
     return lambda player, queue, item: item in records
 
 
 def only_once_failed(free):
-    """Return a rule: records of the other queues are finished when there is an error, and not before."""
+    """Return a predicate: records of other queues than `free` finish only after the error."""
     return lambda player, queue, item: queue == free or player.error is not None
 
 
 def ordered_program(rng, count):
-    """Return programs in which records wait for adds of earlier ones, so that they end; and what is left of semaphores
-    0 to 7. Semaphores 0 to 5 only grow, and are waited for; 6 and 7 are set and subtracted in one queue each."""
+    """Return programs that end, and the final values of semaphores 0 to 7.
+
+    Records wait only for updates of earlier ones. Semaphores 0 to 5 only grow, and are waited for; 6 and 7 are set and
+    subtracted in one queue each.
+    """
     programs, values = {queue: [] for queue in range(3)}, [0] * 8
     for _ in range(count):
         queue = int(rng.integers(3))
@@ -116,14 +117,14 @@ def test_programs_end_in_order_with_the_right_semaphores(pace, records, rng):
     done, events = [0] * 8, [(t, 0, i) for t, _, i in player.finished] + [(t, 1, i) for t, _, i in player.issued]
     for _, is_issue, record in sorted(events, key=lambda event: event[:2]):
         if is_issue:
-            assert all(done[s] >= v for s, v in record.waits if s < 6), "issued before what it waits for had finished"
+            assert all(done[s] >= v for s, v in record.waits if s < 6), "issued before its waits are satisfied"
         else:
             for op, semaphore, amount in record.updates:
                 done[semaphore] += amount if op == ADD else 0
 
 
-def test_pace_of_waits_and_of_records_that_wait_for_nothing(rng):
-    """From an update that is taken to the instruction: WAIT_LATENCY cycles; a completion takes one more."""
+def test_latency_of_waits_and_throughput_without(rng):
+    """From an accepted update to the issue: `WAIT_LATENCY` cycles; a completion takes one more."""
     programs = {
         TENSOR: [item(TENSOR, waits=[(1, 1)])] + [item(TENSOR) for _ in range(8)],
         VECTOR: [item(VECTOR, updates=[(ADD, 1, 1)])],
@@ -136,8 +137,8 @@ def test_pace_of_waits_and_of_records_that_wait_for_nothing(rng):
     assert [t for t, q, _ in player.issued if q == TENSOR] == [start + 2 * n for n in range(9)]
 
 
-def test_a_nop_passes_what_is_in_flight_and_holds_up_what_comes(rng):
-    """It updates although the record before it never finishes, an update a cycle; the one behind it comes then."""
+def test_a_nop_passes_records_in_flight_and_blocks_later_ones(rng):
+    # It updates although the record before it never finishes, one update per cycle; then the next record is issued.
     programs = {
         DMA: [item(DMA), nop(updates=[(ADD, 1, 1), (SET, 2, 7)]), item(DMA), nop(waits=[(3, 1), (2, 7)]), item(DMA)],
         VECTOR: [item(VECTOR, waits=[(1, 1), (2, 7)], updates=[(ADD, 3, 1)])],
@@ -152,7 +153,7 @@ def test_a_nop_passes_what_is_in_flight_and_holds_up_what_comes(rng):
 
 
 def test_engines_do_not_count_nops(rng):
-    """The engine's error names the record by its number among those that the engine was given."""
+    # The error of an engine names a record by its number among the records that the engine received.
     program = [item(DMA, updates=[(ADD, 0, 1)]) for _ in range(40)]
     mixed = [record for one in program for record in (nop(), one, nop(updates=[(ADD, 1, 1)]))]
     fault, finishes = (DMA, 21, Rule.RANGE, 77), only(program[:21])
@@ -170,7 +171,7 @@ def test_an_update_of_a_nop_beyond_the_range(queue, rng):
 @pytest.mark.parametrize("pace", [1.0, 0.3])
 def test_a_record_for_another_engine(pace, rng):
     program = [item(VECTOR) for _ in range(20)]
-    program[7] = Item(int(Engine.DMA), 0, waits=((3, 1),))  # its waits do not matter
+    program[7] = Item(int(Engine.DMA), 0, waits=((3, 1),))  # its waits are ignored
     player = play_to_error(rng, {VECTOR: program}, VECTOR, 7, Cause.ENGINE, Engine.DMA, pace=pace)
     assert [i for _, _, i in player.finished] == program[:7]
     assert player.finished[-1][0] < player.error[0]
@@ -185,7 +186,7 @@ def test_a_record_that_cannot_be_fetched(rng):
 @pytest.mark.parametrize(("op", "value"), [(SUBTRACT, 8), (ADD, 65529)])
 @pytest.mark.parametrize("lane", [*slow(0), 1])
 def test_an_update_beyond_the_range(op, value, lane, rng):
-    """It is left out; the one behind it, and those of records in flight, are done."""
+    # It is not made; the next one, and those of records in flight, are.
     programs = {TENSOR: [item(TENSOR, body=2 - lane) for _ in range(6)], VECTOR: [item(VECTOR, updates=[(ADD, 2, 5)])]}
     programs[TENSOR][0].updates = ((SET, 4, 7), (NONE, 0, 0))
     programs[TENSOR][3].updates = ((op, 4, value), (ADD, 1, 1))
@@ -197,7 +198,7 @@ def test_an_update_beyond_the_range(op, value, lane, rng):
 @pytest.mark.parametrize("bad", [0, *slow(3, 21), 40])
 @pytest.mark.parametrize("queue", [TENSOR, DMA])
 def test_an_engine_error_names_the_record_by_its_number(queue, bad, rng):
-    """The engine stops at an instruction early, and says so while those before it are still at work."""
+    # The engine reports while earlier records are still in flight.
     program = [item(queue, body=1 + int(rng.integers(2)), updates=[(ADD, 0, 1)]) for _ in range(48)]
 
     def finishes(player, queue, item):
@@ -208,8 +209,8 @@ def test_an_engine_error_names_the_record_by_its_number(queue, bad, rng):
     assert len(player.finished) == bad and player.left[0] == bad
 
 
-def test_errors_of_a_queue_come_in_the_order_of_its_program(rng):
-    """An update is refused while a broken record waits at the head, and the engine has refused one in between."""
+def test_errors_of_a_queue_are_reported_in_program_order(rng):
+    """An update is refused while a broken record is at the head and after the engine has refused one in between."""
     program = [item(VECTOR, error=n == 4, updates=[(SUBTRACT, 0, 1)] if n == 1 else ()) for n in range(6)]
 
     def finishes(player, queue, item):
@@ -221,7 +222,7 @@ def test_errors_of_a_queue_come_in_the_order_of_its_program(rng):
 
 
 def test_an_error_halts_the_other_queues(rng):
-    """Records in flight finish and update; a doorbell is taken, and forgotten."""
+    """Records in flight finish and update; a doorbell is accepted and ignored."""
     programs = {
         TENSOR: [item(TENSOR, updates=[(ADD, 1, 1)]) for _ in range(100)],
         VECTOR: [item(VECTOR), item(VECTOR, error=True)],
@@ -253,7 +254,8 @@ def test_the_watchdog_names_the_lowest_queue_that_waits(rng):
         DMA: [item(DMA, waits=[(3, 0xFFFF)])],
     }
 
-    finishes = only([programs[TENSOR][0], programs[VECTOR][0]])  # the tensor's second is busy, but does not wait
+    # The second tensor record is in flight, and does not wait.
+    finishes = only([programs[TENSOR][0], programs[VECTOR][0]])
     detail = 3 | 0x8765 << 8 | 0x34 << 24
     play_to_error(rng, programs, VECTOR, 1, Cause.WATCHDOG, detail, finishes=finishes, ports=WATCHED)
 
@@ -264,13 +266,15 @@ def test_the_watchdog_names_a_record_that_does_not_finish(lane, rng):
     finishes = only(programs[TENSOR][:2])
     player = play_to_error(rng, programs, TENSOR, 2, Cause.STUCK, finishes=finishes, ports=WATCHED)
     last = max(player.issued[-1][0], player.finished[-1][0])
-    assert player.error[0] == last + LIMIT + 4  # the quiet cycles; the watchdog takes two, the latch one
+    assert player.error[0] == last + LIMIT + 4  # limit, two cycles of the watchdog, one of the latch
 
 
 @pytest.mark.parametrize("peer", [None, 5])
 def test_the_watchdog_names_the_collective_that_waits_for_another_core(peer, rng):
-    """Not the one behind it, which waits for a semaphore, nor the vector engine's record, which waits for that one;
-    unless nobody is waited for."""
+    """Neither the record after it is named, nor the vector record that waits for that one.
+
+    Unless the collective waits for no core: then the vector record is.
+    """
     last = item(COLLECTIVE, waits=[(5, 1)], updates=[(ADD, 6, 1)])
     programs = {VECTOR: [item(VECTOR, waits=[(6, 1)])], COLLECTIVE: [item(COLLECTIVE), item(COLLECTIVE), last]}
     wanted = (VECTOR, 0, Cause.WATCHDOG, 6 | 1 << 8) if peer is None else (COLLECTIVE, 1, Cause.STUCK, 1 << 8 | peer)

@@ -1,4 +1,4 @@
-"""When the watchdog barks, to the cycle, and that it says the same thing ever after."""
+"""Watchdog: the cycle of the report, and that the report stays unchanged."""
 
 import pytest
 
@@ -11,7 +11,7 @@ SHORTAGE = 0x12_3456_07
 
 
 def set_up(ctx, dut, **ports):
-    """Set some ports of a watchdog, each queue of which gets an address and a shortage."""
+    """Set some ports, and the address and shortage of each queue."""
     drive(ctx, dut, **ports)
     for queue in range(QUEUES):
         ctx.set(dut.addresses[queue], 128 * (queue + 1))
@@ -50,7 +50,7 @@ async def test_the_first_report_stays(ctx, dut, limit, waiting):
 @pytest.mark.parametrize("core", [0, 5, 127])
 @simulated(lambda: Watchdog(QUEUES, collective=2))
 async def test_a_core_that_is_waited_for_is_named_before_semaphores(ctx, dut, waiting, core):
-    """The record is the collective's, even if another one of its queue waits; nobody is named while something moves."""
+    """The record is the collective's, even if another one of its queue waits; progress prevents an error."""
     limit, address = 7, 0x80_0000_0080
     set_up(ctx, dut, limit=limit, busy=0b101, waiting=waiting, peer_address=address)
     ctx.set(dut.peer, {"valid": 1, "core": core})
@@ -70,7 +70,7 @@ async def test_a_core_that_is_waited_for_is_named_before_semaphores(ctx, dut, wa
 
 @pytest.mark.parametrize("waiting", [0b000, 0b010])
 @simulated(lambda: Watchdog(QUEUES, collective=2))
-async def test_a_collective_that_waits_for_no_core_is_like_every_record(ctx, dut, waiting):
+async def test_a_collective_that_waits_for_no_core_is_treated_as_any_record(ctx, dut, waiting):
     set_up(ctx, dut, busy=0b110, waiting=waiting, peer_address=0x5000)
     ctx.set(dut.peer.core, 9)
     await ctx.tick().repeat(2)

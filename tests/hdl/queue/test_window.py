@@ -1,5 +1,4 @@
-"""Words through the windows against memories that are arrays, with stalls, some of which take a write before they do
-it; and what does not exist."""
+"""Accesses through the windows against memories modelled by dictionaries, with stalls; and refused addresses."""
 
 import pytest
 
@@ -7,7 +6,7 @@ from neuroncore_rtl.hdl.memory.port import LineRead
 from neuroncore_rtl.hdl.queue.window import Window
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.memory_map import PSUM_PITCH_BITS, PSUM_WINDOW, SBUF_PITCH_BITS, SBUF_WINDOW
-from tests.hdl.queue.bus import Asker
+from tests.hdl.queue.bus import BusManager
 from tests.hdl.simulation import random_bits, simulated
 
 SEED = 1989
@@ -24,8 +23,7 @@ CONFIGS = {
 
 
 class Memories:
-    """Serves the line ports of a window from a dictionary of words, by storage, partition and address; writes some
-    later than it takes them."""
+    """Line ports of a window, and a dictionary of words by storage, partition and address; some writes are delayed."""
 
     def __init__(self, rng, ctx, dut, size):
         self.rng, self.ctx, self.dut, self.size = rng, ctx, dut, size
@@ -33,7 +31,6 @@ class Memories:
         self.arriving = [None] * LineRead.LATENCY[dut.config.port_latency]
 
     def step(self):
-        """Play a cycle: what is on the ports counts if this cycle takes it."""
         ctx, read, write = self.ctx, self.dut.read, self.dut.write
         for port in (read, write):
             ctx.set(port.ready, self.rng.random() < 0.5)
@@ -50,7 +47,7 @@ class Memories:
             storage, partition, address = self.place(write)
             mask, data = ctx.get(write.mask), ctx.get(write.data)
             (n,) = (n for n in range(self.size // 4) if mask == 0xF << 4 * n)
-            assert self.late is None, "a write is given away twice"
+            assert self.late is None, "a write is issued twice"
             self.late = (storage, partition, address + 4 * n), data >> 32 * n & 0xFFFF_FFFF
         if self.late and self.rng.random() < 0.5:
             place, word = self.late
@@ -66,7 +63,7 @@ class Memories:
 
 @pytest.mark.parametrize("shape", CONFIGS)
 @simulated(lambda shape: Window(CONFIGS[shape]))
-async def test_words_and_what_does_not_exist(ctx, dut, shape, rng):
+async def test_words_are_read_and_written_and_other_accesses_refused(ctx, dut, shape, rng):
     config = CONFIGS[shape]
     kinds = (
         (0, SBUF_WINDOW, SBUF_PITCH_BITS, config.partitions, config.sbuf_bytes),
@@ -74,7 +71,7 @@ async def test_words_and_what_does_not_exist(ctx, dut, shape, rng):
     )
     model, refused, checked = {}, 0, 0
     memories = Memories(rng, ctx, dut, config.hbm_bytes)
-    asker = Asker(ctx, dut.bus)
+    manager = BusManager(ctx, dut.bus)
     for _ in range(600):
         storage, window, pitch, partitions, size = kinds[int(rng.integers(2))]
         limit = (1 << 28 - pitch) - 1
@@ -83,10 +80,10 @@ async def test_words_and_what_does_not_exist(ctx, dut, shape, rng):
         mask = int(rng.choice((0b1111, 0b0011, 0b1000), p=(0.9, 0.05, 0.05)))
         exists = partition < partitions and byte < size and mask == 0xF
         data = int(rng.integers(1 << 32)) if rng.random() < 0.5 else None
-        asked = window + (partition << pitch) + byte
-        answer = await asker.access(asked, data, mask, each=memories.step)
+        address = window + (partition << pitch) + byte
+        answer = await manager.access(address, data, mask, each=memories.step)
         if not exists:
-            assert answer == "error" and asker.cycles == 1 + config.port_latency
+            assert answer == "error" and manager.cycles == 1 + config.port_latency
             refused += 1
         elif data is not None:
             assert answer is None
@@ -96,20 +93,19 @@ async def test_words_and_what_does_not_exist(ctx, dut, shape, rng):
             checked += 1
         assert memories.words == model
     for elsewhere in (0, SBUF_WINDOW - 4, PSUM_WINDOW + (1 << 28), 0x4000_0000, 0x9000_0000):
-        assert await asker.access(elsewhere, each=memories.step) == "error"
+        assert await manager.access(elsewhere, each=memories.step) == "error"
     assert refused > 50 and checked > 50 and memories.delayed > 50
 
 
 @pytest.mark.parametrize("shape", ["tiny", "registered"])
 @simulated(lambda shape: Window(CONFIGS[shape]))
-async def test_an_access_that_does_not_stall_is_answered_in_time(ctx, dut, shape):
-    """A write in the cycle after it was taken, a read LineRead.LATENCY later; with registers as much later again."""
+async def test_latency_of_writes_and_reads_without_stalls(ctx, dut, shape):
     late = CONFIGS[shape].port_latency
     for port in (dut.read, dut.write):
         ctx.set(port.ready, 1)
-    asker = Asker(ctx, dut.bus)
+    manager = BusManager(ctx, dut.bus)
     for _ in range(3):
-        await asker.access(SBUF_WINDOW, 1)
-        assert asker.cycles == 1 + 2 * late
-        await asker.access(PSUM_WINDOW)
-        assert asker.cycles == 1 + late + LineRead.LATENCY[late]
+        await manager.access(SBUF_WINDOW, 1)
+        assert manager.cycles == 1 + 2 * late
+        await manager.access(PSUM_WINDOW)
+        assert manager.cycles == 1 + late + LineRead.LATENCY[late]

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""What the tests of the activation lanes share: function units that can be played, and arguments worth trying."""
+"""Playable function units for the tests of the activation lanes, and their arguments."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -34,15 +34,15 @@ ALPHAS = np.array(
     ],
     np.uint32,
 )  # fmt: skip
-"""Parameters, FP32: ordinary ones, subnormals, the largest, zeros, infinities, a NaN."""
+"""FP32 parameters: ordinary ones, subnormals, the largest, zeros, infinities, a NaN."""
 
 
-DRAWN = 200_000
-"""Arguments of each function from which the close calls are taken."""
+CANDIDATES = 200_000
+"""Random arguments of each function among which close calls are searched."""
 
 
 class PlayedFunction(Playable):
-    """:class:`FunctionUnit` with its inputs in one word: function, z, and alpha as an FP32 word; arguments as there."""
+    """:class:`FunctionUnit` with function, z, and alpha as an FP32 word in one input word; the same parameters."""
 
     def __init__(self, staged: bool = False, trigonometry: bool = True):
         self.parameters = staged, trigonometry
@@ -72,18 +72,18 @@ class PlayedFunction(Playable):
 
 UNIT = PlayedFunction()
 STAGED = {trigonometry: PlayedFunction(True, trigonometry) for trigonometry in (True, False)}
-"""The unit in stages, with and without quarter turns."""
+"""The pipelined unit, with and without quarter turns."""
 
 
 def border_arguments(name: str) -> np.ndarray:
     """Return FP32 words of both signs around every border between two segments of a function."""
-    places = {field: place for place, field in enumerate(CONTROL_FIELDS)}
+    positions = {field: place for place, field in enumerate(CONTROL_FIELDS)}
     control, function = load_tables().control, FUNCTIONS[name]
     borders = []
     for negative in (0, 1):
         for exponent in range(LOW_EXPONENT, HIGH_EXPONENT + 2):
             row = exponent & 1 if function.parity else min(exponent, HIGH_EXPONENT) - LOW_EXPONENT
-            count = 1 << control[control_address(function.code, negative, row)][places["bits"]]
+            count = 1 << control[control_address(function.code, negative, row)][positions["bits"]]
             values = np.ldexp(1 + np.arange(count) / count, exponent).astype(np.float32).view(np.uint32)
             borders.append(values | np.uint32(negative << 31))
             if exponent == LOW_EXPONENT:  # the row that reaches down to zero
@@ -93,10 +93,11 @@ def border_arguments(name: str) -> np.ndarray:
 
 
 def near_quarter_turns() -> np.ndarray:
-    """Return FP32 words, of both signs, whose numbers come as close to multiples of pi / 2 as any of their binade.
+    """Return FP32 words of both signs that are closest to multiples of pi / 2 in each binade.
 
-    Of their sines and cosines what is left of a long product decides, down to its last bits. m * 2**k is close to one
-    if m is the denominator of a fraction close to 2**k * 2 / pi, or a small multiple of it.
+    Their sines and cosines depend on the last bits of a long product. m * 2**k is close to a multiple if m is the
+    denominator
+    of a fraction close to 2**k * 2 / pi, or a small multiple of it.
     """
     with mpmath.workprec(400):
         turns = Fraction(int(mpmath.ldexp(2 / mpmath.pi, 350)), 1 << 350)
@@ -111,8 +112,11 @@ def near_quarter_turns() -> np.ndarray:
 
 @cache
 def halfway_products() -> dict[str, np.ndarray]:
-    """Return cases whose exact result is halfway between two numbers, or that but for one bit: of a negative number
-    leaky_relu is the product with the parameter. Results are normal, or subnormal with each number of bits."""
+    """Return cases with exact results halfway between two numbers, or one bit beside.
+
+    leaky_relu of a negative number is the product with the parameter. Results are normal, or subnormal with each number
+    of bits.
+    """
     numbers, alphas = [], []
     for dropped in range(1, FP32.precision - 1):  # bits below the least number, 2**-149
         for low in (0, *(1 << bit for bit in range(dropped - 1))):
@@ -125,11 +129,11 @@ def halfway_products() -> dict[str, np.ndarray]:
 
 @cache
 def close_calls(count: int) -> dict[str, np.ndarray]:
-    """Return cases of every function that are nearly halfway between two results: with the constants of all segments
-    one more, or one less, golden rounds them to another. Whatever is wrong in the last bits is seen here.
+    """Return cases of every function, at most `count` each, that are nearly halfway between two results.
 
-    Arguments:
-        count: of arguments of each function at most.
+    Golden rounds them to another result if the constants of all segments are one more or one less, so they detect
+    errors in
+    the last bits.
     """
     rng, tables = np.random.default_rng(20261125), load_tables()
     moved = [
@@ -138,7 +142,7 @@ def close_calls(count: int) -> dict[str, np.ndarray]:
     ]
     parts = []
     for name in FUNCTIONS:
-        z = (rng.standard_normal(DRAWN) * np.exp2(rng.uniform(-8, 8, DRAWN))).astype(np.float32)
+        z = (rng.standard_normal(CANDIDATES) * np.exp2(rng.uniform(-8, 8, CANDIDATES))).astype(np.float32)
         sound, *others = (activate(name, z, tables=of).view(np.uint32) for of in (tables, *moved))
         close = z[(sound != others[0]) | (sound != others[1])][:count].view(np.uint32)
         parts.append((name, close, 0))
@@ -146,19 +150,14 @@ def close_calls(count: int) -> dict[str, np.ndarray]:
 
 
 def cases_of(parts: Iterable[tuple]) -> dict[str, np.ndarray]:
-    """Return cases of the unit: each part is a function's name, its arguments and its parameters, as FP32 words."""
+    """Return cases; each part is a function's name, its arguments and its parameters, as FP32 words."""
     columns = zip(*(np.broadcast_arrays(FUNCTIONS[name].code, *words) for name, *words in parts), strict=True)
     function, z, alpha = (np.concatenate(column).astype(np.uint32) for column in columns)
     return {"function": function, "z": z, "alpha": alpha}
 
 
 def argument_cases(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
-    """Return cases of every function in random order: special arguments, segment borders, then random ones.
-
-    Arguments:
-        rng: the generator.
-        count: of arguments of each function.
-    """
+    """Return `count` cases of every function in random order: special arguments, segment borders, random ones."""
     parts = []
     for name in FUNCTIONS:
         special = stimulus.special_fp32()
@@ -174,7 +173,6 @@ def argument_cases(rng: np.random.Generator, count: int) -> dict[str, np.ndarray
 
 
 def results(function: np.ndarray, z: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """Return what golden makes of cases, as FP32 words."""
     expected = np.zeros(len(z), np.uint32)
     for name, described in FUNCTIONS.items():
         for word in np.unique(alpha) if described.has_alpha else alpha[:1]:

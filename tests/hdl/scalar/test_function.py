@@ -1,4 +1,4 @@
-"""The activation functions in hardware against golden: every function, and tables and roundings broken on purpose."""
+"""Activation functions against golden: every function, and faults of tables and rounding."""
 
 import re
 
@@ -52,7 +52,7 @@ def test_a_million_results(unit, rng):
 
 
 def zeros_of_position(word: int) -> int:
-    """Return how many zeros lead the position in a quadrant of the number of an FP32 word, counted either way."""
+    """Return the number of leading zeros, or ones, of the position in a quadrant of an FP32 word."""
     significand, exponent = word & (1 << 23) - 1 | 1 << 23, (word >> 23 & 0xFF) - FP32.bias
     position = significand * layout.window(exponent) >> 16 & (1 << layout.REDUCED_BITS) - 1
     return max(layout.REDUCED_BITS - way.bit_length() for way in (position, position ^ (1 << layout.REDUCED_BITS) - 1))
@@ -70,7 +70,6 @@ def test_numbers_close_to_quarter_turns(unit):
 
 @pytest.mark.slow
 def test_no_number_is_closer_to_a_quarter_turn():
-    """Of all that have a position in a quadrant, counted either way."""
     significands, mask = np.arange(1 << 23, 1 << 24, dtype=np.uint64), np.uint64((1 << layout.REDUCED_BITS) - 1)
     least = 1 << layout.REDUCED_BITS
     for exponent in range(FP32.bias + 1):
@@ -83,13 +82,13 @@ def test_no_number_is_closer_to_a_quarter_turn():
 @each_unit
 def test_numbers_close_to_halfway(unit):
     cases = activations.close_calls(400)
-    # Not of functions that are a number itself, or always the same.
+    # Except for functions that are the identity or constant.
     assert (np.bincount(cases["function"]) > 40).sum() > len(FUNCTIONS) - 8
     assert_same(unit, cases, results(**cases), "verilator")
 
 
 @each_unit
-def test_products_halfway_but_for_one_bit(unit):
+def test_products_halfway_or_one_bit_beside(unit):
     cases = activations.halfway_products()
     expected = results(**cases)
     assert len(expected) > 500 and (expected & FP32.infinity == 0).mean() > 0.5
@@ -97,20 +96,20 @@ def test_products_halfway_but_for_one_bit(unit):
 
 
 def test_factors_fit_where_they_are_narrower_than_their_sums():
-    """q2 and q1 of every segment, and the factor of t in the power, at the ends of t and where they turn."""
+    """q2 and q1 of every segment, and the factor of t in the power, at the ends of t and at extrema."""
     tables = load_tables()
     t = np.append(np.arange(0, 1 << layout.LOCAL_BITS, 1 << 12), (1 << layout.LOCAL_BITS) - 1)
     _, c1, c2, c3, _ = np.array(tables.segments, np.int64).T[:, :, np.newaxis]
     q2 = c2 + (t * c3 >> layout.LOCAL_BITS)
     q1 = c1 + (t * q2 >> layout.LOCAL_BITS)
     for factor, shape in ((q2, LINEAR), (q1, QUADRATIC)):
-        # Between two of these t it moves by less than a thousandth.
+        # Between two of these t it changes by less than a thousandth.
         assert 1.001 * np.abs(factor).max() < 1 << shape.width - 1
     _, c1, c2 = np.array(tables.exp2, np.int64).T[:, :, np.newaxis]
     assert (c1 + (t * c2 >> layout.LOCAL_BITS)).max() * 1.001 < 1 << SERIES_BITS
 
 
-def test_only_trigonometric_functions_take_quarter_turns():
+def test_only_trigonometric_functions_use_quarter_turns():
     fields = list(CONTROL_FIELDS)
     turning = {layout.Coordinate.SIN, layout.Coordinate.COS}
     found = set()
@@ -144,7 +143,7 @@ def test_every_bf16_argument_and_every_border_of_segments():
         pytest.param("reduced", "~({})", id="position in the quadrant backwards"),
     ],
 )
-def test_broken_wire_is_noticed(rng, wire, expression):
+def test_a_faulty_wire_is_detected(rng, wire, expression):
     cases = argument_cases(rng, 100)
     wrong = differences(UNIT, cases, results(**cases), "icarus", faulty_wire(wire, expression))
     assert 0 < wrong.size < len(cases["z"])
@@ -152,13 +151,13 @@ def test_broken_wire_is_noticed(rng, wire, expression):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("memory", "bit"), [("c0_exponent", 12), ("c3_c2", 45)])
-def test_broken_table_bit_is_noticed(memory, bit):
+def test_a_faulty_table_bit_is_detected(memory, bit):
     control = dict(
         zip(CONTROL_FIELDS, load_tables().control[control_address(FUNCTIONS["sigmoid"].code, 0, 4)], strict=True)
     )
 
     def mutate(text):
-        """Another bit in the first segment of the sigmoid between 1 and 2."""
+        """Invert a bit in the first segment of the sigmoid between 1 and 2."""
         row = re.compile(rf"(^ +{memory}\[{control['base']}\] = \d+'h)([0-9a-f]+);$", re.MULTILINE)
         changed, count = row.subn(lambda match: f"{match[1]}{int(match[2], 16) ^ 1 << bit:x};", text)
         assert count == 1

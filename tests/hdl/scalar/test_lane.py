@@ -2,6 +2,8 @@
 
 """Activation lanes against golden, step by step: scalars, functions, running sums, casts."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from amaranth import Module
@@ -19,28 +21,24 @@ from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import faulty_wire, play
 from tests.hdl.scalar.activations import ALPHAS
-from tests.hdl.slow import slow
+from tests.hdl.slow import slow_if
 
 SEED = 20260404
 INSTRUCTIONS = {"verilator": 700, "icarus": 100}
 FORMAT_LIST = list(FORMATS.values())
 
 LANES, FIRST, OBSERVED = 3, 5, 2
-"""The block's lanes, the number of its first one in the engine, and which one of them is compared."""
+"""Lanes of the block, the number of its first lane in the engine, and the index of the compared lane."""
 
 LANE = FIRST + OBSERVED
 
 FIELDS = ("phase", "first", "function", "alpha", "sum_continue", "stochastic", "pointer0", "scalar0", "pointer1",
           "scalar1", "a_dtype", "dst_dtype", "seed", "stream", "index_partition", "partitions")  # fmt: skip
-"""Fields of a step that the lanes use, but for the index."""
+"""Fields of a step that the lanes use, except for the index."""
 
 
 class PlayedLane(Playable):
-    """One lane of a block with step and element in one word; the other lanes get other elements.
-
-    Arguments:
-        depth, units: of the lanes.
-    """
+    """A lane of a block with step and element in one input word; the other lanes get other elements."""
 
     LAYOUT = data.StructLayout(
         {name: ElementwiseStep.as_shape()[name].width for name in FIELDS} | {"index_low": 32, "index_high": 32, "a": 32}
@@ -72,16 +70,9 @@ UNITS = {"shallow": PlayedLane(), "deep": PlayedLane(2), "bare": PlayedLane(2, (
 
 
 class Program:
-    """Steps of random instructions, and what golden makes of them.
+    """Random instructions of lanes with `units`: the fields of their steps, and the output words of golden.
 
-    Arguments:
-        rng: the generator.
-        count: instructions.
-        units: that the lanes have.
-
-    Attributes:
-        steps: a dictionary of fields for each step.
-        words: for each step the word that the lane puts out, None for the steps that load a scalar.
+    The word of a step that loads a scalar is None.
     """
 
     def __init__(self, rng, count, units=SCALAR_UNITS):
@@ -94,7 +85,7 @@ class Program:
             self._instruction()
 
     def wrong(self, sim, mutate=None, unit="shallow"):
-        """Return the numbers of the steps for which a lane puts out something else."""
+        """Return the numbers of the steps with a wrong output."""
         cases = {name: np.array([step[name] for step in self.steps], np.uint32) for name, _ in PlayedLane.LAYOUT}
         results, unknown = play(UNITS[unit], cases, sim, mutate)
         assert len(results) == len(self.words)
@@ -123,17 +114,17 @@ class Program:
                 self._step(common, None, phase=phase.value, a_dtype=fmt.code, a=a)
 
         stochastic = int(rng.integers(2)) & self.random
-        for place in range(int(rng.integers(1, 6))):
+        for position in range(int(rng.integers(1, 6))):
             code, a = self._element(a_format)
             y = activation(name, widen(np.array(code), a_format), *scalars, common["alpha"])
             if common["partitions"] > LANE:
-                if place == 0 and not common["sum_continue"]:
+                if position == 0 and not common["sum_continue"]:
                     self._sum = np.float32(0)
                 self._sum = add_fp32(self._sum, y.view(np.float32))
             number = (index + LANE * (word - (word >> 31 << 32))) % (1 << 64)
             random = random_words(word, word ^ 1, np.uint64(number)) if stochastic else None
             result = round_fp32(y, dst_format, "sr" if stochastic else "rne", random)
-            fields = {"first": int(place == 0), "stochastic": stochastic, "index_high": index >> 32, "a": a}
+            fields = {"first": int(position == 0), "stochastic": stochastic, "index_high": index >> 32, "a": a}
             self._step(common, result, phase=Phase.ELEMENT.value, **fields)
             index += 1 << 40
         result = round_fp32(self._sum.view(np.uint32), result_format)
@@ -144,7 +135,7 @@ class Program:
         self.words.append(None if word is None else int(word))
 
     def _element(self, fmt):
-        """A code, and the same with anything above it."""
+        """Return a random code, and the same with random upper bits."""
         codes = stimulus.ordinary_codes if self.rng.random() < 0.9 else stimulus.random_codes
         code = int(codes(self.rng, fmt, 1)[0])
         return code, (code | int(self.rng.integers(0, 1 << 32)) << fmt.bits) & 0xFFFFFFFF
@@ -152,12 +143,7 @@ class Program:
 
 @pytest.mark.parametrize(
     ("sim", "unit"),
-    [
-        ("verilator", "shallow"),
-        *slow(("verilator", "bare")),
-        *(pytest.param("icarus", unit, marks=pytest.mark.slow) for unit in ("shallow", "bare")),
-        *(pytest.param(sim, "deep", marks=pytest.mark.slow) for sim in SIMULATORS),
-    ],
+    slow_if(lambda *case: case != ("verilator", "shallow"), product(SIMULATORS, UNITS)),
     indirect=["sim"],
 )
 def test_every_step_is_that_of_golden(rng, sim, unit):
@@ -177,7 +163,7 @@ def test_every_step_is_that_of_golden(rng, sim, unit):
         pytest.param("all_restart", "1'h0", id="sum never restarted"),
     ],
 )
-def test_broken_lane_is_noticed(rng, wire, expression):
+def test_a_faulty_lane_is_detected(rng, wire, expression):
     program = Program(rng, 60)
     wrong = program.wrong("icarus", faulty_wire(wire, expression))
     assert 0 < len(wrong) < len(program.words)

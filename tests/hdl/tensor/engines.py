@@ -1,4 +1,4 @@
-"""Faults: a device in whose Verilog a module is put into a shell that breaks it."""
+"""Devices with a fault: a module of their Verilog is wrapped in a faulty shell."""
 
 import re
 from collections.abc import Callable
@@ -11,8 +11,6 @@ __all__ = ["FaultyDevice", "faulty", "in_shell"]
 
 
 class FaultyDevice:
-    """A device with a change of its Verilog; otherwise it is as the sound one."""
-
     def __init__(self, sound: Device, change: Callable[[str], str]):
         self._sound, self._change = sound, change
 
@@ -20,26 +18,26 @@ class FaultyDevice:
         return getattr(self._sound, name)
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
-        """Return the changed device in its harness."""
         design = self._sound.design(waves=waves, vectors=vectors)
         return replace(design, verilog=self._change(design.verilog))
 
 
 def faulty(sound: Device, module: str, *, ports: dict[str, str], body: str = "") -> FaultyDevice:
-    """Return a device in which every module whose name matches is put into a shell that breaks it.
+    """Return a device with the one matching module in a faulty shell.
 
     Arguments:
         sound: the device.
-        module: regular expression that matches the whole name.
-        ports: what is connected to a port in the place of the shell's port of that name: of an input an expression, of
-            an output a wire that `body` declares, or nothing.
+        module: regular expression of the complete name of the module.
+        ports: connections of ports instead of the same port of the shell: an expression for an input; for an output a
+            wire
+            that `body` declares, or nothing.
         body: Verilog of the shell.
     """
     return FaultyDevice(sound, lambda text: in_shell(text, module, ports, body))
 
 
 def in_shell(text: str, module: str, ports: dict[str, str], body: str) -> str:
-    """Return Verilog with the one module of that name in a shell; see :func:`faulty`."""
+    """Return Verilog with a module in a shell; see :func:`faulty`."""
     modules = re.finditer(r"^module (\\?)(\S+?) ?\((.*?)^endmodule", text, re.M | re.S)
     matching = [found for found in modules if re.fullmatch(module, found[2])]
     assert len(matching) == 1, f"{len(matching)} modules match {module}"

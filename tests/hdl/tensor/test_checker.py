@@ -1,4 +1,4 @@
-"""The checker: it finds in every word of bits the rule that the specification does, and stops there."""
+"""Tensor checker: it reports the rule of the specification for every instruction word, and stops there."""
 
 from collections import Counter
 
@@ -19,15 +19,15 @@ CONFIG = Config(rows=6, columns=9)
 SBUF = CONFIG.sbuf_bytes
 NARROW = Config(rows=6, columns=9, significand_bits=8)
 QUARTERED = Config(rows=12, columns=16)
-"""A machine whose operands and results can start at quadrants."""
+"""A machine with quadrants for operands and results."""
 
 SMALL = Config(rows=6, columns=9, sbuf_bytes=3072, psum_words=64)
-"""One with little memory."""
+"""A machine with small memories."""
 
 RULES = {
     Rule.OPCODE, Rule.FORMAT, Rule.OPERATION, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STATE,
 }  # fmt: skip
-"""What a tensor instruction can break."""
+"""Rules that a tensor instruction can break."""
 
 PLACED = (
     LoadStationary(format=BF16, k=4, m=7, address=16, row=4, column=8),
@@ -80,7 +80,7 @@ EDGES = {
 
 
 def words(rng, legal, count):
-    """Return instruction words: legal ones with up to three fields changed."""
+    """Yield instruction words: legal ones with up to three fields changed."""
     legal = [instruction.encode() for instruction in legal]
     for _ in range(count):
         word = legal[rng.integers(len(legal))]
@@ -93,7 +93,7 @@ def words(rng, legal, count):
 
 
 def violations_of(words, config):
-    """Yield the rule that each word breaks by the specification, behind those before it since the last broken one."""
+    """Yield the violation of each word according to the specification, after the words since the last violation."""
     loaded = None
     for word in words:
         values = TensorInstruction.unpack(word)
@@ -115,16 +115,15 @@ def test_every_word_breaks_the_rule_that_the_specification_names(config, legal, 
     jobs = assert_verdicts(TensorChecker(config), given, violations, RULES, late=True)
     assert all(job is None or job.as_bits() == word for word, job in zip(given, jobs, strict=True))
     causes = Counter(broken and broken[0] for broken in violations)
-    print(causes)
     assert min(causes.values()) > 10
 
 
 @pytest.mark.parametrize("stall", (0.0, 0.6))
-def test_an_instruction_passes_each_cycle_and_an_error_ends_it(stall):
+def test_an_instruction_per_cycle_until_an_error(stall):
     legal = [instruction.encode() for instruction in (LOADS[0], MOVES[0], MOVES[0], LOADS[2], MOVES[2])] * 4
     illegal = pack(TENSOR_FIELDS, TensorInstruction.unpack(legal[0]) | {"k": 0}, "tensor")
-    played, shown, error = pass_on(TensorChecker(CONFIG), [*legal, illegal, *legal], stall)
+    played, valid_cycles, error = pass_on(TensorChecker(CONFIG), [*legal, illegal, *legal], stall)
     assert played.payloads["o"] == legal and error == (Rule.PARTITIONS, len(legal))
-    # Nothing is there in the first cycle, and then something in each until the last one passes.
-    assert shown == list(range(1, played.cycles["o"][-1] + 1))
+    # Output is valid from the second cycle until the last instruction is accepted.
+    assert valid_cycles == list(range(1, played.cycles["o"][-1] + 1))
     assert played.cycles["i"] == [0, *played.cycles["o"]]

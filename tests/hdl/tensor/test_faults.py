@@ -1,4 +1,4 @@
-"""Engines that are broken on purpose: the comparison with golden, or the harness, notices each."""
+"""Faulty engines: the comparison with golden, or the harness, detects each fault."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,12 @@ from neuroncore_rtl.run.sim.simulation import SimulationFailed
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS
 from neuroncore_rtl.tb.stimulus.tensor_programs import random_tensor_program
+from tests.hdl.slow import slow_if
 from tests.hdl.tensor.engines import faulty
 
 CONFIG = PRESETS["tiny"]
 QUARTERED = Config(rows=8, columns=8)
-"""A machine whose operands and results can start at quadrants."""
+"""A machine with quadrants for operands and results."""
 SEED = 8
 
 RESULTS = {
@@ -31,7 +32,7 @@ RESULTS = {
         "    reg swapped = 0; always @(posedge clk) if (swap) swapped <= 1;",
     ),
 }
-"""Faults that leave the engine running with wrong results: module, ports, and body of its shell."""
+"""Faults with wrong results: module, ports and body of the shell."""
 
 MISPLACED = {
     "rows before the first stationary one take part": (
@@ -45,10 +46,10 @@ MISPLACED = {
     "columns before the first are written": (r"psum_\d+_\w+", {"updates": "updates | (updates - 8'd1)"}),
     "weights go to the other columns": (r"datapath_\w+", {"distance": "~distance"}),
 }
-"""Faults of where operands and results lie in the array."""
+"""Faults of the position of operands and results in the array."""
 
 TYPICAL = ("weights never swapped after the first time", "weights go to the other columns")
-"""Those that are tried each time."""
+"""Faults tested outside the slow set."""
 
 REPORTED = {
     "weights swapped a cycle late": (
@@ -65,31 +66,29 @@ REPORTED = {
         "the engine refused instruction 0: OPCODE",
     ),
 }
-"""Faults that leave results out, or undefined as those of weights that were never loaded, and what is said of them."""
+"""Faults with missing or undefined results, and the reports."""
 
 
-def run(module, ports, body="", config=CONFIG):
-    """Return the words of PSUM that an engine with a module in a shell delivers, and those that golden expects."""
+def run_faulty(module, ports, body="", config=CONFIG):
+    """Return the PSUM words of an engine with a faulty module, and those of golden."""
     program, expected = random_tensor_program(np.random.default_rng(SEED), config, 30, longest=9)
     print(f"seed {SEED}, {expected.size} words")
     device = faulty(TensorDevice(config=config), module, ports=ports, body=body)
     return run_device(device, TensorWork(program=program), sim="icarus").memories["psum"], expected
 
 
-@pytest.mark.parametrize(
-    "fault", [pytest.param(f, marks=[pytest.mark.slow] * (f not in TYPICAL)) for f in (*RESULTS, *MISPLACED)]
-)
-def test_wrong_results_are_noticed(fault):
-    words, expected = run(*RESULTS[fault]) if fault in RESULTS else run(*MISPLACED[fault], config=QUARTERED)
+@pytest.mark.parametrize("fault", slow_if(lambda fault: fault not in TYPICAL, (*RESULTS, *MISPLACED)))
+def test_wrong_results_are_detected(fault):
+    words, expected = (
+        run_faulty(*RESULTS[fault]) if fault in RESULTS else run_faulty(*MISPLACED[fault], config=QUARTERED)
+    )
     differ = int((words != expected).sum())
-    print(f"{differ} of {expected.size} words differ")
     assert words.shape == expected.shape
     assert 0 < differ < expected.size
 
 
-def test_sound_engine_in_a_shell_passes():
-    """Else the faults above would prove nothing."""
-    words, expected = run(r"tile_\w+", {"swap": "swap"})
+def test_a_wrapped_engine_without_a_fault_passes():
+    words, expected = run_faulty(r"tile_\w+", {"swap": "swap"})
     assert expected.size > 0
     np.testing.assert_array_equal(words, expected)
 
@@ -98,4 +97,4 @@ def test_sound_engine_in_a_shell_passes():
 def test_missing_or_undefined_results_are_reported_and_nothing_hangs(fault):
     shell, message = REPORTED[fault]
     with pytest.raises(SimulationFailed, match=message):
-        run(*shell)
+        run_faulty(*shell)

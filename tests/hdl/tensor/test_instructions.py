@@ -1,4 +1,4 @@
-"""Instructions: what cannot be executed is refused with the rule and the value; hardware reads what was written."""
+"""Tensor instructions: illegal ones are refused with rule and value; hardware decodes every field."""
 
 from dataclasses import replace
 

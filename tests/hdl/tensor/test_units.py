@@ -1,4 +1,4 @@
-"""The engine's units in Amaranth's simulator, elaborated whole: delay lines and array."""
+"""Delay lines and systolic array in Amaranth's simulator."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_delay_line_wrong():
 
 
 def random_operands(rng, shape):
-    """Return operand words, their float32 values and whether they are present; products cancel and tie often."""
+    """Return operand words, their float32 values and whether they are present; products often cancel and tie."""
     significand = rng.integers(1 << 11, 1 << 12, shape) & (-1 << rng.integers(0, 12, shape))
     exponent = rng.integers(-9, 9, shape)
     sign = rng.integers(0, 2, shape)
@@ -57,14 +57,16 @@ def random_operands(rng, shape):
     lambda rows, columns, mac_latency: SystolicArray(Config(rows=rows, columns=columns, mac_latency=mac_latency))
 )
 async def test_array_multiplies_with_the_weights_of_the_last_swap(ctx, array, rows, columns, mac_latency, rng):
-    """Swaps and load steps at random, in the same cycle and one behind the other: each column sum is the chain of
-    multiply-adds with what was loaded before the latest swap, the swap of its own column included."""
+    """Random swaps and load steps, also in the same or consecutive cycles, against the chain of multiply-adds.
+
+    A column uses the weights loaded before the latest swap, including a swap of that column.
+    """
     cycles, tiles = 250, tile_count(columns)
     x_bits, x, x_present = random_operands(rng, (cycles, rows))
     w_bits, w, w_present = random_operands(rng, (cycles, rows, LOAD_COLUMNS))
     swap, load, identity = (rng.random(cycles) < share for share in (0.3, 0.6, 0.2))
     distance = rng.integers(0, tiles, cycles)
-    # The first cycles load every tile and swap, so that nothing depends on what the registers held.
+    # The first cycles load every tile and swap, so that nothing depends on the initial registers.
     load[:tiles], distance[:tiles], swap[: tiles + 1] = True, range(tiles), [False] * tiles + [True]
     shadow, active = (np.zeros((rows, tiles * LOAD_COLUMNS), np.float32) for _ in range(2))
     shadow_present, active_present = (np.zeros(shadow.shape, bool) for _ in range(2))
@@ -100,9 +102,8 @@ async def test_array_multiplies_with_the_weights_of_the_last_swap(ctx, array, ro
                 seen[entered, column] = ctx.get(Value.cast(array.sums).word_select(column, 32))
         await ctx.tick()
     settled = slice(tiles, None)
-    behind = int((swap[:-1] & load[1:]).sum())
-    together = int((swap & load)[settled].sum())
-    print(f"{expected[settled].size} sums, {behind} load steps right behind a swap, {together} with one")
-    assert behind > 20 and together > 20
+    after_swap = int((swap[:-1] & load[1:]).sum())
+    with_swap = int((swap & load)[settled].sum())
+    assert after_swap > 20 and with_swap > 20
     assert np.isfinite(expected[settled].view(np.float32)).mean() > 0.5
     np.testing.assert_array_equal(seen[settled], expected[settled])

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""The ALU against golden: every operation that one cycle is enough for, in both arithmetics."""
+"""Vector ALU against golden: every operation of one cycle, in both arithmetics."""
 
 import numpy as np
 import pytest
@@ -32,12 +32,9 @@ def flags(arithmetic):
 
 
 def alu_program(rng, draw, operations=OPERATIONS):
-    """Cases of the ALU, operations and arithmetics in random order, and their results by golden.
+    """Return cases in random order, and the results of golden.
 
-    Arguments:
-        rng: decides on the order.
-        draw: called for the operands of each operation and arithmetic.
-        operations: those, in pairs.
+    `draw` returns operands for each operation and arithmetic.
     """
     parts = []
     for op, arithmetic in operations:
@@ -61,14 +58,13 @@ def test_a_million_results(latency, rng):
     assert_same(PlayedUnit(VectorAlu(latency), PORTS), cases, expected, "verilator")
 
 
-def test_one_bit_decides(rng):
-    """Of a NaN, a zero, a distance, a product, a sum; or between two words."""
+def test_one_bit_of_a_nan_zero_distance_product_or_sum_decides(rng):
     pairs = [np.concatenate(side) for side in zip(bits_apart(), lone_factors(), lone_bits(), strict=True)]
     assert_same(UNIT, *alu_program(rng, lambda: pairs), "verilator")
 
 
-def test_sums_and_products_are_lent(rng):
-    """To the statistics, in cycles in which the ALU's own operation needs neither: nobody sees the other."""
+def test_sums_and_products_are_lent_to_the_statistics(rng):
+    # In cycles in which the operation of the ALU needs neither; the two do not interact.
     lenders = [pair for pair in OPERATIONS if pair[0] not in (AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY)]
     cases, expected = alu_program(rng, lambda: alu_cases(rng, 50), lenders)
     count = len(expected)
@@ -114,7 +110,7 @@ MAGNITUDE = {"ABSOLUTE_MAX", "LARGER_MAGNITUDE", "SMALLER_MAGNITUDE"}
         pytest.param("same", "1'h0", {"IS_EQUAL", "LARGER_MAGNITUDE"}, id="nothing is equal"),
     ],
 )
-def test_broken_alu_is_noticed(rng, wire, expression, operations):
+def test_a_faulty_alu_is_detected(rng, wire, expression, operations):
     cases, expected = alu_program(rng, lambda: alu_cases(rng, 50))
     wrong = differences(UNIT, cases, expected, "icarus", faulty_wire(wire, expression))
     assert wrong.size < len(expected) / 4

@@ -1,4 +1,4 @@
-"""A vector lane without its optional units."""
+"""Vector lane without its optional units."""
 
 import re
 
@@ -6,7 +6,7 @@ from neuroncore_rtl.hdl.vector.lane import VectorLane
 from neuroncore_rtl.hdl.verilog.text import convert
 
 
-def test_nothing_is_chosen_by_what_never_happens():
-    """Verilator refuses cases of which one can never be taken for its overlap with the others."""
+def test_no_case_is_unreachable():
+    # Verilator refuses a case that can never be selected because it overlaps with others.
     text = convert(VectorLane(6, ()), "lane", None)
     assert "casez" in text and not re.search(r"casez \(\{[^}]*\d'h0", text)

@@ -1,4 +1,4 @@
-"""Two lanes of a block, step by step, against golden: every path to a result, its latency, and the least intervals."""
+"""Two lanes of a block against golden, step by step: every path to a result, its latency, and the least intervals."""
 
 from dataclasses import dataclass
 from itertools import islice
@@ -49,9 +49,9 @@ UNITS = {
 
 @dataclass
 class Case:
-    """Steps and the words that their results must be: `expected` is [results, lanes].
+    """Steps and their expected results, words [results, lanes].
 
-    slow: latencies of the slow operations. interval: least cycles from a step to the next, with ALUs of one cycle.
+    `slow`: latencies of the slow operations; `interval`: least cycles between steps with ALUs of one cycle.
     """
 
     steps: list[dict]
@@ -74,7 +74,7 @@ class Case:
 
 
 class OneLane(VectorBlock):
-    """The block whose lanes are one, which serves all partitions."""
+    """A block with one lane that serves all partitions."""
 
     def elaborate(self, platform):
         m = Module()
@@ -95,13 +95,9 @@ class OneLane(VectorBlock):
 
 
 def played(cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
-    """Play cases one after the other, slow ones alone; return [results] of (cycles, words, enables) for each.
+    """Play cases in order, slow ones separately; return [results] of (cycles, words, enables) for each.
 
-    Arguments:
-        rng: decides on the cycles between steps.
-        hurry: cycles by which intervals are cut short.
-        alu_latency: cycles of an ALU.
-        kind: of the block.
+    `hurry` shortens intervals by cycles; `alu_latency` is that of an ALU, and `kind` the class of the block.
     """
     unit = kind(LANES, alu_latency)
     least = LANES if kind is OneLane else 1
@@ -143,7 +139,7 @@ def played(cases, rng, *, hurry=0, alu_latency=1, kind=VectorBlock):
 
 
 def elements(opcode, count=ELEMENTS, dst=FP32, sources=FP32, arithmetic=Arithmetic.FP32, writes=None, **fields):
-    """Return ELEMENT steps; `writes` tells which write, by default all."""
+    """Return ELEMENT steps; `writes` are the positions of writing steps, by default all."""
     common = {
         "phase": Phase.ELEMENT, "opcode": opcode.value, "integer": arithmetic != Arithmetic.FP32,
         "uint32": arithmetic == Arithmetic.UINT32, "a_dtype": sources.code,
@@ -165,7 +161,7 @@ def operands(rng, count=ELEMENTS):
 
 
 def numbers(count=ELEMENTS):
-    """Return the elements' numbers, [count, lanes]."""
+    """Return the numbers of the elements, [count, lanes]."""
     return element_index(INDEX, LANES, (count,)).T
 
 
@@ -183,13 +179,13 @@ def cost(*operations):
 def case(
     name, opcode, words, a, b, cost=((), 1), dst=FP32, stochastic=0, arithmetic=Arithmetic.FP32, enable=None, **fields
 ):
-    """Return a case of one instruction, of which golden makes words before they are rounded."""
+    """Return a case of one instruction; `words` are its results in golden before rounding."""
     steps = elements(opcode, dst=dst, stochastic=stochastic, arithmetic=arithmetic, **fields)
     return Case(steps, rounded(words, dst, stochastic, arithmetic), a, b, *cost, enable=enable, name=name)
 
 
 def reduction(name, words, a, b, cost=((), 1), dst=FP32, **fields):
-    """Return a case of TENSOR_SCALAR_REDUCE, whose sums come in FP32 behind what golden makes of the elements."""
+    """Return a case of TENSOR_SCALAR_REDUCE: FP32 sums follow the results of the elements."""
     steps = elements(Opcode.TENSOR_SCALAR_REDUCE, dst=dst, op1=AluOp.ADD.value, **fields)
     steps.append(steps[-1] | {"phase": Phase.RESULT, "dst_dtype": FP32.code, "number": 0, "writes": 1, "stochastic": 0})
     total = reduce_words(AluOp.ADD, np.ascontiguousarray(words.T))
@@ -222,7 +218,7 @@ def ordinary_cases(rng):
     options = {"op0": AluOp.FLOOR.value, "op1": AluOp.LARGER_MAGNITUDE.value}
     yield case("floor, larger magnitude", Opcode.SCALAR_TENSOR_TENSOR, words, a, b, **options)
 
-    # Scalars that are loaded, right behind an instruction with others.
+    # Loaded scalars, immediately after an instruction with other ones.
     loads = [elements(Opcode.TENSOR_SCALAR, 1)[0] | {"phase": phase, "writes": 0, "pointer0": 1, "pointer1": 1}
              for phase in (Phase.LOAD_S0, Phase.LOAD_S1)]  # fmt: skip
     steps = elements(Opcode.TENSOR_SCALAR, pointer0=1, pointer1=1, **op)
@@ -247,8 +243,8 @@ def ordinary_cases(rng):
 
     for p in (0.0, 0.3, 0.5, 1.0, 2.0**-40, np.nan):
         word = np.float32(p).view(np.uint32)
-        gone = dropped(element_words(*KEY, numbers())[1], word)
-        yield case(f"dropout {p}", Opcode.DROPOUT, np.where(gone, np.uint32(0), a), a, b, scalar0=int(word))
+        is_dropped = dropped(element_words(*KEY, numbers())[1], word)
+        yield case(f"dropout {p}", Opcode.DROPOUT, np.where(is_dropped, np.uint32(0), a), a, b, scalar0=int(word))
 
 
 def slow_cases(rng):
@@ -278,7 +274,7 @@ def slow_cases(rng):
 
 
 def wrong_cases(cases, results, alu_latency=1, turns=1):
-    """Return the names of cases whose results are not the expected words, in the expected cycle."""
+    """Return the names of cases with a wrong word or a wrong latency."""
     wrong = []
     for case, found in zip(cases, results, strict=True):
         latencies, words, enables = zip(*found, strict=True)
@@ -302,18 +298,17 @@ def test_deep_alus_change_no_result(alu_latency, rng):
 
 
 @pytest.mark.parametrize("alu_latency", [*slow(1), 3])
-def test_a_lane_may_serve_several_partitions(alu_latency, rng):
-    """Scalars, running results and scans are kept for each."""
+def test_a_lane_that_serves_several_partitions_keeps_scalars_and_results_of_each(alu_latency, rng):
     cases = list(ordinary_cases(rng))
     results = played(cases, rng, alu_latency=alu_latency, kind=OneLane)
     assert wrong_cases(cases, results, alu_latency, LANES) == []
 
 
-def test_steps_that_come_too_fast_are_noticed(rng):
+def test_too_short_intervals_are_detected(rng):
     cases = [case for case in ordinary_cases(rng) if case.name == "scan"] + list(slow_cases(rng))[:1]
     assert wrong_cases(cases, played(cases, rng, hurry=1)) == [case.name for case in cases]
 
 
-def test_reductions_that_come_too_fast_for_deep_alus_are_noticed(rng):
+def test_too_short_intervals_of_reductions_in_deep_alus_are_detected(rng):
     cases = [case for case in ordinary_cases(rng) if case.name == "tensor_scalar_reduce"]
     assert wrong_cases(cases, played(cases, rng, hurry=1, alu_latency=3), 3) == [case.name for case in cases]

@@ -1,4 +1,4 @@
-"""The largest eight elements and the places of eight values against golden."""
+"""The largest eight elements and the positions of eight values against golden."""
 
 import numpy as np
 import pytest
@@ -22,13 +22,13 @@ def flags(arithmetic):
 
 
 def sequences_of(rng, arithmetic):
-    """Return arrays of words with many equal ones, zeros of both signs and NaN among them."""
+    """Return arrays of words with many equal ones, zeros of both signs and NaNs among them."""
     few = np.array([0, 1 << 31, 0x7FC00000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 1], np.uint32)
     sequences = []
     for length in (FEWEST, FEWEST + 1, 20, 20, 60, 200):
         words = rng.integers(0, 1 << 32, length, np.uint32) if arithmetic else random_words(rng, length)
         sequences.append(np.where(rng.random(length) < rng.choice([0.0, 0.5, 1.0]), rng.choice(few, length), words))
-    # Zeros of both signs at each place, brought there by so many larger words.
+    # Zeros of both signs in each position, moved there by larger words.
     larger = rng.integers(1, 1 << 30, VALUES8, np.uint32)
     for count in range(VALUES8):
         zeros = few[rng.integers(0, 2, VALUES8)]
@@ -37,14 +37,14 @@ def sequences_of(rng, arithmetic):
 
 
 def values_of(rng, words):
-    """Return eight values, most of them among the words, some of them equal, or many."""
+    """Return eight values, most of them among the words, some of them equal."""
     words = rng.choice(words, rng.choice([2, 3, len(words)]))
     others = canonical(rng.choice(stimulus.special_fp32(), VALUES8))
     return np.where(rng.random(VALUES8) < 0.8, rng.choice(words, VALUES8), others).astype(np.uint32)
 
 
 async def step(ctx, rng, unit, word, position, **probe):
-    """Give one word, and let some cycles pass; return whether it hit."""
+    """Issue one word, and some idle cycles; return whether it hit."""
     drive(ctx, unit, word=int(word), position=position, probe=probe)
     hit = ctx.get(unit.hit)
     await ctx.tick()
@@ -56,7 +56,7 @@ async def step(ctx, rng, unit, word, position, **probe):
 
 
 def eight(ctx, unit, output):
-    """Return what an output says of each number."""
+    """Return an output for each of the eight numbers."""
     words = []
     for number in range(VALUES8):
         ctx.set(unit.number, number)
@@ -64,8 +64,7 @@ def eight(ctx, unit, output):
     return words
 
 
-def searched(sequences, rng, arithmetic):
-    """Return the largest words of each sequence."""
+def find_largest(sequences, rng, arithmetic):
     unit = Search()
 
     async def bench(ctx):
@@ -83,12 +82,12 @@ def searched(sequences, rng, arithmetic):
 @ARITHMETIC
 def test_largest_are_those_of_golden(arithmetic, rng):
     sequences = sequences_of(rng, arithmetic)
-    assert searched(sequences, rng, arithmetic) == [max8(words, arithmetic).tolist() for words in sequences]
+    assert find_largest(sequences, rng, arithmetic) == [max8(words, arithmetic).tolist() for words in sequences]
 
 
-def test_order_of_the_other_arithmetic_is_noticed(rng):
+def test_the_order_of_another_arithmetic_is_detected(rng):
     sequences = sequences_of(rng, Arithmetic.FP32)
-    found = [searched(sequences, rng, arithmetic) for arithmetic in Arithmetic]
+    found = [find_largest(sequences, rng, arithmetic) for arithmetic in Arithmetic]
     expected = [[max8(words, arithmetic).tolist() for words in sequences] for arithmetic in Arithmetic]
     assert [[ours == theirs for theirs in expected] for ours in found] == np.eye(3, dtype=bool).tolist()
 

@@ -1,4 +1,4 @@
-"""The statistics of a lane, with its ALUs and its divider, against golden."""
+"""Statistics of a lane with its ALUs and divider, against golden."""
 
 from fractions import Fraction
 
@@ -20,15 +20,15 @@ from tests.hdl.vector.units import pause, random_words, rest
 
 SEED = 20260403
 LATENCIES = (2, *slow(1, 6))
-"""Of the ALUs."""
+"""Latencies of the ALUs."""
 
 OPERATIONS = ("sum0", "fused0", "sum1", "fused1", "divide")
 
 
 class WithUnits(wiring.Component):
-    """The statistics and what a lane has beside them: ALUs, which have nothing else to do, and the divider.
+    """The statistics with the ALUs, otherwise idle, and the divider of a lane.
 
-    taken: which of `OPERATIONS` the statistics ask for in this cycle.
+    `taken` are the requests, as in `OPERATIONS`.
     """
 
     x: In(32)
@@ -83,8 +83,8 @@ def test_shares_are_the_nearest_words():
     assert len(SHARES) == 256
 
 
-async def give(ctx, unit, word, idle: int, **sample):
-    """Give a sample, and let some cycles pass."""
+async def issue(ctx, unit, word, idle: int, **sample):
+    """Issue a sample, and some idle cycles."""
     drive(ctx, unit, x=word, sample=sample)
     await ctx.tick()
     ctx.set(unit.sample, {})
@@ -92,8 +92,7 @@ async def give(ctx, unit, word, idle: int, **sample):
 
 
 def measured_stats(sequences, rng, share_of=SHARES.__getitem__, latency=1, hurry=0):
-    """Return [sequences, 4] results 1, 2, 4 and 5 of BN_STATS, one sequence right behind the other; the elements
-    `hurry` cycles too fast."""
+    """Return [sequences, 4] results of BN_STATS, for back-to-back sequences; elements are `hurry` cycles too fast."""
     unit = WithUnits(latency)
     interval = unit.statistics.interval
 
@@ -103,8 +102,8 @@ def measured_stats(sequences, rng, share_of=SHARES.__getitem__, latency=1, hurry
             for position, word in enumerate(words.tolist()):
                 ctx.set(unit.share, share_of(position // 2))
                 idle = interval - 1 - hurry + pause(rng)
-                await give(ctx, unit, word, idle, update=1, odd=position % 2, first=position < 2)
-            # As a RESULT step does: number k in the k-th interval after the last element, in a later stage.
+                await issue(ctx, unit, word, idle, update=1, odd=position % 2, first=position < 2)
+            # As in a RESULT step: number k in the k-th interval after the last element, in a later stage.
             await rest(ctx, unit.statistics.result_delay)
             found = []
             for number in range(6):
@@ -114,37 +113,36 @@ def measured_stats(sequences, rng, share_of=SHARES.__getitem__, latency=1, hurry
             results.append(found)
         return results
 
-    return np.array(simulate(unit, bench), np.uint32)[:, PLACES]
+    return np.array(simulate(unit, bench), np.uint32)[:, NUMBERS]
 
 
-PLACES = [1, 2, 4, 5]
-"""Numbers of the results of BN_STATS that the statistics form; the others are counts."""
+NUMBERS = [1, 2, 4, 5]
+"""Numbers of the BN_STATS results that the statistics compute; the others are counts."""
 
 
 @pytest.mark.parametrize("latency", LATENCIES)
 def test_stats_are_those_of_golden(rng, latency):
-    # What is left of the odd elements is seen of a single one.
+    # A single element shows the state of the odd elements.
     lengths = [1, 2, 3, 511 if latency == 1 else 40, 1, *rng.integers(1, 60, 12 if latency == 1 else 4).tolist()]
     sequences = [random_words(rng, length, special=0.02 * (number % 3)) for number, length in enumerate(lengths)]
-    # What a mean begins with is seen of zeros.
+    # Zeros show the initial mean.
     sequences += [np.zeros(length, np.uint32) for length in (1, 2)]
-    expected = np.array([bn_stats(words)[PLACES] for words in sequences])
+    expected = np.array([bn_stats(words)[NUMBERS] for words in sequences])
     found = measured_stats(sequences, rng, latency=latency)
     assert (found == expected).all(axis=1).tolist() == [True] * len(sequences)
 
 
-def test_elements_that_come_too_fast_are_noticed(rng):
+def test_too_fast_elements_are_detected(rng):
     words = random_words(rng, 40, special=0)
-    assert (measured_stats([words], rng, latency=4, hurry=2) != bn_stats(words)[PLACES]).any()
+    assert (measured_stats([words], rng, latency=4, hurry=2) != bn_stats(words)[NUMBERS]).any()
 
 
-def test_wrong_shares_are_noticed(rng):
+def test_wrong_shares_are_detected(rng):
     words = random_words(rng, 40, special=0)
-    assert (measured_stats([words], rng, lambda k: SHARES[k] + (k > 2)) != bn_stats(words)[PLACES]).any()
+    assert (measured_stats([words], rng, lambda k: SHARES[k] + (k > 2)) != bn_stats(words)[NUMBERS]).any()
 
 
-def test_any_share_is_taken_as_it_is(rng):
-    """Whoever forms them: what the mean moves by is the distance times that word."""
+def test_the_mean_moves_by_the_distance_times_any_share(rng):
     words, shares = random_words(rng, 60, special=0), rng.uniform(-0.5, 2, 30).astype(np.float32)
     shares[rng.permutation(30)[:6]] = np.ldexp(rng.uniform(1, 2, 6), [1, 2, -66, -100, -149, 5])
     expected = []
@@ -161,7 +159,7 @@ def test_any_share_is_taken_as_it_is(rng):
 
 
 def measured_aggregates(sequences, rng, latency=1, hurry=0):
-    """Return [sequences, 2] results of BN_AGGR, the samples `hurry` cycles too fast."""
+    """Return [sequences, 2] results of BN_AGGR; samples are `hurry` cycles too fast."""
     unit = WithUnits(latency)
     interval = unit.statistics.set_interval - hurry
 
@@ -170,10 +168,10 @@ def measured_aggregates(sequences, rng, latency=1, hurry=0):
         for words in sequences:
             for position, word in enumerate(words.tolist()):
                 kind = ("count", "mean", "m2")[position % 3]
-                await give(ctx, unit, word, interval - 1 + pause(rng), first=position == 0, **{kind: 1})
-            # The mean is read by a step in this cycle, the variance asked for by the next one.
+                await issue(ctx, unit, word, interval - 1 + pause(rng), first=position == 0, **{kind: 1})
+            # A step reads the mean in this cycle; the next one requests the variance.
             await rest(ctx, interval)
-            await give(ctx, unit, word, Fp32Divider.LATENCY - 1, variance=1)
+            await issue(ctx, unit, word, Fp32Divider.LATENCY - 1, variance=1)
             ctx.set(unit.number, 1)
             mean = ctx.get(unit.out)
             results.append([mean, ctx.get(unit.quotient)])
@@ -183,8 +181,10 @@ def measured_aggregates(sequences, rng, latency=1, hurry=0):
 
 
 def aggregate_sequences(rng):
-    """Return sequences of sets, and what golden makes of each: of any words, of values of one size with empty sets
-    first, last and between, and of counts of both zeros alone."""
+    """Return sequences of sets, and the results of golden.
+
+    Random words; values of one size with empty sets first, last and in between; counts of both zeros only.
+    """
     sequences = []
     for counts in ([0, 3, 0, 7, 1], [5, 0, 0, 2], [0, 4], [6, 0]):
         values = [np.array(counts), rng.normal(size=len(counts)), rng.uniform(1, 9, len(counts))]
@@ -205,14 +205,13 @@ def test_aggregates_are_those_of_golden(rng, latency):
     assert measured_aggregates(sequences, rng, latency).tolist() == expected.tolist()
 
 
-def test_a_set_costs_no_more_than_is_published():
+def test_a_set_costs_at_most_the_published_cycles():
     assert 3 * Statistics().set_interval <= 13
 
 
 @pytest.mark.parametrize("latency", LATENCIES)
 @simulated(lambda latency: WithUnits(latency))
-async def test_units_are_taken_when_they_are_needed_and_no_longer(ctx, unit, latency):
-    """The ALUs are those of the lane's own operations else."""
+async def test_units_are_requested_only_when_needed(ctx, unit, latency):
     step, quotient = unit.statistics.latency, timing.quotient_wait(latency, unit.statistics.set_interval)
     needed = {
         "update": {"sum0": [0], "fused0": [step], "sum1": [2 * step], "fused1": [3 * step]},
@@ -237,6 +236,6 @@ async def test_units_are_taken_when_they_are_needed_and_no_longer(ctx, unit, lat
     assert found == needed
 
 
-def test_sets_that_come_too_fast_are_noticed(rng):
+def test_too_fast_sets_are_detected(rng):
     sequences, expected = aggregate_sequences(rng)
     assert (measured_aggregates(sequences, rng, hurry=2) != expected).any()

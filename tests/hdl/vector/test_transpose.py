@@ -1,4 +1,4 @@
-"""The transposition of blocks that follow each other, with random cycles between the columns."""
+"""Transposition of back-to-back blocks, with random idle cycles between columns."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from tests.hdl.vector.units import pause, rest
 SEED = 20260405
 
 
-def transposed(size, blocks, rng, width=2, late_first=0):
-    """Return [blocks, size, size] columns that leave, `first` given so many columns late."""
+def transpose_blocks(size, blocks, rng, width=2, late_first=0):
+    """Return [blocks, size, size] output columns; `late_first` delays `first` by columns."""
     unit = Transposer(size)
 
     async def bench(ctx):
@@ -32,12 +32,12 @@ def transposed(size, blocks, rng, width=2, late_first=0):
 
 @pytest.mark.parametrize("size", [1, 2, 4, 5, 32])
 @pytest.mark.parametrize("width", [0, 1, 2])
-def test_columns_leave_as_rows(size, width, rng):
+def test_columns_become_rows(size, width, rng):
     blocks = rng.integers(0, 1 << 32, (4, size, size), np.uint32)
     expected = blocks.transpose(0, 2, 1) & np.uint32((1 << (8 << width)) - 1)
-    assert transposed(size, blocks, rng, width).tolist() == expected.tolist()
+    assert transpose_blocks(size, blocks, rng, width).tolist() == expected.tolist()
 
 
-def test_a_block_that_starts_elsewhere_is_noticed(rng):
+def test_a_wrong_start_of_a_block_is_detected(rng):
     blocks = rng.integers(0, 1 << 32, (4, 4, 4), np.uint32)
-    assert (transposed(4, blocks, rng, late_first=1) != blocks.transpose(0, 2, 1)).any()
+    assert (transpose_blocks(4, blocks, rng, late_first=1) != blocks.transpose(0, 2, 1)).any()

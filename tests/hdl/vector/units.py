@@ -1,4 +1,4 @@
-"""What the tests of the lanes' units share: words to feed them with, and the cycles between these."""
+"""Random words for the units of lanes, and idle cycles between them."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ __all__ = ["pause", "random_words", "rest"]
 
 
 def random_words(rng: np.random.Generator, count: int, special: float = 0.2) -> np.ndarray:
-    """Return FP32 words of moderate size, a share of them anything, NaN canonical."""
+    """Return FP32 words of moderate size, a share `special` of them arbitrary; NaNs are canonical."""
     words = rng.normal(3, 2, count).astype(np.float32).view(np.uint32)
     wild = np.where(
         rng.random(count) < 0.5, rng.choice(stimulus.special_fp32(), count), stimulus.random_fp32(rng, count)
@@ -18,11 +18,10 @@ def random_words(rng: np.random.Generator, count: int, special: float = 0.2) -> 
 
 
 def pause(rng: np.random.Generator) -> int:
-    """Return how many cycles to wait now, mostly none."""
+    """Return a random number of idle cycles, mostly 0."""
     return int(rng.choice([0, 0, 0, 1, 3]))
 
 
 async def rest(ctx, cycles: int) -> None:
-    """Let so many cycles pass, if any."""
     for _ in range(cycles):
         await ctx.tick()

@@ -1,4 +1,4 @@
-"""Components as Verilog: in processes, with a store, and with blocks of lanes that another way is tried for."""
+"""Conversion of components to Verilog: processes, a store, and replaced blocks of lanes."""
 
 import os
 import signal
@@ -16,8 +16,6 @@ from neuroncore_rtl.hdl.verilog.hierarchy import lanes, shared
 
 
 class Lane(wiring.Component):
-    """A register."""
-
     def __init__(self, width: int):
         super().__init__({"i": In(width), "o": Out(width)})
 
@@ -28,8 +26,6 @@ class Lane(wiring.Component):
 
 
 class Lanes(wiring.Component):
-    """A block of two lanes."""
-
     i: In(8)
     o: Out(8)
 
@@ -42,8 +38,6 @@ class Lanes(wiring.Component):
 
 
 class Top(wiring.Component):
-    """A block of lanes behind a register."""
-
     i: In(8)
     o: Out(8)
 
@@ -75,7 +69,7 @@ def test_a_block_is_replaced_with_what_is_below_it():
 
 
 class Shelf(dict):
-    """A store that notes what is asked for."""
+    """A store that records its requests."""
 
     def get(self, module, build, replaced):
         return super().get((module, replaced, repr(build)))
@@ -84,7 +78,7 @@ class Shelf(dict):
         self[module, replaced, repr(build)] = text
 
 
-def test_what_is_in_the_store_is_not_converted_again():
+def test_modules_in_the_store_are_not_converted_again():
     shelf = Shelf()
     first = to_verilog("top", Top(), store=shelf)
     assert sorted(module for module, *_ in shelf) == ["lane_4", "lane_8", "two_lanes"]
@@ -95,7 +89,7 @@ def test_what_is_in_the_store_is_not_converted_again():
     assert sorted(modules(first)) == ["lane_4", "lane_8", "top", "two_lanes"]
 
 
-def test_a_block_and_what_is_in_its_place_are_kept_apart():
+def test_a_block_and_its_replacement_are_stored_separately():
     shelf = Shelf()
     replaced = {"replaced": lambda name, of, texts: f"module {name}\n// a library\nendmodule"}
     texts = [to_verilog("top", Top(), store=shelf, **options) for options in ({}, replaced) for _ in range(2)]
@@ -103,7 +97,7 @@ def test_a_block_and_what_is_in_its_place_are_kept_apart():
     assert sorted(module for module, block, _ in shelf if block) == ["two_lanes"]
 
 
-def test_an_irreplaceable_block_is_whole_and_said_to_be_so_each_time(capsys):
+def test_an_irreplaceable_block_is_complete_and_reported_each_time(capsys):
     def replaced(name, of, texts):
         raise Irreplaceable(f"{name} is too beautiful")
 
@@ -124,7 +118,7 @@ def test_the_text_of_a_module_is_the_same_whatever_is_converted_with_it(monkeypa
     assert verilog.verilog_text([*netlists, netlists[0]]) == [*together, together[0]]
 
 
-def test_forks_return_what_they_return_and_raise_what_they_raise():
+def test_forks_return_results_and_raise_errors():
     def double(number):
         if number == 3:
             raise KeyError("three")
@@ -145,7 +139,7 @@ def test_forks_return_what_they_return_and_raise_what_they_raise():
         results["call 4"]()
 
 
-def test_forks_share_what_waits_where_calls_may_be_joined(monkeypatch):
+def test_forks_join_pending_calls(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
 
     def double(numbers):

@@ -1,4 +1,4 @@
-"""What is rewritten in the Verilog of the pinned Amaranth and Yosys: the pattern is met, and nothing of it is left."""
+"""Rewriting of the Verilog of the pinned Amaranth and Yosys: each pattern occurs, and is replaced everywhere."""
 
 import re
 
@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.verilog.conversion import to_verilog
 
 
 class Unit(wiring.Component):
-    """A component of a function that fills a module; its ports are `a`, `b` of 8 bits and `o` of 32."""
+    """A component with a module filled by a function; its ports are `a`, `b` of 8 bits and `o` of 32."""
 
     a: In(8)
     b: In(8)
@@ -29,7 +29,7 @@ class Unit(wiring.Component):
 
 
 def with_memory(width, granularity=None, *, enable, data=lambda unit: unit.a):
-    """Return what fills a module with a memory: reads at a, writes at b of what the functions of the unit give."""
+    """Return a function that fills a module with a memory: reads at `a`, writes at `b`."""
 
     def fill(m, unit):
         m.submodules.memory = memory = Memory(shape=width, depth=256, init=[])
@@ -45,7 +45,6 @@ def text_of(fill) -> str:
 
 
 def statements(text: str) -> str:
-    """Return Verilog with a blank for each run of blanks."""
     return re.sub(r"\s+", " ", text)
 
 
@@ -68,7 +67,7 @@ APART = {
     "a last part that is never written": (lambda unit: Cat(unit.b[:3], 0), "b0 b1 b2 -", 0),
     "data in another order": (lambda unit: unit.b[:4], "b0 b1 b2 b3", 4),
 }
-"""What enables the parts of a word, the bits that do, and by how many bits the data are turned."""
+"""Enables of the parts of a word, the enable bits, and the rotation of the data in bits."""
 
 
 @pytest.mark.parametrize(("enable", "bits", "turned"), APART.values(), ids=APART)
@@ -111,7 +110,7 @@ def test_operands_have_the_width_of_their_operation():
     assert re.search(r"a \+ \{ 5'h00, b\[2:0\] \}", statements(text)) or "6'h00, b[2:0]" in statements(text)
 
 
-def test_nothing_is_said_of_how_the_text_came_to_be():
+def test_the_text_has_no_attributes():
     def fill(m, unit):
         m.d.sync += unit.o.eq(unit.a + unit.b)
 
@@ -124,7 +123,7 @@ def one_block(m, unit, s):
 
 
 def two_blocks(m, unit, s):
-    """The second is a single statement, which Yosys forgets."""
+    """The second block is a single statement, which Yosys drops."""
     m.d.comb += s[:4].eq(unit.a[4:])
     one_block(m, unit, s[4:])
 
@@ -134,9 +133,7 @@ def no_block(m, unit, s):
 
 
 @pytest.mark.parametrize(("drive", "blocks"), [(one_block, 1), (two_blocks, 2), (no_block, 0)])
-def test_combinational_blocks_are_woken(drive, blocks):
-    """By one register, whose name says nothing of Yosys; a module without such blocks has none."""
-
+def test_combinational_blocks_are_triggered_by_one_register(drive, blocks):
     def fill(m, unit):
         s = Signal(8)
         drive(m, unit, s)

@@ -12,8 +12,8 @@ from neuroncore_rtl.spec.host_link import CONTROL_RESET, IDENTITY_WORD, BoardReg
 class BadLine:
     """Transport that flips a bit, drops the end, or adds a byte of every second frame, in either direction."""
 
-    def __init__(self, line, dice: random.Random):
-        self._line, self._dice, self._frames, self.disturbed = line, dice, 0, 0
+    def __init__(self, line, py_rng: random.Random):
+        self._line, self._dice, self._frames, self.disturbed = line, py_rng, 0, 0
 
     def exchange(self, data: bytes, wanted: int) -> bytes:
         self._frames += 1
@@ -37,14 +37,14 @@ class BadLine:
         return data[:place] + self._dice.randbytes(1) + data[place:]
 
 
-def test_memory_on_a_line_that_loses_and_changes_bytes(dice):
+def test_memory_on_a_line_that_loses_and_changes_bytes(py_rng):
     with SimulatedBoard(None).line() as line:
-        bad = BadLine(line, dice)
+        bad = BadLine(line, py_rng)
         port = HostPort(bad)
         assert port.read_register(BoardRegister.IDENTITY) == IDENTITY_WORD
         assert port.read_register(BoardRegister.MACHINE) == 8
         for round_ in range(12):
-            address, data = dice.randrange(1 << 21) * 8, dice.randbytes(8 * dice.randrange(1, 20))
+            address, data = py_rng.randrange(1 << 21) * 8, py_rng.randbytes(8 * py_rng.randrange(1, 20))
             port.write(address, data)
             assert port.read(address, len(data)) == data, round_
         assert port.repeated == bad.disturbed > 10

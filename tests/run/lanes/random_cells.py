@@ -33,7 +33,7 @@ EDGES = (1, 2, 31, 32, 33, 63, 64)  # widths around word boundaries
 class RandomCells:
     """Builder of the module's text: `repeats` cells per kind, corner cases if `odd`; `kinds` by output."""
 
-    dice: random.Random
+    py_rng: random.Random
     repeats: int
     odd: bool = True
     inputs: dict[str, int] = field(default_factory=lambda: dict(INPUTS))
@@ -62,7 +62,7 @@ class RandomCells:
             for kind in (*ARITHMETIC, *BITWISE, *ORDER, *EQUALITY, *SHIFTS):
                 self.binary(kind)
             self.mux(self.width(kind="mux"))
-            self.pmux(self.width(kind="mux"), self.dice.randint(2, 5))
+            self.pmux(self.width(kind="mux"), self.py_rng.randint(2, 5))
         for _ in range(repeats // 2 + 1):
             for kind in FLIP_FLOPS:
                 self.register(kind)
@@ -75,29 +75,29 @@ class RandomCells:
     # Operands
 
     def width(self, kind: str = "", most: int = 64) -> int:
-        if kind in ("not", "pos", "mux", *BITWISE, *EQUALITY, *REDUCTIONS) and self.dice.random() < 0.2:
-            return self.dice.randint(65, 130)
-        return min(most, self.dice.choice(EDGES) if self.dice.random() < 0.4 else self.dice.randint(1, most))
+        if kind in ("not", "pos", "mux", *BITWISE, *EQUALITY, *REDUCTIONS) and self.py_rng.random() < 0.2:
+            return self.py_rng.randint(65, 130)
+        return min(most, self.py_rng.choice(EDGES) if self.py_rng.random() < 0.4 else self.py_rng.randint(1, most))
 
     def value(self, width: int, pool: dict[str, int] | None = None) -> str:
         """Return random bits: a slice, a concatenation, or a repeated bit."""
-        pool = pool or self.dice.choice(self.pools)
+        pool = pool or self.py_rng.choice(self.pools)
         parts, left = [], width
         while left:
-            kind = self.dice.random()
-            source, size = self.dice.choice(list(pool.items()))
+            kind = self.py_rng.random()
+            source, size = self.py_rng.choice(list(pool.items()))
             if kind < 0.1:
-                length = min(left, self.dice.randint(1, 8))
-                parts.append(f"{length}'{self.dice.getrandbits(length):0{length}b}")
+                length = min(left, self.py_rng.randint(1, 8))
+                parts.append(f"{length}'{self.py_rng.getrandbits(length):0{length}b}")
             elif kind < 0.2:
-                length = min(left, self.dice.randint(2, 5))
-                parts += [f"{source} [{self.dice.randrange(size)}]"] * length
+                length = min(left, self.py_rng.randint(2, 5))
+                parts += [f"{source} [{self.py_rng.randrange(size)}]"] * length
             else:
                 fitting = [(s, n) for s, n in pool.items() if n >= left]
-                if fitting and self.dice.random() < 0.7:
-                    source, size = self.dice.choice(fitting)
+                if fitting and self.py_rng.random() < 0.7:
+                    source, size = self.py_rng.choice(fitting)
                 length = min(left, size)
-                first = self.dice.randint(0, size - length)
+                first = self.py_rng.randint(0, size - length)
                 parts.append(f"{source} [{first + length - 1}:{first}]")
             left -= length
         return parts[0] if len(parts) == 1 else "{ " + " ".join(parts) + " }"
@@ -127,7 +127,7 @@ class RandomCells:
     def show(self, kind: str, value: str, width: int) -> None:
         """Connect a result to an output, directly or through a register, and make it available to other cells."""
         name = f"o{len(self.outputs)}"
-        if self.dice.random() < 0.5:
+        if self.py_rng.random() < 0.5:
             held = self.flip_flop("dff", width, value)
             self.cells.append(f"connect \\{name} {held}")
         else:
@@ -135,14 +135,14 @@ class RandomCells:
         self.outputs[name] = width
         self.kinds[name] = kind
         self.wires.append(f"wire width {width} output {len(self.inputs) + len(self.outputs) + 1} \\{name}")
-        if self.dice.random() < 0.2:
+        if self.py_rng.random() < 0.2:
             self.own[value] = width
 
     def unary(self, kind: str, *, a: int | None = None, y: int | None = None, signed: bool | None = None, shown=True):
         a = self.width(kind) if a is None else a
         if y is None:
-            y = self.dice.choice((1, 1, 3)) if kind in REDUCTIONS else self.width(kind)
-        signed = self.dice.random() < 0.5 if signed is None else signed
+            y = self.py_rng.choice((1, 1, 3)) if kind in REDUCTIONS else self.width(kind)
+        signed = self.py_rng.random() < 0.5 if signed is None else signed
         result = self.cell(kind, y, A=(self.value(a), a, signed))
         if shown:
             self.show(kind, result, y)
@@ -150,15 +150,15 @@ class RandomCells:
 
     def binary(self, kind: str, *, a=None, b=None, y=None, signed=None, shown=True) -> tuple[str, int]:
         """Add a cell with two operands; widths `a`, `b`, `y` and `signed` are random by default."""
-        draw = self.dice.random
+        draw = self.py_rng.random
         both = draw() < 0.5
         a_signed, b_signed = signed or (both, both)
         a, b = (self.width(kind) if n is None else n for n in (a, b))
         if y is None:
-            y = self.dice.choice((1, 1, 2)) if kind in (*ORDER, *EQUALITY) else self.width(kind)
+            y = self.py_rng.choice((1, 1, 2)) if kind in (*ORDER, *EQUALITY) else self.width(kind)
         if kind in SHIFTS:
             if signed is None:
-                b = self.dice.choice((1, 3, 5, 6, 7, 8, 33, 64)) if draw() < 0.7 else b
+                b = self.py_rng.choice((1, 3, 5, 6, 7, 8, 33, 64)) if draw() < 0.7 else b
                 a_signed, b_signed = draw() < 0.5, kind == "shift" and draw() < 0.5
             if kind == "shiftx":
                 a_signed, b, y = False, min(b, 5), min(y, 32)
@@ -179,7 +179,7 @@ class RandomCells:
     def selects(self, count: int, pool: dict[str, int] | None = None) -> str:
         """Return a one-hot or zero select."""
         index = self.value(3, pool)
-        cases = self.dice.sample(range(8), count)
+        cases = self.py_rng.sample(range(8), count)
         bits = [self.cell("eq", 1, A=(index, 3, False), B=(f"3'{case:03b}", 3, False)) for case in cases]
         return "{ " + " ".join(bits) + " }"
 
@@ -193,11 +193,11 @@ class RandomCells:
         """Return the result of several cells, used only once."""
         values = []
         for _ in range(4):
-            kind = self.dice.choice((*ARITHMETIC, *BITWISE))
+            kind = self.py_rng.choice((*ARITHMETIC, *BITWISE))
             values.append(self.binary(kind, a=width, b=width, y=width, shown=False)[0])
         result = values[0]
         for value in values[1:]:
-            result = self.cell(self.dice.choice(BITWISE), width, A=(result, width, False), B=(value, width, False))
+            result = self.cell(self.py_rng.choice(BITWISE), width, A=(result, width, False), B=(value, width, False))
         if depth:
             result = self.cell("add", width, A=(result, width, False), B=(self.choice(width, depth - 1), width, False))
         return result
@@ -205,7 +205,7 @@ class RandomCells:
     def choice(self, width: int, depth: int = 0) -> str:
         """Return one of two or more cones, by a select common to all instances."""
         result = self.wire(width)
-        if self.dice.random() < 0.5:
+        if self.py_rng.random() < 0.5:
             operands = {"A": self.cone(width, depth), "B": self.cone(width, depth), "S": self.value(1, self.common)}
             self.add("mux", {"WIDTH": width}, operands | {"Y": result})
         else:
@@ -221,30 +221,30 @@ class RandomCells:
     # State
 
     def flip_flop(self, kind: str, width: int, d: str, pool: dict[str, int] | None = None) -> str:
-        if self.dice.random() < 0.5:
-            self.wires.append(f"attribute \\init {width}'{self.dice.getrandbits(width):0{width}b}")
+        if self.py_rng.random() < 0.5:
+            self.wires.append(f"attribute \\init {width}'{self.py_rng.getrandbits(width):0{width}b}")
         q = self.wire(width)
         parameters: dict[str, object] = {"WIDTH": width, "CLK_POLARITY": 1}
         connections = {"CLK": "\\clk", "D": d, "Q": q}
         if kind.startswith("s"):
-            value = f"{width}'{self.dice.getrandbits(width):0{width}b}"
-            parameters |= {"SRST_POLARITY": self.dice.getrandbits(1), "SRST_VALUE": value}
+            value = f"{width}'{self.py_rng.getrandbits(width):0{width}b}"
+            parameters |= {"SRST_POLARITY": self.py_rng.getrandbits(1), "SRST_VALUE": value}
             connections["SRST"] = self.value(1, pool)
         if kind != "sdff" and kind != "dff":
-            parameters["EN_POLARITY"] = self.dice.getrandbits(1)
+            parameters["EN_POLARITY"] = self.py_rng.getrandbits(1)
             connections["EN"] = self.value(1, pool)
         self.add(kind, parameters, connections)
         return q
 
     def register(self, kind: str) -> None:
-        width = self.dice.choice((1, 7, 32, 33, 64, 65, 100))
-        pool = self.common if self.dice.random() < 0.3 else None
+        width = self.py_rng.choice((1, 7, 32, 33, 64, 65, 100))
+        pool = self.common if self.py_rng.random() < 0.3 else None
         self.show(kind, self.flip_flop(kind, width, self.value(width, pool), pool), width)
 
     def memory(self, *, size: int, width: int, reads: int, writes: int, pool=None, wide: int = 0) -> None:
         """Add a memory with clocked read ports, write ports of disjoint words, and `wide` additional address bits."""
         address = max(1, (size - 1).bit_length()) + wide
-        part = self.dice.choice((1, 8, width))
+        part = self.py_rng.choice((1, 8, width))
         enables, places = [], []
         for port in range(writes):
             parts = []
@@ -260,7 +260,7 @@ class RandomCells:
             return f"{max(1, count)}'{digits or '0' * max(1, count)}"
 
         def random_bits(count: int) -> str:
-            return bits(count, f"{self.dice.getrandbits(max(1, count)):0{max(1, count)}b}")
+            return bits(count, f"{self.py_rng.getrandbits(max(1, count)):0{max(1, count)}b}")
 
         parameters = {
             **{"MEMID": f'"\\\\mem_v2_{len(self.cells)}"', "SIZE": size, "OFFSET": 0, "ABITS": address, "WIDTH": width},

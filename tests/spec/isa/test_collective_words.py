@@ -34,9 +34,9 @@ def random_fields(rng) -> dict[str, int]:
     return values | {name: rng.randrange(3) for name in ("op", "dtype")}
 
 
-def test_words_and_fields_are_each_other_s_inverse(dice):
+def test_words_and_fields_are_each_other_s_inverse(py_rng):
     for _ in range(500):
-        values = random_fields(dice)
+        values = random_fields(py_rng)
         instruction = Collective.decode(values)
         assert instruction.fields() == values
         word = instruction.encode()
@@ -134,9 +134,9 @@ def test_all_rules_are_among_the_broken_ones():
     assert {rule for rule, _, _ in REFUSED} == words.COLLECTIVE_RULES
 
 
-def test_the_lowest_rule_wins(dice):
+def test_the_lowest_rule_wins(py_rng):
     for _ in range(200):
-        (one, first, _), (other, second, _) = dice.sample(REFUSED, 2)
+        (one, first, _), (other, second, _) = py_rng.sample(REFUSED, 2)
         if not first.keys() & second.keys() and not {"kind", "opcode"} & (first.keys() | second.keys()):
             rule, _ = violation(PLAIN.fields() | first | second)
             assert rule == min(one, other)
@@ -174,15 +174,15 @@ def test_the_ends_of_everything_are_legal():
         assert violation(replace(most, **change).fields(), 1, MAX_CORES) is not None
 
 
-def test_signatures_of_the_same_work_are_the_same(dice):
+def test_signatures_of_the_same_work_are_the_same(py_rng):
     own = {"rank", "root", "src_address", "dst_address", "pitch", "seed", "stream"}
     for _ in range(300):
-        values = random_fields(dice)
+        values = random_fields(py_rng)
         shown = words.signature(values)
         assert shown < 1 << words.SIGNATURE_BITS
         uses = SIGNATURE_USES[K(values["kind"])]
         assert words.signature_fields(shown) == {name: values[name] for name, _ in SIGNATURE_FIELDS if name in uses}
-        other = random_fields(dice)
+        other = random_fields(py_rng)
         unused = {name for name, _ in SIGNATURE_FIELDS} - uses
         assert words.signature(values | {name: other[name] for name in own - uses | unused}) == shown
 
@@ -204,7 +204,7 @@ def test_two_sides_of_a_transfer_go_together_and_two_of_the_same_do_not():
 
 
 @pytest.mark.parametrize("name, width", SIGNATURE_FIELDS)
-def test_the_lowest_difference_is_named(name, width, dice):
+def test_the_lowest_difference_is_named(name, width, py_rng):
     kinds = [kind for kind in K if name in SIGNATURE_USES[kind] and kind not in words.OTHER_SIDE]
     for kind in kinds:
         one = words.signature(PLAIN.fields() | {"kind": int(kind)})
@@ -213,7 +213,7 @@ def test_the_lowest_difference_is_named(name, width, dice):
         place = [field for field, _ in SIGNATURE_FIELDS].index(name)
         for above, bits in SIGNATURE_FIELDS[place + 1 :]:
             if above in SIGNATURE_USES[kind]:
-                other ^= dice.getrandbits(bits) << SIGNATURE_OFFSETS[above]
+                other ^= py_rng.getrandbits(bits) << SIGNATURE_OFFSETS[above]
         assert words.disagreement(one, other) == words.disagreement(other, one) == name
 
 

@@ -199,14 +199,14 @@ def test_where_lanes_may_start(lanes, starts):
     assert allowed == starts
 
 
-def test_any_word_is_judged(dice):
+def test_any_word_is_judged(py_rng):
     """For any bits the verdict is a rule or none, and a legal instruction accesses only existing memory."""
     legal = instruction(O.SCALAR_TENSOR_TENSOR).encode(CONFIG)
     verdicts = dict.fromkeys([None, *ELEMENTWISE_RULES], 0)
     for _ in range(20_000):
-        word = dice.getrandbits(isa.ELEMENTWISE_BITS) if dice.random() < 0.2 else legal
-        for _ in range(dice.randrange(4)):
-            word ^= 1 << dice.randrange(isa.ELEMENTWISE_BITS)
+        word = py_rng.getrandbits(isa.ELEMENTWISE_BITS) if py_rng.random() < 0.2 else legal
+        for _ in range(py_rng.randrange(4)):
+            word ^= 1 << py_rng.randrange(isa.ELEMENTWISE_BITS)
         found = elementwise_violation(Elementwise.unpack(word), CONFIG, VECTOR_OPCODES)
         verdicts[found and found[0]] += 1
     print({rule and rule.name: count for rule, count in verdicts.items()})
