@@ -1,4 +1,4 @@
-"""Pictures of the documents: one per engine, the queue, the 128-byte record, and softmax as dataflow.
+"""Pictures of the documents: the core, one per engine, the queue, the 128-byte record, and softmax as dataflow.
 
 `python -m neuroncore_rtl.tb.cli.pictures` writes them into `docs/`.
 """
@@ -8,6 +8,49 @@ from neuroncore_rtl.run.view.diagram import Diagram
 from neuroncore_rtl.spec.isa.record import HEADER_BITS, HEADER_FIELDS, RECORD_BITS, RECORD_BYTES
 
 __all__ = ["PICTURES", "main"]
+
+
+def machine() -> Diagram:
+    """Draw a core with its memories, engines and queues."""
+    d = Diagram(1000, 650, "A core: data, instructions and signals")
+    d.frame(182, 14, 806, 590, "core")
+    router = d.box("link", 14, 34, 120, 62, "Router", "links, both ways")
+    d.box("memory", 14, 130, 120, 370, "HBM", "AXI4, 1 to 4 ports,", "latency and", "bandwidth as set")
+    collectives = d.box("engine", 206, 34, 132, 62, "Collectives", "reduce in transit")
+    d.box(
+        "engine", 206, 130, 132, 260, "DMA", "1 to 16 engines:", "strides, casts,", "transposition,", "gather, scatter"
+    )
+    d.box("memory", 424, 34, 124, 356, "SBUF", "128 partitions", "x 192 KiB", "in 8 banks")
+    d.box("engine", 650, 34, 150, 150, "Tensor engine", "128 x 128 elements,", "weights stay in place")
+    psum = d.box("memory", 872, 34, 100, 150, "PSUM", "2 MiB of", "FP32 sums")
+    d.box("engine", 650, 222, 150, 70, "Vector engine", "128 lanes, two ALUs")
+    d.box("engine", 650, 320, 150, 70, "Scalar engine", "128 lanes, f(x s + b)")
+    steps = "fetch a record of 128 bytes, wait for semaphores, issue, retire, update semaphores"
+    d.box("control", 206, 440, 594, 60, "Queues, one per engine", steps)
+    d.box("control", 206, 536, 170, 54, "Semaphores", "256, shared by all queues")
+    d.box("control", 424, 536, 170, 54, "Controller", "RISC-V, programs in C")
+    d.box("control", 642, 536, 158, 54, "Watchdog", "first error, deadlocks")
+    d.arrow(router.right(), collectives.left(), both=True)
+    d.arrow((138, 160), (168, 160), (168, 84), (202, 84), both=True)
+    for start, end in (((138, 250), (202, 250)), ((342, 250), (420, 250)), ((552, 257), (646, 257))):
+        d.arrow(start, end, both=True)
+    d.arrow((552, 355), (646, 355), both=True)
+    d.arrow((552, 75), (646, 75), label="stationary")
+    d.arrow((552, 135), (646, 135), label="moving")
+    d.arrow((804, 100), psum.left(0.44), label="sums")
+    d.arrow((910, 188), (910, 246), (804, 246), both=True)
+    d.arrow((934, 188), (934, 344), (804, 344), both=True)
+    d.arrow((138, 470), (202, 470), kind="control", label="records")
+    d.arrow((272, 436), (272, 394), kind="control")
+    d.arrow((804, 470), (836, 470), (836, 160), (804, 160), kind="control")
+    d.arrow((836, 272), (804, 272), kind="control")
+    d.arrow((836, 370), (804, 370), kind="control")
+    d.arrow((291, 504), (291, 532), kind="control", both=True)
+    d.arrow((509, 532), (509, 504), kind="control", label="doorbells")
+    d.arrow((721, 504), (721, 532), kind="control")
+    d.arrow((420, 563), (380, 563), kind="control", both=True)
+    d.legend(206, 628, "memory", "engine", "control", "link")
+    return d
 
 
 def tensor_engine() -> Diagram:
@@ -255,6 +298,7 @@ def softmax() -> Diagram:
 
 
 PICTURES = {
+    "machine": machine,
     "tensor_engine": tensor_engine,
     "vector_engine": vector_engine,
     "scalar_engine": scalar_engine,
