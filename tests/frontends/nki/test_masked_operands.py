@@ -58,7 +58,7 @@ return out
     kernel = written(tmp_path, body, older=True, parameters="x, n")
     assert not result(kernel, np.ones((4, 4), np.float32), 3).any()
     kernel = written(tmp_path, body.replace("value=zero + sums", "value=zero[n > 4]"), older=True, parameters="x, n")
-    with pytest.raises(ValueError, match="an operand must have elements, but a mask leaves nothing of it"):
+    with pytest.raises(ValueError, match="an operand must have elements, but a mask excludes all of them"):
         result(kernel, np.ones((4, 4), np.float32), 3)
 
 
