@@ -83,7 +83,7 @@ def test_modules_of_the_vendor_alone_can_be_imported(tmp_path):
         ValueError, match="_pre_prod_kernels.deep.down.fast must be replaced.* internal to the vendor's compiler"
     ):
         module.kernel(1, 2, 3)
-    with pytest.raises(ValueError, match="collectives.all_gather must be replaced.* of one core"):
+    with pytest.raises(ValueError, match="collectives.all_gather must be replaced.* runs on one core"):
         module.ncc.all_gather()
 
 
