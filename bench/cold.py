@@ -42,7 +42,7 @@ def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simula
     What it made is there for the simulations that follow, unless it was there before.
 
     Arguments:
-        elaborate: makes the Verilog anew, given whether blocks of lanes are vectors (`run.sim.vectors.wanted`).
+        elaborate: makes the Verilog anew, given whether blocks of lanes are vectors (`run.sim.vectors.use_vectors`).
         design: of a device, of that Verilog.
 
     Raises:
@@ -79,9 +79,9 @@ def _figures(elaborate: Callable, design: Callable) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="cold-", dir=SIM_BUILD) as root:
         vectors.libraries_folder = Path(root) / "lanes"  # of this process alone
         started = time.perf_counter()
-        elaborate(vectors.wanted())
+        elaborate(vectors.use_vectors())
         elaborated = time.perf_counter()
-        simulation.build(design(vectors=vectors.wanted()), root=Path(root))
+        simulation.build(design(vectors=vectors.use_vectors()), root=Path(root))
         built = time.perf_counter()
         _keep(Path(root), SIM_BUILD)
     return {

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from neuroncore_rtl.run.sim.simulation import SimulationFailed
-from neuroncore_rtl.run.sim.vectors import LANES_VARIABLE, WAYS, chosen, wanted
+from neuroncore_rtl.run.sim.vectors import LANES_VARIABLE, WAYS, lanes_choice, use_vectors
 
 __all__ = ["WaysDiffer", "measured_ways", "side_by_side"]
 
@@ -17,7 +17,7 @@ class WaysDiffer(SimulationFailed):
 
 def measured_ways() -> tuple[str, ...]:
     """Return those of `run.sim.vectors.WAYS` that are measured: the one that the environment names, else all."""
-    return (WAYS[not wanted()],) if os.environ.get(LANES_VARIABLE) else WAYS
+    return (WAYS[not use_vectors()],) if os.environ.get(LANES_VARIABLE) else WAYS
 
 
 def side_by_side(device: str, measure: Callable[[], tuple[Figures, Figures]]) -> dict[str, object]:
@@ -25,7 +25,7 @@ def side_by_side(device: str, measure: Callable[[], tuple[Figures, Figures]]) ->
 
     Arguments:
         device: what it is called in the message of an error.
-        measure: simulates it in the way that is wanted (`run.sim.vectors.wanted`); returns figures of the device, which
+        measure: simulates it, with vectors if `run.sim.vectors.use_vectors`; returns figures of the device, which
             no way may change, and figures of the simulation, `cycles_per_s` among them.
 
     Returns:
@@ -37,7 +37,7 @@ def side_by_side(device: str, measure: Callable[[], tuple[Figures, Figures]]) ->
     """
     found, simulations = {}, {}
     for way in measured_ways():
-        with chosen(way):
+        with lanes_choice(way):
             found[way], simulations[way] = measure()
     first, *others = found.values()
     for name in first:

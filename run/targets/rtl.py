@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from neuroncore_rtl.run.harness.run import run as simulate
 from neuroncore_rtl.run.job import Job
 from neuroncore_rtl.run.report import shown
-from neuroncore_rtl.run.sim.vectors import chosen
+from neuroncore_rtl.run.sim.vectors import lanes_choice
 from neuroncore_rtl.run.targets.target import Executed, Target
 from neuroncore_rtl.run.view.waves import waveform, write_save_file
 
@@ -42,7 +42,7 @@ class Rtl(Target):
         work = job.work(self.seed, sampled=job.pictures is not None, profiled=self.profile)
         levels = self.depth and self.depth + job.levels
         recorded = {"waves": path, "waves_levels": levels}
-        with chosen(self.lanes):
+        with lanes_choice(self.lanes):
             outcome = simulate(device, work, sim=self.sim, doing=job.doing, **recorded)
         return Executed(
             memories=outcome.memories,
