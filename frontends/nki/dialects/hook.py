@@ -100,7 +100,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return self._beside(name, path, target)
 
     def _beside(self, name: str, path, target) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a Python file below the kernel's folder, loaded as a kernel file; otherwise None."""
+        """Return a spec that loads a Python file below the kernel's folder as a kernel file; None for other modules."""
         later = sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else ()
         found = next((spec for finder in later if (spec := finder.find_spec(name, path, target)) is not None), None)
         if found is None or type(found.loader) is not importlib.machinery.SourceFileLoader:

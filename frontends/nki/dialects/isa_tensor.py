@@ -118,7 +118,7 @@ def nc_matmul(
 
 
 def _of_bytes(r: Recording, view: View, other: View) -> View:
-    """Return an operand, with unsigned bytes, which the array cannot multiply, as floating point.
+    """Return an operand; unsigned bytes, which the array cannot multiply, are converted to floating point.
 
     The copy has the other operand's format, or BF16 if that cannot hold bytes exactly.
     """

@@ -33,7 +33,6 @@ def load_kernel(file: Path, config: Config) -> ModuleType:
 
     Raises:
         ValueError: if the file does not exist.
-        Exception: any exception of the file.
     """
     file = existing(file)
     absent: set[str] = set()

@@ -191,9 +191,9 @@ def looked_up(x, places, start, width=4):
 
 @nki.jit
 def shared_places(x, places, width=2):
-    """For every 16 partitions of x [partitions, columns], return `width` elements from each of their places on.
+    """Return `width` elements of x [partitions, columns] from each place on, with places common to 16 partitions.
 
-    The places [partitions, n] of 16 partitions apply to all of them; the result is [partitions, n, 16, width].
+    Each partition uses all places [partitions, n] of its group of 16; the result is [partitions, n, 16, width].
     """
     rows, columns = places.shape
     out = nl.ndarray((rows, columns, 16, width), dtype=x.dtype, buffer=nl.shared_hbm)

@@ -29,7 +29,7 @@ class PatternCut(Generic[Viewed]):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape before masking, which further masks also refer to."""
+        """Shape before masking, also for further masks."""
         return self.whole.shape
 
     @property

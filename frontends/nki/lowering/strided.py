@@ -27,7 +27,7 @@ MOST = (1 << DMA_WIDTHS["count0"]) - 1
 def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
     """Append a copy between views of one shape; `skip`: skip rows with an index out of bounds.
 
-    A long copy is split into shares for several DMA engines. Several indices within a partition need a copy each.
+    A long copy is split into shares for several DMA engines. Each of several indices within a partition gets a copy.
     """
     for view in (dst, src):
         view.check_bounds()
