@@ -39,9 +39,9 @@ def netlists(block: str, lanes: tuple[str, ...], texts: Mapping[str, str]) -> di
     """Return a block and its lanes in the form of Yosys' `write_json`, by name.
 
     Arguments:
-        block: name of the block's module.
+        block: the block's module.
         lanes: name prefixes of its lanes' modules.
-        texts: RTLIL of the block and of all modules below it, by name.
+        texts: RTLIL of the block and all modules below it, by name.
     """
     kept = [name for name in texts if name.startswith(lanes) and name != block]
     script = []

@@ -132,7 +132,7 @@ class Values:
         return value
 
     def extended(self, bits: list[Bit], signed: bool, wanted: int) -> Expression:
-        """Return the value of bits, zero- or sign-extended to a word, or truncated."""
+        """Return the value of bits, extended or truncated to a word."""
         bits = bits[:wanted]
         if signed and len(bits) < wanted and bits[-1] != 0:
             value = self.bits(bits, wanted)

@@ -46,17 +46,7 @@ def version() -> str:
 
 
 def compile_with(language: str, flags: Sequence[str], sources: Sequence[Path], output: Path) -> None:
-    """Compile, and link unless `flags` say otherwise.
-
-    Arguments:
-        language: "c++" or "cc".
-        flags: flags of the compiler.
-        sources: source files.
-        output: output file.
-
-    Raises:
-        CompilerFailed: if the compiler reports an error.
-    """
+    """Compile in `language` "c++" or "cc", and link unless `flags` say otherwise; CompilerFailed on errors."""
     command = [str(ZIG), language, *flags, "-o", str(output), *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | CACHES)
     if done.returncode:

@@ -33,9 +33,9 @@ class Tool:
     Arguments:
         name: name for users.
         purpose: use in this project.
-        package: Debian package that provides it; None: requirements.lock provides it.
+        package: Debian package; None: requirements.lock provides it.
         required: needed by `make sim` and `make test`.
-        locate: returns its version or path; None if it is missing.
+        locate: returns its version or path; None if missing.
     """
 
     name: str
@@ -46,12 +46,10 @@ class Tool:
 
     @property
     def install(self) -> str:
-        """Command that installs it."""
         return f"apt install {self.package}" if self.package else "rm -r .venv; make"
 
 
 def _program(name: str, *version_arguments: str) -> Callable[[], str | None]:
-    """Return a function that finds `name` on PATH and returns its version."""
 
     def locate() -> str | None:
         path = shutil.which(name)
@@ -142,7 +140,7 @@ def require(*names: str) -> None:
 
 
 def examine() -> list[tuple[Tool, str | None]]:
-    """Return every tool with its version; None if it is missing."""
+    """Return every tool with its version; None if missing."""
     return [(tool, tool.locate()) for tool in TOOLS.values()]
 
 

@@ -58,15 +58,7 @@ def _versions() -> list[str]:
 def engine_verilog(
     config: Config, engine: str = ENGINE, *, cached: bool = True, watches_gates: bool = False, vectors: bool = False
 ) -> str:
-    """Return the Verilog of an engine and of all modules below it.
-
-    Arguments:
-        config: the machine's parameters.
-        engine: key of `ELABORATED_ENGINES`.
-        cached: use a cached text; false in benchmarks of elaboration.
-        watches_gates: see :func:`hdl.verilog.conversion.to_verilog`.
-        vectors: see :func:`elaborated`.
-    """
+    """Return the Verilog of an engine, a key of `ELABORATED_ENGINES`; options as for :func:`elaborated`."""
     size = f"{config.rows}x{config.columns}"
     options = {"cached": cached, "watches_gates": watches_gates, "vectors": vectors}
     return elaborated(engine, size, lambda: ELABORATED_ENGINES[engine](config), asdict(config), **options)

@@ -37,7 +37,7 @@ def tail(log: Path, lines: int = TAIL_LINES) -> str:
 
 
 def complaint(log: Path, lines: int = TAIL_LINES) -> str:
-    """Return `lines` lines of a build log from the first error or warning on; without one, its last lines."""
+    """Return a build log from its first error or warning on, otherwise its last lines."""
     text = log.read_text(errors="replace").splitlines() if log.is_file() else []
     for number, line in enumerate(text):
         if line.startswith(("%Error", "%Warning")) or "error:" in line:
@@ -63,7 +63,7 @@ def _watched(group: int) -> Iterator[None]:
 
 
 class SimulatorProcess(Runner):
-    """Mixin for cocotb's runners: runs commands in a separate process group, which is terminated with them.
+    """Mixin for cocotb's runners: each command runs in its process group, which is killed if this process dies.
 
     Attributes:
         record_waves: record a waveform, regardless of the environment variable WAVES.

@@ -35,7 +35,7 @@ def intact(file: Path) -> bool:
 
 
 def seal_of(file: Path) -> Path:
-    """Return the path of a file's seal."""
+    """Return a seal's path."""
     return file.with_name(f"{file.name}.seal")
 
 

@@ -113,13 +113,7 @@ class TestResult:
 
 
 def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: Path = SIM_BUILD) -> Build:
-    """Compile a design for a simulator, or find its build.
-
-    Arguments:
-        design: the design.
-        sim: one of `SIMULATORS`.
-        waves: the build must be able to record waveforms.
-        root: folder of generated files.
+    """Compile a design for one of `SIMULATORS`, or find its build below `root`; `waves`: it must be able to record waveforms.
 
     Raises:
         MissingTool: if the simulator or its compiler is not installed.
@@ -145,7 +139,6 @@ def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: 
 
 
 def _fingerprint(design: Design, sim: str, waves: bool) -> str:
-    """Return a short hash of everything that a build depends on."""
     parts = {
         "top": design.top,
         "verilog": design.verilog,

@@ -95,12 +95,7 @@ def compiler_sources() -> str:
 
 
 def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str:
-    """Return the Verilog that calls a block's library; store the library's source.
-
-    Arguments:
-        name: see `hdl.verilog.conversion.Replacement`.
-        of: see there.
-        texts: see there.
+    """Store a block's library source; return the Verilog that calls it; see `hdl.verilog.conversion.Replacement`.
 
     Raises:
         Irreplaceable: if the block cannot be evaluated as vectors.

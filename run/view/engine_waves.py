@@ -118,12 +118,7 @@ _RESULTS = """
 
 
 def elementwise_groups(engine: str, parent: str = "") -> dict[str, list[Trace]]:
-    """Return the groups of the vector or scalar engine.
-
-    Arguments:
-        engine: name of the instance.
-        parent: path of its parent with a final dot, if that is not the harness.
-    """
+    """Return the groups of the vector or scalar engine below the path `parent`, which ends with a dot."""
     at = f"{parent}{engine}"
     counted = ("busy", "instructions", "elements", "wait_sbuf", "wait_psum", "wait_write")
     return {

@@ -113,10 +113,7 @@ def _views(known: Collection[str], top: str, kind: str) -> list[str]:
 def link_groups(known: Collection[str], top: str, *, credits: bool) -> dict[str, list[Trace]]:
     """Return a group with the content of all links, and a group for each direction of each link.
 
-    Arguments:
-        known: the signals.
-        top: name of the harness.
-        credits: the harness shows the ends of the links.
+    `credits`: the harness shows the ends of the links.
     """
     views = {  # named as by run.harness.collective_faults.link_name
         view.replace("_", " ").replace("plus ", "+").replace("minus ", "-"): view
@@ -157,12 +154,7 @@ _ENGINE = """
 
 
 def instance_groups(known: Collection[str], core: int | None = None) -> dict[str, list[Trace]]:
-    """Return the groups of an instance's waveform with these signals.
-
-    Arguments:
-        known: the signals.
-        core: core shown in detail; None: none.
-    """
+    """Return the groups of an instance's waveform with these signals, with details of one core, if given."""
     cores = len([name for name in known if re.fullmatch(rf"{TOP}\.log_\d+\.clk", name)])
     return {
         "run": traces(_RUN),

@@ -39,7 +39,7 @@ class Arrow:
 
 
 def chip_places(instance: Instance) -> np.ndarray:
-    """Return the centres of the chips, [chips, 2]."""
+    """Return the chips' centres, [chips, 2]."""
     return _ring_places(instance) if instance.topology == Topology.RING else _torus_places(instance)
 
 
@@ -114,10 +114,10 @@ def _way_round(
     Arguments:
         centre: centre of the last chip.
         ahead: direction of the row.
-        across: direction towards the side of the way back.
+        across: direction of the way back from the row.
         size: chips of the row.
         lane: offset of this direction's arrow.
-        distance: distance of the way back from the row.
+        distance: distance of the way back.
     """
     out = CHIP_RADIUS + 0.03
     turn = np.linspace(-np.pi / 2, np.pi / 2, 24)
@@ -156,7 +156,7 @@ def head_of(points: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def outline_of(shaft: np.ndarray, head: np.ndarray, width: float) -> np.ndarray:
-    """Return the corners of a complete arrow."""
+    """Return an arrow's corners."""
     along = np.gradient(shaft, axis=0)
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     normal = np.stack([-along[:, 1], along[:, 0]], axis=1) * width / 2

@@ -32,7 +32,6 @@ DETAILED = 16
 
 
 def shape_of(instance: Instance) -> str:
-    """Return a description of the topology."""
     if instance.topology == Topology.RING:
         return f"a ring of {instance.chips} chips"
     return f"a torus of {instance.chips // instance.width} x {instance.width} chips"
@@ -41,10 +40,10 @@ def shape_of(instance: Instance) -> str:
 def draw_links(
     path: Path, instance: Instance, table: Mapping[str, Mapping[str, Any]], what: str, remark: str = ""
 ) -> Path:
-    """Draw the links of an instance; return the path of the picture.
+    """Draw the links of an instance in a format of matplotlib; return the path.
 
     Arguments:
-        path: the file, in a format that matplotlib writes.
+        path: the file.
         instance: the instance.
         table: activity of the links, from `run.check.link_table.link_table`.
         what: name of the run, for the title.
@@ -117,7 +116,6 @@ def _draw_arrow(axes, arrow: geometry.Arrow, row: Mapping[str, Any], loads, *, d
 
 
 def _draw_chip(axes, chip: int, centre: np.ndarray, scale: float) -> None:
-    """Draw a chip with its number and its cores' numbers."""
     from matplotlib.patches import Circle
 
     axes.add_patch(Circle(tuple(centre), geometry.CHIP_RADIUS, fc=CHIP, ec=INK, lw=1.3, zorder=8))
@@ -129,7 +127,6 @@ def _draw_chip(axes, chip: int, centre: np.ndarray, scale: float) -> None:
 
 
 def _caption(instance: Instance, table: Mapping[str, Mapping[str, Any]], remark: str) -> str:
-    """Return the subtitle: measurements and a legend."""
     shares = [row["utilisation"] for row in table.values()]
     measured = f"a link is busy {sum(shares) / len(shares):.0%} of them on average, {max(shares):.0%} at most"
     marks = ["outer arrows lead up, inner ones down"] if instance.topology == Topology.RING else []

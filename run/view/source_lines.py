@@ -15,8 +15,8 @@ class LineCycles:
     """Cost of a kernel line.
 
     Arguments:
-        cycles: cycles in which an engine executed the line's instructions; parallel ones count once.
-        records: number of the line's instructions.
+        cycles: cycles in which an engine executed its instructions; parallel ones count once.
+        records: number of its instructions.
     """
 
     cycles: int

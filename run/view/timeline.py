@@ -48,7 +48,7 @@ class Slice:
 class TrackGroup:
     """Tracks that are shown together.
 
-    Slices of a track must not overlap: one that begins before the previous one has ended is cut at its end.
+    Slices of a track cannot overlap: one that begins before the previous one's end is drawn from that end on.
 
     Arguments:
         name: name of the group.
@@ -66,12 +66,7 @@ class TrackGroup:
 
 
 def write_timeline(path: Path, groups: Iterable[TrackGroup]) -> Path:
-    """Write a timeline; return its path.
-
-    Arguments:
-        path: the file; suffix .json if it lacks a suffix.
-        groups: groups from top to bottom.
-    """
+    """Write a timeline with groups from top to bottom; return its path, with the default suffix .json."""
     path = path if path.suffix else path.with_suffix(".json")
     path.parent.mkdir(parents=True, exist_ok=True)
     events = [event for process, group in enumerate(groups, 1) for event in _events(process, group)]

@@ -21,7 +21,7 @@ def core_tracks(name: str, run: Outcome, config: Config, record_at: Callable[[in
     Arguments:
         name: name of the core.
         run: the recorded run.
-        config: the machine's parameters.
+        config: the machine.
         record_at: returns the record at an HBM address.
     """
     tracks = [*(queue_name(queue, config) for queue in range(queue_count(config))), "tensor, loading"]
@@ -81,14 +81,9 @@ def _decoded(instruction: Collective | int) -> Collective | None:
 
 
 def link_tracks(instance: Instance, samples: Sequence[LinkSample], *, credits: bool = True) -> Iterator[TrackGroup]:
-    """Yield the curves of all wires.
+    """Yield the curves of all wires; the last sample is at the end, `credits`: the samples include credits.
 
     Counters give the gain in the window from one sample to the next; credits are those at the sample.
-
-    Arguments:
-        instance: the instance.
-        samples: samples of its links; the last one is at the end.
-        credits: the samples include credits.
     """
     names = [link_name(instance, wire).removeprefix("link ") for wire in range(instance.chips * instance.directions)]
     zero = dict.fromkeys(samples[0].counters[0], 0) if samples else {}

@@ -12,7 +12,7 @@ from neuroncore_rtl.spec import isa
 __all__ = ["CAUSE", "ERROR", "Trace", "counters", "traces"]
 
 _FORMATS = ("hex", "dec", "signed", "bin", *NUMBERS)
-"""Value formats of a line: GTKWave's, as named in tables, and decimal numbers."""
+"""Value formats of a line: GTKWave's and number formats, by their names in tables."""
 
 CAUSE: Any = enum.IntEnum("Cause", {cause.name: cause.value for kind in (isa.Rule, isa.Cause) for cause in kind})
 """Causes of errors, including broken rules."""
@@ -67,5 +67,5 @@ def traces(table: str, at: str = "", *words: type[enum.Enum]) -> list[Trace]:
 
 
 def counters(at: str, names: Iterable[str]) -> list[Trace]:
-    """Return the lines of counters."""
+    """Return lines of counters."""
     return traces("\n".join(f"{name} dec" for name in names), at)

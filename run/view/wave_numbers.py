@@ -37,12 +37,7 @@ WIDTHS: Mapping[str, int] = {"fp32": 32, "operand": Operand().size}
 
 
 def words_in(vcd: Path, signals: Iterable[str]) -> set[int]:
-    """Return the words of signals in a waveform, except those with unknown bits.
-
-    Arguments:
-        vcd: the waveform.
-        signals: names in the waveform.
-    """
+    """Return the words of signals in a waveform, except those with unknown bits."""
     wanted = list(dict.fromkeys(signals))
     recorded: Any = VCDVCD(str(vcd), signals=wanted)
     found = {value for name in wanted for _, value in recorded[name].tv}

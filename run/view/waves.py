@@ -90,7 +90,6 @@ def signals(vcd: Path) -> dict[str, str]:
 
 
 def _end(vcd: Path) -> int:
-    """Return the last time stamp of a waveform."""
     with vcd.open("rb") as stream:
         stream.seek(max(0, vcd.stat().st_size - (1 << 20)))
         return int(re.findall(rb"^#(\d+)", stream.read(), re.MULTILINE)[-1])
@@ -99,11 +98,7 @@ def _end(vcd: Path) -> int:
 def write_save_file(vcd: Path, core: int | None = None) -> Path:
     """Write `<name>.gtkw` beside the waveform `<name>.vcd`, and a file per enumeration; return its path.
 
-    Signals that were not recorded are omitted.
-
-    Arguments:
-        vcd: the waveform.
-        core: core of an instance shown in detail.
+    Signals that were not recorded are omitted. Of an instance, `core` is shown in detail.
     """
     known = signals(vcd)
     top, display = next((top, display) for top, display in _HARNESSES.items() if f"{top}.clk" in known)

@@ -25,12 +25,7 @@ FP32_PASSES = 4
 
 @dataclass(frozen=True)
 class Figures:
-    """Figures of a run.
-
-    Arguments:
-        run: the run.
-        hbm_width: maximum bytes of HBM per cycle.
-    """
+    """Figures of a run; `hbm_width`: maximum bytes of HBM per cycle."""
 
     run: ProfiledRun
     hbm_width: int
@@ -63,7 +58,6 @@ class Figures:
 
     @property
     def hbm_bytes(self) -> int:
-        """Bytes read and written in HBM."""
         return self.moved["hbm_read_bytes"] + self.moved["hbm_write_bytes"]
 
     @property
@@ -87,7 +81,6 @@ class Figures:
         return {self.run.queue_name(queue): counted_stalls(causes_of(self.run, queue)) for queue in self.run.queues}
 
     def summary(self) -> dict[str, object]:
-        """Return the summary."""
         run, cycles = self.run, max(self.run.cycles, 1)
         found: dict[str, object] = {
             "name": run.name,

@@ -17,12 +17,7 @@ def write_profile(directory: Path, run: ProfiledRun, hbm_width: int) -> Figures:
     """Write all files of a run's profile; return its figures.
 
     The files are timeline.json for https://ui.perfetto.dev, summary.json and utilisation.json with figures, listing.txt
-    with instructions and cycles, and the pictures timeline.png and roofline.png.
-
-    Arguments:
-        directory: folder of the files; created if necessary.
-        run: the run.
-        hbm_width: maximum bytes of HBM per cycle.
+    with instructions and cycles, and the pictures timeline.png and roofline.png. HBM moves `hbm_width` bytes per cycle.
     """
     directory.mkdir(parents=True, exist_ok=True)
     figures = Figures(run, hbm_width)

@@ -47,12 +47,7 @@ def _subtitle(run: ProfiledRun) -> str:
 
 
 def draw_timeline(path: Path, run: ProfiledRun) -> Path:
-    """Draw the instructions of each engine in a row, with stalls below them; return the path.
-
-    Arguments:
-        path: the file, in a format that matplotlib writes.
-        run: the run.
-    """
+    """Draw each engine's instructions in a row, with stalls below, in a format of matplotlib; return the path."""
     pyplot = _pyplot()
     from matplotlib.patches import Patch
     from matplotlib.ticker import FuncFormatter
@@ -100,12 +95,7 @@ def draw_timeline(path: Path, run: ProfiledRun) -> Path:
 
 
 def draw_roofline(path: Path, figures: Figures) -> Path:
-    """Draw the roofline of array and HBM, and the position of the run; return the path.
-
-    Arguments:
-        path: the file, in a format that matplotlib writes.
-        figures: figures of the run.
-    """
+    """Draw the roofline of array and HBM, and the run's position, in a format of matplotlib; return the path."""
     pyplot = _pyplot()
     run, peak, width = figures.run, figures.peak, figures.hbm_width
     ridge, reached = peak / width, figures.product_flops / max(run.cycles, 1)

@@ -159,18 +159,11 @@ class ProfiledRun:
         return max(self.queues, key=lambda queue: (self.worked(queue), -queue))
 
     def queue_name(self, queue: int) -> str:
-        """Return a queue's name in reports."""
         return queue_name(queue, self.config)
 
 
 def simulated_run(name: str, image: Image, outcome: Outcome) -> ProfiledRun:
-    """Return a run on the RTL.
-
-    Arguments:
-        name: name of the run.
-        image: the booted image.
-        outcome: outcome of the core, with its activity.
-    """
+    """Return a run on the RTL, named `name`; `outcome` includes the core's activity."""
     activity, config = outcome.activity, image.config
     looks = [
         _merged(activity[f"queues.{queue}.wait_semaphore"], activity[f"queues.{queue}.wait_engine"])

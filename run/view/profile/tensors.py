@@ -11,11 +11,7 @@ __all__ = ["Names", "occupancy", "tensor_shape"]
 
 
 class Names:
-    """Names of a program's tensors.
-
-    Arguments:
-        space: the program's allocator.
-    """
+    """Names of a program's tensors."""
 
     def __init__(self, space: Allocator):
         self._buffers = space.buffers
