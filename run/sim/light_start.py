@@ -1,7 +1,7 @@
 """Fast start of Python in a simulation, without pytest.
 
-cocotb imports pytest only for assertions and expected exceptions, which takes most of its start time. Tests that use
-neither find stubs instead.
+cocotb imports pytest only for assertions and expected exceptions, which takes most of its start time; tests without
+either find stubs instead.
 """
 
 import sys

@@ -113,7 +113,7 @@ class TestResult:
 
 
 def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: Path = SIM_BUILD) -> Build:
-    """Compile a design for one of `SIMULATORS`, or find its build below `root`; `waves`: it must be able to record waveforms.
+    """Compile a design for one of `SIMULATORS`, or find its build below `root`; `waves`: able to record waveforms.
 
     Raises:
         MissingTool: if the simulator or its compiler is not installed.

@@ -165,7 +165,7 @@ def answering(
         config: the machine.
         folder: additional search path.
         absent: missing libraries to stub in addition to `HOSTS`.
-        known: modules to restore (:func:`known_to`), so that importing them again gives the same objects.
+        known: modules to restore (:func:`known_to`), so that another import gives the same objects.
     """
     finder = _Finder(modules(config), folder, absent)
     before, path, environment = dict(sys.modules), list(sys.path), dict(os.environ)

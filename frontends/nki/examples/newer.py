@@ -171,7 +171,7 @@ def expert_rows(x, weights, tokens, expert):
 
 @nki.jit
 def looked_up(x, places, start, width=4):
-    """Return x[p, places[p, i]], places [partitions, n], and x[:, start : start + width], start [1, 1]."""
+    """Return x[p, places[p, i]], places [partitions, n], and `width` columns of x from start [1, 1] on."""
     rows, columns = x.shape
     found = nl.ndarray(places.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     part = nl.ndarray((rows, width), dtype=x.dtype, buffer=nl.shared_hbm)

@@ -1,4 +1,4 @@
-"""Splitting of calls with more free dimensions than an instruction has: one instruction per outermost index."""
+"""Splitting of calls with too many free dimensions: one instruction per index of the outermost one."""
 
 from collections.abc import Iterator
 

@@ -72,7 +72,7 @@ def keep(r: Recording, engine: str, kept: Tensor, view: View | None = None) -> N
 
 
 def start_value(r: Recording, engine: str, op: AluOp, command: ReduceCommand, initial, lanes: int) -> float | Tensor:
-    """Return the value that a running result continues from: a number, or a scalar in each lane.
+    """Return the number, or the scalar in each lane, that a running result continues from.
 
     Raises:
         ValueError: if it is undefined, has other lanes, or its tensor was written since.

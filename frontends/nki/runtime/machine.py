@@ -26,17 +26,14 @@ __all__ = ["nki_machine"]
 def nki_machine(preset: str = "full", target: str = "golden", order: str = NKI_ORDER, **variables) -> Iterator[None]:
     """Serve imports of the interface, and run kernels called with numpy arrays, in this context.
 
-    Results are arrays of the kernel's types; arrays that a kernel writes are changed in place.
+    Results are arrays of the kernel's types; arrays that a kernel writes are changed in place. A call raises as
+    :func:`neuroncore_rtl.frontends.nki.run_nki`, and IndexError if an index in memory exceeds its flattened tensor.
 
     Arguments:
         preset: the machine, "tiny" to "full".
         target: "golden", "model" or "rtl".
         order: order of a queue's instructions, "program" or "scheduled".
         variables: options of :func:`neuroncore_rtl.run.run`.
-
-    Raises:
-        IndexError: if an index in memory exceeds its tensor, counted in elements of the flattened tensor.
-        ValueError, ProgramFailed: by the call of the kernel, as by :func:`neuroncore_rtl.frontends.nki.run_nki`.
     """
     config = preset_named(preset)
 
